@@ -25,7 +25,7 @@ __all__ = ["GROUP", "Absent", "Legs"]
 GROUP = "semmem.legs"
 """The entry point group in which a package declares its legs."""
 
-_TAKEN = frozenset(
+_RESERVED_NAMES = frozenset(
     [
         "agreed",
         "as_of",
@@ -46,19 +46,21 @@ _TAKEN = frozenset(
 class Legs(MutableMapping[str, Leg]):
     """The legs of one Semmem by name; a leg that is not built in is made when it is first used."""
 
-    def __init__(self, store: Store, ours: Mapping[str, Leg], given: Mapping[str, Factory] | None = None) -> None:
-        if given is not None and not isinstance(given, Mapping):
+    def __init__(
+        self, store: Store, builtin: Mapping[str, Leg], factories: Mapping[str, Factory] | None = None
+    ) -> None:
+        if factories is not None and not isinstance(factories, Mapping):
             raise InvalidInput(
                 f"legs must be a mapping from a name to what makes the leg, such as {{'regex': Regex}}, not "
-                f"{type(given).__name__}."
+                f"{type(factories).__name__}."
             )
         self._reader = StoreReader(store)
-        self._made: dict[str, Leg] = dict(ours)
-        self._ours = frozenset(ours)
-        self._given: dict[str, Factory] = {}
+        self._legs: dict[str, Leg] = dict(builtin)
+        self._builtin = frozenset(builtin)
+        self._factories: dict[str, Factory] = {}
         self._declared: dict[str, EntryPoint] | None = None
         self._lock = RLock()
-        for name, factory in (given or {}).items():
+        for name, factory in (factories or {}).items():
             self.register(name, factory)
 
     def register(self, name: str, factory: Factory) -> None:
@@ -68,62 +70,64 @@ class Legs(MutableMapping[str, Leg]):
         """
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidInput(f"A leg needs a name of letters, digits and underscores, such as regex, not {name!r}.")
-        if name in self._ours or name in self._given:
+        if name in self._builtin or name in self._factories:
             raise InvalidInput(f"The name {name!r} is taken; give the leg another one.")
-        if name in _TAKEN:
+        if name in _RESERVED_NAMES:
             raise InvalidInput(
                 f"The name {name!r} is reserved, as it has another meaning in the results of a recall; give the leg "
                 "another one."
             )
         if not callable(factory):
             raise InvalidInput(f"The leg {name!r} needs a factory that takes a reader, not {type(factory).__name__}.")
-        self._given[name] = factory
+        self._factories[name] = factory
 
     def __contains__(self, name: object) -> bool:
-        return name in self._made or name in self._given or name in self._entry_points()
+        return name in self._legs or name in self._factories or name in self._entry_points()
 
     def __getitem__(self, name: str) -> Leg:
         """Return the leg, making it if needed. Raises LegFailed with the reason where that fails."""
-        if (leg := self._made.get(name)) is not None:
+        if (leg := self._legs.get(name)) is not None:
             return leg
         with self._lock:
-            if name not in self._made:
+            if name not in self._legs:
                 if name not in self:
                     raise KeyError(name)
-                self._made[name] = self._make(name)
-            return self._made[name]
+                self._legs[name] = self._make(name)
+            return self._legs[name]
 
     def _make(self, name: str) -> Leg:
-        declared = None if name in self._given else self._entry_points()[name]
+        declared = None if name in self._factories else self._entry_points()[name]
         whence = "registered" if declared is None else f"declared as {declared.value}"
         try:
-            factory = self._given[name] if declared is None else declared.load()
-            made = factory(self._reader)
+            factory = self._factories[name] if declared is None else declared.load()
+            product = factory(self._reader)
         except SemmemError:
             raise
         except Exception as error:
             raise LegFailed(
                 f"The leg {name!r}, {whence}, could not be made: {type(error).__name__}: {error}"
             ) from error
-        return as_leg(name, made, self._reader.store)
+        return as_leg(name, product, self._reader.store)
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         with self._lock:
             if self._declared is None:
-                found = entry_points(group=GROUP)
-                self._declared = {e.name: e for e in sorted(found, key=lambda e: e.name) if e.name not in _TAKEN}
+                points = entry_points(group=GROUP)
+                self._declared = {
+                    e.name: e for e in sorted(points, key=lambda e: e.name) if e.name not in _RESERVED_NAMES
+                }
             return self._declared
 
     def __setitem__(self, name: str, leg: Leg) -> None:
-        self._made[name] = leg
+        self._legs[name] = leg
 
     def __delitem__(self, name: str) -> None:
-        del self._made[name]
+        del self._legs[name]
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all legs, built-in ones first; no leg is made."""
         with self._lock:
-            return iter(list(dict.fromkeys([*self._made, *self._given, *self._entry_points()])))
+            return iter(list(dict.fromkeys([*self._legs, *self._factories, *self._entry_points()])))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

@@ -18,7 +18,7 @@ from semmem.model.types import Filters, Memory
 
 __all__ = ["Plugged", "StoreReader", "as_leg"]
 
-_READ = 1_000
+_BATCH = 1_000
 _MOST_PAGES = 20
 """The most pages asked of a leg that ignores its filters; a leg that obeys them is asked once."""
 _HEADROOM = 50
@@ -35,22 +35,22 @@ class StoreReader:
         """Yield each indexed memory within ``filters``; see semmem.model.search.Reader."""
         for namespace in filters.namespaces:
             after = 0
-            while rows := self.store.indexed_after(namespace, after, _READ):
+            while rows := self.store.indexed_after(namespace, after, _BATCH):
                 after = rows[-1][0]
                 yield from (memory for _, memory in rows if matches(memory, filters))
 
 
-def as_leg(name: str, made: Any, store: Store) -> Leg:
+def as_leg(name: str, product: Any, store: Store) -> Leg:
     """Return the product of a factory as the leg ``name``; a simple leg is adapted to the inner protocol.
 
     The ``search`` of a simple leg has an argument ``limit``. Raises LegFailed for any other object.
     """
-    search = getattr(made, "search", None)
-    taken = _parameters(search) if callable(search) else ()
-    if {"limit", "offset", "filters"} <= set(taken):
-        return Plugged(name, made, store)
-    if callable(search) and len(taken) == 3:
-        leg: Leg = made
+    search = getattr(product, "search", None)
+    parameters = _parameters(search) if callable(search) else ()
+    if {"limit", "offset", "filters"} <= set(parameters):
+        return Plugged(name, product, store)
+    if callable(search) and len(parameters) == 3:
+        leg: Leg = product
         return leg
     raise LegFailed(
         f"The object registered as leg {name!r} is no leg: its search must take (query, *, limit, offset, filters), "
@@ -87,16 +87,16 @@ class Plugged:
         """
         depth = recipe.depths.get(self.name, 100) + _HEADROOM
         filters = within(scope.filters or Filters(), scope.namespaces, scope.exclude)
-        found: dict[int, float] = {}
+        scores: dict[int, float] = {}
         offset = total = 0
         for _ in range(_MOST_PAGES):
             results, total = self._page(question.asked or question.text, depth, offset, filters)
             for ord, score in self._inside(results, scope):
-                found.setdefault(ord, score)
+                scores.setdefault(ord, score)
             offset += len(results)
-            if len(results) < depth or offset >= total or len(found) >= depth:
+            if len(results) < depth or offset >= total or len(scores) >= depth:
                 break
-        return Ranking(tuple(found)[:depth], tuple(found.values())[:depth], total)
+        return Ranking(tuple(scores)[:depth], tuple(scores.values())[:depth], total)
 
     def _page(self, query: str, limit: int, offset: int, filters: Within) -> tuple[Sequence[Result], int]:
         answer = self.inner.search(query, limit=limit, offset=offset, filters=filters)
@@ -134,8 +134,8 @@ class Plugged:
             parts[head.namespace, f"{head.id}#{head.part}"] = place
         out = []
         for result in results:
-            given = getattr(result, "namespace", None)
-            spaces = (given,) if given is not None else scope.namespaces
+            namespace = getattr(result, "namespace", None)
+            spaces = (namespace,) if namespace is not None else scope.namespaces
             # an id may look like that of a part, so the namespace and id that the leg returned are tried first
             either = (parts, wholes) if getattr(result, "type", "") == "part" else (wholes, parts)
             at = next((names[n, result.id] for names in either for n in spaces if (n, result.id) in names), None)

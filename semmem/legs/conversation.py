@@ -83,21 +83,21 @@ class Turns:
 
         if author is None or author not in self.authors:
             return np.zeros(len(self.ords), dtype=bool)
-        found: NDArray[np.bool_] = self.author == self.authors.index(author)
-        return found
+        mask: NDArray[np.bool_] = self.author == self.authors.index(author)
+        return mask
 
     def within(self, months: Sequence[tuple[int, int | None]]) -> NDArray[np.bool_]:
         """Return which turns are of one of ``months`` or of the month after, because people talk about the past."""
         import numpy as np
 
-        found = np.zeros(len(self.ords), dtype=bool)
+        mask = np.zeros(len(self.ords), dtype=bool)
         for month, year in months:
             for later in (0, 1):
                 if year is None:
-                    found |= self.month % 12 == (month - 1 + later) % 12
+                    mask |= self.month % 12 == (month - 1 + later) % 12
                 else:
-                    found |= self.month == 12 * year + month - 1 + later
-        return found
+                    mask |= self.month == 12 * year + month - 1 + later
+        return mask
 
     def windows(
         self, settings: ConversationSettings, collects: bool = False
@@ -106,8 +106,8 @@ class Turns:
         import numpy as np
 
         def at(values: NDArray[Any], where: NDArray[np.int64]) -> NDArray[Any]:
-            found: NDArray[Any] = values[np.maximum(where, 0)]
-            return found
+            elements: NDArray[Any] = values[np.maximum(where, 0)]
+            return elements
 
         own = at(self.author, self.previous) == self.author
         answered = np.where(at(self.asks, self.previous), settings.asked, settings.previous)
@@ -128,7 +128,7 @@ def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:
     result is False.
     """
     own = author_key(author)
-    told = []
+    answers = []
     for authors in before:
         keys = [author_key(name) if name is not None else None for name in authors]
         other = next((at for at, key in enumerate(keys) if key != own), None)
@@ -136,8 +136,8 @@ def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:
             continue
         earlier = next((key for key in keys[other:] if key != keys[other]), "")
         if earlier != "":
-            told.append(earlier == own)
-    return bool(told) and 2 * sum(told) >= len(told)
+            answers.append(earlier == own)
+    return bool(answers) and 2 * sum(answers) >= len(answers)
 
 
 def _collects(talk: Talk, settings: ConversationSettings) -> bool:

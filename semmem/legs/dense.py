@@ -31,11 +31,11 @@ def products(vectors: VectorStore, namespaces: Sequence[str], ords: Ords, vector
     """
     import numpy as np
 
-    held, rows = vectors.vectors_of(namespaces, np.sort(np.asarray(ords, dtype=np.int64)), vector)
-    if not len(held):
+    stored, rows = vectors.vectors_of(namespaces, np.sort(np.asarray(ords, dtype=np.int64)), vector)
+    if not len(stored):
         return {}
-    found = (rows.astype(np.float64) * np.asarray(vector, dtype=np.float64)).sum(axis=1)
-    return dict(zip(held.tolist(), found.tolist(), strict=True))
+    values = (rows.astype(np.float64) * np.asarray(vector, dtype=np.float64)).sum(axis=1)
+    return dict(zip(stored.tolist(), values.tolist(), strict=True))
 
 
 class Dense:
@@ -52,8 +52,8 @@ class Dense:
 
         Raises LegFailed when the question has no vector, or the error that explains why it has none.
         """
-        found = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
-        near = found[0] if len(found) == 1 else joined(found)
+        rankings = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
+        near = rankings[0] if len(rankings) == 1 else joined(rankings)
         return replace(near, trace=Trace(most=1.0)) if near.ords else near
 
     def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
@@ -76,19 +76,19 @@ class Dense:
         """Rerank by the turns around each turn, its author and its month; turns around the nearest ones may join."""
         import numpy as np
 
-        near, rows, held, found = self._vectors.nearest_with_turns(scope, vector, max(depth, conversation.HEARD))
+        near, rows, owners, stored = self._vectors.nearest_with_turns(scope, vector, max(depth, conversation.HEARD))
         if len(rows) > MOST_TURNS:
             return replace(near, degraded=TOO_LONG)
         turns = conversation.Turns.of(rows)
         if not len(turns.ords):
             return near
         vectors = np.zeros((len(turns.ords), len(vector)), dtype=np.float32)
-        place = np.minimum(np.searchsorted(held, turns.ords), max(len(held) - 1, 0))
-        has = held[place] == turns.ords if len(held) else np.zeros(len(turns.ords), dtype=bool)
-        vectors[has] = found[place[has]]
+        place = np.minimum(np.searchsorted(owners, turns.ords), max(len(owners) - 1, 0))
+        has = owners[place] == turns.ords if len(owners) else np.zeros(len(turns.ords), dtype=bool)
+        vectors[has] = stored[place[has]]
         scores = conversation.dense(turns, vectors, np.asarray(vector), talk, settings)
-        kept = has & scope.admits(turns.ords)
-        ords, scores = turns.ords[kept], scores[kept]
+        admitted = has & scope.admits(turns.ords)
+        ords, scores = turns.ords[admitted], scores[admitted]
         order = np.lexsort((ords, -scores))[:depth]
         best = tuple(ords[order].tolist()), tuple(scores[order].tolist())
         return Ranking(*best, len(order), turns={row.ord: row for row in rows})

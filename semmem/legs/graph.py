@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.concepts.rules import question
+from semmem.concepts.rules import question as question_concepts
 from semmem.legs.dense import products
 from semmem.legs.graph_linking import Links, WalkTrace, link
 from semmem.legs.graph_walk import (
@@ -78,26 +78,26 @@ class Graph:
         self._vectors = vectors
         self._language = language
 
-    def search(self, asked: Question, scope: Scope, recipe: Recipe, prepared: Prepared | None = None) -> Ranking:
+    def search(self, question: Question, scope: Scope, recipe: Recipe, prepared: Prepared | None = None) -> Ranking:
         """Return the memories that the walk reaches within scope; it may pass through memories outside the scope.
 
         ``prepared`` is the result of ``prepare`` for this question; without it the question is linked now. ``regime``
         is "named" when the question names something the graph knows, else "unnamed".
         """
-        links, traces = prepared if prepared is not None else self.prepare(asked, scope, recipe)
-        found = []
+        links, traces = prepared if prepared is not None else self.prepare(question, scope, recipe)
+        masses = []
         named = False
         for n in scope.namespaces:
-            walked = _Walked(asked.within(n).sessions, n in scope.linked)
-            mass, is_named = self._walk(n, asked.within(n), links[n], recipe, traces[n], walked)
-            found.append(mass)
+            walked = _Walked(question.within(n).sessions, n in scope.linked)
+            mass, is_named = self._walk(n, question.within(n), links[n], recipe, traces[n], walked)
+            masses.append(mass)
             named = named or is_named
-        if len(found) > 1:
-            shares = standing([asked.within(n).heads for n in scope.namespaces])
-            found = [mass.scaled(share) for mass, share in zip(found, shares, strict=True)]
+        if len(masses) > 1:
+            shares = standing([question.within(n).heads for n in scope.namespaces])
+            masses = [mass.scaled(share) for mass, share in zip(masses, shares, strict=True)]
         trace = WalkTrace.of([traces[n] for n in scope.namespaces])
-        ords = np.concatenate([placed(m.ords, at) for at, m in enumerate(found)])
-        scores = gather(ords, np.concatenate([m.values for m in found]))
+        ords = np.concatenate([placed(m.ords, at) for at, m in enumerate(masses)])
+        scores = gather(ords, np.concatenate([m.values for m in masses]))
         inside = scope.admits(scores.ords)
         admitted = Mass(scores.ords[inside], scores.values[inside])
         names = self._names(*scope.namespaces)
@@ -111,27 +111,29 @@ class Graph:
             degraded={"relationships": _TIES_CUT} if trace.ties_cut else {},
         )
 
-    def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> Prepared:
+    def prepare(self, question: Question, scope: Scope, recipe: Recipe) -> Prepared:
         """Link the question in each namespace; this needs no other leg, so it may run beside them."""
         traces = {n: WalkTrace() for n in scope.namespaces}
-        known = scope.corrections or {}
+        corrections = scope.corrections or {}
         links = {}
         for n, trace in traces.items():
-            one = asked.within(n)
-            concepts = one.concepts or question(one.text, self._language)
-            links[n] = link(self._store, self._graph, n, concepts, recipe.graph, self._language, trace, known.get(n))
+            one = question.within(n)
+            concepts = one.concepts or question_concepts(one.text, self._language)
+            links[n] = link(
+                self._store, self._graph, n, concepts, recipe.graph, self._language, trace, corrections.get(n)
+            )
         return links, traces
 
     def _walk(
         self,
         namespace: str,
-        asked: Question,
+        question: Question,
         links: Links,
         recipe: Recipe,
         trace: WalkTrace,
         walked: _Walked,
     ) -> tuple[Mass, bool]:
-        talk, rules = asked.talk, recipe.conversation
+        talk, rules = question.talk, recipe.conversation
         settings = recipe.graph
         if talk is not None and talk.collects and rules is not None and rules.collecting:
             settings = replace(settings, neighbour=settings.neighbour * rules.collecting_neighbour)
@@ -140,7 +142,7 @@ class Graph:
                 (links.subjects, settings.subject_share, 1.0),
                 (links.concepts, settings.concept_share, 1.0),
                 (links.anchors, settings.anchor_share, 1.0),
-                (self._seeds(asked, settings, trace), settings.seed_share, 0.5),
+                (self._seeds(question, settings, trace), settings.seed_share, 0.5),
             ]
         )
         trace.restart |= restart.as_dict()
@@ -148,7 +150,7 @@ class Graph:
         if not len(restart):
             return restart, named
         walk = self._pagerank if settings.walk == "pagerank" else self._gated
-        scores = walk(namespace, asked, restart, score, settings, trace, walked)
+        scores = walk(namespace, question, restart, score, settings, trace, walked)
         if settings.lone_names == "leading":
             named = named or not links.lone.isdisjoint(walked.leading)
         if talk is not None and talk.author is not None and rules is not None and settings.author_bonus != 1:
@@ -158,11 +160,11 @@ class Graph:
             )
         return scores, named
 
-    def _seeds(self, asked: Question, settings: GraphSettings, trace: WalkTrace) -> Mass:
+    def _seeds(self, question: Question, settings: GraphSettings, trace: WalkTrace) -> Mass:
         """Return mass on the first memories of the other legs' lists in this namespace, 1 / (1 + rank) each."""
         placed = [
             (ord, 1.0 / (1 + rank), f"{leg} rank {rank}")
-            for leg, ranking in sorted(asked.heads.items())
+            for leg, ranking in sorted(question.heads.items())
             for rank, ord in enumerate(ranking.ords[: settings.seeds], 1)
         ]
         for ord, _, where in placed:
@@ -172,7 +174,7 @@ class Graph:
     def _gated(
         self,
         namespace: str,
-        asked: Question,
+        question: Question,
         restart: Mass,
         score: Mass,
         settings: GraphSettings,
@@ -186,9 +188,9 @@ class Graph:
             beam = gather(chosen, mass.at(chosen))
             arrived, carried = hop(beam, *self._edges(namespace, beam, settings, walked, trace))
             trace.hops.append(carried)
-            kept = strongest(arrived, settings.targets, self._names(namespace))
-            pruned = gather(kept, arrived.at(kept))
-            mass = self._gate(namespace, asked, pruned, settings).scaled(settings.decay)
+            targets = strongest(arrived, settings.targets, self._names(namespace))
+            pruned = gather(targets, arrived.at(targets))
+            mass = self._gate(namespace, question, pruned, settings).scaled(settings.decay)
             pieces.append(mass.scaled(_LAST[settings.hops == 1] if number == settings.hops - 1 else _EARLIER))
             if not len(mass):
                 break
@@ -197,7 +199,7 @@ class Graph:
     def _pagerank(
         self,
         namespace: str,
-        asked: Question,
+        question: Question,
         restart: Mass,
         score: Mass,
         settings: GraphSettings,
@@ -219,8 +221,8 @@ class Graph:
         new = np.setdiff1d(beam.ords, walked.ords)
         if len(new):
             beside = settings.neighbour > 0 and walked.sessions
-            held, neighbours, pending = self._graph.forwards_and_neighbours(namespace, new, neighbours=beside)
-            forwards = _over(held, settings)
+            all_forwards, neighbours, pending = self._graph.forwards_and_neighbours(namespace, new, neighbours=beside)
+            forwards = _over(all_forwards, settings)
             keys = _distinct(forwards.entries["key"][forwards.entries["mention"] > 0])
             postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True, pending=pending)[
                 namespace
@@ -258,11 +260,11 @@ class Graph:
         postings = self._store.postings([namespace], ends, max_df=settings.max_df)[namespace]
         return related_edges(forwards, postings, pairs, related=settings.related, max_df=settings.max_df)
 
-    def _gate(self, namespace: str, asked: Question, mass: Mass, settings: GraphSettings) -> Mass:
-        if settings.gate <= 0 or self._vectors is None or asked.vector is None or not len(mass):
+    def _gate(self, namespace: str, question: Question, mass: Mass, settings: GraphSettings) -> Mass:
+        if settings.gate <= 0 or self._vectors is None or question.vector is None or not len(mass):
             return mass
         try:
-            near = products(self._vectors, [namespace], mass.ords, asked.vector)
+            near = products(self._vectors, [namespace], mass.ords, question.vector)
         except SemmemError:
             return mass  # the dense leg reports it; the walk continues without the gate
         return gate(mass, near, settings.gate)
@@ -276,15 +278,15 @@ class Graph:
 
 def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return distinct ``keys``, ascending; for ten thousand keys eight times as fast as np.unique."""
-    found: NDArray[np.int64] = np.sort(keys)
-    return found[np.r_[True, found[1:] != found[:-1]]] if len(found) else found
+    ordered: NDArray[np.int64] = np.sort(keys)
+    return ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if len(ordered) else ordered
 
 
 def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
     """Return the memories that mention a name which another memory of ``postings`` also mentions."""
-    held = forwards.entries
-    shared = np.isin(held["key"], postings.keys[postings.sizes > 1])
-    names = shared & (held["kind"] == int(Kind.NAME)) & (held["mention"] > 0)
+    entries = forwards.entries
+    shared = np.isin(entries["key"], postings.keys[postings.sizes > 1])
+    names = shared & (entries["kind"] == int(Kind.NAME)) & (entries["mention"] > 0)
     return set(np.repeat(forwards.ords, forwards.sizes)[names].tolist())
 
 

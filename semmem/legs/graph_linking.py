@@ -60,7 +60,7 @@ class WalkTrace(Trace):
         for at, trace in enumerate(traces):
             whole.labels |= trace.labels
             for name in ("linked", "concepts", "seeds", "restart"):
-                getattr(whole, name).update({placed(ord, at): held for ord, held in getattr(trace, name).items()})
+                getattr(whole, name).update({placed(ord, at): value for ord, value in getattr(trace, name).items()})
             whole.hops += [replace(h, source=placed(h.source, at), target=placed(h.target, at)) for h in trace.hops]
         return whole
 
@@ -83,7 +83,7 @@ def link(
     store: Store,
     graph: GraphStore,
     namespace: str,
-    asked: QuestionConcepts,
+    question: QuestionConcepts,
     settings: GraphSettings,
     language: str,
     trace: WalkTrace,
@@ -95,59 +95,63 @@ def link(
     """
     if corrections is None:
         corrections = graph.snapshot([namespace])[1][namespace]
-    asked = corrected_question(asked, corrections)
-    variants = variant_keys(asked) if settings.other_names else {}
-    short = by_initials(asked) if settings.other_names else {}
-    weights = dict(zip(asked.keys, asked.weights, strict=True))
-    called = {n.key for n in asked.names} | variants.keys() | short.keys()
+    question = corrected_question(question, corrections)
+    variants = variant_keys(question) if settings.other_names else {}
+    short = by_initials(question) if settings.other_names else {}
+    weights = dict(zip(question.keys, question.weights, strict=True))
+    called = {n.key for n in question.names} | variants.keys() | short.keys()
     names, shared = (of[namespace] for of in store.postings_of([namespace], (called, None), (weights, settings.max_df)))
     by_key = dict(names.items())
-    mass, linked = _subjects(asked, names, by_key, trace)
+    mass, linked = _subjects(question, names, by_key, trace)
 
-    trace.labels |= dict(zip(asked.keys, asked.labels, strict=True))
-    stems = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind == Kind.STEM}
+    trace.labels |= dict(zip(question.keys, question.labels, strict=True))
+    stems = {k for k, kind in zip(question.keys, question.kinds, strict=True) if kind == Kind.STEM}
     if settings.other_names:
         likely = [(span, at, 1.0) for at, span in variants.items() if at in by_key]
-        likely = [found for found in likely if found[0] in unlinked(asked, linked, corrections)]
-        likely += likely_subjects(graph, namespace, asked, linked, shared, language, corrections)
+        likely = [candidate for candidate in likely if candidate[0] in unlinked(question, linked, corrections)]
+        likely += likely_subjects(graph, namespace, question, linked, shared, language, corrections)
         more = store.postings([namespace], {at for _, at, _ in likely})[namespace] if likely else names
         linked |= _likely(likely, dict(more.items()), names.memories, mass, trace)
-        _initialled(unlinked(asked, linked, corrections), short, by_key, names.memories, mass, trace)
+        _initialled(unlinked(question, linked, corrections), short, by_key, names.memories, mass, trace)
     subjects = gather(list(mass), list(mass.values()))
     titles = graph.titles([namespace], subjects.ords) if len(subjects) else {}
     named = any(title and title_is_name(title, language=language) for title in titles.values())
     stem_df = {k: len(e) for k, e in shared.items() if k in stems}
-    known = (
-        {n.key: n for n in _written_small(asked, by_key, stem_df, settings, language)} if settings.lower_case else {}
+    lower_names = (
+        {n.key: n for n in _written_small(question, by_key, stem_df, settings, language)} if settings.lower_case else {}
     )
-    for name in asked.names:
-        if name.key in known or (name.capitalised and name.key in linked):
+    for name in question.names:
+        if name.key in lower_names or (name.capitalised and name.key in linked):
             weights.setdefault(name.key, NAME_WEIGHT)
             trace.labels.setdefault(name.key, name.label)
-    spans = {span.key for span in asked.spans}
-    name_keys = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind == Kind.NAME} | set(known) | linked
+    spans = {span.key for span in question.spans}
+    name_keys = (
+        {k for k, kind in zip(question.keys, question.kinds, strict=True) if kind == Kind.NAME}
+        | set(lower_names)
+        | linked
+    )
     off = {kind for kind, on in ((Kind.STEM, settings.stems), (Kind.BIGRAM, settings.bigrams)) if not on}
-    unused = {k for k, kind in zip(asked.keys, asked.kinds, strict=True) if kind in off}
+    unused = {k for k, kind in zip(question.keys, question.kinds, strict=True) if kind in off}
     mentions = {k: e[e["mention"] > 0] for k, e in shared.items() if k not in unused}
     mentions |= {k: e[e["mention"] > 0] for k, e in by_key.items() if k in weights}
     ords, values, anchor_ords, anchor_values = [], [], [], []
     lone = set[int]()
     for at in sorted(mentions):
-        found = mentions[at]
-        if not 0 < len(found) <= settings.max_df:
+        entries = mentions[at]
+        if not 0 < len(entries) <= settings.max_df:
             continue
-        if at in spans or at in known:
-            if len(found) > 1:
+        if at in spans or at in lower_names:
+            if len(entries) > 1:
                 named = True
             else:
-                lone.add(int(found["ord"][0]))
-        load = found["mention"] * (float(idf(shared.memories, len(found))) / float(found["mention"].sum()))
-        ords += found["ord"].tolist()
+                lone.add(int(entries["ord"][0]))
+        load = entries["mention"] * (float(idf(shared.memories, len(entries))) / float(entries["mention"].sum()))
+        ords += entries["ord"].tolist()
         values += (load * weights[at]).tolist()
-        if at in name_keys and len(found) <= settings.anchor_df:
-            anchor_ords += found["ord"].tolist()
+        if at in name_keys and len(entries) <= settings.anchor_df:
+            anchor_ords += entries["ord"].tolist()
             anchor_values += load.tolist()
-        for ord in found["ord"].tolist():
+        for ord in entries["ord"].tolist():
             trace.concepts.setdefault(ord, []).append(at)
     return Links(subjects, gather(ords, values), gather(anchor_ords, anchor_values), named, frozenset(lone))
 
@@ -196,20 +200,20 @@ def _initialled(
 
 
 def _subjects(
-    asked: QuestionConcepts, names: Postings, by_key: dict[int, Any], trace: WalkTrace
+    question: QuestionConcepts, names: Postings, by_key: dict[int, Any], trace: WalkTrace
 ) -> tuple[dict[int, float], set[int]]:
     """Link names of the question to the memories about them: longest first, from left to right, ignoring case."""
     mass: dict[int, float] = {}
-    taken: set[int] = set()
+    positions: set[int] = set()
     linked: set[int] = set()
-    for name in sorted(asked.names, key=lambda n: (n.first, -n.size)):
+    for name in sorted(question.names, key=lambda n: (n.first, -n.size)):
         entries = by_key.get(name.key)
-        if entries is None or not taken.isdisjoint(range(name.first, name.past)):
+        if entries is None or not positions.isdisjoint(range(name.first, name.past)):
             continue
         about = entries[entries["subject"] > 0]
         if not len(about):
             continue
-        taken.update(range(name.first, name.past))
+        positions.update(range(name.first, name.past))
         df = int((entries["mention"] > 0).sum())
         if name.size == 1 and not name.capitalised and df > _COMMON:
             continue
@@ -223,24 +227,24 @@ def _subjects(
 
 
 def _written_small(
-    asked: QuestionConcepts, by_key: dict[int, Any], stem_df: dict[int, int], settings: GraphSettings, language: str
+    question: QuestionConcepts, by_key: dict[int, Any], stem_df: dict[int, int], settings: GraphSettings, language: str
 ) -> list[Name]:
     """Return names that the question writes without capitals and that the namespace knows as names.
 
     Longest first, without overlaps. A single word counts only when memories nearly always write it with a capital.
     """
-    taken: set[int] = set()
-    found = []
-    already = set(asked.keys)
-    for name in asked.names:
+    positions: set[int] = set()
+    names = []
+    already = set(question.keys)
+    for name in question.names:
         entries = by_key.get(name.key)
-        if entries is None or not taken.isdisjoint(range(name.first, name.past)) or name.edge_stops:
+        if entries is None or not positions.isdisjoint(range(name.first, name.past)) or name.edge_stops:
             continue
         df = int((entries["mention"] > 0).sum())
         if not 0 < df <= settings.max_df:
             continue
         if name.key in already:
-            taken.update(range(name.first, name.past))
+            positions.update(range(name.first, name.past))
             continue
         if name.size == 1:
             word = name.tokens[0]
@@ -248,9 +252,9 @@ def _written_small(
             lone = df < 2 and not (entries["subject"] > 0).any() and not any(c.isdigit() for c in word)
             if word.isdigit() or lone or together is None or df < _MOSTLY_A_NAME * together:
                 continue
-        taken.update(range(name.first, name.past))
-        found.append(name)
-    return found
+        positions.update(range(name.first, name.past))
+        names.append(name)
+    return names
 
 
 LIKE = 0.7
@@ -265,38 +269,38 @@ _NAME, _STEM = int(Kind.NAME), int(Kind.STEM)
 _OPENING = round(100 * OPENING)
 
 
-def variant_keys(asked: QuestionConcepts) -> dict[int, Name]:
+def variant_keys(question: QuestionConcepts) -> dict[int, Name]:
     """Return the keys of variants of the question's capitalised spans, each with its span."""
-    found: dict[int, Name] = {}
-    for span in asked.spans[: 2 * _MOST_SPANS]:
+    span_by_key: dict[int, Name] = {}
+    for span in question.spans[: 2 * _MOST_SPANS]:
         for form in sorted(variants(span.tokens)):
-            found.setdefault(key(_NAME, form), span)
-    return found
+            span_by_key.setdefault(key(_NAME, form), span)
+    return span_by_key
 
 
-def by_initials(asked: QuestionConcepts) -> dict[int, Name]:
+def by_initials(question: QuestionConcepts) -> dict[int, Name]:
     """Return the keys of initials that the question may write in capitals, each with its span."""
     return {
         initials_key(span.tokens[0]): span
-        for span in asked.spans[: 2 * _MOST_SPANS]
+        for span in question.spans[: 2 * _MOST_SPANS]
         if len(span.tokens) == 1 and span.label.isupper()
     }
 
 
-def unlinked(asked: QuestionConcepts, linked: set[int], corrections: Corrections) -> list[Name]:
+def unlinked(question: QuestionConcepts, linked: set[int], corrections: Corrections) -> list[Name]:
     """Return the capitalised spans of the question that overlap nothing linked yet."""
-    taken = {at for name in asked.names if name.key in linked for at in range(name.first, name.past)}
+    positions = {at for name in question.names if name.key in linked for at in range(name.first, name.past)}
     return [
         span
-        for span in asked.spans
-        if span.key not in corrections.apart and taken.isdisjoint(range(span.first, span.past))
+        for span in question.spans
+        if span.key not in corrections.apart and positions.isdisjoint(range(span.first, span.past))
     ][:_MOST_SPANS]
 
 
 def likely_subjects(
     graph: GraphStore,
     namespace: str,
-    asked: QuestionConcepts,
+    question: QuestionConcepts,
     linked: set[int],
     shared: Postings,
     language: str,
@@ -306,7 +310,7 @@ def likely_subjects(
 
     Considers the memories that share rare words with a span: two words, or the one word of a surname.
     """
-    spans = unlinked(asked, linked, corrections)
+    spans = unlinked(question, linked, corrections)
     entries = dict(shared.items())
     near: dict[Name, set[int]] = {}
     rarity: dict[str, float] = {}
@@ -314,11 +318,11 @@ def likely_subjects(
         content = [t for t in span.tokens if t not in STOP_WORDS.get(language, ())]
         counted: dict[int, int] = {}
         for token in content:
-            held = entries.get(key(_STEM, (stem(token, language),)))
-            if held is None:
+            mentions = entries.get(key(_STEM, (stem(token, language),)))
+            if mentions is None:
                 continue
-            rarity[token] = float(idf(shared.memories, len(held)))
-            for ord in held["ord"].tolist():
+            rarity[token] = float(idf(shared.memories, len(mentions)))
+            for ord in mentions["ord"].tolist():
                 counted[ord] = counted.get(ord, 0) + 1
         needed = 1 if len(content) == 1 else 2
         near[span] = {ord for ord, count in counted.items() if count >= needed}
@@ -326,18 +330,18 @@ def likely_subjects(
     if not 0 < len(ords) <= _MOST_MEMORIES:
         return []
     about = _about(graph, namespace, ords, language, corrections)
-    found = []
+    candidates = []
     for span in spans:
         names = {at: name for ord in near[span] for at, name in about.get(ord, {}).items()}
         if len(span.tokens) == 1:
             whole = surnames(names.values()).get(span.tokens)
-            found += [(span, at, 1.0) for at, name in names.items() if whole and name[-len(whole) :] == whole]
+            candidates += [(span, at, 1.0) for at, name in names.items() if whole and name[-len(whole) :] == whole]
             continue
         for at, name in names.items():
             alike = overlap(span.tokens, name, rarity)
             if alike >= LIKE and len(set(span.tokens) & set(name) - STOP_WORDS.get(language, frozenset())) >= 2:
-                found.append((span, at, alike))
-    return sorted(found, key=lambda f: (f[0].first, -f[2], f[1]))
+                candidates.append((span, at, alike))
+    return sorted(candidates, key=lambda f: (f[0].first, -f[2], f[1]))
 
 
 def _about(

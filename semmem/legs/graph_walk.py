@@ -67,8 +67,8 @@ class Mass:
         """Return the mass of ``ords``, all of which must be in ``self.ords``."""
         import numpy as np
 
-        found: NDArray[np.float64] = self.values[np.searchsorted(self.ords, ords)]
-        return found
+        masses: NDArray[np.float64] = self.values[np.searchsorted(self.ords, ords)]
+        return masses
 
     def scaled(self, factor: float) -> Mass:
         """Return all masses multiplied by ``factor``."""
@@ -133,13 +133,13 @@ def among(forwards: Forwards, postings: Postings) -> Forwards:
 
     from semmem.model.exchange import Forwards
 
-    keys, held = postings.keys, forwards.entries["key"]
+    keys, entry_keys = postings.keys, forwards.entries["key"]
     if not len(keys):
         return Forwards(forwards.ords, np.zeros_like(forwards.sizes), forwards.entries[:0])
-    there = keys[np.minimum(np.searchsorted(keys, held), len(keys) - 1)] == held
-    counted = np.concatenate([[0], np.cumsum(there)])
+    in_postings = keys[np.minimum(np.searchsorted(keys, entry_keys), len(keys) - 1)] == entry_keys
+    counted = np.concatenate([[0], np.cumsum(in_postings)])
     ends = np.cumsum(forwards.sizes)
-    return Forwards(forwards.ords, counted[ends] - counted[ends - forwards.sizes], forwards.entries[there])
+    return Forwards(forwards.ords, counted[ends] - counted[ends - forwards.sizes], forwards.entries[in_postings])
 
 
 def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: float, fan: int, max_df: int) -> Edges:
@@ -149,12 +149,12 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
     """
     import numpy as np
 
-    keys, sizes, held = postings.keys, postings.sizes, postings.entries
+    keys, sizes, entries = postings.keys, postings.sizes, postings.entries
     if not len(keys) or not len(forwards.ords):
         none = np.zeros(0, dtype=np.int64)
         return Edges(none, none, none, np.zeros(0))
     at_key = np.repeat(np.arange(len(keys)), sizes)
-    mention, subject = held["mention"].astype(np.float64), held["subject"].astype(np.float64)
+    mention, subject = entries["mention"].astype(np.float64), entries["subject"].astype(np.float64)
     df = np.bincount(at_key, weights=mention > 0, minlength=len(keys))
     subjects = np.bincount(at_key, weights=subject > 0, minlength=len(keys))
     weight = np.where(df <= max_df, idf(postings.memories, df), 0.0)
@@ -168,8 +168,8 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
     others = subjects[slot] - (forwards.entries["subject"] > 0) > 0
     shared = _heaviest(owner, load, entry_keys, (load > 0) & (df[slot] >= 2), fan)
     pieces = []
-    for kept, strength, value in (((load > 0) & others, about, subject), (shared, co_mention, mention)):
-        which = np.flatnonzero(kept)
+    for mask, strength, value in (((load > 0) & others, about, subject), (shared, co_mention, mention)):
+        which = np.flatnonzero(mask)
         if strength <= 0 or not len(which):
             continue
         out = load[which] / np.bincount(owner[which], weights=load[which], minlength=len(forwards.ords))[owner[which]]
@@ -181,7 +181,9 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
         share = strength * (out / np.maximum(total, 1e-300))[entry] * value[place]
         alive = share > 0
         entry, place = entry[alive], place[alive]
-        pieces.append((forwards.ords[owner[which][entry]], keys[slot[which][entry]], held["ord"][place], share[alive]))
+        pieces.append(
+            (forwards.ords[owner[which][entry]], keys[slot[which][entry]], entries["ord"][place], share[alive])
+        )
     if not pieces:
         none = np.zeros(0, dtype=np.int64)
         return Edges(none, none, none, np.zeros(0))
@@ -200,8 +202,8 @@ def related_edges(
     import numpy as np
 
     entries = dict(postings.items())
-    mentioned = {key: held[held["mention"] > 0] for key, held in entries.items()}
-    usable = {key: held for key, held in mentioned.items() if 0 < len(held) <= max_df}
+    mentioned = {key: rows[rows["mention"] > 0] for key, rows in entries.items()}
+    usable = {key: rows for key, rows in mentioned.items() if 0 < len(rows) <= max_df}
     tied: dict[int, list[int]] = {}
     for one, other in pairs:
         if one in usable and other in usable and one != other:
@@ -217,12 +219,12 @@ def related_edges(
         whole = sum(loads.values())
         for one, load in loads.items():
             for other in tied[one] if whole > 0 else ():
-                held = usable[other]
-                share = related * load / whole / len(tied[one]) / float(held["mention"].sum())
-                source += [ord] * len(held)
-                keys += [other] * len(held)
-                target += held["ord"].tolist()
-                weight += (held["mention"] * share).tolist()
+                rows = usable[other]
+                share = related * load / whole / len(tied[one]) / float(rows["mention"].sum())
+                source += [ord] * len(rows)
+                keys += [other] * len(rows)
+                target += rows["ord"].tolist()
+                weight += (rows["mention"] * share).tolist()
     return Edges(
         np.array(source, dtype=np.int64),
         np.array(keys, dtype=np.int64),
@@ -265,8 +267,8 @@ def starting_at(ords: NDArray[np.int64], pieces: Sequence[Edges]) -> Edges:
     whole = Edges(
         *(np.concatenate([getattr(p, name) for p in pieces]) for name in ("source", "key", "target", "weight"))
     )
-    kept = np.isin(whole.source, ords)
-    return Edges(whole.source[kept], whole.key[kept], whole.target[kept], whole.weight[kept])
+    mask = np.isin(whole.source, ords)
+    return Edges(whole.source[mask], whole.key[mask], whole.target[mask], whole.weight[mask])
 
 
 def _heaviest(
@@ -277,12 +279,12 @@ def _heaviest(
 
     which = np.flatnonzero(allowed)
     order = which[np.lexsort((keys[which], -load[which], owner[which]))]
-    kept = np.zeros(len(load), dtype=bool)
+    mask = np.zeros(len(load), dtype=bool)
     if len(order):
         first = np.r_[True, owner[order][1:] != owner[order][:-1]]
         begin = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-        kept[order[np.arange(len(order)) - begin < fan]] = True
-    return kept
+        mask[order[np.arange(len(order)) - begin < fan]] = True
+    return mask
 
 
 def hop(mass: Mass, along: Edges, neighbours: Mapping[int, Sequence[tuple[int, float]]]) -> tuple[Mass, Edges]:
@@ -373,8 +375,8 @@ def personalised_pagerank(
     for _ in range(rounds):
         arrived = np.bincount(target, weights=mass[source] * share, minlength=len(nodes))
         moved = damping * (arrived + mass[out == 0].sum() * start) + (1 - damping) * start
-        done = np.abs(moved - mass).sum() < tolerance
+        is_stable = np.abs(moved - mass).sum() < tolerance
         mass = moved
-        if done:
+        if is_stable:
             break
     return Mass(nodes, mass)

@@ -90,8 +90,8 @@ def ways_to(
         **graph.names(namespaces, {link.key for link in links if link.key and link_of(link.key) is None}),
         **dict(filter(_is_key, first.values())),
     }
-    held = store.indexed_memories(namespaces, ords).values() if names else ()
-    names = written(names, (text for memory in held for text in (memory.title, memory.text)), language)
+    memories = store.indexed_memories(namespaces, ords).values() if names else ()
+    names = written(names, (text for memory in memories for text in (memory.title, memory.text)), language)
     steps = []
     for start, way in zip(starts, shown, strict=True):
         by = names.get(first[start][0], first[start][1])
@@ -121,12 +121,12 @@ def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]
     if start not in trace.concepts:
         return 0, str(trace.seeds.get(start, "a seed"))
     shared = trace.concepts[start]
-    for found in store.postings(namespaces, shared).values() if len(shared) > 1 else ():
+    for postings in store.postings(namespaces, shared).values() if len(shared) > 1 else ():
         weights = {}
-        for at, entries in found.items():
+        for at, entries in postings.items():
             a = entries["mention"].astype(float)
             own = float(a[entries["ord"] == local(start)].sum())
-            weights[at] = own * own * float(idf(found.memories, int((a > 0).sum()))) / max(float(a.sum()), 1.0)
+            weights[at] = own * own * float(idf(postings.memories, int((a > 0).sum()))) / max(float(a.sum()), 1.0)
         shared = sorted(shared, key=lambda at: (-weights.get(at, 0.0), trace.labels.get(at, "")))
     return shared[0], str(trace.labels.get(shared[0], "a concept"))
 
@@ -145,9 +145,10 @@ def _clean(trace: WalkTrace, target: int) -> list[Any]:
             nodes, slot = np.unique(trace.hops[number - 1].target, return_inverse=True)
             came = np.bincount(slot, weights=trace.hops[number - 1].weight, minlength=len(nodes))
             pure = np.bincount(slot, weights=out[-1], minlength=len(nodes))
-            known = np.isin(hop.source, nodes)  # the others start here: the walk of each namespace has hops of its own
-            place = np.searchsorted(nodes, hop.source[known])
-            share[known] = pure[place] / np.maximum(came[place], 1e-300)
+            # the others start here: the walk of each namespace has hops of its own
+            continues = np.isin(hop.source, nodes)
+            place = np.searchsorted(nodes, hop.source[continues])
+            share[continues] = pure[place] / np.maximum(came[place], 1e-300)
         out.append(np.where(hop.source == target, 0.0, hop.weight * share))
     return out
 

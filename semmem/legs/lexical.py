@@ -53,23 +53,23 @@ class Lexical:
         """
         import numpy as np
 
-        found = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
-        if len(found) == 1:
-            return found[0]
-        traces = [(at, ranking.trace) for at, ranking in enumerate(found)]
+        rankings = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
+        if len(rankings) == 1:
+            return rankings[0]
+        traces = [(at, ranking.trace) for at, ranking in enumerate(rankings)]
         # ascending, as the places are
         matched = np.concatenate([placed(trace.matched, at) for at, trace in traces if trace.matched is not None])
         most = 1.0 if any(trace.most for _, trace in traces) else 0.0
         exact = frozenset(placed(ord, at) for at, trace in traces for ord in trace.exact)
-        return replace(joined([of_best(ranking) for ranking in found]), trace=Trace(most, matched, exact))
+        return replace(joined([of_best(ranking) for ranking in rankings]), trace=Trace(most, matched, exact))
 
     def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         import numpy as np
 
-        asked = Counter(terms(question.text, self._language))
-        if not asked:
+        frequencies = Counter(terms(question.text, self._language))
+        if not frequencies:
             return Ranking(trace=Trace(0.0, np.zeros(0, dtype=np.int64)))
-        counts = {term_key(term): n for term, n in asked.items()}
+        counts = {term_key(term): n for term, n in frequencies.items()}
         settings = recipe.lexical
         (namespace,) = scope.namespaces
         postings = self._store.postings([namespace], counts)[namespace]
@@ -77,14 +77,14 @@ class Lexical:
         most = _most(postings, counts)
         full = matched == len(counts)
         degraded: dict[str, str] = {}
-        read: dict[int, Turn] = {}
+        turn_by_ord: dict[int, Turn] = {}
         if question.talk is not None and recipe.conversation is not None and len(ords):
             head = ords[_best(ords, scores, conversation.HEARD)]
             rows = self._store.session_turns([namespace], head)
             if len(rows) > MOST_TURNS:
                 degraded = TOO_LONG
             else:
-                turns, read = conversation.Turns.of(rows), {row.ord: row for row in rows}
+                turns, turn_by_ord = conversation.Turns.of(rows), {row.ord: row for row in rows}
                 complete = ords[full]
                 ords, scores = conversation.lexical(turns, ords, scores, question.talk, recipe.conversation)
                 full = np.isin(ords, complete)
@@ -97,8 +97,8 @@ class Lexical:
             ords, scores, full = ords[holds], scores[holds], full[holds]
         best = _best(ords, scores, recipe.depths.get(self.name, 100), _TIES)
         trace = Trace(most, ords, frozenset(ords[best][full[best]].tolist()))
-        kept = ords[best].tolist(), scores[best].tolist()
-        return Ranking(tuple(kept[0]), tuple(kept[1]), len(ords), trace=trace, degraded=degraded, turns=read)
+        result = ords[best].tolist(), scores[best].tolist()
+        return Ranking(tuple(result[0]), tuple(result[1]), len(ords), trace=trace, degraded=degraded, turns=turn_by_ord)
 
     def _with_phrases(self, phrases: Sequence[str], scope: Scope, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of the memories hold every phrase; only texts that hold all of its terms are read."""
@@ -113,11 +113,13 @@ class Lexical:
                     complete |= set.intersection(*(set(e["ord"].tolist()) for _, e in postings.items()))
             candidates &= complete
         texts = self._store.texts(scope.namespaces, sorted(candidates))
-        wanted = [(normalise(p), _sequence(p, self._language)) for p in phrases]
+        needles = [(normalise(p), _sequence(p, self._language)) for p in phrases]
         holds = set()
         for ord, whole in texts.items():
             pieces = [(normalise(piece), _sequence(piece, self._language)) for piece in whole.split("\n", 1)]
-            if all(any(words in its if words else raw in text for text, its in pieces) for raw, words in wanted):
+            if all(
+                any(words in sequence if words else raw in text for text, sequence in pieces) for raw, words in needles
+            ):
                 holds.add(ord)
         return np.isin(ords, sorted(holds))
 
@@ -152,9 +154,9 @@ def _most(postings: Postings, counts: Mapping[int, int]) -> float:
     """Return the limit of the BM25 score of a memory that repeats every term of the question."""
     import numpy as np
 
-    found = dict(zip(postings.keys.tolist(), postings.sizes.tolist(), strict=True))
-    dfs = [(n, found[k]) for k, n in counts.items() if k in found]
-    missing = sum(n for k, n in counts.items() if k not in found)
+    sizes = dict(zip(postings.keys.tolist(), postings.sizes.tolist(), strict=True))
+    dfs = [(n, sizes[k]) for k, n in counts.items() if k in sizes]
+    missing = sum(n for k, n in counts.items() if k not in sizes)
     unseen = np.log(1 + (postings.memories + 0.5) / 0.5)
     return float(sum(n * _idf(postings.memories, df) for n, df in dfs) + missing * unseen)
 
@@ -182,14 +184,14 @@ def bm25(
     tf = postings.entries["count"].astype(np.float64)
     ords, length = postings.entries["ord"].astype(np.int64), postings.entries["length"]
     dfs = postings.sizes
-    if not (held := tf > 0).all():  # a memory may be about a key that it does not count
-        dfs = np.bincount(np.repeat(np.arange(len(dfs)), dfs)[held], minlength=len(dfs))
-        tf, ords, length = tf[held], ords[held], length[held]
+    if not (positive := tf > 0).all():  # a memory may be about a key that it does not count
+        dfs = np.bincount(np.repeat(np.arange(len(dfs)), dfs)[positive], minlength=len(dfs))
+        tf, ords, length = tf[positive], ords[positive], length[positive]
     if not len(ords):
         return ords, np.zeros(0), np.zeros(0, dtype=np.int64)
     average = postings.length / max(postings.memories, 1) or 1.0
-    asked = zip(postings.keys.tolist(), dfs.tolist(), strict=True)
-    weights = np.array([counts[key] * _idf(postings.memories, df) for key, df in asked])
+    key_dfs = zip(postings.keys.tolist(), dfs.tolist(), strict=True)
+    weights = np.array([counts[key] * _idf(postings.memories, df) for key, df in key_dfs])
     share = tf / (tf + k1 * (1 - b + b * length / average))
     share *= np.repeat(weights, dfs)
     low, high = int(ords.min()), int(ords.max())

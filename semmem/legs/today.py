@@ -25,21 +25,21 @@ class Today:
         self._earlier = frozenset(local(ord) for ord in earlier)
         self.reads_vector = graph.reads_vector
 
-    def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> Any:
+    def prepare(self, question: Question, scope: Scope, recipe: Recipe) -> Any:
         """Look up the names in the question; see Graph."""
-        return self._graph.prepare(asked, scope, recipe)
+        return self._graph.prepare(question, scope, recipe)
 
     def search(self, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
         """Return the memories of today that the walk reaches; report as degraded that it sees no earlier versions."""
         each = {n: self._without(one) for n, one in question.narrowed.items()}
-        asked = replace(self._without(question), narrowed=each)
-        found = self._graph.search(asked, scope, recipe, **prepared)
-        return replace(found, degraded={**found.degraded, "as_of": _WHY}) if self._earlier else found
+        todays_question = replace(self._without(question), narrowed=each)
+        ranking = self._graph.search(todays_question, scope, recipe, **prepared)
+        return replace(ranking, degraded={**ranking.degraded, "as_of": _WHY}) if self._earlier else ranking
 
     def _without(self, question: Question) -> Question:
         heads = {leg: self._rest(ranking) for leg, ranking in question.heads.items()}
         return replace(question, heads=heads)
 
     def _rest(self, ranking: Ranking) -> Ranking:
-        kept = [pair for pair in zip(ranking.ords, ranking.scores, strict=True) if local(pair[0]) not in self._earlier]
-        return replace(ranking, ords=tuple(ord for ord, _ in kept), scores=tuple(score for _, score in kept))
+        pairs = [pair for pair in zip(ranking.ords, ranking.scores, strict=True) if local(pair[0]) not in self._earlier]
+        return replace(ranking, ords=tuple(ord for ord, _ in pairs), scores=tuple(score for _, score in pairs))

@@ -83,9 +83,9 @@ def opened(module_store: Callable[[], str]) -> Iterator[semmem.Semmem]:
 def mem(opened: semmem.Semmem) -> Iterator[semmem.Semmem]:
     """A store whose tests register what they like; it is forgotten afterwards."""
     yield opened
-    for name in [*opened._legs._given]:
-        del opened._legs._given[name]
-        opened._legs._made.pop(name, None)
+    for name in [*opened._legs._factories]:
+        del opened._legs._factories[name]
+        opened._legs._legs.pop(name, None)
 
 
 def with_leg(name: str, weight: float = 1.0, constant: float = 1.0, base: str = "lexical") -> Recipe:
