@@ -18,7 +18,7 @@ from semmem.model.types import SORT_BY
 from semmem.text.passages import phrases
 from semmem.text.tokens import Word, author_key, tokens
 
-__all__ = ["candidates", "checked", "listen", "parse"]
+__all__ = ["candidates", "checked", "heard", "listen", "parse", "spoken"]
 
 _LONGEST_NAME = 4
 
@@ -90,14 +90,15 @@ def _months(text: str) -> tuple[tuple[int, int | None], ...]:
     return tuple(out)
 
 
-def parse(query: str, kinds: Mapping[str, Kinds], recipe: Recipe, language: str) -> Question:
+def parse(
+    query: str, kinds: Mapping[str, Kinds], talks: Mapping[str, Talk | None], recipe: Recipe, language: str
+) -> Question:
     """Parse ``query`` for each namespace of ``kinds``, because a name means another person in each of them.
 
-    ``talk`` is None where no memory has an author or where the recipe's conversation rules are off. Concepts are
-    extracted only where the graph leg is called. The vector is made later.
+    ``talks`` are those of ``heard``. Concepts are extracted only where the graph leg is called. The vector is made
+    beside this.
     """
     quoted = tuple(phrases(query)[0])
-    places = candidates(query) if recipe.conversation is not None else {}
     called = "graph" in recipe.legs
 
     def asked(talk: Talk | None, sessions: bool) -> Question:
@@ -105,14 +106,29 @@ def parse(query: str, kinds: Mapping[str, Kinds], recipe: Recipe, language: str)
         concepts = concepts_of(text, language) if called else None
         return Question(text, quoted, talk, concepts, sessions=sessions, asked=query)
 
-    each = {n: asked(_heard(query, places, at, recipe), at.sessions) for n, at in kinds.items()}
+    each = {n: asked(talks[n], at.sessions) for n, at in kinds.items()}
     if len(each) == 1:
         return next(iter(each.values()))
     return replace(asked(None, any(at.sessions for at in kinds.values())), narrowed=each)
 
 
+def heard(
+    query: str, places: dict[str, list[tuple[int, int]]], kinds: Mapping[str, Kinds], recipe: Recipe
+) -> dict[str, Talk | None]:
+    """Return the question as it is put to the conversations of each namespace; ``places`` are its ``candidates``.
+
+    It is None where no memory has an author and where the recipe's conversation rules are off.
+    """
+    return {n: _heard(query, places, at, recipe) for n, at in kinds.items()}
+
+
+def spoken(query: str, talks: Mapping[str, Talk | None]) -> list[str]:
+    """Return the texts to embed for a question: its own, and those of its namespaces."""
+    own = [query if talk is None else talk.spoken for talk in talks.values()]
+    return sorted({*own, *([query] if len(talks) > 1 else [])})
+
+
 def _heard(query: str, places: dict[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe) -> Talk | None:
-    """Return the question as it is put to the conversations of one namespace; None where there are none."""
     rules = recipe.conversation
     if rules is None or not kinds.authors:
         return None

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
 from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from semmem.model.clock import Clock
 from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
@@ -35,6 +35,12 @@ _LONGEST_LOADING = 120.0
 
 _LONGEST_QUEUE = 30.0
 """Seconds that all legs of one recall together may wait for threads."""
+
+_HANDED_OVER = 0.002
+"""Seconds that a recall waits for the thread of the embedder to begin.
+
+A thread that does not wait keeps the interpreter for 5 ms, so the model would run behind the other legs and not beside.
+"""
 
 
 class Task(Future[T]):
@@ -146,6 +152,18 @@ def _do(task: Task[Any]) -> None:
         task.set_result(answer)
 
 
+class _Begun(Generic[T]):
+    """The work of one leg on a thread: its clock, the seconds the leg had worked before, and what cancels it."""
+
+    task: Task[T]
+
+    def __init__(self, spent: float) -> None:
+        self.spent = spent
+        self.asked = time.perf_counter()
+        self.clock = Clock()
+        self.cancel: Callable[[], None] | None = None
+
+
 class Asking:
     """Ask the legs of one store on threads.
 
@@ -169,39 +187,52 @@ class Asking:
         degraded: dict[str, str],
         timings: dict[str, float],
     ) -> dict[str, T]:
-        """Run the ``work`` of each leg side by side and return the answers by leg.
+        """Run the ``work`` of each leg side by side and return the answers by leg; see ``begin`` and ``answers``."""
+        return self.answers(self.begin(work, degraded, timings), recipe, degraded, timings)
 
-        A leg that fails or exceeds its time is put into ``degraded`` with the reason. ``timings`` receives the seconds
-        each leg worked; a leg that is asked a second time has only the rest of its time.
+    def begin(
+        self, work: Mapping[str, Callable[[], T]], degraded: dict[str, str], timings: dict[str, float]
+    ) -> dict[str, _Begun[T]]:
+        """Begin the ``work`` of each leg on a thread; return what ``answers`` waits for.
+
+        A leg that is not asked any more is put into ``degraded`` with the reason. ``timings`` receives the seconds each
+        leg worked; a leg that is asked a second time has only the rest of its time.
         """
         work = observed_legs(work)
-        cancels: dict[str, Callable[[], None]] = {}
-        clocks = {name: Clock() for name in work}
-        spent = {name: timings.get(name, 0.0) for name in work}
-
-        def done(name: str) -> T:
-            try:
-                with clocks[name].running(), self._store.session() as cancels[name]:
-                    return work[name]()
-            finally:
-                timings[name] = spent[name] + clocks[name].spent()
-
-        answers: dict[str, T] = {}
-        running: dict[str, Task[T]] = {}
-        asked = time.perf_counter()
+        found: dict[str, _Begun[T]] = {}
         for name in sorted(work):
+            one: _Begun[T] = _Begun(timings.get(name, 0.0))
             try:
-                running[name] = self._threads.submit(name, partial(done, name))
+                one.task = self._threads.submit(name, partial(self._done, name, work[name], one, timings))
             except LegFailed as error:
                 degraded[name] = error.message
-        for name, task in running.items():
+            else:
+                found[name] = one
+        return found
+
+    def _done(self, name: str, work: Callable[[], T], one: _Begun[T], timings: dict[str, float]) -> T:
+        try:
+            with one.clock.running(), self._store.session() as one.cancel:
+                return work()
+        finally:
+            timings[name] = one.spent + one.clock.spent()
+
+    def answers(
+        self, begun: Mapping[str, _Begun[T]], recipe: Recipe, degraded: dict[str, str], timings: dict[str, float]
+    ) -> dict[str, T]:
+        """Wait for what was begun and return the answers by leg.
+
+        A leg that fails or exceeds its time is put into ``degraded`` with the reason.
+        """
+        answers: dict[str, T] = {}
+        for name, one in begun.items():
             limit = recipe.timeouts.get(name, 5.0)
             try:
-                answers[name] = _wait(task, clocks[name], limit - spent[name], asked)
+                answers[name] = _wait(one.task, one.clock, limit - one.spent, one.asked)
             except TimedOut:
-                self._threads.give_up(task)
-                degraded[name] = _late(clocks[name], limit, asked)
-                if name in cancels and (failed := _cancelled(cancels[name])):
+                self._threads.give_up(one.task)
+                degraded[name] = _late(one.clock, limit, one.asked)
+                if one.cancel is not None and (failed := _cancelled(one.cancel)):
                     degraded[name] += f", and what it asks of the store goes on: {failed}"
             except EmbedderReplaced as error:
                 if self._renewed():
@@ -213,26 +244,38 @@ class Asking:
                 degraded[name] = reason(error)
         return answers
 
-    def once(self, name: str, work: Callable[[], T], recipe: Recipe, timings: dict[str, float]) -> T:
-        """Run ``work`` on a thread within the time limit of the leg ``name``.
+    def once(self, name: str, work: Callable[[], T], recipe: Recipe, timings: dict[str, float]) -> Callable[[], T]:
+        """Begin ``work`` on a thread, within the time limit of the leg ``name``; return what waits for its result.
 
-        Raises LegFailed where the work is late, and whatever the work raises.
+        That raises LegFailed where the work is late or the leg is not asked any more, and whatever the work raises.
         """
         limit = recipe.timeouts.get(name, 5.0)
-        clock, asked = Clock(), time.perf_counter()
+        clock, asked, began = Clock(), time.perf_counter(), threading.Event()
 
         def done() -> T:
             with clock.running():
+                began.set()
                 return work()
 
-        task = self._threads.submit(name, done)
+        task: Task[T]
         try:
-            return _wait(task, clock, limit, asked)
-        except TimedOut:
-            self._threads.give_up(task)
-            raise LegFailed(_late(clock, limit, asked)) from None
-        finally:
-            timings[name] = clock.spent()
+            task = self._threads.submit(name, done)
+        except SemmemError as error:
+            task = Task(name, done)
+            task.set_exception(error)
+        else:
+            began.wait(_HANDED_OVER)
+
+        def result() -> T:
+            try:
+                return _wait(task, clock, limit, asked)
+            except TimedOut:
+                self._threads.give_up(task)
+                raise LegFailed(_late(clock, limit, asked)) from None
+            finally:
+                timings[name] = clock.spent()
+
+        return result
 
 
 def _late(clock: Clock, limit: float, asked: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
@@ -25,7 +25,7 @@ from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence
 from semmem.read.context import check_budget, packed
 from semmem.read.overrides import Tailor
 from semmem.read.question import candidates as name_candidates
-from semmem.read.question import checked, parse
+from semmem.read.question import checked, heard, parse, spoken
 from semmem.read.rankings import Asking, reason
 from semmem.read.result import Recall
 from semmem.read.steps import cut, page
@@ -129,10 +129,10 @@ class Recaller:
             check_budget("token_budget", token_budget)
         how = Cut(limit, offset, sort_by, fold_parts, token_budget)
         timings: dict[str, float] = {}
-        names = None if _asked_first.get() else name_candidates(text)
-        scope = self._store.scope(namespaces, filters, exclude, names)
-        for namespace, spoken in scope.languages.items():
-            check_language(namespace, spoken, self._language)
+        names = name_candidates(text)
+        scope = self._store.scope(namespaces, filters, exclude, None if _asked_first.get() else names)
+        for namespace, language in scope.languages.items():
+            check_language(namespace, language, self._language)
         scope = replace(scope, filters=filters, exclude=tuple(exclude))
         settings: Mapping[str, Any] = {}
         wrong: str | None = None
@@ -142,9 +142,11 @@ class Recaller:
         self._known(recipe)
         kinds = scope.kinds
         if kinds is None:
-            kinds = self._store.conversation_facts(namespaces, name_candidates(text))
-        question = self._with_vector(parse(text, kinds, recipe, self._language), recipe, vector, timings)
-        found = self._accessed(self.candidates(question, scope, recipe, timings, vector), how)
+            kinds = self._store.conversation_facts(namespaces, names)
+        talks = heard(text, names, kinds, recipe)
+        embedded = self._embedded(spoken(text, talks), recipe, vector, timings)
+        question = parse(text, kinds, talks, recipe, self._language)
+        found = self._accessed(self.candidates(question, scope, recipe, timings, vector, embedded), how)
         kept = cut(found, how)
         if len(kept) < limit + offset and (again := deeper(found)) is not None:
             found = self._accessed(self.candidates(found.question, scope, again, timings, vector), how)
@@ -173,37 +175,50 @@ class Recaller:
         recipe: Recipe,
         timings: dict[str, float] | None = None,
         vector: Any = None,
+        embedded: Callable[[Question], Question] | None = None,
     ) -> Candidates:
         """Ask the legs and fuse their rankings, without fetching texts.
 
         ``vector`` is the caller's vector of the question; it is used again where another embedder takes over meanwhile.
+        ``embedded`` waits for the vector, if that is still being made, and puts it into the question.
         """
         timings = {} if timings is None else timings
         try:
-            return self._candidates(question, scope, recipe, timings)
+            return self._candidates(question, scope, recipe, timings, embedded)
         except EmbedderReplaced:  # another embedder filled the store and this process has it: ask again with its vector
-            question = self._with_vector(question, recipe, vector, timings)
+            texts = sorted({one.spoken for one in (question, *question.narrowed.values())})
+            question = self._embedded(texts, recipe, vector, timings)(question)
             return self._candidates(question, scope, recipe, timings)
 
-    def _candidates(self, question: Question, scope: Scope, recipe: Recipe, timings: dict[str, float]) -> Candidates:
+    def _candidates(
+        self,
+        question: Question,
+        scope: Scope,
+        recipe: Recipe,
+        timings: dict[str, float],
+        embedded: Callable[[Question], Question] | None = None,
+    ) -> Candidates:
         called = _called(recipe)
         legs = {name: self._legs[name] for name in called.intersection(_OURS)}
         degraded = {name: leg.reason for name, leg in legs.items() if isinstance(leg, Absent)}
         called -= degraded.keys()
-        work: dict[str, Callable[[], Any]] = {
-            name: partial(self._search, name, question, scope, recipe) for name in called if name != _LAST
-        }
-        prepare = getattr(self._legs[_LAST], "prepare", None) if _LAST in called else None
-        if prepare is not None:  # looks up the names in the question while the other legs run
-            work[_LAST] = partial(prepare, question, scope, recipe)
-        found = self._asking.ask(work, recipe, degraded, timings)
+        begun = {}
+        if embedded is not None:  # what needs no vector runs while the model does
+            first = {
+                n for n, leg in legs.items() if n in called and (n == _LAST or not getattr(leg, "reads_vector", 1))
+            }
+            first -= {*self._readers(recipe)[:1]}  # the model has the time of this leg
+            begun = self._asking.begin(self._work(first, question, scope, recipe), degraded, timings)
+            question, called = embedded(question), called - first
+        begun |= self._asking.begin(self._work(called, question, scope, recipe), degraded, timings)
+        found = self._asking.answers(begun, recipe, degraded, timings)
         prepared = {"prepared": found.pop(_LAST)} if _LAST in found else {}
         degraded |= {part: why for ranking in found.values() for part, why in ranking.degraded.items()}
         read = {ord: turn for ranking in found.values() for ord, turn in ranking.turns.items()}
         heads = self._heads(scope, found.values(), {}, read)
         rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in found.items()}
         regime = "unnamed"
-        if _LAST in called and _LAST not in degraded:
+        if _LAST in legs and _LAST not in degraded:
             each = {n: replace(q, heads=alone(n, found, heads, recipe)) for n, q in question.narrowed.items()}
             seeded = replace(question, heads=dict(rankings), narrowed=each)
             last = {_LAST: partial(self._search, _LAST, seeded, scope, recipe, **prepared)}
@@ -231,32 +246,53 @@ class Recaller:
     def _search(self, leg: str, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
         return self._legs[leg].search(question, scope, recipe, **prepared)
 
-    def _with_vector(self, question: Question, recipe: Recipe, given: Any, timings: dict[str, float]) -> Question:
-        """Return the question with its vector: ``given``, or one made by the embedder where a called leg reads it.
+    def _work(
+        self, called: Collection[str], question: Question, scope: Scope, recipe: Recipe
+    ) -> dict[str, Callable[[], Any]]:
+        """Return what each of the legs ``called`` first does: it searches, or looks up the names in the question."""
+        work: dict[str, Callable[[], Any]] = {
+            name: partial(self._search, name, question, scope, recipe) for name in called if name != _LAST
+        }
+        prepare = getattr(self._legs[_LAST], "prepare", None) if _LAST in called else None
+        if prepare is not None:
+            work[_LAST] = partial(prepare, question, scope, recipe)
+        return work
 
-        Where the vector cannot be made, the legs that need it are degraded. Raises InvalidInput or EmbedderMismatch
-        where ``given`` cannot be used.
+    def _embedded(
+        self, texts: Sequence[str], recipe: Recipe, given: Any, timings: dict[str, float]
+    ) -> Callable[[Question], Question]:
+        """Begin to embed ``texts`` where a called leg reads their vectors; return what puts these into the question.
+
+        Where a vector cannot be made, the legs that need it are degraded. ``given`` is used instead of all of them.
+        Raises InvalidInput or EmbedderMismatch where it cannot be used.
         """
         if given is not None:
             vector = self._vectors.given(given)
-            return _each(question, lambda one: replace(one, vector=vector))
-        called = sorted(_called(recipe))
-        readers = [name for name in called if name not in _OURS or self._reads_vector(name)]
+            return lambda question: _each(question, lambda one: replace(one, vector=vector))
+        readers = self._readers(recipe)
         if not readers:
-            return question
-        texts = sorted({one.spoken for one in (question, *question.narrowed.values())})
+            return lambda question: question
 
         def made() -> dict[str, Any]:
             if not any(map(self._reads_vector, readers)):  # a leg registered by the program is loaded here
                 return {}
             return {text: self._vectors.embedded(text) for text in texts}
 
-        try:
-            vectors = self._asking.once(readers[0], made, recipe, timings)
-        except Exception as error:  # noqa: BLE001  # the dense leg raises it later and is degraded; the others answer
-            why = error
-            return _each(question, lambda one: replace(one, vector=None, no_vector=why))
-        return _each(question, lambda one: replace(one, vector=vectors.get(one.spoken), no_vector=None))
+        result = self._asking.once(readers[0], made, recipe, timings)
+
+        def embedded(question: Question) -> Question:
+            try:
+                vectors = result()
+            except Exception as error:  # noqa: BLE001  # the dense leg raises it later; the others answer
+                why = error
+                return _each(question, lambda one: replace(one, vector=None, no_vector=why))
+            return _each(question, lambda one: replace(one, vector=vectors.get(one.spoken), no_vector=None))
+
+        return embedded
+
+    def _readers(self, recipe: Recipe) -> list[str]:
+        """Return the called legs that read the question's vector, or may: those that are not loaded yet."""
+        return [name for name in sorted(_called(recipe)) if name not in _OURS or self._reads_vector(name)]
 
     def _reads_vector(self, name: str) -> bool:
         """Return whether a leg reads the question's vector; a leg that cannot be loaded reads none."""

@@ -80,6 +80,51 @@ def test_other_legs_are_asked_when_the_question_has_its_vector_and_have_no_more_
         assert found.degraded == {"asleep": "no answer within 0.05 s"}
 
 
+def test_what_needs_no_vector_is_done_while_the_model_runs(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = {name: threading.Event() for name in ("lexical", "graph")}
+    order = list[str]()
+
+    class Waiting(Hashing):
+        """Embeds a question when the words are found and the names are looked up, which without it needs no vector."""
+
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if len(texts) == 1:
+                order.extend(name for name, event in done.items() if event.wait(20))
+                order.append("vector")
+            return super().embed(texts)
+
+    with semmem.connect(store_url, embedder=Waiting()) as mem:
+        mem.remember_many({"text": text} for text in ("ferry at dawn", "ferry at dusk"))
+        mem.recall("ferry", vector=Hashing().embed(["ferry"])[0])
+        search, prepare = legs(mem)["lexical"].search, legs(mem)["graph"].prepare  # type: ignore[attr-defined]
+
+        def first(name: str, work: Any, *asked: Any) -> Any:
+            done[name].set()
+            return work(*asked)
+
+        monkeypatch.setattr(legs(mem)["lexical"], "search", partial(first, "lexical", search))
+        monkeypatch.setattr(legs(mem)["graph"], "prepare", partial(first, "graph", prepare))
+        found = mem.recall("ferry", recipe=semmem.recipe("default", timeouts={"dense": 60}))
+        assert not found.degraded
+        assert order == ["lexical", "graph", "vector"]
+        assert all(hit.legs.keys() >= {"lexical", "dense"} for hit in found)
+
+
+def test_a_model_that_fails_beside_the_other_legs_degrades_those_alone_that_read_the_vector(store_url: str) -> None:
+    class Broken(Hashing):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if len(texts) == 1:
+                raise RuntimeError("the model is broken")
+            return super().embed(texts)
+
+    with semmem.connect(store_url, embedder=Broken()) as mem:
+        mem.remember_many({"text": text} for text in ("ferry at dawn", "ferry at dusk"))
+        found = mem.recall("ferry")
+        assert found.degraded == {"dense": "RuntimeError: the model is broken"}
+        assert len(found) == 2
+        assert set(found.timings) == {"lexical", "dense", "graph", "total"}
+
+
 def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_url: str) -> None:
     with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
         mem.remember("ferry", id="match")
