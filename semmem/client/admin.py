@@ -26,7 +26,7 @@ from semmem.model.reports import BackupReport, NamespaceHash, Rebuilt
 from semmem.model.search import Factory
 from semmem.model.store import GraphStore, Keep, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
-from semmem.read.overrides import changed, dotted, fitted
+from semmem.read.overrides import changed, dotted, fitted, outgrown
 from semmem.read.tracing import observed
 from semmem.text.tokens import check_language
 from semmem.write.items import check_namespace
@@ -256,8 +256,10 @@ class Keeping(Life, Namespaces):
         return {name: value for _, name, value in self.store.settings(string("namespace", namespace))}
 
     def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
-        """Return the recipe of a namespace, the settings that made it, and why others were not used."""
-        return fitted(self.recipe, (namespace,), self.store.settings(string("namespace", namespace)), self._legs)
+        """Return the recipe of a namespace, the settings that made it, and what is wrong with its settings."""
+        rows = self.store.settings(string("namespace", namespace))
+        plan, used, wrong = fitted(self.recipe, (namespace,), rows, self._legs)
+        return plan, used, wrong or outgrown(namespace, used)
 
     @observed
     def configure(self, *, namespace: str = "default", **changes: Any) -> Mapping[str, Any]:

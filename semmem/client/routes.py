@@ -163,7 +163,7 @@ def export(
 
 
 def settings(mem: Semmem, *, namespace: str = "default") -> dict[str, Any]:
-    """Return how a namespace is searched: its recipe, the settings of its own, and why some are not used."""
+    """Return how a namespace is searched: its recipe, the settings of its own, and what is wrong with them."""
     plan, used, wrong = mem.searched_by(namespace=namespace)
     own = mem.settings_of(namespace=namespace)
     told = {"namespace": namespace, "settings": dict(own), "used": dict(used), "recipe": plan.as_dict()}

@@ -15,6 +15,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.protocols import RERANKERS, reranker_parts
 
 __all__ = [
+    "STORED_WEIGHT",
     "Choice",
     "ConversationSettings",
     "Each",
@@ -88,6 +89,10 @@ class Number(Values):
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
             return False
         return self.low <= value <= self.high and not (self.below and value == self.high)
+
+
+STORED_WEIGHT = Number(0, 5)
+"""The weights of a leg that a namespace may be given; a recipe in code takes more, for experiments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,12 @@ from typing import Any
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
 from semmem.model.recipe import SETTINGS, Recipe, recipe, setting
+from semmem.model.recipe_settings import STORED_WEIGHT
 
-__all__ = ["Tailor", "changed", "dotted", "fitted", "recipe_of", "settings_in", "tailored", "value_of"]
+__all__ = ["Tailor", "changed", "dotted", "fitted", "outgrown", "recipe_of", "settings_in", "tailored", "value_of"]
 
 _NONE_USED = "none of its settings is used: "
+_WEIGHTS = "weights."
 _KEPT = 64
 """Recipes that a process caches; a namespace usually needs one at a time."""
 
@@ -95,16 +97,34 @@ def changed(
 ) -> dict[str, Any]:
     """Return the settings of a namespace after ``changes`` were made and ``unset`` were removed.
 
-    Raises InvalidInput for a name or a value that a recipe does not take, and NotFound for an ``unset`` name that is
-    not set.
+    Raises InvalidInput for a name or a value that a recipe does not take or a namespace may not be given, and NotFound
+    for an ``unset`` name that is not set.
     """
     if missing := sorted(set(unset) - set(stored)):
         known = ", ".join(sorted(stored)) or "none"
         raise NotFound(f"This namespace has no setting {missing[0]!r} of its own; it has {known}.")
-    found = {name: value for name, value in stored.items() if name not in unset} | dotted(changes)
+    fresh = dotted(changes)
+    for name, value in fresh.items():
+        if name.startswith(_WEIGHTS):
+            STORED_WEIGHT.check(name, value)
+    found = {name: value for name, value in stored.items() if name not in unset} | fresh
     if changes and (wrong := _apply(base, found, legs)[1]) is not None and wrong.startswith(_NONE_USED):
         raise InvalidInput(wrong.removeprefix(_NONE_USED))
     return found
+
+
+def outgrown(namespace: str, settings: Mapping[str, Any]) -> str | None:
+    """Return the sentence on weights of a namespace that were stored when more was allowed; None where there are none.
+
+    They are used as they are.
+    """
+    old = {name: value for name, value in settings.items() if name.startswith(_WEIGHTS)}
+    if not (most := [f"{name} is {value}" for name, value in sorted(old.items()) if not STORED_WEIGHT.accepts(value)]):
+        return None
+    return (
+        f"namespace {namespace}: {', '.join(most)}, and a namespace is now given {STORED_WEIGHT.words}; it is used as "
+        "it is, until it is set anew or unset"
+    )
 
 
 def _known(name: str) -> bool:

@@ -43,7 +43,6 @@ from semmem.model.errors import (
     StoreClosed,
 )
 from semmem.model.serialization import plain
-from semmem.read.overrides import dotted
 from semmem.write.items import MadeId
 from semmem.write.screening import noted_of
 
@@ -56,7 +55,6 @@ OPEN = ("/healthz", "/readyz", "/openapi.json")
 """Paths that need no key: they say nothing of what is stored."""
 
 _log = logging.getLogger("semmem.http")
-_MOST_WEIGHT = 5
 _PAGE_BYTES = 16 * 2**20
 _TAG = re.compile(r'"(\d{1,9})(-[0-9a-f]{16})?"')
 _TAGS = re.compile(r'(?:W/)?"[^"]*"')
@@ -225,10 +223,6 @@ def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:
     changes = {name: value for name, value in arguments.items() if name != "namespace"}
     if not changes:
         raise InvalidInput('Say what to change, such as {"weights": {"graph": 0.5}}.')
-    for name, value in dotted(changes).items():
-        number = name.startswith("weights.") and isinstance(value, int | float)
-        if number and not 0 <= value <= _MOST_WEIGHT:
-            raise InvalidInput(f"{name} must be a number from 0 to {_MOST_WEIGHT}, not {value!r}.")
     plan_of({"rerank": arguments.get("rerank")}, service.mem.recipe)
 
 

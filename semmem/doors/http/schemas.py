@@ -11,6 +11,7 @@ from semmem.doors.http.answers import LINES
 from semmem.doors.http.arguments import ARGUMENTS, FILTERS, MEMORY, arguments_of, several, spread
 from semmem.doors.http.problems import MEDIA_TYPE
 from semmem.model.life import Link
+from semmem.model.recipe_settings import STORED_WEIGHT
 from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
@@ -143,7 +144,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
 }
 """What each route answers; one of status 204 answers nothing."""
 
-_WEIGHT = {"type": "number", "minimum": 0, "maximum": 5}
+_WEIGHT = {"type": "number", "minimum": STORED_WEIGHT.low, "maximum": STORED_WEIGHT.high}
 
 
 def components() -> dict[str, Any]:

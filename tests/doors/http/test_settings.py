@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 import semmem
 from semmem import Result, Within
+from semmem.doors.cli.app import run
 from tests.serving import serving
 
 
@@ -84,7 +86,7 @@ def test_weights_rank_constants_depths_and_recipe_are_shown_as_they_count(http: 
     [
         ({"weights": {"counted": 5.1}}, "weights.counted must be a number from 0 to 5, not 5.1."),
         ({"weights.counted": -1}, "weights.counted must be a number from 0 to 5, not -1."),
-        ({"weights": {"counted": "much"}}, "weights.counted must be a number from 0 to 100, not 'much'."),
+        ({"weights": {"counted": "much"}}, "weights.counted must be a number from 0 to 5, not 'much'."),
         ({"rank_constants": {"lexical": -1}}, "rank_constants.lexical must be a number"),
         ({"depths.lexical": 1.5}, "depths.lexical must be a whole number"),
         ({"recipe": "nope"}, "There is no recipe named 'nope'"),
@@ -101,6 +103,38 @@ def test_a_setting_that_cannot_be_used_is_refused_and_nothing_is_stored(
     assert told.status_code == 422
     assert said in told.json()["detail"]
     assert http.get("/v1/settings", params={"namespace": "n"}).json()["settings"] == {}
+
+
+def test_a_weight_above_five_is_taken_at_no_door_and_one_that_was_stored_is_used_and_told(
+    http: httpx.Client, store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "weights.lexical must be a number from 0 to 5, not 50."
+    where: dict[str, Any] = {"params": {"namespace": "n"}}
+    assert http.patch("/v1/settings", json={"weights": {"lexical": 50}}, **where).json()["detail"] == said
+    assert run(["settings", "set", "weights.lexical", "50", "-n", "n", "--url", store]) == 2
+    assert capsys.readouterr().err.strip() == said
+    with semmem.connect(store) as mem, semmem.connect(str(http.base_url)) as remote:
+        for each in (mem, remote):
+            with pytest.raises(semmem.InvalidInput, match=said):
+                each.configure(namespace="n", weights={"lexical": 50})
+            assert each.settings_of(namespace="n") == {}
+        mem.store.change_settings("n", {"weights.lexical": 50}, ())  # as earlier versions did
+        assert mem.configure(namespace="n", prior=False) == {"weights.lexical": 50, "prior": False}
+        assert mem.recall("key", namespace="n").recipe.weights["lexical"] == 50
+        assert mem.recall("key", namespace="n").degraded.get("settings") is None
+    told = http.get("/v1/settings", **where).json()
+    assert told["used"] == {"weights.lexical": 50, "prior": False}
+    assert told["unused"] == (
+        "namespace n: weights.lexical is 50, and a namespace is now given a number from 0 to 5; it is used as it is, "
+        "until it is set anew or unset"
+    )
+    assert run(["settings", "-n", "n", "--url", store]) == 0
+    assert told["unused"] in " ".join(capsys.readouterr().out.split())
+    assert run(["doctor", "--url", store, "--json"]) == 0
+    findings = {one["what"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert (findings["search settings"]["state"], findings["search settings"]["detail"]) == ("optional", told["unused"])
+    assert http.patch("/v1/settings", json={"weights": {"lexical": 5}}, **where).json()["weights.lexical"] == 5
+    assert http.get("/v1/settings", **where).json()["unused"] is None
 
 
 def test_another_process_searches_by_them_at_its_next_recall(http: httpx.Client, store: str) -> None:

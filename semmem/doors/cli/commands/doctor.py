@@ -222,10 +222,14 @@ def _store(door: Door) -> list[Finding]:
 
 def _searched(mem: Semmem) -> list[Finding]:
     """Say of each namespace with search settings of its own whether they are used."""
+    from semmem.read.overrides import outgrown
+
     out = []
     for namespace in sorted({namespace for namespace, _, _ in mem.store.settings(None)}):
         _, own, wrong = mem.searched_by(namespace=namespace)
-        if wrong:
+        if wrong and wrong == outgrown(namespace, own):
+            out.append(Finding("search settings", "optional", wrong))
+        elif wrong:
             out.append(Finding("search settings", "bad", wrong, f"semmem settings unset --all --namespace {namespace}"))
         else:
             out.append(Finding("search settings", "good", f"namespace {namespace}: {', '.join(own)}"))
