@@ -42,6 +42,7 @@ class Life(Connection):
         Each says which fields it changed, when, and by whom where a name was given; ``diff`` of a version shows how it
         differs from another. A memory that was forgotten softly still has its versions, until it is gone for good. The
         texts of sensitive versions are shown where it is to ``reveal`` them: all up to the one that became sensitive.
+        Only then is it said of such a version whether its text was changed.
         """
         where, shown = string("namespace", namespace), shown_by(reveal)
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000):
@@ -52,7 +53,7 @@ class Life(Connection):
         found = life.history(where, string("id", id), limit, offset)
         if not found and not (offset and life.history(where, id, 1)):
             raise self._unknown(id, namespace)
-        return [replace(one, memory=shown(one.memory)) for one in found]
+        return [replace(one, memory=shown(one.memory), changed=_told(one, reveal)) for one in found]
 
     @observed
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
@@ -144,3 +145,9 @@ class Life(Connection):
         return NotFound(
             became or f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored."
         )
+
+
+def _told(version: Version, reveal: bool) -> tuple[str, ...]:
+    """Return the fields that a version changed, without a text that is not shown."""
+    hidden = version.memory.sensitive and not reveal
+    return tuple(name for name in version.changed if not (hidden and name == "text"))

@@ -45,6 +45,7 @@ from semmem.write.plan import (
     check_batches,
     no_longer,
     planned,
+    updating,
 )  # fmt: skip
 from semmem.write.preparation import Keys, OnError, Prepared, Refusals, in_advance, prepared, read_ahead
 from semmem.write.relink import Upkeep
@@ -55,7 +56,6 @@ __all__ = ["MAX_CHARS", "Ingest", "Outcome"]
 
 MAX_CHARS = 1_400
 """Texts longer than this are split; each part is extracted by itself, and a part that is found returns its memory."""
-_UPDATING = Policy(partial=True, may_replace=lambda memory: True)
 _PATIENCE_S = 5.0
 """How long an update tries again after somebody else was faster, with random pauses of up to ``_PAUSE_S``."""
 _PAUSE_S = 0.2
@@ -137,7 +137,7 @@ class Ingest:
             hidden = before.sensitive if changes.get("sensitive") is None else draft.memory.sensitive
             draft = screened(draft, self._screening, changes, hidden)
             self._check_vector(draft, None)
-            plan = self.plan([draft], _UPDATING, stored={draft.name: there})
+            plan = self.plan([draft], updating(before, changes), stored={draft.name: there})
             for refused in plan.refused:
                 raise InvalidInput(refused.reason)
             if not plan.changed:

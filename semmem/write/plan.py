@@ -25,6 +25,7 @@ __all__ = [
     "check_batches",
     "no_longer",
     "planned",
+    "updating",
 ]
 
 _FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at",
@@ -39,17 +40,24 @@ class Policy:
     default. ``may_replace`` says whether a given stored memory may be replaced; None means never. ``mark`` is metadata
     that a source adds to each of its memories. The mark is not compared, and metadata keys that an item leaves out stay
     as they are. With an empty mark only a mark left by another import is ignored; with None, metadata is a field like
-    any other. With ``keep_edits`` a memory that was edited by hand since its import is not replaced.
+    any other. With ``keep_edits`` a memory that was edited by hand since its import is not replaced. With ``guarded``
+    the text is taken for another one and not compared, so that nothing tells whether somebody has guessed it.
     """
 
     partial: bool = False
     may_replace: Callable[[Memory], bool] | None = None
     mark: Mapping[str, Any] | None = None
     keep_edits: bool = False
+    guarded: bool = False
 
 
 REMEMBERING = Policy()
 """The policy of ``remember``: the whole item is compared, and nothing is replaced."""
+
+
+def updating(stored: Memory, changes: Collection[str]) -> Policy:
+    """Return the policy of an update of ``stored``, which gives the fields ``changes``."""
+    return Policy(partial=True, may_replace=lambda _: True, guarded=stored.sensitive and "text" in changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +136,7 @@ def planned(
         there = stored.get(draft.name) if draft.named else None
         if there is None:
             plan.new.append(_marked(draft, policy.mark))
-        elif _same(there, draft, vectors, policy):
+        elif not policy.guarded and _same(there, draft, vectors, policy):
             plan.unchanged.append(draft)
         elif policy.partial and draft.name in met:
             plan.refused.append(_twice(draft, draft, policy))
@@ -138,7 +146,7 @@ def planned(
             if policy.keep_edits and edited(there.memory):
                 plan.refused.append(Refused(draft.at, draft.name, _EDITED))
                 continue
-            plan.changed.append(revised(there, draft, now, policy.mark))
+            plan.changed.append(revised(there, draft, now, policy))
         else:
             plan.refused.append(_taken(draft, policy))
     for refused in [one for one in plan.refused if one.name in plan.repeats]:
@@ -147,21 +155,21 @@ def planned(
     return plan
 
 
-def revised(stored: Stored, draft: Draft, now: datetime, mark: Mapping[str, Any] | None = None) -> Draft:
+def revised(stored: Stored, draft: Draft, now: datetime, policy: Policy) -> Draft:
     """Return ``draft`` as the successor of a stored memory; fields that the draft does not have stay as they are."""
     timed = draft.timed or timed_of(stored.memory, stored.payload)
     changes = {name: getattr(draft.memory, name) for name in _FIELDS if name in draft.given}
-    changes["metadata"] = _merged(stored.memory.metadata, draft, mark)
-    changes |= _validity(stored.memory, draft, now)
+    changes["metadata"] = _merged(stored.memory.metadata, draft, policy.mark)
+    same = not policy.guarded and (draft.memory.text == stored.memory.text or "text" not in draft.given)
+    changes |= _validity(stored.memory, draft, now, same)
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
-    same = draft.memory.text == stored.memory.text or "text" not in draft.given
     begun = stored.text_at if same else now
     of: dict[str, Any] = {"replaces": stored.memory, "replaced_payload": stored.payload}
     of["text_at"] = None if "created_at" in draft.given else begun
     return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), **of)
 
 
-def _validity(there: Memory, draft: Draft, now: datetime) -> dict[str, datetime | None]:
+def _validity(there: Memory, draft: Draft, now: datetime, same: bool) -> dict[str, datetime | None]:
     """Return from when until when the new version is valid.
 
     A new text is valid from now on, unless the draft says from when. An end in the past belongs to the old text and is
@@ -169,7 +177,7 @@ def _validity(there: Memory, draft: Draft, now: datetime) -> dict[str, datetime 
     """
     begins = draft.memory.valid_from if "valid_from" in draft.given else there.valid_from
     ends = draft.memory.valid_to if "valid_to" in draft.given else there.valid_to
-    if draft.memory.text != there.text:
+    if not same:
         begins = begins if "valid_from" in draft.given else None
         ends = ends if "valid_to" in draft.given or (ends is not None and ends > now) else None
     check_validity(begins, ends)

@@ -14,6 +14,7 @@ import pytest
 import semmem
 from semmem.doors.cli.app import run
 from semmem.doors.http.keys import Keys
+from semmem.doors.tools import run_call
 from semmem.model.types import MASK, MASK_OF_TOOLS
 from semmem.write.screening import CredentialWarning
 from tests.doors.mcp.clients import ask, in_memory, refusal
@@ -124,6 +125,28 @@ async def test_a_server_that_was_started_to_reveal_shows_it_to_its_client(url: s
 def test_over_http_no_server_of_mcp_reveals_it(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["mcp", "--http", "--reveal"]) == 2
     assert "--reveal is for the one client that started the server; leave out --http" in capfd.readouterr().err
+
+
+@pytest.mark.anyio
+async def test_who_may_not_see_it_cannot_guess_it(url: str) -> None:
+    given: dict[str, Any] = {"id": "w", "title": "Safe", "tags": ["keys"], "session": "s", "sensitive": True}
+    guesses = [{**given, "text": SECRET}, {**given, "text": f"{SECRET}?"}, {"id": "w", "text": SECRET}]
+    with semmem.connect(url) as mem:
+        by_tools = [run_call(mem, "memory_remember", guess) for guess in guesses]
+        assert len({*by_tools}) == 1
+        assert by_tools[0][1]
+        assert mem.remember(SECRET, **given) == mem.get("w")  # who may see it is told, as ever
+    async with in_memory(url, mode="legacy") as client:
+        said = [await refusal(client, "memory_remember", **guess) for guess in guesses]
+        assert said == [said[0]] * 3
+        assert (said[0]["class"], said[0]["code"]) == ("Conflict", -32009)
+        assert said[0]["message"].startswith("The id 'w' is that of a sensitive memory, and no text is compared")
+        told = [await ask(client, "memory_update", id="w", text=text) for text in (SECRET, SECRET, f"{SECRET}?")]
+        assert [one["memory"]["version"] for one in told] == [2, 3, 4]
+        assert [one["changed"] for one in (await ask(client, "memory_history", id="w"))["versions"]] == [[]] * 4
+    async with in_memory(url, mode="legacy", reveal=True) as client:
+        both = [await ask(client, "memory_remember", **{**given, "id": "new", "text": SECRET}) for _ in range(2)]
+        assert [one["memory"]["version"] for one in both] == [1, 1]
 
 
 @pytest.mark.anyio

@@ -144,6 +144,22 @@ class SensitiveConformance:
         assert derived(mem) | {"alias_change": 0} == indexed | {"alias_change": 0}
         assert mem.update("w", sensitive=False).version == 4
 
+    def test_an_update_tells_nobody_whether_the_text_was_guessed(self, mem: semmem.Semmem) -> None:
+        begun: dict[str, Any] = {"title": "Safe", "valid_from": "2020-01-01", "sensitive": True}
+        seen = []
+        for id, guess in (("right", SECRET), ("wrong", f"{SECRET}!")):
+            mem.remember(SECRET, id=id, **begun)
+            told = mem.update(id, text=guess, tags=["x"])
+            line = [(one.version, one.changed, one.memory.valid_from, one.diff(one)) for one in mem.history(id)]
+            seen.append((told.version, told.text, told.valid_from, line, mem.get(id).as_dict().keys()))
+            assert mem.get(id, reveal=True).text == guess
+        assert seen[0] == seen[1]
+        assert (seen[0][0], seen[0][3][-1][1]) == (2, ("tags", "valid_from"))
+        assert [one.changed[:1] for one in mem.history("wrong", reveal=True)] == [(), ("text",)]
+        assert mem.update("right", tags=["x"]).version == 2  # another field alone is compared as ever
+        assert mem.update("right", title="Vault").title == "Vault"
+        assert [one.changed for one in mem.history("right")][-1] == ("title",)
+
     def test_earlier_versions_are_masked_from_the_update_on_that_makes_it_sensitive(self, mem: semmem.Semmem) -> None:
         mem.remember("Tea at four.", id="w")
         mem.update("w", text=SECRET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semmem.doors.mcp.schemas import (
     FIELDS,
@@ -23,6 +23,9 @@ from semmem.doors.scope import with_agent
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.types import LINK_TYPES
 
+if TYPE_CHECKING:
+    from semmem.model.types import Memory
+
 __all__ = ["TOOLS"]
 
 _REMEMBERED = (
@@ -35,23 +38,31 @@ def remember(call: Call) -> dict[str, Any]:
     """Answer memory_remember; the metadata of the memory names the agent that wrote it."""
     item = {"namespace": call.namespace, **call.present(*_REMEMBERED)}
     given = call.present("metadata").get("metadata")
+    there = _stored(call, item.get("id"))
+    if there is not None and there.sensitive and not call.scope.reveal:
+        raise Conflict(
+            f"The id {there.id!r} is that of a sensitive memory, and no text is compared with its text here; take "
+            "another id, or change it with memory_update.",
+            names=frozenset(((there.namespace, there.id),)),
+        )
     metadata = with_agent(given, call.agent) if given is None or isinstance(given, Mapping) else given
     try:
         stored = call.memory.remember(call.arguments["text"], metadata=metadata, **item)
     except Conflict:
-        before = _writer(call, item.get("id"))
+        before = None if there is None else there.metadata.get("agent")
         if before is None or not isinstance(metadata, dict) or before == metadata.get("agent"):
             raise
         stored = call.memory.remember(call.arguments["text"], metadata={**metadata, "agent": before}, **item)
     return {"memory": as_values(stored)}
 
 
-def _writer(call: Call, id: Any) -> Any:
-    """Return which agent wrote the memory ``id``: another one that remembers the same again changes nothing."""
+def _stored(call: Call, id: Any) -> Memory | None:
+    """Return the memory ``id`` of the namespace that the call names; None where there is none."""
     try:
-        return call.memory.get(id, namespace=call.namespace).metadata.get("agent")
+        found: Memory | None = None if id is None else call.memory.get(id, namespace=call.namespace)
     except NotFound:
         return None
+    return found
 
 
 def update(call: Call) -> dict[str, Any]:
