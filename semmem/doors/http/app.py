@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,16 +26,14 @@ from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Se
 from semmem.doors.http.keys import Key, Keys, authorise
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.metrics import Metrics, traced
-from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem, status_of
-from semmem.doors.http.replays import Replays, id_for
+from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
+from semmem.doors.http.replays import Replays, id_for, sent_once
 from semmem.doors.http.schemas import components, described
 from semmem.doors.http.streams import FOREVER, Items, Reports, wants_lines
 from semmem.doors.pages import bounded_page
 from semmem.model.errors import (
     Conflict,
     InvalidInput,
-    KeyRequired,
-    LimitExceeded,
     LocalOnly,
     NotFound,
     SemmemError,
@@ -108,10 +105,7 @@ class Service:
             raise StoreClosed("This server is stopping; ask again when it has started anew.")
         key: Key | None = request.scope[KEY]
         client = key.id if key is not None else request.client.host if request.client else "?"
-        if wait := self.rates.take(client):
-            error = LimitExceeded(f"More than {self.limits.rate:g} requests a second; wait {wait:.2f} seconds.")
-            error.retry_after = wait  # type: ignore[attr-defined]  # read by `told`
-            raise error
+        self.rates.admit(client)
 
     async def _answered(self, route: Route, request: Request) -> Response:
         key: Key | None = request.scope[KEY]
@@ -130,7 +124,7 @@ class Service:
             current = partial(_current, self.mem, expected, arguments["id"], arguments.get("namespace", "default"))
             arguments["expected_version"] = expected[0] if len(expected) == 1 else await self.workers.run(current)
         before = expected is not None
-        once = request.headers.get("idempotency-key") if route.right == "write" and route.method == "POST" else None
+        once = sent_once(request) if route.right == "write" and route.method == "POST" else None
         if once is None:
             return await self._called(route, request, arguments, key, before)
         client = key.id if key is not None else ""
@@ -167,11 +161,11 @@ class Service:
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
         if key is not None and route.right == "write" and key.right != "write":
             authorise(key, route.right, [])  # before it takes a thread, which it would keep while nothing comes
+        once = sent_once(request)
         items = Items(request, self.limits, key)
-        once = request.headers.get("idempotency-key")
 
         def work(progress: Callable[[Any], None] | None = None) -> Any:
-            given = {**items.arguments(route), **arguments}
+            given = items.arguments(route, arguments)
             authorise(key, route.right, _namespaces(route, given))
             named = items.named(once and (key.id if key is not None else ""), once)
             with items.telling():
@@ -271,12 +265,7 @@ def told(error: Exception) -> Response:
         error = _by_status(error)
     elif not isinstance(error, SemmemError):
         _log.error("A request failed.", exc_info=error)
-    headers: dict[str, str] = {}
-    if isinstance(error, LimitExceeded):
-        headers["retry-after"] = str(max(1, math.ceil(getattr(error, "retry_after", 1.0))))
-    if isinstance(error, KeyRequired):
-        headers["www-authenticate"] = "Bearer"
-    return Response(as_bytes(problem(error)), status_of(error), headers, MEDIA_TYPE)
+    return Response(as_bytes(problem(error)), status_of(error), headers_of(error), MEDIA_TYPE)
 
 
 def _by_status(error: HTTPException) -> SemmemError:

@@ -6,7 +6,6 @@ routes, what it is. Values are passed on as they were sent: the facade checks th
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from semmem.client.routes import Route
 from semmem.client.values import plan_of
 from semmem.doors.http.keys import Right
-from semmem.doors.http.limits import Limits, TooLarge
+from semmem.doors.http.limits import Limits, Patience, TooLarge
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.recipe import Recipe
 from semmem.model.types import LINK_TYPES, SORT_BY
@@ -309,7 +308,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     """Return the body of a request. Raises TooLarge, and LimitExceeded for one that does not come in time."""
     pieces: list[bytes] = []
     size = 0
-    async for piece in read_pieces(request, limits):
+    async for piece in read_pieces(request, Patience(limits)):
         pieces.append(piece)
         size += len(piece)
         if size > limits.body_bytes:
@@ -317,17 +316,14 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     return b"".join(pieces)
 
 
-async def read_pieces(request: Request, limits: Limits) -> AsyncIterator[bytes]:
-    """Yield the body of a request as it comes. Raises LimitExceeded where nothing comes for too long."""
+async def read_pieces(request: Request, patience: Patience) -> AsyncIterator[bytes]:
+    """Yield the body of a request as it comes. Raises LimitExceeded where ``patience`` ends before."""
     stream = aiter(request.stream())
     while True:
         try:
-            async with asyncio.timeout(limits.seconds):
-                piece = await anext(stream)
+            piece = await patience.wait_for(anext(stream))
         except StopAsyncIteration:
             return
-        except TimeoutError:
-            raise LimitExceeded(f"Nothing came for {limits.seconds:g} seconds; send the body without pauses.") from None
         except ClientDisconnect:
             raise LimitExceeded("The client went away before the body was whole.") from None
         if piece:

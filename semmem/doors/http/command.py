@@ -42,7 +42,9 @@ def serve(
     keys: KeyFile = None,
     max_body: Annotated[int, typer.Option(help="Most bytes of a request, or of one item of a stream.")] = 16 * 2**20,
     rate: Annotated[float, typer.Option(help="Most requests a second of one key or address; 0: any number.")] = 200.0,
-    timeout: Annotated[float, typer.Option(help="Most seconds that an answer may take.")] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(help="Most seconds that an answer may take, and a body, or an item of a stream, to come.")
+    ] = 60.0,
     threads: Annotated[int, typer.Option(help="Most calls at work at once; others wait.")] = 8,
 ) -> None:
     """Serve the store over HTTP: every verb under /v1, described by /openapi.json.
@@ -53,12 +55,13 @@ def serve(
     from semmem.doors.http.announcement import announced
     from semmem.doors.http.guard import Guard, check_address
     from semmem.doors.http.limits import Limits
-    from semmem.doors.http.server import Server, need_extra
+    from semmem.doors.http.server import Server, check_port, need_extra
 
     need_extra()
     known = _keys(keys)
     check_address(host, known)  # before a store is opened
-    limits = Limits(body_bytes=max_body, rate=rate, burst=max(1, round(2 * rate)), seconds=timeout, threads=threads)
+    check_port(port)
+    limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads)
     guard = Guard.of(allow_host or (), allow_origin or ())
     settings: dict[str, Any] = {"recipe": door.recipe} if door.recipe else {}
     with door.connect(create=True, **settings) as mem:

@@ -6,15 +6,16 @@ import asyncio
 import contextvars
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from semmem.model.errors import InvalidInput, LimitExceeded
+from semmem.model.recipe_settings import Number
 
-__all__ = ["Limits", "Rates", "TooLarge", "TooSlow", "Workers"]
+__all__ = ["Limits", "Patience", "Rates", "TooLarge", "TooSlow", "Workers"]
 
 Answer = TypeVar("Answer")
 
@@ -25,8 +26,9 @@ class Limits:
 
     ``body_bytes`` of a body, or of one line of a stream of items; ``stream_bytes`` of such a stream in all;
     ``rate`` requests a second of one key, or without keys of one address, in the mean (0: any number), of which
-    ``burst`` may come at once; ``seconds`` that one answer may take, and that a stream may pause; ``threads`` verbs at
-    work at once, and ``waiting`` more that wait for one.
+    ``burst`` may come at once; ``seconds`` that one answer may take, and in which a body, or one line of a stream, must
+    have come; ``stream_seconds`` that a stream may let the server wait in all; ``threads`` verbs at work at once, and
+    ``waiting`` more that wait for one.
     """
 
     body_bytes: int = 16 * 2**20
@@ -34,15 +36,34 @@ class Limits:
     rate: float = 200.0
     burst: int = 400
     seconds: float = 60.0
+    stream_seconds: float = 3_600.0
     threads: int = 8
     waiting: int = 256
 
     def __post_init__(self) -> None:
-        for name in ("body_bytes", "stream_bytes", "burst", "seconds", "threads"):
-            if not getattr(self, name) > 0:
-                raise InvalidInput(f"The limit {name} must be above 0.")
-        if not (self.rate >= 0 and self.waiting >= 0):
-            raise InvalidInput("The limits rate and waiting must be 0 or more.")
+        for name, values in _RANGES.items():
+            values.check(_OPTIONS.get(name, f"The limit {name}"), getattr(self, name))
+
+    @classmethod
+    def chosen(cls, *, max_body: int, rate: float, timeout: float, threads: int) -> Limits:
+        """Return the limits of the options of a command. Raises InvalidInput, which names the option and its range."""
+        _RANGES["rate"].check("--rate", rate)
+        burst = max(1, round(2 * rate))
+        return cls(body_bytes=max_body, rate=rate, burst=burst, seconds=timeout, threads=threads)
+
+
+_RANGES = {
+    "body_bytes": Number(1, 2**30, whole=True),
+    "stream_bytes": Number(1, 2**50, whole=True),
+    "rate": Number(0, 1_000_000),
+    "burst": Number(1, 2_000_000, whole=True),
+    "seconds": Number(0.001, 86_400),
+    "stream_seconds": Number(0.001, 604_800),
+    "threads": Number(1, 1_000, whole=True),
+    "waiting": Number(0, 1_000_000, whole=True),
+}
+_OPTIONS = {"body_bytes": "--max-body", "rate": "--rate", "seconds": "--timeout", "threads": "--threads"}
+"""The options of `semmem serve` and `semmem mcp --http` by which a person chooses a limit."""
 
 
 class TooLarge(InvalidInput):
@@ -57,6 +78,43 @@ class TooSlow(LimitExceeded):
     http_status = 504
 
 
+class Patience:
+    """How long one client may still let its server wait for a body: for one piece of it, and in all.
+
+    Time counts while the server waits for the client, not while it stores what has come.
+    """
+
+    def __init__(self, limits: Limits, *, stream: bool = False) -> None:
+        self._stream = stream
+        self._each = limits.seconds
+        self._whole = limits.stream_seconds if stream else limits.seconds
+        self._waited = self._waited_in_all = 0.0
+
+    def begin(self) -> None:
+        """Count anew for a piece: a line of a stream has come whole."""
+        self._waited = 0.0
+
+    async def wait_for(self, coming: Awaitable[Answer]) -> Answer:
+        """Return what is ``coming``. Raises LimitExceeded where that, with what came before, takes too long."""
+        started = time.monotonic()
+        each, whole = self._each - self._waited, self._whole - self._waited_in_all
+        try:
+            async with asyncio.timeout(min(each, whole)):
+                return await coming
+        except TimeoutError:
+            if not self._stream:
+                said = f"The body was not whole after {self._whole:g} seconds; send it without pauses, or less of it."
+            elif whole <= each:
+                said = f"The stream has let the server wait for {self._whole:g} seconds in all; send it in two."
+            else:
+                said = f"No whole line came for {self._each:g} seconds; send each item without pauses."
+            raise LimitExceeded(said) from None
+        finally:
+            took = time.monotonic() - started
+            self._waited += took
+            self._waited_in_all += took
+
+
 class Rates:
     """How many requests each client may still send: a bucket of tokens for each, refilled all the time."""
 
@@ -67,6 +125,13 @@ class Rates:
         self._burst = float(burst)
         self._clock = clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def admit(self, client: str) -> None:
+        """Count one request of ``client``. Raises LimitExceeded for one too many, with ``retry_after`` in seconds."""
+        if wait := self.take(client):
+            error = LimitExceeded(f"More than {self._rate:g} requests a second; wait {wait:.2f} seconds.")
+            error.retry_after = wait  # type: ignore[attr-defined]  # told in a header of the answer
+            raise error
 
     def take(self, client: str) -> float:
         """Count one request of ``client``; return 0, or the seconds to wait where it has sent too many."""

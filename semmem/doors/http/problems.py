@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+import math
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from semmem.doors import wire
 from semmem.model import errors
 
-__all__ = ["MEDIA_TYPE", "as_bytes", "problem", "send_problem", "status_of"]
+__all__ = ["MEDIA_TYPE", "as_bytes", "headers_of", "problem", "send_problem", "status_of"]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -49,16 +50,17 @@ def as_bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
-async def send_problem(
-    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
-    error: BaseException,
-    headers: Mapping[str, str] | None = None,
-) -> None:
+def headers_of(error: BaseException) -> dict[str, str]:
+    """Return the headers of an answer with ``error``: when to come again, or that a key is wanted."""
+    if isinstance(error, errors.LimitExceeded):
+        return {"retry-after": str(max(1, math.ceil(getattr(error, "retry_after", 1.0))))}
+    return {"www-authenticate": "Bearer"} if isinstance(error, errors.KeyRequired) else {}
+
+
+async def send_problem(send: Callable[[MutableMapping[str, Any]], Awaitable[None]], error: BaseException) -> None:
     """Answer an ASGI request with ``error``."""
     body = as_bytes(problem(error))
-    given = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), **(headers or {})}
-    if isinstance(error, errors.KeyRequired):
-        given["www-authenticate"] = "Bearer"
+    given = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), **headers_of(error)}
     lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given.items()]
     await send({"type": "http.response.start", "status": status_of(error), "headers": lines})
     await send({"type": "http.response.body", "body": body})

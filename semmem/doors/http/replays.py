@@ -12,12 +12,13 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from semmem.doors.http.limits import TooSlow
 from semmem.model.errors import InvalidInput
 
-__all__ = ["Replays", "id_for"]
+__all__ = ["Replays", "id_for", "sent_once"]
 
 _NAMESPACE = uuid.UUID("7d1c0e0a-5a3e-5a55-8d1b-6f1d7a5f7c11")
 
@@ -28,6 +29,14 @@ def id_for(client: str, key: str, place: int | None = None) -> str:
     ``place`` is the position of an item in a stream.
     """
     return str(uuid.uuid5(_NAMESPACE, f"{client}\n{key}" if place is None else f"{client}\n{key}\n{place}"))
+
+
+def sent_once(request: Request) -> str | None:
+    """Return the Idempotency-Key of a request, None where it has none. Raises InvalidInput for one that is no key."""
+    key = request.headers.get("idempotency-key")
+    if key is not None and not 1 <= len(key) <= 255:
+        raise InvalidInput(f"An Idempotency-Key has 1 to 255 characters, not {len(key):,}.")
+    return key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +69,6 @@ class Replays:
 
         Raises InvalidInput for a key that another request had, TooSlow where the answer takes too long.
         """
-        if not 1 <= len(key) <= 255:
-            raise InvalidInput("An Idempotency-Key has 1 to 255 characters.")
         name, fingerprint, now = (client, key), sha256(request).digest(), self._clock()
         known = self._requests.get(name)
         if known is None or (known.work.done() and now - known.at >= self._SECONDS):

@@ -19,7 +19,7 @@ from semmem.model.errors import InvalidInput, MissingExtra
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
-__all__ = ["PORT", "Server", "bound", "need_extra", "own_signals"]
+__all__ = ["PORT", "Server", "bound", "check_port", "need_extra", "own_signals"]
 
 PORT = 8765
 _NEEDED = ("fastapi", "prometheus_client", "uvicorn")
@@ -120,10 +120,15 @@ def own_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def check_port(port: int) -> None:
+    """Raise InvalidInput for a number that no port has."""
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
+        raise InvalidInput(f"--port must be a whole number from 0 to 65535, not {port!r}; 0 takes a free one.")
+
+
 def bound(host: str, port: int) -> socket.socket:
     """Return a socket at an address. Raises InvalidInput where that cannot be had."""
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
-        raise InvalidInput(f"The port must be from 0 to 65535, not {port!r}; 0 takes a free one.")
+    check_port(port)
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

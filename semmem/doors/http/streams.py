@@ -18,10 +18,10 @@ from semmem.client.routes import Route
 from semmem.doors.http.answers import LINES, MOST_NOTED
 from semmem.doors.http.arguments import check_names, read_pieces
 from semmem.doors.http.keys import Key, authorise
-from semmem.doors.http.limits import Limits, TooLarge, Workers
+from semmem.doors.http.limits import Limits, Patience, TooLarge, Workers
 from semmem.doors.http.problems import as_bytes, problem
 from semmem.doors.http.replays import id_for
-from semmem.model.errors import BadItem, LimitExceeded
+from semmem.model.errors import BadItem, InvalidInput, LimitExceeded
 from semmem.model.serialization import plain
 from semmem.write.items import MadeId, NoItem
 from semmem.write.screening import noted_of
@@ -38,14 +38,14 @@ class Items:
     """The lines of a request as items, for a verb that reads them in a thread of its own.
 
     The thread asks the server's loop for each piece, so that no more of the body is read than is stored. In the place
-    of a line that is not JSON stands a NoItem, which the verb refuses as it refuses a bad item. Ended before the body
-    was whole, by a client that went away or the limit on pauses, the iterator raises, and the batch at work is not
-    stored.
+    of a line that is not JSON stands a NoItem, which the verb refuses as it refuses a bad item. Where a client goes
+    away or lets the server wait too long, the iterator raises, and the batch at work is not stored.
     """
 
     def __init__(self, request: Request, limits: Limits, key: Key | None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._pieces = read_pieces(request, limits)
+        self._patience = Patience(limits, stream=True)
+        self._pieces = read_pieces(request, self._patience)
         self._limits = limits
         self._key = key
         self._items = self._parsed()
@@ -57,16 +57,21 @@ class Items:
         """Let the thread that reads the items wait no longer: nobody hears what becomes of them."""
         self._ended.set()
 
-    def arguments(self, route: Route) -> dict[str, Any]:
-        """Return the arguments of ``route`` in the first line, ``{"arguments": {…}}``; none where that is an item."""
+    def arguments(self, route: Route, in_url: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of ``route``: those in the URL, and those of a first line ``{"arguments": {…}}``.
+
+        Raises InvalidInput for one that the route does not have, and for one that stands in both places.
+        """
         first = next(self._items, None)
         if isinstance(first, Mapping) and set(first) == {"arguments"} and isinstance(first["arguments"], dict):
             given: dict[str, Any] = first["arguments"]
             check_names(route, given, whole=False)
-            return given
+            if twice := next((name for name in given if name in in_url), None):
+                raise InvalidInput(f"{twice} is in the URL and in the first line; give it once.")
+            return {**given, **in_url}
         if first is not None:
             self._items = chain([first], self._items)
-        return {}
+        return dict(in_url)
 
     def named(self, client: str | None, once: str | None) -> Iterator[Any]:
         """Yield the items; with an Idempotency-Key, one without an id gets the same id whenever it is sent again.
@@ -110,6 +115,8 @@ class Items:
             if read > self._limits.stream_bytes:
                 raise TooLarge(f"The stream has more than {self._limits.stream_bytes:,} bytes; send it in two.")
             *lines, rest = (rest + piece).split(b"\n")
+            if any(map(bytes.strip, lines)):
+                self._patience.begin()
             yield from map(self._bounded, lines)
             self._bounded(rest)
         yield rest
@@ -184,4 +191,4 @@ _LOOK_S = 0.2
 """Seconds after which a thread that waits for items looks whether it should."""
 
 FOREVER = 7 * 86_400.0
-"""Seconds that a stream of items may take in all; what is limited are its pauses."""
+"""Seconds that a stream of items may take in all; what is limited is how long it lets the server wait."""

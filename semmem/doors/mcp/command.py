@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -40,6 +41,14 @@ def mcp(
         list[str] | None, typer.Option(help="With --http: a web page that may use it; repeatable.")
     ] = None,
     keys: Annotated[Path | None, typer.Option(help="With --http: file of keys, as for `semmem serve`.")] = None,
+    max_body: Annotated[int, typer.Option(help="With --http: most bytes of a request.")] = 16 * 2**20,
+    rate: Annotated[
+        float, typer.Option(help="With --http: most requests a second of one key or address; 0: any number.")
+    ] = 200.0,
+    timeout: Annotated[
+        float, typer.Option(help="With --http: most seconds that an answer may take, and a request to come.")
+    ] = 60.0,
+    threads: Annotated[int, typer.Option(help="With --http: most calls at work at once; others wait.")] = 8,
     only_namespace: Annotated[
         bool, typer.Option("--only-namespace", help="Agents work in this namespace alone and cannot name another.")
     ] = False,
@@ -97,6 +106,9 @@ def mcp(
         from semmem.doors.mcp.compat_server_memory import RESOURCES, TOOLS
 
         scope = {"named": door.namespace, "personal": None, "tools": TOOLS, "resources": RESOURCES, "instructions": ""}
+    from semmem.doors.http.limits import Limits
+
+    limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads)
     if not http:
         from semmem.doors.mcp.stdio import run
 
@@ -107,11 +119,15 @@ def mcp(
     from semmem.doors.mcp.streamable_http import HttpServer
 
     guard = Guard.of(allow_host or (), allow_origin or ())
-    server = HttpServer(opened, host=host, port=port, keys=Keys(keys), guard=guard, **scope)
+    server = HttpServer(opened, host=host, port=port, keys=Keys(keys), guard=guard, limits=limits, **scope)
     door.give({"url": server.url}, lambda: None)
     sys.stdout.flush()
     door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
-    server.run()
+    if not server.run():
+        door.say("Stopped; a call that was still at work was broken off.")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)  # a thread cannot be ended, and the end of the program would wait for it
     door.say("Stopped.")
 
 

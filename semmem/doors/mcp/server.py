@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from semmem.doors.mcp.resources import MEMORIES, Resources
 from semmem.doors.mcp.schemas import ABOUT, structure
 from semmem.doors.mcp.tools import Answer, Call, Tool, answer_call, answer_error
 from semmem.doors.scope import Scope, agent_of, scope_of
+from semmem.model.errors import SemmemError
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -62,6 +63,7 @@ Every answer names its scope: the namespace that it wrote in or looked in, and w
 _ROOTS = "roots"
 _ROOTS_WITHIN_S = 3.0
 _MOST_SESSIONS = 1_000
+_AT_ONCE = 8
 
 
 class Handlers:
@@ -80,15 +82,15 @@ class Handlers:
         local: bool = True,
         only: bool = False,
         reveal: bool = False,
-        at_once: int = 8,
+        work: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
     ) -> None:
         """Take the store and the table of tools.
 
         ``named`` is the namespace that the server was started with, ``folder`` the one it works in. ``resources`` are
         what can be read beside the tools. With ``prepare`` the store and its model are opened behind the first answers.
         ``local``: whether its clients are on this machine, so that their roots are folders here. ``only``: no call may
-        name another namespace, and none looks in the personal one. ``reveal``: sensitive texts are shown. ``at_once``:
-        calls that run side by side.
+        name another namespace, and none looks in the personal one. ``reveal``: sensitive texts are shown. ``work`` runs
+        what blocks in a thread; by default eight calls run side by side.
         """
         self._opening = opening
         self._tools = {tool.name: tool for tool in tools}
@@ -100,7 +102,7 @@ class Handlers:
         self._local = local
         self._only = only
         self._reveal = reveal
-        self._at_once = anyio.CapacityLimiter(at_once)
+        self._in_thread = work or partial(anyio.to_thread.run_sync, limiter=anyio.CapacityLimiter(_AT_ONCE))
         self._roots: dict[str, list[str] | None] = {}
 
     async def list_tools(self, ctx: ServerRequestContext[Any], params: Any) -> types.ListToolsResult:
@@ -126,7 +128,10 @@ class Handlers:
             self._opening.begin()
         arguments = params.arguments or {}
         call = partial(self._call, ctx, scope, arguments)
-        answer: Answer = await self._in_thread(partial(answer_call, tool, call, arguments))
+        try:
+            answer: Answer = await self._in_thread(partial(answer_call, tool, call, arguments))
+        except SemmemError as error:  # beyond the limits of a server
+            answer = answer_error(error, plainly=tool.text is not None)
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)],
             structured_content=answer.values,
@@ -158,7 +163,10 @@ class Handlers:
             except Exception as error:  # noqa: BLE001  # told below, by its class
                 return error
 
-        found = await self._in_thread(read)
+        try:
+            found = await self._in_thread(read)
+        except SemmemError as error:
+            found = error
         if isinstance(found, Exception):
             answer = answer_error(found)
             raise MCPError(code=wire.answer(found).mcp_code, message=_sentence(answer), data=answer.text) from found
@@ -177,9 +185,6 @@ class Handlers:
         scope = replace(scope.alone() if self._only else scope, reveal=self._reveal)
         memory = within_scope(permitted(self._opening.memory(), key), scope)
         return Call(memory, arguments, scope, agent)
-
-    async def _in_thread(self, work: Callable[[], Any]) -> Any:
-        return await anyio.to_thread.run_sync(work, limiter=self._at_once)
 
     async def _scope(self, ctx: ServerRequestContext[Any], params: Any) -> Scope | types.InputRequiredResult:
         """Return the scope of a client, or what has to be asked of it first."""

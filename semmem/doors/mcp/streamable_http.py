@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
 
-from semmem.doors.http.guard import Guard, Guarded, check_address, is_loopback
-from semmem.doors.http.keys import Keys
+from semmem.doors.http.arguments import read_body
+from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send, check_address, is_loopback
+from semmem.doors.http.keys import Key, Keys
+from semmem.doors.http.limits import Limits, Rates, Workers
+from semmem.doors.http.problems import send_problem
 from semmem.doors.http.server import bound, own_signals
 from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.server import Handlers, server_of
+from semmem.model.errors import SemmemError
 
 if TYPE_CHECKING:
+    import socket
+
     from semmem.client.memory import Semmem
 
-__all__ = ["PATH", "PORT", "HttpServer"]
+__all__ = ["PATH", "PORT", "HttpServer", "Limited"]
 
 PATH = "/mcp"
 PORT = 8766
 
-_LARGEST = 16 * 2**20
-"""Bytes of one request."""
+_GRACE_S = 10.0
+"""Seconds that a server which stops waits for the calls at work."""
 
 
 class HttpServer:
@@ -40,26 +48,37 @@ class HttpServer:
         port: int = PORT,
         keys: Keys,
         guard: Guard,
+        limits: Limits | None = None,
         instructions: str | None = None,
         **scope: Any,
     ) -> None:
-        """Take what opens the store, and what ``Handlers`` takes."""
+        """Take what opens the store, the limits of the server, and what ``Handlers`` takes."""
         check_address(host, keys)
         self._socket = bound(host, port)
         name, number = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{number}{PATH}"
         self._opening = Opening(opener)
-        handlers = Handlers(self._opening, local=is_loopback(host), **scope)
+        limits = limits or Limits()
+        self._workers = Workers(limits)
+        handlers = Handlers(self._opening, local=is_loopback(host), work=self._workers.run, **scope)
         server = server_of(handlers, instructions=instructions)
         unchecked = TransportSecuritySettings(
             enable_dns_rebinding_protection=False
         )  # the guard looks at Host and Origin
         app = server.streamable_http_app(
-            streamable_http_path=PATH, transport_security=unchecked, max_request_body_size=_LARGEST
+            streamable_http_path=PATH, transport_security=unchecked, max_request_body_size=limits.body_bytes
         )
-        self._uvicorn = uvicorn.Server(
+        limited = Limited(app, limits)
+
+        class Ending(uvicorn.Server):
+            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                limited.end_streams()
+                await super().shutdown(sockets)
+
+        self._uvicorn = Ending(
             uvicorn.Config(
-                Guarded(app, guard, keys, wants_key=bool(keys)),
+                Guarded(limited, guard, keys, wants_key=bool(keys)),
+                http="h11",
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -67,18 +86,75 @@ class HttpServer:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=10,
+                timeout_graceful_shutdown=round(_GRACE_S),
             )
         )
 
-    def run(self) -> None:
-        """Answer requests until ``stop``, or until the process is told to end; then finish what was asked."""
-        try:
-            with own_signals():
-                self._uvicorn.run(sockets=[self._socket])
-        finally:
+    def run(self) -> bool:
+        """Answer requests until ``stop``, or until the process is told to end; then finish what was asked.
+
+        Return whether all of it is finished; what is not is left to itself, and its store open.
+        """
+        with own_signals():
+            self._uvicorn.run(sockets=[self._socket])
+        self._workers.close(_GRACE_S)
+        if finished := not self._workers.at_work:
             self._opening.close()
+        return finished
 
     def stop(self) -> None:
         """Take no more requests, and let ``run`` return. May be called by any thread."""
         self._uvicorn.should_exit = True
+
+
+class Limited:
+    """An ASGI application within limits of size, rate and time, whose open streams can be ended."""
+
+    def __init__(self, app: App, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+        self._rates = Rates(limits.rate, limits.burst)
+        self._ending = asyncio.Event()
+
+    def end_streams(self) -> None:
+        """End the streams on which clients listen, for they would keep a server that stops; calls at work go on."""
+        self._ending.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request whose body has come whole and in time; answer any other with a problem."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            key: Key | None = scope[KEY]
+            self._rates.admit(key.id if key is not None else scope["client"][0] if scope.get("client") else "?")
+            body = await read_body(Request(scope, receive), self._limits)
+        except SemmemError as error:
+            await send_problem(send, error)
+            return
+        first: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+        unfinished = False
+
+        async def again() -> MutableMapping[str, Any]:
+            if first:
+                return first.pop()
+            return await (self._told(receive) if scope["method"] == "GET" else receive())
+
+        async def noted(message: MutableMapping[str, Any]) -> None:
+            nonlocal unfinished
+            unfinished = message["type"] == "http.response.start" or bool(message.get("more_body"))
+            await send(message)
+
+        await self._app(scope, again, noted)
+        if unfinished and self._ending.is_set():
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _told(self, receive: Receive) -> MutableMapping[str, Any]:
+        """Return what the server tells of a listening client next: also that it has gone, when streams are ended."""
+        waiting = asyncio.ensure_future(receive()), asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            return waiting[0].result() if waiting[0].done() else {"type": "http.disconnect"}
+        finally:
+            for one in waiting:
+                one.cancel()

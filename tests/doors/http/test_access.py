@@ -221,7 +221,7 @@ def test_an_address_that_cannot_be_had_is_told_in_one_sentence(shared: Semmem, t
             Server(shared, port=taken, keys=none)
     with pytest.raises(InvalidInput, match="semmem serve key add"):
         Server(shared, host="0.0.0.0", port=0, keys=none)
-    with pytest.raises(InvalidInput, match="The port must be from 0 to 65535"):
+    with pytest.raises(InvalidInput, match="--port must be a whole number from 0 to 65535"):
         Server(shared, port=70_000, keys=none)
     none.add("laptop")
     with pytest.raises(InvalidInput, match=r"192\.0\.2\.1"):  # an address of nobody's

@@ -123,7 +123,8 @@ def test_a_verb_that_has_not_begun_is_never_called_when_nobody_waits_for_it() ->
 
 @pytest.mark.parametrize("wrong", [{"body_bytes": 0}, {"seconds": 0}, {"threads": 0}, {"rate": -1}, {"waiting": -1}])
 def test_a_limit_that_would_let_nothing_in_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="The limit"):
+    said = r"(--|The limit )[a-z_-]+ must be a (whole )?number from .* to [0-9]+, not "
+    with pytest.raises(InvalidInput, match=said):
         Limits(**wrong)
 
 
@@ -309,6 +310,37 @@ def test_a_client_that_sends_nothing_more_is_given_up(mem: Semmem) -> None:
             with raw(url, head, b"", b'{"text": "a"}\n') as connection:
                 assert connection.recv(100).startswith(b"HTTP/1.1 429")
         assert httpx.get(f"{url}/v1/stats", timeout=60).json()["memories"] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "piece", "limits", "said"),
+    [
+        ("application/json", b"x", {"seconds": 0.6}, "The body was not whole after 0.6 seconds"),
+        ("application/x-ndjson", b"x", {"seconds": 0.6}, "No whole line came for 0.6 seconds"),
+        ("application/x-ndjson", b" \r\n", {"seconds": 0.6}, "No whole line came for 0.6 seconds"),
+        (
+            "application/x-ndjson",
+            b'{"text": "b"}\n',
+            {"stream_seconds": 0.6},
+            "has let the server wait for 0.6 seconds",
+        ),
+    ],
+)
+def test_a_client_that_sends_a_little_now_and_then_holds_no_thread_for_ever(
+    mem: Semmem, kind: str, piece: bytes, limits: dict[str, Any], said: str
+) -> None:
+    with serving(mem, limits=Limits(threads=1, **limits)) as url:
+        head = f"POST /v1/memories HTTP/1.1\r\nContent-Type: {kind}\r\nContent-Length: 9999"
+        with raw(url, head, b"", b"") as slow:
+            slow.settimeout(0.1)
+            told, until = b"", time.monotonic() + 60
+            while said.encode() not in told and time.monotonic() < until:
+                try:
+                    told += slow.recv(4_096)
+                except TimeoutError:
+                    slow.sendall(piece)
+        assert told.startswith(b"HTTP/1.1 429"), told
+        assert httpx.get(f"{url}/v1/stats", timeout=60).status_code == 200
 
 
 def test_metrics_count_requests_and_legs_that_did_not_answer(http: httpx.Client) -> None:

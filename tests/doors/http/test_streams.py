@@ -124,3 +124,27 @@ def test_what_a_stream_repeats_of_another_memory_counts_each_time_it_is_sent(htt
         report = post(http, {"text": "Tea is at four."}, {"text": "Supper is at six."}, headers=once).json()
         assert (report["remembered"], report["corroborated"]) == (int(sent == 1), 1)
         assert {one.text: one.seen_count for one in mem.list()} == {"Tea is at four.": 1 + sent, "Supper is at six.": 1}
+
+
+def test_an_argument_that_stands_in_the_url_and_in_the_first_line_is_refused(http: httpx.Client, mem: Semmem) -> None:
+    for path in ("/v1/memories", "/v1/bring-in"):
+        for second in ("n", "other"):
+            told = post(http, {"arguments": {"namespace": "n"}}, {"text": "x"}, path=path, namespace=second)
+            assert problem(told) == (422, "InvalidInput")
+            assert told.json()["detail"] == "namespace is in the URL and in the first line; give it once."
+    assert mem.stats().memories == 0
+    assert post(http, {"arguments": {"namespace": "n"}}, {"text": "x"}, on_error="skip").json()["remembered"] == 1
+    assert [one.name for one in mem.namespaces()] == ["n"]
+
+
+def test_the_key_of_a_stream_is_checked_as_that_of_any_request(http: httpx.Client, mem: Semmem) -> None:
+    for wrong in ("", "x" * 256):
+        key = {"idempotency-key": wrong}
+        for told in (
+            post(http, {"text": "x"}, headers=key),
+            http.post("/v1/memories", json={"text": "x"}, headers=key),
+        ):
+            assert problem(told) == (422, "InvalidInput")
+            assert told.json()["detail"] == f"An Idempotency-Key has 1 to 255 characters, not {len(wrong)}."
+    assert mem.stats().memories == 0
+    assert post(http, {"text": "x"}, headers={"idempotency-key": "x" * 255}).json()["remembered"] == 1

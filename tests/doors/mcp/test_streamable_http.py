@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 import semmem
 from semmem.doors.http.guard import Guard
 from semmem.doors.http.keys import Keys
+from semmem.doors.http.limits import Limits
 from semmem.doors.mcp.streamable_http import HttpServer
 from semmem.model.errors import InvalidInput
 from tests.doors.mcp.clients import ask, environment, refusal
@@ -45,8 +46,8 @@ def keys(tmp_path: Path) -> Keys:
 def running(tmp_path: Path, keys: Keys, **more: Any) -> Iterator[HttpServer]:
     """Answer at a free port of this machine, from a store of its own."""
     more.setdefault("guard", Guard())
-    url = f"sqlite:{tmp_path}/notes.db"
-    server = HttpServer(lambda: semmem.connect(url, embedder="hashing"), port=0, keys=keys, **more)
+    more.setdefault("opener", lambda: semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="hashing"))
+    server = HttpServer(port=0, keys=keys, **more)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -57,13 +58,13 @@ def running(tmp_path: Path, keys: Keys, **more: Any) -> Iterator[HttpServer]:
         assert not thread.is_alive()
 
 
-def posted(url: str, **headers: str) -> tuple[int, dict[str, Any]]:
+def posted(url: str, *, more: str = "", **headers: str) -> tuple[int, dict[str, Any]]:
     """Return the status of an initialize request with these headers, and what the answer says if it is a problem."""
     parts = urlsplit(url)
     assert parts.hostname is not None
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening})
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}) + more
     usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     try:
         connection.request("POST", parts.path, body, usual | headers)
@@ -166,6 +167,66 @@ async def test_a_key_works_in_its_namespaces_alone_and_only_reads_where_it_may_o
                 await reader.read_resource("semmem://memory/lab/lamps")
             counts = json.loads((await reader.read_resource("semmem://stats")).contents[0].text)  # type: ignore[union-attr]
             assert (counts["store"], counts["namespace"]["memories"]) == (None, 1)
+
+
+@contextmanager
+def listening(url: str) -> Iterator[http.client.HTTPResponse]:
+    """Open a session, and the stream on which the server may speak to its client; yield that stream."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening})
+    usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    with closing(connection):
+        connection.request("POST", parts.path, body, usual)
+        answer = connection.getresponse()
+        answer.read()
+        session = answer.headers["Mcp-Session-Id"]
+        connection.request("GET", parts.path, headers={"Accept": "text/event-stream", "Mcp-Session-Id": session})
+        with connection.getresponse() as stream:
+            yield stream
+
+
+def test_a_server_that_stops_ends_the_streams_on_which_clients_listen(
+    tmp_path: Path, keys: Keys, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as opened:
+        with running(tmp_path, keys) as server:
+            streams = [opened.enter_context(listening(server.url)) for _ in range(2)]
+            assert [one.status for one in streams] == [200, 200]
+        assert [one.read() for one in streams] == [b"", b""]  # whole, as the protocol has it
+    assert [line.getMessage() for line in caplog.records if line.levelname in ("ERROR", "CRITICAL")] == []
+
+
+def test_a_server_at_an_address_has_the_limits_of_serve(tmp_path: Path, keys: Keys) -> None:
+    limits = Limits(body_bytes=1_000, rate=0.01, burst=4, seconds=0.5)
+    with running(tmp_path, keys, limits=limits) as server:
+        assert posted(server.url)[0] == 200
+        status, problem = posted(server.url, **{"Content-Length": "999"})
+        assert (status, problem["class"]) == (429, "LimitExceeded")  # the body does not come
+        assert problem["detail"].startswith("The body was not whole after 0.5 seconds")
+        status, problem = posted(server.url, more=" " * 1_000)
+        assert (status, problem["detail"]) == (413, "The body has more than 1,000 bytes; send less at a time.")
+        assert posted(server.url)[0] == 200
+        status, problem = posted(server.url)
+        assert (status, problem["class"]) == (429, "LimitExceeded")
+        assert problem["detail"].startswith("More than 0.01 requests a second; wait ")
+
+
+async def test_a_call_that_takes_too_long_is_told_so(tmp_path: Path, keys: Keys) -> None:
+    go = threading.Event()
+
+    def opener() -> semmem.client.memory.Semmem:
+        assert go.wait(60)
+        return semmem.connect(f"sqlite:{tmp_path}/slow.db", embedder="hashing")
+
+    with running(tmp_path, keys, opener=opener, limits=Limits(seconds=1.0)) as server:
+        async with Client(server.url, mode="legacy") as client:
+            error = await refusal(client, "memory_list")
+            go.set()
+            assert (error["code"], error["message"][:40]) == (-32015, "The answer took longer than 1 seconds; a")
+            assert (await ask(client, "memory_list"))["memories"] == []
 
 
 @pytest.mark.slow
