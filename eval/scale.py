@@ -22,7 +22,8 @@ from typing import Any
 
 import eval.datasets as datasets
 import semmem
-from eval.speed import made_vector, percentiles
+from eval.bench.measures import percentiles
+from eval.speed import made_vector
 from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["grown", "main"]

@@ -12,10 +12,9 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import numpy as np
 
 import eval.datasets as datasets
 import semmem
+from eval.bench.measures import asked, percentiles
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.text.passages import terms
 
@@ -38,26 +38,6 @@ def made_vector(text: str) -> Any:
     seed = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
     vector = np.random.default_rng(seed).normal(size=_DIMENSIONS).astype(np.float32)
     return vector / np.linalg.norm(vector)
-
-
-def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """Return p50 and p95 in milliseconds."""
-    ordered = sorted(seconds)
-    at = min(len(ordered) - 1, int(0.95 * len(ordered)))
-    return {"p50_ms": round(statistics.median(ordered) * 1e3, 2), "p95_ms": round(ordered[at] * 1e3, 2)}
-
-
-def timed(work: Callable[[int], Any], count: int) -> dict[str, float]:
-    """Time ``work`` once for each question after a warm-up round."""
-    for number in range(min(count, 20)):
-        work(number)
-    seconds = []
-    for _ in range(_ROUNDS):
-        for number in range(count):
-            start = time.perf_counter()
-            work(number)
-            seconds.append(time.perf_counter() - start)
-    return percentiles(seconds)
 
 
 def baseline(texts: Sequence[str], vectors: Any, questions: Sequence[str], question_vectors: Any) -> dict[str, Any]:
@@ -81,7 +61,7 @@ def baseline(texts: Sequence[str], vectors: Any, questions: Sequence[str], quest
                 scores[place] = scores.get(place, 0.0) + 1 / (60 + rank)
         return sorted(scores, key=lambda place: -scores[place])[:10]
 
-    return {"documents_per_s": round(len(texts) / built), "recall": timed(recall, len(questions))}
+    return {"documents_per_s": round(len(texts) / built), "recall": asked(recall, len(questions), rounds=_ROUNDS)}
 
 
 def measured(
@@ -107,7 +87,7 @@ def measured(
                 for leg, took in answer.timings.items():
                     legs.setdefault(leg, []).append(took)
 
-            out["recall"][recipe] = timed(recall, len(questions))
+            out["recall"][recipe] = asked(recall, len(questions), rounds=_ROUNDS)
             if recipe == "default":
                 out["legs"] = {leg: percentiles(took) for leg, took in legs.items()}
         out["bytes"] = mem.stats().bytes

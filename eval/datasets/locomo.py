@@ -8,7 +8,6 @@ turn is the trap, and it is kept apart.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build, first_row
+from eval.datasets.reading import Source, build, first_item, first_row
 from semmem.importers import Item
 from semmem.importers.locomo import conversation_name
 
@@ -31,13 +30,7 @@ def recognises(path: Path) -> bool:
     """Tell whether ``path`` is LoCoMo's own file or a folder of its turns."""
     if path.is_dir():
         return "dia_id" in first_row(path / "documents.jsonl")
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return False
-    return isinstance(data, list) and bool(data) and isinstance(data[0], dict) and "conversation" in data[0]
+    return "conversation" in first_item(path)
 
 
 def load(path: Path) -> Corpus:

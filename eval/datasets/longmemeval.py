@@ -8,14 +8,13 @@ gold.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build
+from eval.datasets.reading import Source, build, first_item
 from semmem.importers import longmemeval
 from semmem.model.errors import InvalidInput
 
@@ -28,13 +27,7 @@ def recognises(path: Path) -> bool:
     """Tell whether ``path`` is one of LongMemEval's own files or a folder of its sessions."""
     if path.is_dir():
         return (path / "documents_sessions.jsonl").is_file()
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return False
-    return isinstance(data, list) and bool(data) and isinstance(data[0], dict) and "haystack_sessions" in data[0]
+    return "haystack_sessions" in first_item(path)
 
 
 def load(path: Path, *, pooled: bool = False) -> Corpus:

@@ -15,7 +15,7 @@ from semmem.importers import BadRow, Item, reader
 from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.write.items import drafted
 
-__all__ = ["LEFT_OUT", "Source", "build", "first_row", "text_of"]
+__all__ = ["LEFT_OUT", "Source", "build", "first_item", "first_row", "text_of"]
 
 LEFT_OUT = "rows that semmem import leaves out"
 
@@ -161,6 +161,17 @@ def first_row(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return row if isinstance(row, dict) else {}
+
+
+def first_item(path: Path) -> Mapping[str, Any]:
+    """Return the first item of a JSON file that is a list of objects, empty when there is none that can be read."""
+    if path.suffix != ".json" or not path.is_file():
+        return {}
+    try:
+        items = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
+    return items[0] if isinstance(items, list) and items and isinstance(items[0], dict) else {}
 
 
 def text_of(value: object, where: str, key: str) -> str:
