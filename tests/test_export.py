@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem import Semmem
-from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.importers import reader
 from semmem.model.errors import BadItem, InvalidInput
+from tests.doors.cli.program import Call, in_process
 
-Call = Callable[..., tuple[int, str, str]]
 MAY = datetime(2026, 5, 1, 9, 0, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
 SPLIT = "".join(f"The Kestrel logs {i:04}. " for i in range(160))  # 3,680 characters, more than the 1,400 of a part
 _numbers = count(1)
@@ -38,14 +37,7 @@ def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.
     """Run the program in this process; return code, output and errors."""
     monkeypatch.setenv("SEMMEM_URL", store_url)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
-
-    def program(*args: str) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
+    return in_process(capfd)
 
 
 def written(mem: Semmem, path: Path, **how: Any) -> bytes:

@@ -7,19 +7,16 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import semmem
-from semmem.doors.cli.app import run
 from semmem.importers import BadRow, Item, reader
 from semmem.importers.markdown import Vault, vault_origin
 from semmem.model.errors import BadItem, InvalidInput, MissingExtra
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.doors.cli.program import Call, in_process
 
 
 @pytest.fixture
@@ -27,14 +24,7 @@ def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.
     """Run the program in this process; return code, output and errors."""
     monkeypatch.setenv("SEMMEM_URL", store_url)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
-
-    def program(*args: str) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
+    return in_process(capfd)
 
 
 def vault(folder: Path, **notes: str | bytes) -> Path:

@@ -24,6 +24,7 @@ from semmem.stores.sqlite import likeness as sqlite_likeness
 from semmem.write.items import drafted
 from semmem.write.likeness import said_anew
 from tests.stores.audit import sql
+from tests.write.link_keys import links
 
 CHANGES = 25
 CRASHES = """
@@ -60,15 +61,6 @@ def superseding(url: str) -> Iterator[semmem.Semmem]:
         items = [{"text": f"The database port is {5000 + n}.", "id": f"p{n:02}"} for n in range(CHANGES)]
         mem.remember_many(items, namespace="batch")
         yield mem
-
-
-@pytest.fixture
-def space(request: pytest.FixtureRequest) -> str:
-    return str(request.node.name)[:100]
-
-
-def links(mem: semmem.Semmem, id: str, space: str) -> set[tuple[str, str, str]]:
-    return {link.key for link in mem.links(id, namespace=space)}
 
 
 def noted(mem: semmem.Semmem, space: str) -> int:

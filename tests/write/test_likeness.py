@@ -14,6 +14,7 @@ import pytest
 import semmem
 from semmem.model.errors import InvalidInput, StoreError
 from semmem.model.life import MADE_BY
+from tests.write.link_keys import links
 
 LONG = "The deploy of the planner runs every Tuesday at nine from the main branch and takes four minutes in all."
 
@@ -32,15 +33,6 @@ def open_mem(
 def mem(open_mem: Callable[..., semmem.Semmem]) -> Iterator[semmem.Semmem]:
     with open_mem() as mem:
         yield mem
-
-
-@pytest.fixture
-def space(request: pytest.FixtureRequest) -> str:
-    return str(request.node.name)[:100]
-
-
-def links(mem: semmem.Semmem, id: str, space: str) -> set[tuple[str, str, str]]:
-    return {link.key for link in mem.links(id, namespace=space)}
 
 
 # ---------------------------------------------------------------------- said again

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import networkx
 import pytest
 
-from semmem.doors.cli.app import run
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.doors.cli.program import Call, in_process, loaded
 
 
 @pytest.fixture
@@ -20,14 +16,7 @@ def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.
     """Run the program in this process on a small store; return code, output and errors."""
     monkeypatch.setenv("SEMMEM_URL", store_url)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
-
-    def program(*args: str) -> tuple[int, str, str]:
-        capfd.readouterr()
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
+    return in_process(capfd)
 
 
 @pytest.fixture
@@ -36,12 +25,6 @@ def filled(call: Call) -> Call:
     call("remember", "She was born in Norrbeck.", "--id", "petra", "--title", "Petra Lindqvist", "-n", "n")
     call("remember", "The ferry to Norrbeck [red]leaks[/red].", "--id", "ferry", "-n", "n")
     return call
-
-
-def loaded(answer: tuple[int, str, str]) -> Any:
-    code, out, err = answer
-    assert (code, err) == (0, "")
-    return json.loads(out)
 
 
 def test_a_graph_is_shown_as_a_tree_from_what_was_asked_for(filled: Call) -> None:

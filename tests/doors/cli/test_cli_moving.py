@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,7 @@ import pytest
 
 from semmem.doors.cli.app import run
 from semmem.stores.postgres.moving import copy
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.doors.cli.program import Call, in_process, loaded
 
 
 @pytest.fixture
@@ -20,21 +17,7 @@ def call(capfd: pytest.CaptureFixture[str], filled_url: str, monkeypatch: pytest
     """Run the program on a filled store, with the hashing embedder; return code, output and errors."""
     monkeypatch.setenv("SEMMEM_URL", filled_url)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
-    capfd.readouterr()
-
-    def program(*args: str) -> tuple[int, str, str]:
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
-
-
-def loaded(answer: tuple[int, str, str]) -> Any:
-    """Return the JSON of an answer that succeeded with nothing on standard error."""
-    code, out, err = answer
-    assert (code, err) == (0, "")
-    return json.loads(out)
+    return in_process(capfd)
 
 
 def test_a_store_is_backed_up_restored_and_verified(call: Call, other_url: str, tmp_path: Path) -> None:

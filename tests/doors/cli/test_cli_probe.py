@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from semmem.doors import wire
-from semmem.doors.cli.app import run
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.doors.cli.program import Call, in_process
 
 
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setenv("SEMMEM_URL", store_url)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
-    capfd.readouterr()
-
-    def program(*args: str) -> tuple[int, str, str]:
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
+    return in_process(capfd)
 
 
 def test_seed_is_exit_code_3_with_the_stage_and_default_is_0(call: Call) -> None:

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ import pytest
 import semmem
 from semmem import config
 from semmem.config import Settings
-from semmem.doors.cli.app import run
+from tests.doors.cli.program import Call, in_process, loaded
 from tests.stores.audit import sql
 
-Call = Callable[..., tuple[int, str, str]]
 ANSWERS = """
 import sys, semmem
 with semmem.connect(sys.argv[1], embedder="hashing") as mem:
@@ -38,21 +36,7 @@ def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv("SEMMEM_CONFIG", raising=False)
     monkeypatch.chdir(tmp_path)
-    capfd.readouterr()
-
-    def program(*args: str) -> tuple[int, str, str]:
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
-
-
-def loaded(answer: tuple[int, str, str]) -> Any:
-    """Return the JSON of an answer that succeeded with nothing on standard error."""
-    code, out, err = answer
-    assert (code, err) == (0, "")
-    return json.loads(out)
+    return in_process(capfd)
 
 
 def by_name(rows: list[dict[str, Any]]) -> dict[str, tuple[Any, str]]:

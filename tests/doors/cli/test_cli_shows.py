@@ -23,6 +23,7 @@ from semmem.doors.cli.terminal import terminal
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import RECIPES, recipe
 from semmem.rank_cap import reach
+from tests.doors.cli.program import in_process
 
 TALK = "How lovely! Priya teaches physics in Leeds. She cycles there. It rains a lot. The school is old."
 
@@ -36,13 +37,7 @@ def call(
     monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
     monkeypatch.setenv("COLUMNS", "80")
     terminal.cache_clear()
-
-    def program(*args: str) -> tuple[int, str, str]:
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
+    return in_process(capfd)
 
 
 @pytest.fixture(autouse=True)

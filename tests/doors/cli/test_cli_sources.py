@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from semmem.doors.cli.app import run
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.doors.cli.program import Call, in_process, stored
 
 
 @pytest.fixture
@@ -18,18 +15,7 @@ def call(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     """Run the program on an empty SQLite store; return code, output and errors."""
     monkeypatch.setenv("SEMMEM_URL", f"sqlite://{tmp_path}/notes.db")
     monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
-    capfd.readouterr()
-
-    def program(*args: str) -> tuple[int, str, str]:
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
-
-
-def stored(call: Call) -> dict[str, str]:
-    return {memory["id"]: memory["text"] for memory in json.loads(call("list", "--json")[1])["memories"]}
+    return in_process(capfd)
 
 
 def told(call: Call, format: str, path: Path, *more: str) -> tuple[int, int, int, int]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from semmem.doors.cli.app import run
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.doors.cli.program import Call, in_process, loaded
 
 
 @pytest.fixture
@@ -20,21 +17,7 @@ def call(capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.
     """Run the program in this process on an empty store, with the hashing embedder; return code, output and errors."""
     monkeypatch.setenv("SEMMEM_URL", store_url)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
-    capfd.readouterr()
-
-    def program(*args: str) -> tuple[int, str, str]:
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
-
-
-def loaded(answer: tuple[int, str, str]) -> Any:
-    """Return the JSON of an answer that succeeded with nothing on standard error."""
-    code, out, err = answer
-    assert (code, err) == (0, "")
-    return json.loads(out)
+    return in_process(capfd)
 
 
 def test_what_was_remembered_is_recalled_with_components_that_sum_to_the_score(call: Call) -> None:

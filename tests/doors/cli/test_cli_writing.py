@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from semmem.client.memory import Semmem
 from semmem.doors.cli import progress
-from semmem.doors.cli.app import run
 from semmem.doors.cli.context import Door
 from semmem.importers import place
-
-Call = Callable[..., tuple[int, str, str]]
+from tests.doors.cli.program import Call, in_process, stored
 
 
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     """Run the program on an empty SQLite store; return code, output and errors."""
     monkeypatch.setenv("SEMMEM_URL", f"sqlite://{tmp_path}/notes.db")
-    capfd.readouterr()
-
-    def program(*args: str) -> tuple[int, str, str]:
-        code = run(list(args))
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return program
-
-
-def stored(call: Call) -> dict[str, str]:
-    return {memory["id"]: memory["text"] for memory in json.loads(call("list", "--json")[1])["memories"]}
+    return in_process(capfd)
 
 
 def test_a_file_is_stored_once_however_often_it_is_remembered(call: Call, tmp_path: Path) -> None:

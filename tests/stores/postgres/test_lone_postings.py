@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pytest
 
-import semmem
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import POSTING
 from semmem.stores.postgres import postings
@@ -18,12 +15,6 @@ from tests.stores.audit import check, lone, sql
 
 NAMES = ("Ada Lovelace", "Charles Babbage", "Mary Somerville", "Köln", "Turin")
 QUESTIONS = ("Who met Ada Lovelace?", "owl 17", "What does zebra7 say of Turin?", "gnu3 and owl")
-
-
-@pytest.fixture
-def mem(store_url: str) -> Iterator[Semmem]:
-    with semmem.connect(store_url, embedder="hashing", pool_size=2, resident_mb=0) as mem:
-        yield mem
 
 
 def items(first: int, last: int) -> list[dict[str, Any]]:

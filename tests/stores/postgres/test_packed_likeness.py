@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 
-import semmem
 from semmem.client.memory import Semmem
 from semmem.stores.postgres import links, migrate
 from semmem.stores.sql_files import migrations
 from tests.stores.audit import alike, check, sql
-
-
-@pytest.fixture
-def mem(store_url: str) -> Iterator[Semmem]:
-    with semmem.connect(store_url, embedder="hashing", pool_size=2, resident_mb=0) as mem:
-        yield mem
 
 
 def items(first: int, last: int) -> list[dict[str, Any]]:
