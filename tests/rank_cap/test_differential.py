@@ -13,22 +13,9 @@ import pytest
 import semmem
 from eval.experiments.evidence.provenance import clean
 from semmem.rank_cap.places import ASSUMPTIONS
-from tests.rank_cap.differential import (
-    AGED,
-    APART,
-    CASES,
-    LAPSED,
-    LINKED,
-    THEN,
-    WORLDS,
-    Case,
-    World,
-    ask,
-    contradictions,
-    dropped,
-    run,
-    world,
-)
+from tests.rank_cap.cases import Case
+from tests.rank_cap.differential import CASES, ask, contradictions, dropped, run
+from tests.rank_cap.worlds import AGED, APART, LAPSED, LINKED, THEN, WORLDS, World, world
 
 RESULT = Path(__file__).with_name("differential.json")
 ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}

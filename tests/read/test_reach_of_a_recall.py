@@ -9,7 +9,7 @@ import pytest
 import semmem
 from semmem.rank_cap.report import LegReach
 from semmem.read.result import Recall
-from tests.rank_cap.differential import LEGS, Told
+from tests.rank_cap.worlds import LEGS, Told
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from semmem.client.memory import Semmem
 from semmem.stores.postgres import postings
 from tests.stores.audit import sql
 
-__all__ = ["asked", "fill", "held", "rows", "tables", "write"]
+__all__ = ["asked", "fill", "held", "rows", "tables", "url_of", "write"]
 
 TIES = """
 INSERT INTO relationship SELECT namespace, ord, 7, -8, 'sells "œ"' FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 2;
@@ -29,6 +29,10 @@ INSERT INTO access (namespace, id, count, last_at) VALUES ('one', 'm1', 3, now()
 """
 COLUMNS = """SELECT table_name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position)
 FROM information_schema.columns WHERE table_schema = 'semmem' GROUP BY table_name"""
+
+
+def url_of(mem: Semmem) -> str:
+    return str(mem.store.url)
 
 
 def fill(mem: Semmem, count: int = 70) -> None:

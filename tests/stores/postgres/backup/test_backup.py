@@ -8,59 +8,33 @@ import resource
 import stat
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreError
-from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.postgres import migrate as migrating
-from semmem.stores.postgres.moving import backup as backing
+from semmem.model.errors import InvalidInput, SchemaTooNew, StoreError
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.sql_files import migrations
 from tests.stores.audit import check, sql
-from tests.stores.filled import asked, held, rows, tables
+from tests.stores.filled import asked, held, rows, tables, url_of
 
 NEWEST = migrations("postgres")[-1][0]
-
-
-@pytest.fixture
-def filled(filled_url: str) -> Iterator[Semmem]:
-    with semmem.connect(filled_url, embedder="hashing", pool_size=3) as mem:
-        yield mem
-
-
-@pytest.fixture
-def empty(other_url: str) -> Iterator[Semmem]:
-    with semmem.connect(other_url, embedder="hashing", pool_size=3) as mem:
-        yield mem
-
-
-@pytest.fixture
-def file(filled: Semmem, tmp_path: Path) -> Path:
-    filled.backup(tmp_path / "mine.semmem")
-    return tmp_path / "mine.semmem"
-
-
-def url(mem: Semmem) -> str:
-    return str(mem.store.url)
 
 
 def test_a_restored_store_is_the_one_that_was_backed_up(filled: Semmem, empty: Semmem, tmp_path: Path) -> None:
     file = tmp_path / "mine.semmem"
     written = filled.backup(file)
     restored = empty.restore(file)
-    assert rows(url(empty)) == rows(url(filled))
-    assert set(written.tables) == tables(url(filled))
+    assert rows(url_of(empty)) == rows(url_of(filled))
+    assert set(written.tables) == tables(url_of(filled))
     assert min(written.tables.values()) > 0
     assert (written.memories, written.schema, written.bytes) == (88, NEWEST, file.stat().st_size)
-    assert written.namespaces == restored.namespaces == held(url(filled)) == held(url(empty))
-    assert asked(url(empty)) == asked(url(filled))
+    assert written.namespaces == restored.namespaces == held(url_of(filled)) == held(url_of(empty))
+    assert asked(url_of(empty)) == asked(url_of(filled))
     one = empty.remember("After the restore.", id="after", namespace="one")
     assert empty.get("after", namespace="one") == one
 
@@ -112,7 +86,7 @@ def test_of_two_backups_under_one_name_the_first_stays(filled: Semmem, tmp_path:
 
 
 def test_a_backup_holds_one_moment_while_others_write(filled: Semmem, empty: Semmem, tmp_path: Path) -> None:
-    before = held(url(filled))
+    before = held(url_of(filled))
     written = False
 
     def meanwhile(done: int) -> None:
@@ -124,33 +98,33 @@ def test_a_backup_holds_one_moment_while_others_write(filled: Semmem, empty: Sem
             filled.maintain()
 
     filled.backup(tmp_path / "b", progress=meanwhile)
-    assert held(url(filled)) != before
-    assert empty.restore(tmp_path / "b").namespaces == before == held(url(empty))
+    assert held(url_of(filled)) != before
+    assert empty.restore(tmp_path / "b").namespaces == before == held(url_of(empty))
 
 
 def test_the_same_store_can_be_filled_again_after_it_was_cleared(filled: Semmem, file: Path) -> None:
-    before, answers = rows(url(filled)), asked(url(filled))
+    before, answers = rows(url_of(filled)), asked(url_of(filled))
     for namespace in ("one", "zwei ☂"):
         filled.forget(namespace=namespace, everything=True)
     assert filled.stats().memories == 0
     filled.restore(file)
-    assert rows(url(filled)) == before
-    assert asked(url(filled)) == answers
+    assert rows(url_of(filled)) == before
+    assert asked(url_of(filled)) == answers
 
 
 def test_a_store_that_is_not_empty_is_left_alone(filled: Semmem, empty: Semmem, file: Path) -> None:
     empty.remember("Mine.", id="mine")
-    before = rows(url(empty))
+    before = rows(url_of(empty))
     with pytest.raises(InvalidInput, match=r"The store is not empty \(1 memories\); restore into an empty one"):
         empty.restore(file)
-    assert rows(url(empty)) == before
+    assert rows(url_of(empty)) == before
 
 
 def test_a_file_that_is_foreign_cut_off_or_changed_is_refused_before_anything_is_written(
     empty: Semmem, file: Path, tmp_path: Path
 ) -> None:
     whole = file.read_bytes()
-    before = rows(url(empty))
+    before = rows(url_of(empty))
     broken = tmp_path / "broken"
     members = zipfile.ZipFile(file).infolist()
     inside = [m.header_offset + 80 + m.compress_size // 2 for m in members if m.compress_size > 200]
@@ -170,7 +144,7 @@ def test_a_file_that_is_foreign_cut_off_or_changed_is_refused_before_anything_is
     for name in ("text", "zip"):
         with pytest.raises(InvalidInput, match="is not a backup of semmem; `semmem backup FILE` writes one"):
             empty.restore(tmp_path / name)
-    assert rows(url(empty)) == before
+    assert rows(url_of(empty)) == before
 
 
 def test_any_flipped_bit_is_found_or_does_no_harm(filled: Semmem, empty: Semmem, file: Path, tmp_path: Path) -> None:
@@ -183,7 +157,7 @@ def test_any_flipped_bit_is_found_or_does_no_harm(filled: Semmem, empty: Semmem,
         except InvalidInput:
             found += 1
             continue
-        assert rows(url(empty)) == rows(url(filled)), at  # such as the time of a member, which nobody reads
+        assert rows(url_of(empty)) == rows(url_of(filled)), at  # such as the time of a member, which nobody reads
         for namespace in ("one", "zwei ☂"):
             empty.forget(namespace=namespace, everything=True)
     assert found > 20
@@ -232,7 +206,7 @@ def test_a_manifest_that_somebody_changed_or_that_is_newer_is_refused(empty: Sem
     newer = rewritten(file, lambda manifest: manifest.update(format=99))
     with pytest.raises(SchemaTooNew, match=r"has format 99 and this semmem knows 1; upgrade with: pip"):
         empty.restore(newer)
-    assert sum(map(len, rows(url(empty)).values())) == 0
+    assert sum(map(len, rows(url_of(empty)).values())) == 0
 
 
 def test_a_restore_tells_how_many_memories_there_are_now_whatever_the_manifest_says(empty: Semmem, file: Path) -> None:
@@ -274,7 +248,7 @@ def test_an_archive_that_no_backup_is_costs_little_and_is_refused(empty: Semmem,
         assert tracemalloc.get_traced_memory()[1] < 200_000_000
     finally:
         tracemalloc.stop()
-    assert sum(map(len, rows(url(empty)).values())) == 0
+    assert sum(map(len, rows(url_of(empty)).values())) == 0
     assert empty.restore(archived(tmp_path / "same", *members)).memories == 88
 
 
@@ -286,9 +260,9 @@ def test_numbers_go_on_behind_those_of_the_backup(filled: Semmem, empty: Semmem,
         mem.merge_concepts("owl 9", "owl 10", namespace="one")
         mem.maintain()
         check(mem)
-    assert asked(url(empty)) == asked(url(filled))
+    assert asked(url_of(empty)) == asked(url_of(filled))
     numbers = "SELECT namespace, ords, segments, changes FROM namespace ORDER BY 1"
-    assert sql(url(empty), numbers) == sql(url(filled), numbers)
+    assert sql(url_of(empty), numbers) == sql(url_of(filled), numbers)
 
 
 def test_rows_that_no_store_can_hold_are_told_in_one_sentence(empty: Semmem, file: Path) -> None:
@@ -334,9 +308,9 @@ def test_an_interrupted_restore_leaves_an_empty_store(filled: Semmem, empty: Sem
 
     with pytest.raises(KeyboardInterrupt):
         empty.restore(file, progress=stop)
-    assert sum(map(len, rows(url(empty)).values())) == 0
+    assert sum(map(len, rows(url_of(empty)).values())) == 0
     empty.restore(file)
-    assert rows(url(empty)) == rows(url(filled))
+    assert rows(url_of(empty)) == rows(url_of(filled))
 
 
 def test_a_full_disk_leaves_neither_a_file_nor_a_piece_of_one(filled: Semmem, tmp_path: Path) -> None:
@@ -350,124 +324,6 @@ def test_a_full_disk_leaves_neither_a_file_nor_a_piece_of_one(filled: Semmem, tm
     assert list(tmp_path.iterdir()) == []
 
 
-# ---------------------------------------------------------------------- older schemas
-
-
-LATER = (NEWEST + 1, f"{NEWEST + 1:04}_later", 'CREATE TABLE later (namespace text COLLATE "C" PRIMARY KEY);')
-
-
-def upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this semmem be one of a later schema."""
-    known = migrations("postgres")
-    for module in (migrating, backing):
-        monkeypatch.setattr(module, "migrations", lambda backend: (*known, LATER))
-
-
-def of_this_schema(source: str, target: str) -> None:
-    """Make ``target`` a store of this schema that holds what ``source`` holds."""
-    with psycopg.connect(target, autocommit=True) as connection:
-        connection.execute("SET client_min_messages TO error")
-        connection.execute("DROP SCHEMA IF EXISTS semmem CASCADE")
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-        migrating.create(connection)
-        migrating.apply(connection, 0, NEWEST)
-    with psycopg.connect(source) as one, psycopg.connect(target) as two:
-        for table in postgres_tables.tables(two):
-            postgres_tables.load(two, table, postgres_tables.read(one, table))
-
-
-def test_a_backup_of_the_schema_before_is_refused_with_the_way_over(empty: Semmem) -> None:
-    old = Path(__file__).parents[1] / "data" / "schema-4.semmem"
-    way = r"^This backup has schema 4 and this semmem reads 7 or newer: .*`semmem export FILE`, .*`semmem import jsonl"
-    with pytest.raises(SchemaTooOld, match=way):
-        empty.restore(old)
-    assert sum(map(len, rows(url(empty)).values())) == 0
-
-
-def test_a_backup_of_an_older_schema_is_restored_and_then_migrated(
-    filled: Semmem, other_url: str, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, answers, hashes = rows(url(filled)), asked(url(filled)), held(url(filled))
-    upgrade(monkeypatch)
-    with semmem.connect(other_url, embedder="hashing", backup_before_migration=False) as mem:
-        mem.restore(file)
-        assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST + 1,)]
-        assert held(other_url) == hashes
-        assert asked(other_url) == answers
-    assert {name: found for name, found in rows(other_url).items() if name != "later"} == before
-
-
-def test_a_backup_is_taken_before_a_migration_and_the_last_few_are_kept(
-    filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hashes = held(url(filled))
-    upgrade(monkeypatch)
-    for _ in range(4):
-        of_this_schema(url(filled), other_url)
-        with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
-            assert mem.hashes() == hashes
-            mem.graph_hash()
-        with semmem.connect(other_url, embedder="none", home=tmp_path):
-            pass  # up to date: nothing more is written
-    (folder,) = (tmp_path / "backups").iterdir()
-    found = sorted(folder.iterdir())
-    assert folder.name.startswith(psycopg.conninfo.conninfo_to_dict(other_url)["dbname"] + "-")
-    assert len(found) == 3
-    assert all(file.name.startswith(f"before-schema-{NEWEST + 1}-") for file in found)
-    with semmem.connect(other_url, embedder="none") as mem:
-        for namespace in hashes:
-            mem.forget(namespace=namespace, everything=True)
-        assert mem.restore(found[-1]).schema == NEWEST
-        assert mem.hashes() == hashes
-
-
-def test_no_migration_without_the_backup_unless_it_is_switched_off(
-    filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of_this_schema(url(filled), other_url)
-    upgrade(monkeypatch)
-    (tmp_path / "backups").write_text("in the way")
-    sentence = rf"not migrated from schema {NEWEST} to {NEWEST + 1}, for its backup could not be written to .*backups"
-    with pytest.raises(StoreError, match=sentence):
-        semmem.connect(other_url, embedder="none", home=tmp_path)
-    assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST,)]
-    assert sql(other_url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
-                          "(SELECT oid FROM pg_database WHERE datname = current_database())") == [(0,)]  # fmt: skip
-    monkeypatch.setenv("SEMMEM_BACKUP_BEFORE_MIGRATION", "false")
-    with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
-        assert mem.stats().memories == 88
-    assert [file.name for file in tmp_path.iterdir()] == ["backups"]
-
-
-def test_the_backup_of_an_embedded_store_lies_in_its_own_folder(
-    server: EmbeddedServer, embedded_url: str, filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    semmem.connect(embedded_url, embedder="none", home=tmp_path).close()
-    of_this_schema(filled_url, server.ensure_running())
-    upgrade(monkeypatch)
-    with semmem.connect(embedded_url, embedder="none", home=tmp_path) as mem:
-        assert mem.hashes() == held(filled_url)
-        (found,) = (server.data / "backups").iterdir()
-        assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
-        for namespace in mem.hashes():
-            mem.forget(namespace=namespace, everything=True)
-        mem.restore(found)
-        assert mem.hashes() == held(filled_url)
-        for namespace in mem.hashes():
-            mem.forget(namespace=namespace, everything=True)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_empty_store_is_migrated_without_a_backup(
-    store_url: str, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of_this_schema(store_url, other_url)
-    upgrade(monkeypatch)
-    with semmem.connect(other_url, embedder="none", home=tmp_path) as mem:
-        assert mem.stats().memories == 0
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_may_still_be_taken_back_is_overwritten_by_no_backup_and_no_copy(
     filled: Semmem, empty: Semmem, tmp_path: Path
 ) -> None:
@@ -477,7 +333,7 @@ def test_what_may_still_be_taken_back_is_overwritten_by_no_backup_and_no_copy(
     with pytest.raises(InvalidInput, match="keeps 1 forgotten memories that can still be taken back"):
         empty.restore(tmp_path / "b")
     with pytest.raises(InvalidInput, match=r"not empty \(1 forgotten memories"):
-        semmem.copy(url(filled), url(empty))
+        semmem.copy(url_of(filled), url_of(empty))
     assert empty.restore_memory("key").text == "The key is red."
     empty.forget("key", hard=True)
     assert empty.restore(tmp_path / "b").memories > 0

@@ -1,0 +1,128 @@
+"""The random cases of the differential test: a recipe, lists of its legs and the arguments of a recall, from a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import semmem
+from semmem.model.exchange import Head
+from semmem.model.recipe import Recipe
+from tests.rank_cap.worlds import LEGS
+
+__all__ = ["Case", "aged", "draw_case"]
+
+FUSIONS = ("rrf", "rrf", "rrf", "rrf", "rank-scaled", "convex", "tm2c2", "scored")
+
+
+@dataclass
+class Case:
+    """One question: the recipe, the arguments of the recall, and what each leg returns."""
+
+    recipe: Recipe
+    arguments: dict[str, Any]
+    ords: dict[str, list[int]]
+    scores: dict[str, list[float]]
+    fails: frozenset[str] = frozenset()
+    full: frozenset[int] = frozenset()
+    regime: str | None = None
+    most: float = 1.0
+    links: tuple[tuple[str, str], ...] = ()  # (newer, older), for this question alone
+    lapsed: tuple[str, ...] = ()  # what is not valid, for this question alone
+
+
+def draw_case(draw: random.Random, rows: Sequence[Head]) -> Case:
+    """Make a case at random: mostly lists that stand on the edge of a class."""
+    names = draw.sample(LEGS, draw.choice([1, 2, 2, 3, 3, 3, 4]))
+    limit = draw.choice([1, 1, 2, 3, 4, 5, 6, 10])
+    calm = draw.random() < 0.4  # a first page by relevance of full lists, which is what reach without data speaks of
+    offset = 0 if calm else draw.choice([0, 0, 0, 0, 0, 1, 2, 5])
+    chosen = _recipe(draw, names)
+    arguments = {
+        "limit": limit,
+        "offset": offset,
+        "sort_by": "relevance" if calm else draw.choice(["relevance"] * 9 + ["importance", "created", "updated"]),
+        "fold_parts": draw.random() < 0.85,
+        "min_confidence": 0.0 if calm else draw.choice([0.0] * 19 + [0.9]),
+        "token_budget": None if calm else draw.choice([None] * 9 + [60, 150, 400]),
+    }
+    # a few rows only this leg may have, at its head mostly; the others share theirs, in one order mostly
+    studied = draw.choice(names)
+    pool = list(rows)
+    draw.shuffle(pool)
+    if draw.random() < 0.4:  # all rows of some memory first: what folds into one
+        some = draw.choice(pool)
+        pool.sort(key=lambda head: head.id != some.id and head.content != some.content)
+    cut = draw.choice([1, 1, 2, 3, 6])
+    only, shared = ([h.ord for h in pool[-cut:]], [h.ord for h in pool[:-cut]])
+    if draw.random() < 0.3:  # the least keys for the studied leg, so that it wins ties
+        by_id = sorted(pool, key=lambda head: (head.id, head.part))
+        only, shared = [h.ord for h in by_id[:cut]], [h.ord for h in by_id[cut:]]
+    k = limit + offset
+    ords: dict[str, list[int]] = {}
+    for name in names:
+        size = draw.choice([k, k, k + 1, len(shared)] if calm else [0, 1, k - 1, k, k, k + 1, k + 3, 2 * k])
+        order = shared if draw.random() < 0.6 else draw.sample(shared, len(shared))
+        if draw.random() < 0.3:  # agree on all but the last that counts
+            order = [*shared[: k - 1], *draw.sample(shared[k - 1 :], len(shared[k - 1 :]))]
+        ords[name] = list(order[: min(size, len(order))])
+    at = draw.choice([0, 0, 0, 1, 2, k - 1, k, k + 2])
+    behind = ords[studied] if draw.random() < 0.6 else []
+    if calm:
+        only, behind = (only, []) if draw.random() < 0.7 else (only, ords[studied])
+    ords[studied] = [*behind[:at], *only, *behind[at:]]
+    scores = {name: _scores(draw, name, len(of)) for name, of in ords.items()}
+    exact = draw.choice([(), ords.get("lexical", ()), only, shared[:k]])
+    regime = draw.choice([None, *chosen.regimes])
+    fails = frozenset(name for name in names if not calm and draw.random() < 0.05)
+    return Case(chosen, arguments, ords, scores, fails, frozenset(exact), regime, draw.choice([0.5, 1.0, 4.0]))
+
+
+def _recipe(draw: random.Random, names: Sequence[str]) -> Recipe:
+    constants: dict[str, Any] = {name: draw.choice([0.0, 1.0, 4.0, 8.0, 8.0, 60.0, 60.0]) for name in names}
+    if "graph" in names and draw.random() < 0.3:
+        constants["graph"] = {"named": draw.choice([0.0, 2.0]), "unnamed": constants["graph"]}
+    if draw.random() < 0.3:
+        constants = dict.fromkeys(names, draw.choice([0.0, 60.0]))
+    weights = {name: draw.choice([0.05, 0.1, 0.35, 0.35, 1.0, 1.0, 3.0]) for name in names}
+    if draw.random() < 0.3:
+        weights = dict.fromkeys(names, 1.0)
+    places = draw.sample(["agreed", *names], draw.randint(1, len(names) + 1))
+    first = draw.choice([1, 1, 2, 3])
+    reserve = {name: first + at * draw.choice([1, 1, 2]) for at, name in enumerate(places)}
+    if len(set(reserve.values())) < len(reserve) or draw.random() < 0.55:
+        reserve = {}
+    depths = {name: draw.choice([1, 2, 3, 5, 8, 100, 100, 100, 100]) for name in names}
+    plan = Recipe(
+        "case",
+        weights,
+        constants,
+        depths=depths,
+        reserve=reserve,
+        prior=draw.random() < 0.8,
+        prior_floor=draw.choice([None, 0.7, 0.7, 0.0]),
+        exact_bonus=draw.choice([0.0, 0.0, 0.0, 0.5, 2.0]),
+        dedup=draw.random() < 0.85,
+        fusion=draw.choice(FUSIONS),
+        regime_weights={"named": {"graph": 12.0}} if isinstance(constants.get("graph"), dict) else {},
+        rerank="composite" if draw.random() < 0.12 else None,
+        rerank_depth=draw.choice([1, 2, 3, 6]),
+        headroom=draw.choice([0, 0, 0, 2]),
+    )
+    return semmem.recipe(plan)
+
+
+def aged(draw: random.Random, case: Case) -> Case:
+    """Return the case with a half-life, beside the month in which the memories were created a short or a long one."""
+    half_life, floor = draw.choice([None, 0.5, 7.0, 7.0, 30.0, 365.0]), draw.choice([0.0, 0.5, 0.7, 0.9, 0.99, 1.0])
+    return replace(case, recipe=semmem.recipe(case.recipe, recency_half_life=half_life, recency_floor=floor))
+
+
+def _scores(draw: random.Random, name: str, count: int) -> list[float]:
+    low = -1.0 if name == "dense" and draw.random() < 0.3 else 0.0
+    if draw.random() < 0.5:
+        return [1.0 - at / (count + 1) for at in range(count)]
+    levels = (0.0, 1e-10, 1e-6, 0.3, 0.5, 0.95, 1.0 - 1e-11, 1.0, 1.0)
+    return sorted((low + (1 - low) * draw.choice(levels) for _ in range(count)), reverse=True)

@@ -1,0 +1,182 @@
+"""The stores of the differential test: forty memories, with copies, links, ends and half-lives, and scripted legs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import semmem
+from semmem.legs.graph import Graph
+from semmem.legs.today import Today
+from semmem.model.errors import LegFailed
+from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local, placed
+from semmem.model.recipe import Recipe
+from semmem.model.store import Store
+from semmem.read.recall import Recaller
+from semmem.stores.packed_postings import FIRST_EARLIER
+from semmem.stores.past import past
+
+__all__ = [
+    "AGED",
+    "APART",
+    "AT",
+    "LAPSED",
+    "LEGS",
+    "LINKED",
+    "PLAIN",
+    "THEN",
+    "WORLDS",
+    "Told",
+    "World",
+    "draw_links",
+    "is_earlier",
+    "world",
+]
+
+LEGS = ("lexical", "dense", "graph", "own")
+PLAIN = ("whole", "weighed", "folding", "folding and weighed")
+LINKED = ("linked", "folding, linked", "weighed, linked, in two namespaces", "folding, weighed, linked")
+"""Worlds where memories supersede others, in chains and in bunches."""
+LAPSED = ("lapsed", "folding, lapsed", "weighed, lapsed, in two namespaces", "folding, weighed, lapsed, linked")
+"""Worlds where a third of the memories is not valid now."""
+AGED = ("aged", "folding, aged", "weighed, aged, in two namespaces", "folding, weighed, aged, linked")
+"""Worlds where most recipes have a half-life."""
+APART = ("weighed, in two namespaces", "folding, weighed, in two namespaces")
+"""Worlds whose memories are in two namespaces, and joined by place alone."""
+THEN = (
+    "of then",
+    "folding, of then",
+    "weighed, lapsed, in two namespaces, of then",
+    "folding, weighed, linked, of then",
+    "folding, aged, of then",
+)
+"""Worlds that are asked for a time when a third of the memories had another text."""
+WORLDS = (*PLAIN, *LINKED, *LAPSED, *AGED, *APART, *THEN)
+AT = datetime(2026, 2, 15, tzinfo=UTC)
+"""When that was: what is lapsed had ended, and what has been updated had not been yet."""
+
+
+class Told:
+    """A leg that returns the list of the case, or fails."""
+
+    reads_vector = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ords: Sequence[int] = ()
+        self.scores: Sequence[float] = ()
+        self.fails = False
+        self.full: frozenset[int] = frozenset()
+        self.most = 1.0
+        self.regime: str | None = None
+
+    def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> None:
+        """Look nothing up."""
+
+    def search(self, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
+        import numpy as np
+
+        if self.fails:
+            raise LegFailed("It was told to fail.")
+        matched = np.array(sorted(self.ords), dtype=np.int64)
+        trace = Trace(self.most, matched, self.full) if self.name == "lexical" else Trace()
+        return Ranking(tuple(self.ords), tuple(self.scores), len(self.ords), regime=self.regime, trace=trace)
+
+
+@dataclass
+class World:
+    """A store with some memories, and legs that return what they are told; ``rows`` are those that a leg may return.
+
+    ``then`` answers for a world that is asked for another time.
+    """
+
+    mem: semmem.Semmem
+    legs: Mapping[str, Told]
+    rows: list[Head] = field(default_factory=list)
+    namespaces: Sequence[str] = ("default",)
+    then: Recaller | None = None
+
+
+@contextmanager
+def world(kind: str) -> Iterator[World]:
+    """Fill a store with forty memories: with copies and long ones if ``folding``, with importances if ``weighed``.
+
+    If ``linked``, a third of them supersede others; if ``in two namespaces``, every third one is in a second one; if
+    ``of then``, a third of them has a new text since the time that is asked for.
+    """
+    draw = random.Random(kind)
+    items: list[dict[str, Any]] = []
+    for n in range(40):
+        text = f"Note {n} about the harbour."
+        if "folding" in kind and n >= 20:
+            text = items[draw.choice([0, 1, 2, n - 1])]["text"] if n < 28 else _long(draw, n)
+        importance = (0.0, 0.2, 0.5, 0.8, 1.0)[n % 5] if "weighed" in kind else 0.5
+        created = f"2026-01-{draw.randint(1, 28):02}T00:00:00Z"
+        where = "other" if "two namespaces" in kind and n % 3 == 0 else "default"
+        ends = "2026-02-01" if "lapsed" in kind and draw.random() < 0.35 else None
+        items.append(
+            {
+                "id": f"m{n:02}", "text": text, "importance": importance, "created_at": created, "namespace": where,
+                "valid_to": ends,
+            }
+        )  # fmt: skip
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        legs = {name: Told(name) for name in LEGS}
+        for name, leg in legs.items():
+            mem._legs[name] = leg
+        mem.remember_many(items)
+        spaces = tuple(sorted({item["namespace"] for item in items}))
+        for newer, older in draw_links(draw, items) if "linked" in kind else ():
+            mem.link(newer["id"], "supersedes", older["id"], namespace=newer["namespace"])
+        if "of then" not in kind:
+            rows = _rows(mem.store, spaces)
+            assert len(rows) == mem.store.scope(spaces, semmem.Filters(), ()).size
+            yield World(mem, legs, rows, spaces)
+            return
+        for item in items:
+            if draw.random() < 0.35:
+                mem.update(
+                    item["id"], namespace=item["namespace"], text=f"{item['text']} Or not.", valid_from="2026-03-01"
+                )
+        store, earlier = past(mem.store, spaces, AT)
+        graph = Today(cast(Graph, legs["graph"]), earlier)
+        with closing(Recaller(store, {**legs, "graph": graph}, lambda: "none", "english")) as reader:
+            yield World(mem, legs, _rows(store, spaces), spaces, reader)
+
+
+def _rows(store: Store, spaces: tuple[str, ...]) -> list[Head]:
+    """Return what legs may return of a store: the rows in scope, of long memories their parts."""
+    import numpy as np
+
+    scope = store.scope(spaces, semmem.Filters(), ())
+    numbers = [*range(1, 40 * 9), *range(FIRST_EARLIER, FIRST_EARLIER + 40)]
+    heads = store.candidate_info(spaces, [placed(ord, at) for at in range(len(spaces)) for ord in numbers])
+    split = {head.id for head in heads.values() if head.part}
+    rows = [head for head in heads.values() if head.part or head.id not in split or is_earlier(head.ord)]
+    inside = scope.admits(np.array([head.ord for head in rows], dtype=np.int64)).tolist()
+    return [head for head, admitted in zip(rows, inside, strict=True) if admitted]
+
+
+def is_earlier(ord: int) -> bool:
+    """Return whether a row is an earlier version."""
+    return local(ord) >= FIRST_EARLIER
+
+
+def draw_links(draw: random.Random, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of what supersedes another: later items earlier ones, so that no circle is closed."""
+    for n, newer in enumerate(items):
+        earlier = [item for item in items[:n] if item["namespace"] == newer["namespace"]]
+        if n % 3 == 2 and earlier:
+            yield from (
+                (newer, older) for older in draw.sample(earlier[-7:], min(len(earlier), draw.choice([1, 1, 2])))
+            )
+
+
+def _long(draw: random.Random, n: int) -> str:
+    """Return a text of two to eight parts; some of its paragraphs are those of other long ones."""
+    several = [draw.choice([n * 10 + at, 7, 8]) for at in range(draw.choice([2, 3, 8]))]
+    return "\n\n".join(f"Chapter {at} " + " ".join(f"word{at}x{i}" for i in range(110)) + "." for at in several)

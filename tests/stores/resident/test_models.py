@@ -1,0 +1,100 @@
+"""The models that a process holds: which one makes room, who waits for a load, and when one is loaded again."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from semmem.stores.resident.memory import Models
+from semmem.stores.resident.model import State
+
+STATE = State(3, 2, 1, 10, 100, False, 1.0, 1.0, None, 1)
+
+
+def test_the_namespace_asked_longest_ago_makes_room() -> None:
+    class Sized:
+        def __init__(self, namespace: str) -> None:
+            self.namespace, self.size, self.state = namespace, 40, STATE
+
+    models = Models(100, lambda namespace, most: Sized(namespace), lambda model, most: None)  # type: ignore[arg-type, return-value]
+    for name in ("one", "two", "three"):
+        models.bind({name: STATE})
+        assert models.bound(name) is None
+        models.bind({name: STATE})
+        assert models.bound(name) is not None
+    assert models.namespaces == ("two", "three")
+    models.bind({"two": STATE})
+    assert models.namespaces == ("three", "two")
+    assert models.size == 80
+
+
+def test_nobody_waits_for_a_large_namespace() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    class Sized:
+        namespace, size, state = "n", 1, STATE._replace(memories=50_000)
+
+    def load(namespace: str, most: int) -> Any:
+        begun.set()
+        assert go.wait(30)
+        return Sized()
+
+    models = Models(100, load, lambda model, most: None)
+    for _ in range(5):
+        models.bind({"n": Sized.state})
+        assert models.bound("n") is None
+    assert begun.wait(30)
+    go.set()
+    for _ in range(3000):
+        models.bind({"n": Sized.state})
+        if models.bound("n") is not None:
+            break
+        threading.Event().wait(0.01)
+    assert models.bound("n") is not None
+    models.clear()
+    assert models.namespaces == ()
+
+
+def test_a_namespace_whose_model_was_dropped_is_loaded_again_while_recalls_go_on() -> None:
+    here, loaders = threading.get_ident(), []
+    before, after = STATE._replace(memories=5_000), STATE._replace(memories=5_000, revision=STATE.revision + 9)
+
+    class Sized:
+        namespace, size = "n", 1
+
+        def __init__(self, state: State) -> None:
+            self.state = state
+
+    def load(namespace: str, most: int) -> Any:
+        loaders.append(threading.get_ident())
+        return Sized(before if len(loaders) == 1 else after)
+
+    models = Models(100, load, lambda model, most: None)
+    for _ in range(2):
+        models.bind({"n": before})
+    assert models.bound("n") is not None
+    models.bind({"n": after})
+    assert models.bound("n") is None
+    for _ in range(3000):
+        models.bind({"n": after})
+        if models.bound("n") is not None:
+            break
+        threading.Event().wait(0.01)
+    assert models.bound("n") is not None
+    assert [loader == here for loader in loaders] == [True, False]
+
+
+def test_a_model_that_serves_little_is_not_soon_made_again() -> None:
+    made: list[str] = []
+
+    class Sized:
+        namespace, size, state = "n", 1, STATE
+
+    def load(namespace: str, most: int) -> Any:
+        made.append(namespace)
+        return Sized()
+
+    models = Models(100, load, lambda model, most: None)
+    for revision in range(9, 60):
+        models.bind({"n": STATE._replace(revision=STATE.revision if revision % 2 else revision)})
+    assert 2 <= len(made) <= 6

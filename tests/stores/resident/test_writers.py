@@ -1,0 +1,114 @@
+"""Namespaces in memory while others write: no change is missed, and a recall that a writer overtakes begins again."""
+
+from __future__ import annotations
+
+import random
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from semmem.model.types import Filters
+from tests.stores.resident.trio import QUESTIONS, answer, change, opened, recalled
+
+
+def test_writers_beside_readers_are_never_missed(module_url: str, space: str) -> None:
+    with ExitStack() as stack:
+        trio = opened(stack, module_url)
+        change(trio.writer, space, ("many", 0))
+        trio.warm(space)
+        stop, same, wrong = threading.Event(), [], []
+
+        def state() -> Any:
+            scope = trio.plain.store.scope((space,), Filters(), (), ())
+            return scope.states
+
+        def read(question: str) -> None:
+            while not stop.is_set():
+                before = state()
+                pair = [answer(mem, question, namespace=space) for mem in (trio.kept, trio.plain)]
+                if state() == before:  # nobody has written meanwhile, so the two were asked of one moment
+                    same.append(question)
+                    if pair[0] != pair[1]:
+                        wrong.append(pair)
+
+        readers = [threading.Thread(target=read, args=(question,)) for question in QUESTIONS[:2]]
+        for reader in readers:
+            reader.start()
+        chance = random.Random(7)
+        for number in range(300, 324):
+            change(trio.writer, space, (chance.choice(("few", "few", "update", "forget")), number))
+            threading.Event().wait(0.05 if number % 3 else 0.4)
+        stop.set()
+        for reader in readers:
+            reader.join()
+        assert wrong == []
+        assert len(same) >= 3
+        for question in QUESTIONS:
+            assert answer(trio.kept, question, namespace=space) == answer(trio.plain, question, namespace=space)
+
+
+def test_a_recall_that_writers_overtake_is_begun_again(
+    module_url: str, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        trio = recalled(stack, module_url, space)
+        met, writes = trio.models.met, iter(range(3))
+
+        def overtaken(namespaces: Any) -> Any:
+            model = met(namespaces)
+            for number in writes:  # once: behind the look at the model, before the texts are asked for
+                trio.writer.remember(f"The barometer fell on day {number}.", id=f"b{number}", namespace=space)
+            return model
+
+        monkeypatch.setattr(trio.models, "met", overtaken)
+        found = trio.kept.recall("barometer", namespace=space)
+        assert {hit.memory.id for hit in found[:3]} == {"b0", "b1", "b2"}
+        assert answer(trio.kept, "barometer", namespace=space) == answer(trio.plain, "barometer", namespace=space)
+
+
+def test_a_recall_that_is_always_overtaken_is_answered_by_the_database(
+    module_url: str, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from semmem.read.recall import _TRIES
+
+    with ExitStack() as stack:
+        trio = recalled(stack, module_url, space)
+        reader: Any = trio.kept._reader
+        expected, models, seen = reader._expected, dict(trio.models._models), dict(reader._seen)
+        tried = []
+
+        def always(*asked: Any) -> Any:
+            """Take to be so what was so before the first writer came, each time again, and let another one come."""
+            trio.models._models.update(models)
+            reader._seen.update(seen)
+            tried.append(expected(*asked))
+            trio.writer.remember(f"The barometer fell on day {len(tried)}.", id=f"b{len(tried)}", namespace=space)
+            return tried[-1]
+
+        monkeypatch.setattr(reader, "_expected", always)
+        found = trio.kept.recall("barometer", namespace=space)
+        assert [scope is not None for scope in tried] == [True] * _TRIES
+        assert {hit.memory.id for hit in found[:3]} == {"b1", "b2", "b3"}
+        monkeypatch.undo()
+        assert answer(trio.kept, "barometer", namespace=space) == answer(trio.plain, "barometer", namespace=space)
+
+
+def test_a_backup_that_is_restored_is_what_is_recalled_though_its_numbers_are_older(
+    other_url: str, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        trio = opened(stack, other_url)
+        change(trio.writer, "n", ("few", 1))
+        trio.writer.remember("The barometer fell.", id="b", namespace="n")
+        trio.writer.backup(tmp_path / "before.semmem")
+        trio.writer.forget("b", namespace="n")
+        change(trio.writer, "n", ("few", 20))
+        trio.warm("n")
+        trio.writer.forget(namespace="n", everything=True)  # and nobody asks before it is there again
+        trio.writer.restore(tmp_path / "before.semmem")
+        for question in ("barometer", *QUESTIONS):
+            assert answer(trio.kept, question, namespace="n") == answer(trio.plain, question, namespace="n")
+        assert [hit.memory.id for hit in trio.kept.recall("barometer", namespace="n", recipe="lexical")] == ["b"]
