@@ -127,7 +127,7 @@ def test_changing_keeps_what_was_set_and_unsetting_takes_it_away() -> None:
     [
         ({"colour": 1}, "There is no search setting 'colour'; there are recipe, weights.LEG"),
         ({"name": "mine"}, "There is no search setting 'name'"),
-        ({"weights": 1}, "There is no search setting 'weights'"),
+        ({"weights": 1}, "weights must be a mapping from the name of a leg to a number; write weights={'graph': …}"),
         ({"weights.": 1}, "There is no search setting 'weights.'"),
         ({"weights.a\x00b": 1}, "There is no search setting"),
         ({"lexical.k2": 1}, "lexical has no setting 'k2'; it has b, k1, match"),

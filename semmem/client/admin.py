@@ -17,7 +17,7 @@ from semmem.client.namespaces import Namespaces
 from semmem.concepts.names import name_of
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections
-from semmem.model.filters import checked_filters, string, strings
+from semmem.model.filters import checked_filters, string, strings, whole
 from semmem.model.keywords import FilterValues, Item
 from semmem.model.protocols import Embedder
 from semmem.model.recipe import Recipe
@@ -292,8 +292,7 @@ class Concepts:
 
     def list(self, namespace: str, like: str | None, limit: int) -> Sequence[Concept]:
         """Return names, the most mentioned first; ``like`` is a piece of the name or of one merged into it."""
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
-            raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
+        whole("limit", limit, 1, 10_000, example=100)
         corrections = self._graph.snapshot([namespace])[1][namespace]
         aliases: dict[int, list[str]] = {}
         for key, (into, _) in corrections.into.items():

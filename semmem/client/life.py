@@ -10,7 +10,7 @@ from typing import Any
 
 from semmem.client.connection import Connection, legs_at
 from semmem.model.errors import Conflict, InvalidInput, NotFound
-from semmem.model.filters import at_time, shown_by, string
+from semmem.model.filters import at_time, shown_by, string, whole
 from semmem.model.life import Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, masked
@@ -45,8 +45,8 @@ class Life(Connection):
         Only then is it said of such a version whether its text was changed.
         """
         where, shown = string("namespace", namespace), shown_by(reveal)
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000):
-            raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
+        if limit is not None:
+            whole("limit", limit, 1, 10_000, example=100)
         if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**31:
             raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
         life = self._life()

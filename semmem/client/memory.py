@@ -14,7 +14,7 @@ from semmem.client.admin import Keeping
 from semmem.client.context_and_feedback import Use
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings
+from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings, whole
 from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
@@ -28,7 +28,7 @@ from semmem.read.result import Recall
 from semmem.read.search import Search, search_of
 from semmem.read.tracing import observed, switch_on
 from semmem.stores import is_server, open_store
-from semmem.write.messages import message_items
+from semmem.write.messages import checked_session, message_items
 
 __all__ = ["Semmem", "connect", "warn_of_barred_legs"]
 
@@ -58,7 +58,7 @@ def connect(
     where = _url(url)
     chosen = Settings.load(**settings)
     switch_on(otel=chosen.otel, log=chosen.log)
-    if is_server(place := where or chosen.url):
+    if is_server(place := chosen.url if where is None else where):
         from semmem.client.http import open_server
 
         assert place is not None
@@ -178,7 +178,7 @@ class Semmem(Keeping, Use):
         first = position
         if first is None:
             newest = self.store.list(
-                string("namespace", namespace), checked_filters({"sessions": [session]}), 1000, None
+                string("namespace", namespace), checked_filters({"sessions": [checked_session(session)]}), 1000, None
             )
             first = max((one.position + 1 for one in newest if one.position is not None), default=0)
         items = message_items(messages, session=session, first=first, named=position is not None)
@@ -312,8 +312,7 @@ class Semmem(Keeping, Use):
         ``tags`` and ``sensitive`` find these.
         """
         shown = shown_by(reveal)
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
-            raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
+        whole("limit", limit, 1, 10_000, example=100)
         after = None if cursor is None else string("cursor", cursor)
         chosen = checked_filters(filters)
         if chosen and not (chosen.titles or chosen.tags or chosen.sensitive):
@@ -379,7 +378,7 @@ class Semmem(Keeping, Use):
     @observed
     def stats(self, *, namespace: str | None = None) -> Stats:
         """Return counts of the store, or of one namespace."""
-        return self.store.stats(namespace)
+        return self.store.stats(None if namespace is None else string("namespace", namespace))
 
     @observed
     def namespaces(self) -> Sequence[Namespace]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from semmem.client.connection import Connection
 from semmem.model.errors import InvalidInput
-from semmem.model.filters import string, strings
+from semmem.model.filters import string, strings, whole
 from semmem.model.life import Changes
 from semmem.model.reports import Limits
 from semmem.model.store import life_of
@@ -36,8 +36,7 @@ class Namespaces(Connection):
         """
         from semmem.read.changes import changes
 
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
-            raise InvalidInput(f"limit must be from 1 to 10000, not {limit!r}.")
+        whole("limit", limit, 1, 10_000, example=100)
         names = strings("namespace", namespace)
         if not names or not all(names):
             raise InvalidInput("namespace must be a name, or a list of at least one.")

@@ -28,6 +28,7 @@ __all__ = [
     "shown_by",
     "string",
     "strings",
+    "whole",
     "within",
 ]
 
@@ -74,6 +75,15 @@ def one_of(name: str, value: Any, known: Sequence[T]) -> T:
         *first, last = (f'"{one}"' for one in known)
         raise InvalidInput(f"{name} must be {', '.join(first)} or {last}, not {value!r}.")
     return value  # type: ignore[return-value]
+
+
+def whole(name: str, value: Any, low: int, high: int, *, example: int) -> int:
+    """Return ``value`` if it is a whole number from ``low`` to ``high``. Raises InvalidInput, with an example."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if not number or not low <= value <= high:
+        instead = "" if number else f"; write a whole number, such as {name}={example}"
+        raise InvalidInput(f"{name} must be from {low} to {high}, not {shown(value)}{instead}.")
+    return int(value)
 
 
 def strings(name: str, value: Any) -> tuple[str, ...]:

@@ -277,7 +277,8 @@ def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]"
     or is out of range.
     """
     if not isinstance(name, Recipe) and not (isinstance(name, str) and name in RECIPES):
-        raise UnknownRecipe(f"There is no recipe named {name!r}; choose one of {', '.join(sorted(RECIPES))}.")
+        own = ", or make one with semmem.recipe('default', weights=…)" if isinstance(name, Mapping) else ""
+        raise UnknownRecipe(f"There is no recipe named {name!r}; choose one of {', '.join(sorted(RECIPES))}{own}.")
     base = name if isinstance(name, Recipe) else RECIPES[name]
     given: dict[str, Any] = {**changes}
     if unknown := sorted(set(given) - {"name", *_VALUES}):

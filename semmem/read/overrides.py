@@ -137,6 +137,10 @@ def _unknown(name: str) -> str:
     parts = [known.partition(".") for known in SETTINGS]
     if dot and (others := sorted(of for at, _, of in parts if at == key and of not in ("", "LEG"))):
         return f"{key} has no setting {inner!r}; it has {', '.join(others)}."
+    if not dot and any(at == key and of == "LEG" for at, _, of in parts):
+        return (
+            f"{key} must be a mapping from the name of a leg to a number; write {key}={{'graph': …}}, or {key}.graph."
+        )
     forms = dict.fromkeys(f"{at}.{'LEG' if of == 'LEG' else 'NAME'}" if of else at for at, _, of in parts)
     return f"There is no search setting {name!r}; there are {', '.join(['recipe', *forms])}."
 

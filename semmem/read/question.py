@@ -11,7 +11,7 @@ from semmem.concepts.rules import question as concepts_of
 from semmem.legs.conversation import _ROLES, _is_month, takes_turns
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kinds, Question
-from semmem.model.filters import one_of
+from semmem.model.filters import one_of, whole
 from semmem.model.question import Talk
 from semmem.model.recipe import Recipe
 from semmem.model.types import SORT_BY
@@ -151,10 +151,8 @@ def checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: f
     plain = query[:_LONGEST_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
     if not plain.strip():
         raise InvalidInput("The query is empty; ask a question, or use list to see what is stored.")
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
-        raise InvalidInput(f"limit must be from 1 to {_MOST}, not {brief(limit)}.")
-    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset <= 10 * _MOST:
-        raise InvalidInput(f"offset must be from 0 to {10 * _MOST}, not {brief(offset)}.")
+    whole("limit", limit, 1, _MOST, example=10)
+    whole("offset", offset, 0, 10 * _MOST, example=10)
     one_of("sort_by", sort_by, SORT_BY)
     if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
         raise InvalidInput(f"min_confidence must be a number from 0 to 1, not {brief(min_confidence)}.")

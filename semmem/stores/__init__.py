@@ -171,11 +171,11 @@ def _check_port(rest: str) -> None:
 
     Without a user the port may be a password whose host was left out, so it is not quoted.
     """
-    place = rest.partition("/")[0]
-    _, at, hosts = place.rpartition("@")
-    for host in hosts.partition("?")[0].split(","):
-        _, colon, port = host.rpartition("]")[2].rpartition(":")
-        if colon and port and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
+    _, at, after = rest.partition("/")[0].rpartition("@")
+    ports = [host.rpartition("]")[2].rpartition(":")[2] for host in after.partition("?")[0].split(",") if ":" in host]
+    ports += [port for value in re.findall(r"[?&]port=([^&]*)", rest) for port in value.split(",")]
+    for port in ports:
+        if port and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
             named = f" {port!r}" if at else ""
             raise InvalidInput(
                 f"The port{named} in the store URL is no number from 1 to 65535; correct it, such as 5432, or leave it "

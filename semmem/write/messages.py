@@ -8,7 +8,7 @@ from typing import Any
 from semmem.importers import RowError, life_of, plain_text
 from semmem.model.errors import InvalidInput
 
-__all__ = ["message_items"]
+__all__ = ["checked_session", "message_items"]
 
 
 def message_items(
@@ -24,8 +24,7 @@ def message_items(
     without text such as images, and the content None of anybody but a user and the system. Raises InvalidInput for a
     bad message, and so for one without content.
     """
-    if not isinstance(session, str) or not session.strip():
-        raise InvalidInput(f"session must be a name, not {session!r}.")
+    checked_session(session)
     if isinstance(first, bool) or not isinstance(first, int) or first < 0:
         raise InvalidInput(f"position must be a whole number, 0 or more, not {first!r}.")
     if isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
@@ -49,6 +48,13 @@ def message_items(
             item["created_at"] = message["created_at"]
         items.append(item)
     return items
+
+
+def checked_session(session: Any) -> str:
+    """Return the name of a session. Raises InvalidInput for what is none."""
+    if not isinstance(session, str) or not session.strip():
+        raise InvalidInput(f"session must be a name, not {session!r:.100}.")
+    return session
 
 
 _CALLS = ("tool_calls", "function_call")

@@ -87,10 +87,11 @@ def test_anything_else_is_one_sentence_that_repeats_nothing(url: str) -> None:
     assert str(refused.value).endswith((".", "?"))
 
 
-@pytest.mark.parametrize("port", ["notaport", "5432x", "0", "65536", "-1", "5433 "])
+@pytest.mark.parametrize("port", ["notaport", "5432x", "0", "65536", "-1", "54 33"])
 def test_a_port_that_is_no_number_is_named(port: str) -> None:
-    for place in (f"localhost:{port}", f"a:5432,b:{port}", f"[::1]:{port}"):
-        with pytest.raises(InvalidInput, match=rf"^The port '{port}' in the store URL is no number from 1 to 65535; "):
-            parse_url(f"postgresql://u:p@{place}/db", home=HOME)
+    named = rf"^The port '{port}' in the store URL is no number from 1 to 65535; correct it"
+    for place in (f"localhost:{port}/db", f"a:5432,b:{port}/db", f"[::1]:{port}", f"host/db?user=a&port={port}"):
+        with pytest.raises(InvalidInput, match=named):
+            parse_url(f"postgresql://u:p@{place}", home=HOME)
         with pytest.raises(InvalidInput, match=r"^The port in the store URL is no number from 1 to 65535; correct it"):
-            parse_url(f"postgresql://{place}/db", home=HOME)  # it may be a password whose host was forgotten
+            parse_url(f"postgresql://{place}", home=HOME)  # it may be a password whose host was forgotten

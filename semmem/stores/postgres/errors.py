@@ -75,6 +75,10 @@ _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"No database server answers at {_place(m['it'])}; start it there, or correct the address.",
     ),
     (
+        'Servname not supported|nodename nor servname|invalid port number|for connection option "port"',
+        lambda m: "The port of the database server is no number from 1 to 65535; correct PGPORT, or the store URL.",
+    ),
+    (
         r'could not translate host name "(?P<it>[^"]*)"|failed to resolve host \'(?P<that>[^\']*)\'',
         lambda m: f"There is no machine named {m['it'] or m['that']}; correct the host in the store URL or in PGHOST.",
     ),
