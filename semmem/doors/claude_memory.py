@@ -80,6 +80,7 @@ class MemoryFiles:
         where = _checked(path, file=True)
         if self._find(where) is not None or self._below(where):
             raise Conflict(f"File {where} already exists", names=frozenset({(self.namespace, where)}))
+        self._check_folders(where)
         try:
             self._memory.remember(file_text if file_text.strip() else _EMPTY, id=where, namespace=self.namespace,
                                   source="claude-memory-tool", metadata=_raw(file_text))  # fmt: skip
@@ -153,6 +154,7 @@ class MemoryFiles:
             raise InvalidInput(f"A folder cannot go into itself: {old} → {new}.")
         if self._find(new) is not None or self._below(new):
             raise Conflict(f"The destination {new} already exists", names=frozenset({(self.namespace, new)}))
+        self._check_folders(new)
         memory = self._find(old)
         moved = [memory] if memory is not None else self._below(old)
         if not moved:
@@ -190,6 +192,13 @@ class MemoryFiles:
             return self._memory.get(path, namespace=self.namespace)
         except NotFound:
             return None
+
+    def _check_folders(self, path: str) -> None:
+        """Raise InvalidInput where a folder of ``path`` is a file, which holds no other files."""
+        names = path.split("/")
+        for depth in range(3, len(names)):
+            if self._find(folder := "/".join(names[:depth])) is not None:
+                raise InvalidInput(f"{folder} is a file, so {path} cannot be in it; choose another path.")
 
     def _all(self) -> Iterator[Memory]:
         cursor = None
@@ -275,11 +284,14 @@ def _fields(file: Memory, namespace: str) -> dict[str, Any]:
 def _range(given: list[int] | None, lines: int) -> tuple[int, int]:
     if given is None:
         return 1, lines
-    if len(given) != 2 or not all(isinstance(one, int) for one in given):
+    numbers = isinstance(given, list | tuple) and all(
+        isinstance(one, int) and not isinstance(one, bool) for one in given
+    )
+    if not numbers or len(given) != 2:
         raise InvalidInput(f"view_range must be two line numbers, not {given!r}.")
     first, last = given[0], lines if given[1] == -1 else given[1]
     if not 1 <= first <= max(lines, 1) or last < first:
-        raise InvalidInput(f"view_range {given} is outside the file, which has {lines} lines.")
+        raise InvalidInput(f"view_range {given} is outside the file, which has {lines} line{'s' * (lines != 1)}.")
     return first, min(last, lines)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from semmem.doors.arguments import check_limit, check_memory, check_namespace
 from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.filters import checked_filters
@@ -46,7 +48,12 @@ class SemmemRetriever(BaseRetriever):
         check_limit(settings.get("limit", 10))
         check_namespace(settings.get("namespace", "default"), several=True)
         checked_filters(settings.get("filters"))
-        super().__init__(**{**settings, "memory": memory})
+        try:
+            super().__init__(**{**settings, "memory": memory})
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where = ".".join(map(str, wrong["loc"]))
+            raise InvalidInput(f"{where} of the retriever cannot be {wrong['input']!r:.100}: {wrong['msg']}.") from None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         found = self.memory.recall(

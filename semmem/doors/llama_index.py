@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from semmem.doors.arguments import check_limit, check_memory, check_namespace
-from semmem.model.errors import MissingExtra
+from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.filters import checked_filters
 from semmem.model.recipe import Recipe
 
 try:
     from llama_index.core.retrievers import BaseRetriever
-    from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+    from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
 except ImportError as error:
     raise MissingExtra("LlamaIndex's retriever needs: pip install 'semmem[llama-index]'") from error
 
@@ -48,6 +48,14 @@ class SemmemRetriever(BaseRetriever):
         self._recipe = recipe
         self._filters = filters
 
+    def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """Return the nodes that answer a question. Raises InvalidInput for what is no question."""
+        return super().retrieve(_question(str_or_query_bundle))
+
+    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
+        """Return the nodes that answer a question; see retrieve."""
+        return await super().aretrieve(_question(str_or_query_bundle))
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = self._memory.recall(
             query_bundle.query_str,
@@ -66,3 +74,9 @@ class SemmemRetriever(BaseRetriever):
             node = TextNode(id_=hit.memory.id, text=text, metadata={**hit.memory.metadata, **known})
             nodes.append(NodeWithScore(node=node, score=hit.score))
         return nodes
+
+
+def _question(given: Any) -> QueryType:
+    if not isinstance(given, str | QueryBundle):
+        raise InvalidInput(f"A question must be a string or a QueryBundle, not {type(given).__name__}.")
+    return given

@@ -29,6 +29,7 @@ from semmem.doors.mem0_shapes import (
     time,
     turn_of,
 )
+from semmem.doors.metadata_filters import check_conditions
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.types import Memory as Stored
 
@@ -80,6 +81,10 @@ class Memory:
     ) -> None:
         import semmem
 
+        if isinstance(config, str | bytes | int | float | list | tuple | set):
+            raise InvalidInput(f"config must be a mapping, such as {{'url': 'sqlite:notes.db'}}, not {config!r:.100}.")
+        if extract is not None and not callable(extract):
+            raise InvalidInput(f"extract must be a function from messages to texts, not {type(extract).__name__}.")
         if callable(getattr(config, "remember", None)):
             raise InvalidInput("An open memory is given by its name: Memory(memory=mem).")
         settings = {**_settings(config), **settings}
@@ -133,12 +138,15 @@ class Memory:
         said = [turn for turn in map(turn_of, messages) if turn is not None]
         for number, message in enumerate(messages, 1):
             if (missing := lacking(message)) is not None:
-                warnings.warn(f"Message {number} has no {missing!r} and is left out, as mem0 does.", stacklevel=2)
+                warnings.warn(f"Message {number} has no {missing} and is left out, as mem0 does.", stacklevel=2)
         shared = {name: value for name, value in mapping("metadata", metadata).items() if name not in OWNERS} | owners
         if expiration_date is not None:
             shared["expiration_date"] = day(expiration_date)
         if infer and self._extract is not None:
-            found = [{"text": text, "metadata": shared} for text in self._extract([dict(turn) for turn in said])]
+            texts = self._extract([dict(turn) for turn in said])
+            if not isinstance(texts, list | tuple):
+                raise InvalidInput(f"extract must return a list of texts, not {type(texts).__name__}.")
+            found = [{"text": text, "metadata": shared} for text in texts]
         else:
             if infer:
                 self._warn()
@@ -171,6 +179,10 @@ class Memory:
         With ``explain`` a result has ``score_details``, its components.
         """
         wanted, conditions = self._asked(top_k, limit, filters, _owners(user_id, agent_id, run_id))
+        if isinstance(threshold, bool) or not (
+            isinstance(threshold, int | float | None) and 0 <= (threshold or 0) <= 1
+        ):
+            raise InvalidInput(f"threshold must be a number from 0 to 1, not {threshold!r:.100}.")
         fetched = min(_MOST, max(2 * wanted, 20))
         while True:
             hits = self.memory.recall(
@@ -318,6 +330,7 @@ class Memory:
         if isinstance(wanted, bool) or not isinstance(wanted, int) or not 0 <= wanted <= _MOST:
             raise InvalidInput(f"top_k must be a whole number from 0 to {_MOST}, not {wanted!r}.")
         conditions = {**mapping("filters", filters), **owners}
+        check_conditions(conditions)
         conditions |= {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
         if not any(name in conditions for name in OWNERS):
             raise InvalidInput(
@@ -359,6 +372,6 @@ def _is_name(value: Any) -> bool:
 
 def _owner(value: Any, name: str) -> str:
     text = str(value).strip()
-    if not text or len(text.split()) > 1:
+    if not text or len(text.split()) > 1 or isinstance(value, list | tuple | set | Mapping | bool):
         raise InvalidInput(f"{name} must be a name without white space, not {value!r}.")
     return text

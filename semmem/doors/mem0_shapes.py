@@ -44,7 +44,11 @@ def mapping(name: str, value: Any) -> Mapping[str, Any]:
 
 def turn_of(message: Any) -> dict[str, Any] | None:
     """Return role, name and text of a message; None for one of the system, and for what says nothing."""
-    if mapping("a message", message).get("role") in (None, "system"):
+    if not isinstance(message, Mapping):
+        raise InvalidInput(
+            f"A message must be a mapping, such as {{'role': 'user', 'content': '…'}}, not {message!r:.100}."
+        )
+    if message.get("role") in (None, "system"):
         return None
     try:
         text = plain_text(message.get("content"))
@@ -54,11 +58,13 @@ def turn_of(message: Any) -> dict[str, Any] | None:
 
 
 def lacking(message: Mapping[str, Any]) -> str | None:
-    """Return what a message lacks without which nobody can tell what was said: ``role``, ``content``; else None."""
+    """Return what a message lacks without which nobody can tell what was said, in words; else None."""
     if message.get("role") is None:
-        return "role"
-    calls = message.get("tool_calls") or message.get("function_call")
-    return None if "content" in message or calls else "content"
+        return "'role'"
+    content = message.get("content")
+    if message.get("tool_calls") or message.get("function_call") or isinstance(content, str | list | Mapping):
+        return None
+    return "'content'" if content is None else f"text, but the content {content!r:.100},"
 
 
 def speaker(turn: Mapping[str, Any]) -> dict[str, Any]:

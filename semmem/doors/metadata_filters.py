@@ -11,7 +11,7 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput
 
-__all__ = ["contained", "holds"]
+__all__ = ["check_conditions", "contained", "holds"]
 
 _MISSING = object()
 
@@ -55,6 +55,21 @@ def contained(conditions: Mapping[str, Any], *, sign: str = "") -> dict[str, Any
     }
 
 
+def check_conditions(conditions: Mapping[str, Any], *, sign: str = "") -> None:
+    """Raise InvalidInput for a key that is no string, an operator that is none, or a value that it does not take."""
+    for key, wanted in conditions.items():
+        if not isinstance(key, str):
+            raise InvalidInput(f"A filter has the key {key!r}; the keys of metadata are strings.")
+        if key in ("AND", "OR", "NOT") and not sign:
+            for one in _several(key, wanted):
+                check_conditions(one)
+        elif operators := _operators(wanted, sign):
+            for operator, than in operators.items():
+                _check_operator(operator, than)
+        elif isinstance(wanted, Mapping):
+            check_conditions(wanted, sign=sign or "\0")  # what is nested may have the key AND
+
+
 def holds(conditions: Mapping[str, Any], values: Mapping[str, Any], *, sign: str = "") -> bool:
     """Return whether ``values`` meet ``conditions``; ``sign`` stands before an operator (LangGraph writes ``$gt``).
 
@@ -63,9 +78,7 @@ def holds(conditions: Mapping[str, Any], values: Mapping[str, Any], *, sign: str
     for key, wanted in conditions.items():
         match key:
             case "AND" | "OR" | "NOT" if not sign:
-                if not isinstance(wanted, list) or not all(isinstance(one, Mapping) for one in wanted):
-                    raise InvalidInput(f"{key} takes a list of conditions, not {wanted!r}.")
-                met = [holds(one, values, sign=sign) for one in wanted]
+                met = [holds(one, values, sign=sign) for one in _several(key, wanted)]
                 if not {"AND": all(met), "OR": any(met), "NOT": not any(met)}[key]:
                     return False
             case _ if not _meets(_at(values, key, dotted=bool(sign)), wanted, sign):
@@ -93,12 +106,22 @@ def _meets(value: Any, wanted: Any, sign: str) -> bool:
     return value is not _MISSING and bool(value == wanted)
 
 
+def _several(key: str, wanted: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(wanted, list) or not all(isinstance(one, Mapping) for one in wanted):
+        raise InvalidInput(f"{key} takes a list of conditions, not {wanted!r}.")
+    return wanted
+
+
 def _test(operator: str, value: Any, wanted: Any) -> bool:
+    _check_operator(operator, wanted)
+    return _OPERATORS[operator](value, wanted)
+
+
+def _check_operator(operator: str, wanted: Any) -> None:
     if operator not in _OPERATORS:
         raise InvalidInput(f"There is no operator {operator!r}; there are {', '.join(_OPERATORS)}.")
     if operator in ("in", "nin") and not isinstance(wanted, list | tuple | set):
         raise InvalidInput(f"{operator} takes a list, not {wanted!r}.")
-    return _OPERATORS[operator](value, wanted)
 
 
 def _operators(wanted: Any, sign: str) -> dict[str, Any]:

@@ -132,12 +132,21 @@ def _kept(item: Any, number: int) -> str:
         text = json.dumps(item, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"Item {number} is no JSON: {str(error).rstrip('.')}; nothing was added.") from None
+    if not _all_named(item):
+        raise InvalidInput(f"Item {number} has a key that is no string, which JSON does not know; nothing was added.")
     if len(json.dumps(text)) > _LONGEST:
         raise InvalidInput(
             f"Item {number} has {len(text):,} characters of JSON, and a session keeps at most {_LONGEST:,} of each; "
             "leave large parts such as images out of it. Nothing was added."
         )
     return text
+
+
+def _all_named(value: Any) -> bool:
+    """Return whether every key of the mappings in a value is a string."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _all_named(one) for key, one in value.items())
+    return not isinstance(value, list | tuple) or all(map(_all_named, value))
 
 
 def _words(item: Any) -> str:

@@ -6,7 +6,7 @@ They are the tools of the MCP server: same names, arguments, answers and errors.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.doors.arguments import check_memory, check_namespace
@@ -16,6 +16,7 @@ from semmem.doors.mcp.tools import Call, Tool, answer_call, answer_error
 from semmem.doors.mcp.writing import TOOLS as WRITING
 from semmem.doors.scope import Agent, Scope
 from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.filters import person
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -34,10 +35,9 @@ def tool_schemas(api: Api = "openai", *, only: Sequence[str] | None = None) -> l
     ``anthropic`` the Messages API. ``only`` names the tools, else it is all of them. Raises InvalidInput for an unknown
     name.
     """
-    if isinstance(only, str):
-        raise InvalidInput(
-            f"only must be a list of names of tools, such as ['memory_recall'], not the string {only!r}."
-        )
+    if isinstance(only, str) or not (only is None or isinstance(only, Iterable)):
+        raise InvalidInput(f"only must be a list of names of tools, such as ['memory_recall'], not {only!r:.100}.")
+    only = None if only is None else list(only)
     for name in only or ():
         _tool(name)
     chosen = [tool for tool in _TOOLS.values() if only is None or tool.name in only]
@@ -71,8 +71,11 @@ def run_call(
     """
     check_memory(memory)
     check_namespace(namespace)
+    person("agent", agent)
     try:
         tool = _tool(name)
+        if not (arguments is None or isinstance(arguments, str | Mapping)):
+            raise InvalidInput(f"The arguments of {name} must be an object, not {type(arguments).__name__}.")
         given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
         if not isinstance(given, dict):
             raise InvalidInput(f"The arguments of {name} must be an object, not {type(given).__name__}.")

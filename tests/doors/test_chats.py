@@ -236,6 +236,10 @@ def test_a_setting_that_langchains_retriever_has_not_is_named(mem: semmem.Semmem
     opens = doors().get("langchain") or pytest.skip("langchain is not installed")
     with pytest.raises(semmem.InvalidInput, match=r"^'k' is no setting of the retriever; there are namespace, limit"):
         opens(mem, k=3)
+    with pytest.raises(
+        semmem.InvalidInput, match=r"^tags of the retriever cannot be 5: Input should be a valid list\.$"
+    ):
+        opens(mem, tags=5)
 
 
 @pytest.mark.parametrize("limit", ["5", 2.5, True])
@@ -248,7 +252,17 @@ def test_a_session_refuses_a_limit_that_is_none_and_one_item_that_is_no_list(mem
             semmem.InvalidInput, match=r"^add_items takes a list of items, not one (dict|str|int); noth"
         ):
             asyncio.run(session.add_items(one))  # type: ignore[arg-type]
+    with pytest.raises(semmem.InvalidInput, match=r"^Item 1 has a key that is no string, which JSON does not know"):
+        asyncio.run(session.add_items([ITEMS[0], {"role": "user", "content": [{1: 2}]}]))
     assert asyncio.run(session.get_items()) == []
+
+
+@pytest.mark.parametrize("question", [5, None, ["ferry"]])
+def test_llama_index_refuses_what_is_no_question(mem: semmem.Semmem, question: Any) -> None:
+    opens = doors().get("llama-index") or pytest.skip("llama-index is not installed")
+    for asked in (opens(mem).retrieve, lambda one: asyncio.run(opens(mem).aretrieve(one))):
+        with pytest.raises(semmem.InvalidInput, match=r"^A question must be a string or a QueryBundle, not "):
+            asked(question)
 
 
 def test_llama_index_retrieves_nodes(mem: semmem.Semmem) -> None:

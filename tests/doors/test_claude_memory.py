@@ -126,6 +126,23 @@ def test_a_call_that_is_no_object_is_answered_with_a_sentence(files: MemoryFiles
     assert files.run(call) == (f"Error: A call of the memory tool is an object with a command, not {name}.", True)
 
 
+def test_no_file_is_in_a_file(files: MemoryFiles) -> None:
+    files.create("/memories/a.txt", "hello")
+    files.create("/memories/b.txt", "there")
+    said = "Error: /memories/a.txt is a file, so /memories/a.txt/c/b cannot be in it; choose another path."
+    assert refused(files, command="create", path="/memories/a.txt/c/b", file_text="x") == said
+    assert refused(files, command="rename", old_path="/memories/b.txt", new_path="/memories/a.txt/c/b") == said
+    assert files.run({"command": "view", "path": "/memories/b.txt"})[1] is False
+
+
+@pytest.mark.parametrize("given", [5, "1,2", [1], [True, False], {"first": 1}])
+def test_a_range_of_lines_that_is_none_is_answered_with_a_sentence(files: MemoryFiles, given: Any) -> None:
+    files.create("/memories/a.txt", "hello")
+    said = refused(files, command="view", path="/memories/a.txt", view_range=given)
+    assert said == f"Error: view_range must be two line numbers, not {given!r}."
+    assert refused(files, command="view", path="/memories/a.txt", view_range=[2, 3]).endswith("which has 1 line.")
+
+
 def test_edits_of_several_at_once_are_all_there(files: MemoryFiles, mem: semmem.Semmem) -> None:
     files.create("/memories/a.md", "begin\n")
     answers: list[tuple[str, bool]] = []

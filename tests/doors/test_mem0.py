@@ -174,7 +174,29 @@ def test_an_export_of_mem0_that_was_imported_is_found_by_its_owner(m: Memory, tm
         ("search", {"query": "x"}, "filters must contain at least one of: user_id"),
         ("search", {"query": " ", "user_id": "u"}, "The query is empty"),
         ("search", {"query": "x", "user_id": "u", "top_k": -1}, "top_k must be a whole number"),
-        ("search", {"query": "x", "user_id": "u", "threshold": 2}, "min_confidence"),
+        ("search", {"query": "x", "user_id": "u", "threshold": 2}, "threshold must be a number from 0 to 1, not 2"),
+        (
+            "search",
+            {"query": "x", "user_id": "u", "threshold": "0.5"},
+            "threshold must be a number from 0 to 1, not '0.5'",
+        ),
+        (
+            "search",
+            {"query": "x", "filters": {"user_id": ["u"]}},
+            r"user_id must be a name without white space, not \['u'\]",
+        ),
+        ("search", {"query": "x", "filters": {"user_id": "u", "n": {"in": 3}}}, "in takes a list, not 3"),
+        (
+            "search",
+            {"query": "x", "filters": {"user_id": "u", "NOT": [5]}},
+            r"NOT takes a list of conditions, not \[5\]",
+        ),
+        (
+            "search",
+            {"query": "x", "filters": {"user_id": "u", 5: 1}},
+            "A filter has the key 5; the keys of metadata are",
+        ),
+        ("add", {"messages": [None], "user_id": "u"}, "A message must be a mapping, such as .*, not None"),
         ("get_all", {"filters": {"topic": "x"}}, "filters must contain at least one of: user_id"),
         ("get_all", {"filters": {"user_id": "u", "OR": 3}}, "OR takes a list"),
         ("update", {"memory_id": "x"}, "At least one of text"),
@@ -182,7 +204,7 @@ def test_an_export_of_mem0_that_was_imported_is_found_by_its_owner(m: Memory, tm
         (
             "add",
             {"messages": ["I live in Porto."], "user_id": "u"},
-            "a message must be a mapping, not 'I live in Porto.'",
+            "A message must be a mapping, such as {'role': 'user', 'content': '…'}, not 'I live in Porto.'",
         ),
         ("add", {"messages": "x", "user_id": "u", "metadata": "work"}, "metadata must be a mapping, not 'work'"),
         ("search", {"query": "x", "user_id": "u", "filters": "work"}, "filters must be a mapping, not 'work'"),
@@ -240,3 +262,41 @@ def test_an_argument_wins_over_a_config(tmp_path: Path) -> None:
     config = {"namespace": "team", "url": f"sqlite:{tmp_path / 'notes.db'}"}
     with Memory(config, namespace="mine") as mine, Memory(config) as team:
         assert (mine.namespace, team.namespace) == ("mine", "team")
+
+
+@pytest.mark.parametrize("config", ["sqlite:notes.db", 5, ["x"], True])
+def test_a_config_that_is_none_opens_nothing(config: Any) -> None:
+    with pytest.raises(
+        semmem.InvalidInput, match=r"^config must be a mapping, such as {'url': 'sqlite:notes.db'}, not "
+    ):
+        Memory(config)
+
+
+@pytest.mark.parametrize("made", ["x", None, 5])
+def test_an_extractor_that_returns_no_list_is_refused_and_nothing_is_stored(made: Any) -> None:
+    with Memory(url="sqlite::memory:", extract=lambda _: made) as m:
+        with pytest.raises(
+            semmem.InvalidInput, match=f"^extract must return a list of texts, not {type(made).__name__}"
+        ):
+            m.add("I live in Porto.", user_id="u")
+        assert m.get_all(user_id="u") == {"results": []}
+    with pytest.raises(semmem.InvalidInput, match=r"^extract must be a function from messages to texts, not int"):
+        Memory(url="sqlite::memory:", extract=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"role": "user"}, "'content'"),
+        ({"role": "user", "content": None}, "'content'"),
+        ({"role": "user", "content": 5}, "text, but the content 5,"),
+    ],
+)
+def test_a_message_that_says_nothing_readable_is_left_out_with_a_warning(
+    m: Memory, message: dict[str, Any], said: str
+) -> None:
+    with pytest.warns(UserWarning, match=f"^Message 2 has no {said} and is left out, as mem0 does"):
+        added = m.add([{"role": "user", "content": "Here."}, message], user_id="u", infer=False)
+    assert texts(added) == ["Here."]
+    calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]}
+    assert m.add([calls], user_id="u", infer=False) == {"results": []}

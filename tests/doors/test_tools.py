@@ -70,7 +70,7 @@ def test_a_model_remembers_recalls_changes_and_forgets(mem: semmem.Semmem) -> No
         ("memory_recall", "[1]", "must be an object, not list"),
         ("memory_recall", "[" * 100_000, "are not JSON"),
         ("memory_recall", '{"limit": ' + "9" * 5_000 + "}", "are not JSON"),
-        ("memory_recall", [1], "are not JSON"),
+        ("memory_recall", [1], "must be an object, not list"),
         ("memory_recall", None, "memory_recall needs query"),
         ("memory_recall", {"query": "x", "colour": 1}, "memory_recall has no argument 'colour'"),
         ("memory_recall", {"query": ""}, "The query is empty"),
@@ -132,3 +132,18 @@ def test_an_unknown_api_or_tool_is_refused() -> None:
     with pytest.raises(semmem.NotFound, match="no tool 'x'"):
         tool_schemas("openai", only=["x"])
     assert Api.__args__ == ("openai", "openai-chat", "anthropic")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("only", ["memory_recall", 5])
+def test_one_name_in_the_place_of_the_list_of_tools_is_refused(only: Any) -> None:
+    with pytest.raises(semmem.InvalidInput, match=rf"^only must be a list of names of tools, such as .*, not {only!r}"):
+        tool_schemas(only=only)
+
+
+@pytest.mark.parametrize("arguments", [5, ["query"], True])
+def test_arguments_that_are_no_object_are_told_to_the_model(mem: semmem.Semmem, arguments: Any) -> None:
+    said, wrong = run_call(mem, "memory_recall", arguments)
+    told = f"The arguments of memory_recall must be an object, not {type(arguments).__name__}."
+    assert (wrong, json.loads(said)["error"]["message"]) == (True, told)
+    said, wrong = run_call(mem, ["memory_recall"], {})  # type: ignore[arg-type]
+    assert (wrong, json.loads(said)["error"]["class"]) == (True, "NotFound")

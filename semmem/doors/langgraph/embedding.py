@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import ensure_embeddings
 
+from semmem.doors.langgraph.items import check_fields
 from semmem.model.errors import EmbedderUnavailable, InvalidInput
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def check_index(index: Any) -> None:
     for name in index:
         if name not in _KEYS and not str(name).startswith("__"):  # LangGraph's stores put such names in themselves
             raise InvalidInput(f"index has no key {name!r}; there are {', '.join(_KEYS)}.")
+    for name in ("fields", "text_fields"):
+        given = index.get(name)
+        check_fields(name, [given] if isinstance(given, str) else given)
 
 
 class CallersEmbedder:
@@ -42,7 +46,15 @@ class CallersEmbedder:
     def __init__(self, embed: Any, dims: Any) -> None:
         if isinstance(dims, bool) or not isinstance(dims, int) or dims < 1:
             raise InvalidInput(f"index needs dims, the number of dimensions of a vector, not {dims!r}.")
-        self.embeddings = ensure_embeddings(embed)
+        if not (isinstance(embed, str) or callable(embed) or hasattr(embed, "embed_documents")):
+            raise InvalidInput(
+                "embed must be LangChain's Embeddings, a function from texts to vectors, or the name of a provider, "
+                f"not {type(embed).__name__}."
+            )
+        try:
+            self.embeddings = ensure_embeddings(embed)
+        except (ImportError, ValueError) as error:
+            raise InvalidInput(f"embed cannot be loaded: {' '.join(str(error).split())}") from error
         self.dimensions = dims
         known = embed if isinstance(embed, str) else getattr(embed, "model", None) or type(embed).__qualname__
         self.name = f"langgraph:{known}"

@@ -15,6 +15,7 @@ from typing import Any
 
 from langgraph.store.base import InvalidNamespaceError, Item, PutOp, SearchItem, get_text_at_path
 
+from semmem.doors.metadata_filters import check_conditions
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory
 
@@ -22,6 +23,8 @@ __all__ = [
     "RECORD",
     "TEXT",
     "check",
+    "check_expiry",
+    "check_fields",
     "check_ttl",
     "expired",
     "item_of",
@@ -37,6 +40,8 @@ __all__ = [
 RECORD, TEXT = "record", "text"
 _LONGEST_TTL = 525_960_000
 """Minutes of a thousand years."""
+_EXPIRY = ("default_ttl", "refresh_on_read", "sweep_interval_minutes", "omit_expired")
+"""What LangGraph's stores take as ``ttl``."""
 Path = tuple[str, ...]
 
 
@@ -58,23 +63,47 @@ def texts_of(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
 
 
 def check(op: Any) -> None:
-    """Raise InvalidInput for an operation whose time to live, limit, offset or filter cannot be one.
+    """Raise InvalidInput for an operation with an argument of a wrong type or out of range, before any is done.
 
-    Raises InvalidNamespaceError for a label that LangGraph's own stores refuse.
+    Raises InvalidNamespaceError for a namespace or a label that LangGraph's own stores refuse, and for a string in the
+    place of a namespace, whose letters would be the labels.
     """
     for name in ("limit", "offset", "max_depth"):
-        value = getattr(op, name, None)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        value = getattr(op, name, 0)
+        missing = value is None and name == "max_depth"
+        if not missing and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise InvalidInput(f"{name} must be a whole number from 0, not {value!r}.")
     check_ttl("ttl", getattr(op, "ttl", None))
     wanted = getattr(op, "filter", None)
     if wanted is not None and not isinstance(wanted, Mapping):
         raise InvalidInput(f"filter must be a mapping, such as {{'kind': 'note'}}, not {type(wanted).__name__}.")
-    labels = [*getattr(op, "namespace", ()), *getattr(op, "namespace_prefix", ())]
-    labels += [label for one in getattr(op, "match_conditions", None) or () for label in one.path]
-    for label in labels:
-        if not isinstance(label, str) or not label or "." in label or "\0" in label:
-            raise InvalidNamespaceError(f"A label of a namespace is a string without a dot or a NUL, not {label!r}.")
+    check_conditions(wanted or {}, sign="$")
+    if not isinstance(getattr(op, "key", ""), str):
+        raise InvalidInput(f"key must be a string, not {type(op.key).__name__}.")
+    if isinstance(op, PutOp):
+        check_fields("index", op.index, or_false=True)
+    conditions = getattr(op, "match_conditions", None) or ()
+    if wrong := next((one for one in conditions if one.match_type not in ("prefix", "suffix")), None):
+        raise InvalidInput(f"match_type must be 'prefix' or 'suffix', not {wrong.match_type!r}.")
+    paths = [getattr(op, "namespace", ()), getattr(op, "namespace_prefix", ()), *(one.path for one in conditions)]
+    for path in paths:
+        if isinstance(path, str) or not isinstance(path, Iterable):
+            shown = (path,) if isinstance(path, str) and path else ("users", "ana")
+            raise InvalidNamespaceError(f"A namespace is a tuple of labels, such as {shown!r}, not {path!r}.")
+        for label in path:
+            if not isinstance(label, str) or not label or "." in label or "\0" in label:
+                raise InvalidNamespaceError(
+                    f"A label of a namespace is a string without a dot or a NUL, not {label!r}."
+                )
+
+
+def check_fields(name: str, value: Any, *, or_false: bool = False) -> None:
+    """Raise InvalidInput unless ``value`` is None, a list of paths in a value, or with ``or_false`` False."""
+    if value is None or (or_false and value is False):
+        return
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+        false = "False, or " if or_false else ""
+        raise InvalidInput(f"{name} must be {false}a list of paths in a value, such as ['text'], not {value!r:.100}.")
 
 
 def check_ttl(name: str, value: Any) -> None:
@@ -84,13 +113,24 @@ def check_ttl(name: str, value: Any) -> None:
     raise InvalidInput(f"{name} must be a number of minutes above 0, or None for an item that stays, not {value!r}.")
 
 
+def check_expiry(ttl: Any) -> None:
+    """Raise InvalidInput unless ``ttl`` is None or a configuration of expiry, with keys that are known."""
+    if ttl is None:
+        return
+    if not isinstance(ttl, Mapping):
+        raise InvalidInput(f"ttl must be a mapping, such as {{'default_ttl': 60}}, not {ttl!r:.100}.")
+    if unknown := [name for name in ttl if name not in _EXPIRY]:
+        raise InvalidInput(f"ttl has no key {unknown[0]!r}; there are {', '.join(_EXPIRY)}.")
+    check_ttl("default_ttl", ttl.get("default_ttl"))
+
+
 def memories_of(op: PutOp, fields: Sequence[str], now: datetime) -> list[dict[str, Any]]:
     """Return the items of ``remember_many`` that one item becomes, the record first. Raises InvalidInput."""
     path, value, ttl = tuple(op.namespace), op.value, op.ttl
     if not isinstance(value, Mapping):
         raise InvalidInput(f"The value of {op.key!r} must be a mapping, not {type(value).__name__}.")
     try:
-        plain = json.loads(json.dumps(value))
+        plain = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"The value of {op.key!r} cannot be stored as JSON: {error}.") from None
     below = {_hash([*path[:depth]]): True for depth in range(1, len(path) + 1)}

@@ -30,6 +30,7 @@ from semmem.doors.langgraph.items import (
     RECORD,
     TEXT,
     check,
+    check_expiry,
     check_ttl,
     expired,
     item_of,
@@ -93,7 +94,7 @@ class SemmemStore(BaseStore):
                 "An open memory has an embedder already; leave embed out of index, or open the store with "
                 "SemmemStore.from_conn_string(url, index=…)."
             )
-        check_ttl("default_ttl", (ttl or {}).get("default_ttl"))
+        check_expiry(ttl)
         self.memory = memory
         self.namespace = namespace
         self.recipe = recipe
@@ -155,7 +156,7 @@ class SemmemStore(BaseStore):
         key counts. All puts are one transaction, and the deletes follow it: where a put is refused, nothing is done."""
         results: list[Result] = []
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
-        ops = list(ops)
+        ops = _several(ops)
         for op in ops:
             check(op)
         for op in ops:
@@ -176,7 +177,7 @@ class SemmemStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer operations in their order, in a thread; see batch."""
-        return await asyncio.to_thread(self.batch, list(ops))
+        return await asyncio.to_thread(self.batch, _several(ops))
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
         """Sweep what has expired from time to time, in a thread: every 5 minutes, unless said here or in ``ttl``.
@@ -354,6 +355,12 @@ class SemmemStore(BaseStore):
         met = (path for path in paths if all(_matches(one, path) for one in op.match_conditions or ()))
         cut = {path[: op.max_depth] if op.max_depth is not None else path for path in met}
         return sorted(cut)[op.offset : op.offset + op.limit]
+
+
+def _several(ops: Any) -> list[Any]:
+    if not isinstance(ops, Iterable):
+        raise InvalidInput(f"A batch is a list of operations of LangGraph's store, not {type(ops).__name__}.")
+    return list(ops)
 
 
 def _matches(condition: MatchCondition, path: tuple[str, ...]) -> bool:

@@ -395,3 +395,57 @@ def test_a_sweeper_that_is_at_its_last_sweep_can_be_started_again() -> None:
     assert swept.wait(60)
     free.set()
     assert sweeper.stop(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda i: i.search((), filter={5: 1}), "A filter has the key 5; the keys of metadata are strings."),
+        (lambda i: i.search((), filter={"a": {"b": {"$like": 1}}}), "There is no operator 'like'; there are eq, "),
+        (lambda i: i.search((), limit=None), "limit must be a whole number from 0, not None."),
+        (
+            lambda i: i.put(("a",), "k", {"x": "y"}, index="x"),
+            "index must be False, or a list of paths in a value, such",
+        ),
+        (lambda i: i.put(("a",), "k", {"x": "y"}, index=5), "not 5."),
+        (lambda i: i.put(("a",), "k", {"x": float("nan")}), "The value of 'k' cannot be stored as JSON: Out of range"),
+        (lambda i: i.batch([PutOp(("a",), 5, {})]), "key must be a string, not int."),
+        (lambda i: i.batch(None), "A batch is a list of operations of LangGraph's store, not NoneType."),
+        (lambda i: asyncio.run(i.abatch(5)), "A batch is a list of operations of LangGraph's store, not int."),
+        (lambda i: i.batch([ListNamespacesOp((MatchCondition("middle", ("a",)),))]), "match_type must be 'prefix' or"),
+        (lambda i: SemmemStore(i.memory, ttl=5), "ttl must be a mapping, such as {'default_ttl': 60}, not 5."),
+        (
+            lambda i: SemmemStore(i.memory, ttl={"default": 5}),
+            "ttl has no key 'default'; there are default_ttl, refresh",
+        ),
+        (lambda i: SemmemStore(i.memory, index={"fields": 5}), "fields must be a list of paths in a value, such as"),
+        (lambda i: SemmemStore(i.memory, index={"fields": [5]}), "not [5]."),
+        (
+            lambda i: SemmemStore.from_conn_string("sqlite::memory:", index={"embed": 5, "dims": 3}).__enter__(),
+            "embed must be LangChain's Embeddings, a function from texts to vectors, or the name of a provider, not",
+        ),
+        (
+            lambda i: SemmemStore.from_conn_string("sqlite::memory:", index={"embed": "no:one", "dims": 3}).__enter__(),
+            "embed cannot be loaded: ",
+        ),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_refused_in_one_sentence(items: SemmemStore, call: Any, said: str) -> None:
+    with pytest.raises(semmem.InvalidInput, match=re.escape(said)) as refused:
+        call(items)
+    assert "\n" not in str(refused.value)
+    assert items.search(()) == []
+
+
+def test_a_string_in_the_place_of_a_namespace_is_refused(items: SemmemStore) -> None:
+    said = re.escape("A namespace is a tuple of labels, such as ('notes',), not 'notes'.")
+    for call in (
+        lambda: items.put("notes", "k", {"x": 1}),  # type: ignore[arg-type]
+        lambda: items.get("notes", "k"),  # type: ignore[arg-type]
+        lambda: items.search("notes"),  # type: ignore[arg-type]
+        lambda: items.list_namespaces(prefix="notes"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidNamespaceError, match=said):
+            call()
+    items.put(["notes"], "k", {"x": 1})  # type: ignore[arg-type]  # as LangGraph's own stores take it
+    assert items.list_namespaces() == [("notes",)]
