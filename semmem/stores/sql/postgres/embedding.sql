@@ -16,8 +16,8 @@ ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 -- nearest_indexed --
 -- Nearest vectors, approximate over those in the HNSW index (halfvec, as many candidates as are worth rescoring) and
 -- exact over the others, then all by exact cosine. The index scan continues (hnsw.iterative_scan) until enough rows are
--- of the namespace, or it has seen hnsw.max_scan_tuples of others; so the rows from the index are counted separately. Nothing where there is no
--- index, or one whose build was interrupted.
+-- of the namespace, or it has seen hnsw.max_scan_tuples of others; so the rows from the index are counted separately.
+-- Nothing where there is no index, or one whose build was interrupted.
 WITH near AS MATERIALIZED (
     SELECT ord, vector FROM embedding
     WHERE indexed AND namespace = %(namespace)s
@@ -44,8 +44,8 @@ SET LOCAL plan_cache_mode TO force_custom_plan;
 SELECT set_config('hnsw.ef_search', %(breadth)s, true);
 
 -- embedding_index --
--- Build the one index of the store; {dimensions} is a whole number from meta, as an index needs it written out. {table} is
--- embedding, or the shadow that takes its place.
+-- Build the one index of the store; {dimensions} is a whole number from meta, as an index needs it written out. {table}
+-- is embedding, or the shadow that takes its place.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {table}_hnsw ON {table}
 USING hnsw ((vector::public.halfvec({dimensions})) public.halfvec_ip_ops) WITH (m = 16, ef_construction = 128)
 WHERE indexed;

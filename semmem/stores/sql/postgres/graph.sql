@@ -54,7 +54,8 @@ SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord
 SELECT ord, subject, predicate, object FROM relationship WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- reindex_pending --
--- Return which memories are pending, taking them out; it waits for a fold that holds a row, which then no longer exists.
+-- Return which memories are pending, taking them out; it waits for a fold that holds a row, which then no longer
+-- exists.
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord;
 
 -- reindex_forward --
@@ -126,8 +127,8 @@ SELECT encode(sha256(
 SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- concepts --
--- List the names of a namespace, the most mentioned first; pending memories are passed in. The initials of titles, which
--- no memory mentions, are kept for questions and not listed. Of several spellings the most frequent one is shown.
+-- List the names of a namespace, the most mentioned first; pending memories are passed in. The initials of titles,
+-- which no memory mentions, are kept for questions and not listed. Of several spellings the most frequent one is shown.
 SELECT key, (array_agg(name ORDER BY n DESC, name COLLATE "C"))[1], sum(n)::bigint AS df, sum(subjects)::bigint
 FROM (SELECT key, name, sum(n) AS n, sum(subjects) AS subjects
       FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s

@@ -10,8 +10,8 @@ FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0
 ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 
 -- history_keep --
--- Copy a memory into the history before it is changed or softly forgotten, with the entries and vectors of its passages.
--- A version of that number exists only where a memory was forgotten and remembered anew at the same time.
+-- Copy a memory into the history before it is changed or softly forgotten, with the entries and vectors of its
+-- passages. A version of that number exists only where a memory was forgotten and remembered anew at the same time.
 INSERT INTO history (namespace, id, version, text, title, author, session, position, source, tags, metadata, importance,
                      created_at, updated_at, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, payload,
                      changed_by, changed_at, forgotten_at, length, entries, vectors, text_at)

@@ -38,9 +38,9 @@ WITH given AS MATERIALIZED (
 INSERT INTO likeness_key (namespace, key, ord) SELECT %(namespace)s, key, ord FROM given;
 
 -- likeness_find --
--- Of each memory those before it, or before a number, that have keys in common with it: of each key the newest few, and of
--- these those with most keys in common. Index look-ups, of a bounded number, whatever the size of the namespace. What has
--- found something is noted, until its links are made.
+-- Of each memory those before it, or before a number, that have keys in common with it: of each key the newest few, and
+-- of these those with most keys in common. Index look-ups, of a bounded number, whatever the size of the namespace.
+-- What has found something is noted, until its links are made.
 WITH k AS (
     SELECT r.key::integer AS key, r.ord, greatest(r.ord, %(upto)s::bigint) AS bound
     FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
@@ -118,9 +118,9 @@ SELECT (SELECT coalesce(sum(n), 0)::bigint FROM (
        (SELECT max(shift) FROM packed_likeness WHERE namespace = %(namespace)s);
 
 -- likeness_pack --
--- All keys in a range that few memories have are written into packed rows anew. A key that has come to have more memories
--- has rows of its own from then on. Rows get narrower as keys get more, and while some are, the others get as narrow.
--- Returns how many rows went.
+-- All keys in a range that few memories have are written into packed rows anew. A key that has come to have more
+-- memories has rows of its own from then on. Rows get narrower as keys get more, and while some are, the others get as
+-- narrow. Returns how many rows went.
 WITH s AS MATERIALIZED (<likeness_shifts>), before AS (
     DELETE FROM packed_likeness l USING s
     WHERE l.namespace = %(namespace)s AND l.shift = s.shift

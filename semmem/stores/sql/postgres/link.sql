@@ -23,8 +23,8 @@ SELECT l.from_id, l.to_id, l.made_by FROM older o
 JOIN link l ON l.namespace = %(namespace)s AND l.from_id = o.id AND l.type = 'supersedes';
 
 -- link_add --
--- Store links; existing ones stay, except that a link made by semmem takes over another maker, and an earlier time where
--- one is given, as by an export. Returns the links that are new or have another maker or time.
+-- Store links; existing ones stay, except that a link made by semmem takes over another maker, and an earlier time
+-- where one is given, as by an export. Returns the links that are new or have another maker or time.
 INSERT INTO link (namespace, from_id, type, to_id, since, made_by)
 SELECT %(namespace)s, r.from_id, r.type, r.to_id, coalesce(r.since, now()), r.made_by
 FROM unnest(%(from_ids)s::text[], %(types)s::text[], %(to_ids)s::text[], %(since)s::timestamptz[], %(made_by)s::text[])

@@ -29,8 +29,8 @@ FROM (
     <lone_entry_of_key>) AS held;
 
 -- postings_shared --
--- Like postings, but without keys that only one memory has: these are most keys and connect nothing. Keys that a pending
--- memory has as well are included.
+-- Like postings, but without keys that only one memory has: these are most keys and connect nothing. Keys that a
+-- pending memory has as well are included.
 SELECT 0 AS what, memories AS n, length, NULL::bytea AS heads, NULL::bytea AS entries
 FROM namespace WHERE namespace = %(namespace)s
 UNION ALL
@@ -270,8 +270,8 @@ SELECT (SELECT count(*) FROM posting WHERE namespace = %(namespace)s AND lone),
        (SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM lone_posting WHERE namespace = %(namespace)s);
 
 -- lone_pack --
--- Rewrite the rows of lone_posting for a range of keys, with all keys of single memories in it and those of the last row
--- that begins in it, except keys with rows of their own. Returns the last key, and how many rows were removed.
+-- Rewrite the rows of lone_posting for a range of keys, with all keys of single memories in it and those of the last
+-- row that begins in it, except keys with rows of their own. Returns the last key, and how many rows were removed.
 WITH bound AS MATERIALIZED (
     SELECT greatest(%(upto)s::bigint, (
         SELECT l.keys[cardinality(l.keys)] FROM lone_posting l

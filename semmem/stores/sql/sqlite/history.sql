@@ -9,8 +9,8 @@ FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
 ORDER BY version LIMIT :limit OFFSET :offset;
 
 -- history_keep --
--- Copy a memory into the history before it is changed or softly forgotten, with the tokens of its passages. A version of
--- that number exists only where a memory was forgotten and its id used anew.
+-- Copy a memory into the history before it is changed or softly forgotten, with the tokens of its passages. A version
+-- of that number exists only where a memory was forgotten and its id used anew.
 INSERT OR REPLACE INTO history (namespace, id, version, text, title, author, session, position, source, tags, metadata,
                                 importance, created_at, updated_at, sensitive, valid_from, valid_to, expires_at, pinned,
                                 seen_count, payload, changed_by, changed_at, forgotten_at, text_at, length, entries)

@@ -1,6 +1,6 @@
 -- memory_first --
--- Return the first memory with the same content that no other one has contradicted since; "+" keeps SQLite from using the
--- index of times.
+-- Return the first memory with the same content that no other one has contradicted since; "+" keeps SQLite from using
+-- the index of times.
 SELECT id FROM memory AS o
 WHERE namespace = :namespace AND content = :content AND payload = :payload AND part = 0 AND id <> :id AND NOT sensitive
   AND expires_at IS NULL AND NOT EXISTS (

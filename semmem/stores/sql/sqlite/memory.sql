@@ -108,9 +108,9 @@ SELECT ord FROM memory
 WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND parts = 0 ORDER BY ord;
 
 -- memory_size --
--- Return the number of indexed memories, as counted by writers, and the language of each namespace. Of the memories with
--- bounds in time, also return those out of scope (1), because they have expired or were not valid at the requested time
--- (written or begun later, or ended before), and where none is requested, those not valid now.
+-- Return the number of indexed memories, as counted by writers, and the language of each namespace. Of the memories
+-- with bounds in time, also return those out of scope (1), because they have expired or were not valid at the requested
+-- time (written or begun later, or ended before), and where none is requested, those not valid now.
 SELECT coalesce(sum(memories), 0), json_group_object(namespace, language) FILTER (WHERE memories > 0), (
     SELECT json_group_array(json_array(namespace, ord, gone)) FROM (
         SELECT m.namespace, m.ord, 1 AS gone FROM json_each(:namespaces) AS k JOIN memory AS m ON m.namespace = k.value

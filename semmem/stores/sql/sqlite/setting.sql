@@ -14,7 +14,8 @@ DELETE FROM namespace_setting WHERE namespace = :namespace AND name = :name;
 
 -- settings_together --
 -- Return the settings of the namespaces of one recall as a JSON array, NULL where there are none, and in which of them
--- memories are linked by somebody (1) or may be superseded (2), by the first links only, so that many others cost nothing.
+-- memories are linked by somebody (1) or may be superseded (2), by the first links only, so that many others cost
+-- nothing.
 SELECT nullif(json_group_array(json_array(namespace, name, json(value))), '[]'),
        (SELECT json_group_array(json_array(n.value, (
             SELECT CASE WHEN count(*) = 200 OR max(type = 'supersedes') THEN 2 ELSE max(made_by IS NOT 'semmem') END

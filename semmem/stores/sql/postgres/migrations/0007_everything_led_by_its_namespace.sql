@@ -10,9 +10,9 @@ CREATE TABLE meta (
     value jsonb NOT NULL
 );
 
--- One row a namespace: what is numbered there and counted. Its writers change or lock it (FOR NO KEY UPDATE) behind the rows
--- of memories, before any row of a posting, and hold it to the commit. It outlives the last memory for a day, so that no
--- number is given out twice to somebody who still holds it.
+-- One row a namespace: what is numbered there and counted. Its writers change or lock it (FOR NO KEY UPDATE) behind the
+-- rows of memories, before any row of a posting, and hold it to the commit. It outlives the last memory for a day, so
+-- that no number is given out twice to somebody who still holds it.
 CREATE TABLE namespace (
     namespace     text COLLATE "C" PRIMARY KEY,
     ords          bigint NOT NULL DEFAULT 0,   -- the last number given to a memory or part
@@ -71,7 +71,8 @@ CREATE INDEX memory_by_time ON memory (namespace, created_at, id);
 CREATE INDEX memory_by_session
     ON memory (namespace, session, (coalesce(position, 9223372036854775807)), created_at, id, part)
     WHERE session IS NOT NULL;
--- The last memories of an author are found without reading the others: what they follow says whether the author takes turns.
+-- The last memories of an author are found without reading the others: what they follow says whether the author takes
+-- turns.
 CREATE INDEX memory_by_author ON memory (namespace, author_key, created_at, id, part) INCLUDE (author)
     WHERE author_key IS NOT NULL;
 -- Filters by tag and by metadata read what they let through, not the whole namespace. Over all namespaces: the planner
@@ -135,8 +136,8 @@ CREATE TABLE embedding (
 CREATE INDEX embedding_rest ON embedding (namespace) WHERE NOT indexed;
 ALTER TABLE embedding ALTER vector SET STORAGE MAIN;
 
--- The shadow of embedding: a rebuild fills it with vectors of another embedder while readers go on with the old ones; when
--- it is full the two tables change their names. Whose vectors these are is in meta under embedder_next.
+-- The shadow of embedding: a rebuild fills it with vectors of another embedder while readers go on with the old ones;
+-- when it is full the two tables change their names. Whose vectors these are is in meta under embedder_next.
 CREATE TABLE embedding_next (
     namespace text COLLATE "C" NOT NULL,
     ord       bigint NOT NULL,
@@ -148,7 +149,8 @@ CREATE INDEX embedding_next_rest ON embedding_next (namespace) WHERE NOT indexed
 ALTER TABLE embedding_next ALTER vector SET STORAGE MAIN;
 
 -- Changes that brought or took away aliases of subjects, by their number. waiting are those whose mentions in older
--- memories are still to be looked for; a writer that began before the change looks at keys, so a settled row stays a while.
+-- memories are still to be looked for; a writer that began before the change looks at keys, so a settled row stays a
+-- while.
 CREATE TABLE alias_change (
     namespace text COLLATE "C" NOT NULL,
     number    bigint NOT NULL,

@@ -1,7 +1,7 @@
 -- What an earlier version, or a memory that was forgotten softly, needs to be read, found and brought back as it was.
 
--- Their memories are in no index. length and entries are what the postings held: for each passage its part, its length and
--- its packed entries (stores/packed_postings.py); vectors are those of its passages, with who made them.
+-- Their memories are in no index. length and entries are what the postings held: for each passage its part, its length
+-- and its packed entries (stores/packed_postings.py); vectors are those of its passages, with who made them.
 ALTER TABLE history
     ADD forgotten_at timestamptz,            -- forgotten softly then, and may be taken back; the versions before it too
     ADD expires_at   timestamptz,

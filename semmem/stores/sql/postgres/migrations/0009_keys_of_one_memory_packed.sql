@@ -1,8 +1,8 @@
 -- Most keys of a namespace are in one memory alone: maintain packs their postings, some dozens to a row.
 
 -- keys are ascending, and no two rows of a namespace overlap: the row of a key is the last that begins at it or before.
--- To the keys belong, in their order, kinds (a byte each), names, and entries of 12 bytes, as in posting. A key that has
--- come to have rows in posting counts there, and not here.
+-- To the keys belong, in their order, kinds (a byte each), names, and entries of 12 bytes, as in posting. A key that
+-- has come to have rows in posting counts there, and not here.
 CREATE TABLE lone_posting (
     namespace text COLLATE "C" NOT NULL,
     first     bigint NOT NULL,

@@ -1,6 +1,7 @@
 -- What is alike, in few bytes: a row a memory, and rows of its keys only until maintain has packed them.
 
--- A key is four bytes from here on: it says what is worth comparing, and one that is the same by chance only costs that.
+-- A key is four bytes from here on: it says what is worth comparing, and one that is the same by chance only costs
+-- that.
 CREATE TABLE likeness_key (
     namespace text COLLATE "C" NOT NULL,
     key       integer NOT NULL,
@@ -21,9 +22,10 @@ CREATE TABLE likeness (
 INSERT INTO likeness (namespace, ord, keys)
 SELECT namespace, ord, array_agg(key ORDER BY key) FROM likeness_key GROUP BY namespace, ord ORDER BY 1, 2;
 
--- Keys that few memories have: ascending, each again for each of its memories, whose ords stand beside it (oid: a number
--- of four bytes without a sign). A key is in the row of its upper bits, key >> shift. There are one or two shifts in a
--- namespace: the lower one is that of the rows which are written now. No key and memory are in likeness_key too.
+-- Keys that few memories have: ascending, each again for each of its memories, whose ords stand beside it (oid: a
+-- number of four bytes without a sign). A key is in the row of its upper bits, key >> shift. There are one or two
+-- shifts in a namespace: the lower one is that of the rows which are written now. No key and memory are in likeness_key
+-- too.
 CREATE TABLE packed_likeness (
     namespace text COLLATE "C" NOT NULL,
     shift     integer NOT NULL,

@@ -1,6 +1,6 @@
--- The schema from its number 3 on: a file of an older one is refused, and goes over by export and import. Text compares by
--- code point (BINARY); times are microseconds since 1970 in UTC. What is noted as "room" has a place here and nobody who
--- reads it yet.
+-- The schema from its number 3 on: a file of an older one is refused, and goes over by export and import. Text compares
+-- by code point (BINARY); times are microseconds since 1970 in UTC. What is noted as "room" has a place here and nobody
+-- who reads it yet.
 PRAGMA application_id = 0x73656d6d;
 
 -- Facts about the whole store, such as the language it was read in.
@@ -9,8 +9,9 @@ CREATE TABLE meta (
     value TEXT NOT NULL                      -- JSON
 ) WITHOUT ROWID;
 
--- One row a namespace: what is numbered there, and counted. Its own number begins each of its tokens and rows, and is never
--- given twice. It outlives the last memory for a day, so that no ord is given twice to somebody who still holds it.
+-- One row a namespace: what is numbered there, and counted. Its own number begins each of its tokens and rows, and is
+-- never given twice. It outlives the last memory for a day, so that no ord is given twice to somebody who still holds
+-- it.
 CREATE TABLE namespace (
     number        INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace     TEXT NOT NULL UNIQUE,
@@ -66,7 +67,8 @@ CREATE INDEX memory_by_time ON memory (namespace, created_at, id);
 CREATE INDEX memory_by_session
     ON memory (namespace, session, coalesce(position, 9223372036854775807), created_at, id, part)
     WHERE session IS NOT NULL;
--- The last memories of an author are found without reading the others: what they follow says whether the author takes turns.
+-- The last memories of an author are found without reading the others: what they follow says whether the author takes
+-- turns.
 CREATE INDEX memory_by_author ON memory (namespace, author_key, created_at, id, part)
     WHERE author_key IS NOT NULL;
 

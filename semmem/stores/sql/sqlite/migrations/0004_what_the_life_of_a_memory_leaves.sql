@@ -1,7 +1,7 @@
 -- What an earlier version, or a memory that was forgotten softly, needs to be read, found and brought back as it was.
 
--- The table anew, as SQLite takes no NOT NULL off a column; nobody has written to it before. entries are what the lexical
--- index held: for each passage its part, its length and its tokens, as JSON. There are no vectors.
+-- The table anew, as SQLite takes no NOT NULL off a column; nobody has written to it before. entries are what the
+-- lexical index held: for each passage its part, its length and its tokens, as JSON. There are no vectors.
 DROP TABLE history;
 CREATE TABLE history (
     namespace    TEXT NOT NULL,
