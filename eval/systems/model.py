@@ -77,7 +77,8 @@ class Fusion:
 
     ``constant`` is the source's own and ``origin`` the rank of its first place, 0 or 1. ``depth`` is how many
     documents a leg is asked for (None: the caller decides; taken as deep). ``pool`` and ``reranker``: how many of the
-    fused list a reranker is shown. ``weights``: the caller's, fixed, or accepted and not read.
+    fused list a reranker is shown. ``weights``: the caller's, fixed, or accepted and not read. ``adds_copies``: a
+    document that one list holds twice earns the sum of both places.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Fusion:
     depth: Depth | None = None
     pool: Depth | None = None
     reranker: str = ""
+    adds_copies: bool = False
 
     def shown(self, k: int) -> int:
         """Return how many of the fused list reach the result, or the reranker, for the first ``k``."""

@@ -109,6 +109,8 @@ def _page(system: System, reached: Sequence[FusionReach], k: int) -> str:
             lines += _entry("", f"try {_lists(leg.witness)}: {_outcome(leg.witness, leg.cut)}")
             if leg.counter:
                 lines += _entry("", f"and {_lists(leg.counter)}: {_outcome(leg.counter, leg.cut)}")
+            if leg.copied:
+                lines += _entry("", f"and with {leg.copies} copies of it in that list, {_outcome(leg.copied, leg.cut)}")
         lines += _entry("know", one.fusion.short)
         lines += _entry("mend", one.fusion.mend) if one.fusion.mend else []
         lines += [""]

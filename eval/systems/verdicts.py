@@ -26,6 +26,7 @@ from semmem.rank_cap.report import LegReach, ReachClass
 __all__ = ["FusionReach", "LegVerdict", "Lists", "fusion_reach", "with_weights"]
 
 _DEEP = 10_000
+_MOST_COPIES = 1_000
 _AS: Mapping[str, Formula] = {"rrf": "rrf", "rank-scaled": "rank-scaled", "min-max": "convex"}
 
 
@@ -55,9 +56,10 @@ class LegVerdict:
     """The reach of one leg: can a document that only this leg found be in the first ``cut``?
 
     ``witness`` shows what ``class_`` says can happen: that it comes in, or for a boost-only leg that it does not.
-    ``counter`` shows the opposite, where that is short to show. ``needs`` is the share of the largest other weight
-    below which this leg is boost-only, where the weights are the caller's. A tie counts as possible, as in semmem's own
-    reach: most systems break it by the order of their lists.
+    ``counter`` shows the opposite, where that is short to show. ``copied`` shows how many copies of a document at the
+    head of a boost-only leg's list bring it in, where the system adds up what one list holds several times. ``needs``
+    is the share of the largest other weight below which this leg is boost-only, where the weights are the caller's. A
+    tie counts as possible, as in semmem's own reach: most systems break it by the order of their lists.
     """
 
     leg: str
@@ -67,6 +69,12 @@ class LegVerdict:
     witness: Lists
     needs: Fraction | None = None
     counter: Lists | None = None
+    copied: Lists | None = None
+
+    @property
+    def copies(self) -> int | None:
+        """How many copies of its document bring a boost-only leg's own in; None where they do not add up."""
+        return None if self.copied is None else self.copied.rankings[self.leg].count(self.copied.memory)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -74,6 +82,7 @@ class LegVerdict:
         return {"class": self.class_, "why": self.why, "cut": self.cut, "boost_only_below_share_of_weight": needs} | {
             "witness": self.witness.as_dict(),
             "counter_witness": self.counter and self.counter.as_dict(),
+            "enters_with_copies": self.copies,
         }
 
 
@@ -134,7 +143,19 @@ def _by_bounds(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
     scores: dict[str, tuple[Fraction, ...]] = {}
     if fusion.rule == "min-max":
         rankings, scores = _scaled_lists(fusion, leg, cut)
-    return LegVerdict(leg.name, class_, why, cut, _replay(fusion, leg, rankings, scores, k), needs)
+    copied = _with_copies(fusion, leg, rankings, cut, k) if fusion.adds_copies and class_ == "boost-only" else None
+    return LegVerdict(leg.name, class_, why, cut, _replay(fusion, leg, rankings, scores, k), needs, copied=copied)
+
+
+def _with_copies(
+    fusion: Fusion, leg: Leg, rankings: Mapping[str, tuple[str, ...]], cut: int, k: int
+) -> Lists | None:
+    """Return the witness with the fewest copies of the leg's own document that bring it in; None where none do."""
+    for copies in range(2, _MOST_COPIES + 1):
+        lists = _replay(fusion, leg, {**rankings, leg.name: (f"only-{leg.name}",) * copies}, {}, k)
+        if lists.place is not None and lists.place <= cut:
+            return lists
+    return None
 
 
 def _because(leg_reach: LegReach, cut: int) -> str:

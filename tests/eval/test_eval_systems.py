@@ -92,6 +92,26 @@ def test_langchain_shuts_out_a_retriever_below_seven_eighths_of_the_others_weigh
     assert classes(fusion_reach(uneven.fusion, 83))["first"] == "possible"
 
 
+def test_langchain_adds_up_the_copies_of_a_document_so_two_of_them_pass_where_one_is_shut_out() -> None:
+    fusion = with_weights(fusion_of("langchain-ensemble"), [0.5, 1])  # .5 is less than the .871 that one needs
+    shut = leg_of(fusion_reach(fusion, 10), "first")
+    assert (shut.class_, shut.witness.place, shut.copies) == ("boost-only", 11, 2)
+    assert shut.copied is not None
+    assert shut.copied.rankings["first"] == ("only-first", "only-first")
+    fused = replay(fusion, shut.copied.rankings, {}, 10)
+    assert fused["only-first"] == Fraction(1, 122) + Fraction(1, 124)  # .0163, more than 1/62
+    assert shut.copied.place == 2
+    said = " ".join(told("langchain-ensemble", weights=".5,1").split())
+    assert "and with 2 copies of it in that list, only-first stands at place 2, within the first 10" in said
+    assert "not modelled: a content that a list holds several times" in said
+    # .05: 1/(20 x 61) + ... + 1/(20 x 81) is more than 1/70, with one copy less it is not
+    few = leg_of(fusion_reach(with_weights(fusion, [0.05, 1]), 10), "first").copies
+    assert few is not None
+    assert sum(Fraction(1, 20 * (60 + rank)) for rank in range(1, few)) <= Fraction(1, 70)
+    assert sum(Fraction(1, 20 * (60 + rank)) for rank in range(1, few + 1)) > Fraction(1, 70)
+    assert leg_of(fusion_reach(with_weights(fusion_of("qdrant"), [0.09, 1]), 10), "first").copies is None
+
+
 def test_llamaindex_does_not_read_weights_in_its_reciprocal_mode() -> None:
     fusion = fusion_of("llamaindex", "reciprocal_rerank")
     with pytest.raises(InvalidInput, match="does not read the weights"):
