@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eval.experiments.ingredients import is_of_ingredients, worth
 from eval.statistics.verdict import interval
 
-__all__ = ["headline", "leg_only", "markdown", "plain_sentence"]
+__all__ = ["formulas", "headline", "leg_only", "markdown", "plain_sentence"]
 
 _SHOWN = ("R@1", "R@2", "R@5", "R@10", "R@20", "AllGold@5", "AllGold@10", "nDCG@10", "RR@10", "Success@5",
           "R<=500tok", "R<=1000tok", "R<=2000tok")  # fmt: skip
@@ -31,7 +31,16 @@ def headline(result: Mapping[str, Any]) -> str:
         counts = {kind: sum(c["verdict"] == kind for c in first) for kind in dict.fromkeys(c["verdict"] for c in first)}
         sentence += f" Of {len(first)} comparisons: {', '.join(f'{n} {kind}' for kind, n in counts.items())}."
     standing = result["corpus"].get("standing")
-    return sentence + (f" ({standing[:1].upper()}{standing[1:]}.)" if standing else "")
+    notes = [f"{standing[:1].upper()}{standing[1:]}."] if standing else []
+    if untuned := formulas(result, [chosen["base"], chosen["other"]]):
+        notes.append(f"Not tuned as rrf was: {', '.join(untuned)}.")
+    return sentence + (f" ({' '.join(notes)})" if notes else "")
+
+
+def formulas(result: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Return the formulas of the named conditions that nothing was tuned for: all but weighted rank fusion."""
+    used = {str(result["conditions"][name]["recipe"].get("fusion", "rrf")) for name in names}
+    return sorted(used - {"rrf"})
 
 
 def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> str:
@@ -151,11 +160,13 @@ def _standing(result: Mapping[str, Any]) -> str:
     if standing is None or draws is None:
         return ""
     sentence = f"Of the project: {standing}. Drawn and flipped: {draws['units']} {_UNITS[draws['unit']]}s."
-    if str(result["command"]).startswith(("fusions", "run")):
+    if untuned := formulas(result, result["conditions"]):
         sentence += (
-            " Weights, rank constants and the walk were chosen under the formula of `default`; the others are as "
-            "published, and were not tuned."
+            " Weights, rank constants and the walk were chosen under rrf, the formula of `default`; "
+            f"{', '.join(untuned)} got no such effort: their weights are equal, given, or those of rrf."
         )
+    if str(result["command"]).startswith("run"):
+        sentence += " Recipes of one leg, and those of other systems, are as they are published."
     return sentence
 
 

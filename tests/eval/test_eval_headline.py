@@ -1,0 +1,52 @@
+"""The first sentence of a report, on results that are committed: chosen before any number, and nothing left unsaid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.reports.summary import headline, markdown
+
+RESULTS = Path(__file__).resolve().parents[2] / "eval" / "results"
+
+
+def result(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize("name", ["agentnotes_a-fusions", "musique100-fusions", "hotpotqa100-recipes"])
+def test_the_headline_is_what_was_asked_first_however_large_the_other_differences_are(name: str) -> None:
+    told = result(name)
+    first, *others = [
+        c for c in told["comparisons"] if (c["group"], c["metric"]) == ("headline", told["metrics"][0])
+    ]  # fmt: skip
+    assert max(abs(c["paired"]["delta"]) for c in others if "paired" in c) > abs(first["paired"]["delta"])
+    assert f"{first['other']} instead of {first['base']}" in headline(told)
+    at = first["paired"]
+    at["delta"] = -at["delta"]  # whichever way it went
+    assert f"{first['other']} instead of {first['base']}" in headline(told)
+
+
+def test_a_comparison_with_a_formula_that_nobody_tuned_says_so_in_the_headline() -> None:
+    told = result("agentnotes_a-fusions")
+    assert headline(told).endswith("Not tuned as rrf was: rank-scaled.)")
+    assert "Not tuned" not in headline(result("agentnotes_a-graph"))
+
+
+@pytest.mark.parametrize(
+    ("name", "formulas"),
+    [
+        ("agentnotes_a-fusions", "convex, rank-scaled, scored, tm2c2 got no such effort"),
+        ("agentnotes_a-controls", "convex got no such effort"),
+        ("agentnotes_a-weights", None),
+    ],
+)
+def test_a_report_names_the_formulas_that_got_less_effort_than_the_default(name: str, formulas: str | None) -> None:
+    said = markdown(result(name))
+    assert ("got no such effort" in said) == (formulas is not None)
+    assert formulas is None or formulas in said
+    assert "Of the project: tuning set" in said or "Of the project: written for this project" in said
