@@ -356,6 +356,8 @@ class Semmem(Keeping, Use):
         where = string("namespace", namespace)
         whom = person("forgotten_by", forgotten_by)
         soft = not hard and self.settings.keep_forgotten_days > 0
+        if not dry_run and (everything or not soft):
+            self._accesses.settle(where)
         count = (
             self.store.forget_namespace(where, dry_run=dry_run)
             if everything

@@ -51,7 +51,9 @@ class Namespaces(Connection):
         ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where ``new`` holds
         anything, NamespaceFull where it may not hold so much.
         """
-        return life_of(self.store).move_namespace(*_two(old, new), stay=False)
+        here, there = _two(old, new)
+        self._accesses.settle(here)
+        return life_of(self.store).move_namespace(here, there, stay=False)
 
     @observed
     def copy_namespace(self, old: str, new: str) -> int:
@@ -60,7 +62,9 @@ class Namespaces(Connection):
         Limits that ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where ``new``
         holds anything, NamespaceFull where it may not hold so much.
         """
-        return life_of(self.store).move_namespace(*_two(old, new), stay=True)
+        here, there = _two(old, new)
+        self._accesses.settle(here)
+        return life_of(self.store).move_namespace(here, there, stay=True)
 
     @observed
     def drop_namespace(self, name: str, *, dry_run: bool = False) -> int:
@@ -71,6 +75,8 @@ class Namespaces(Connection):
         check_namespace(name)
         if not isinstance(dry_run, bool):
             raise InvalidInput(f"dry_run must be True or False, not {shown(dry_run)}; nothing was dropped.")
+        if not dry_run:
+            self._accesses.settle(name)
         return self.store.forget_namespace(name, dry_run=dry_run)
 
     @observed

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from semmem.model.errors import SemmemError
 from semmem.model.life import Access
 from semmem.model.store import LifeStore
 
@@ -86,25 +87,30 @@ class AccessCounter:
         with self._lock:
             return {id: self._waiting[namespace, id] for id in ids if (namespace, id) in self._waiting}
 
-    def write(self) -> int:
+    def write(self, namespace: str | None = None) -> int:
         """Write the counts in small transactions; return for how many memories. Raises what the store raises.
 
-        Counts that could not be written are kept.
+        Counts that could not be written are kept. With a ``namespace`` only those of its memories are written.
         """
         if self._life is None:
             return 0
         done = 0
         self._after_fork()
         with self._writing:
-            while some := self._taken():
-                namespace = next(iter(some))[0]
+            while some := self._taken(namespace):
+                where = next(iter(some))[0]
                 try:
-                    done += self._life.count_accesses(namespace, {id: access for (_, id), access in some.items()})
+                    done += self._life.count_accesses(where, {id: access for (_, id), access in some.items()})
                 except BaseException:
                     with self._lock:
                         self._add(some)
                     raise
         return done
+
+    def settle(self, namespace: str) -> None:
+        """Write the counts of a namespace before its memories go or it gets another name; those that fail are kept."""
+        with suppress(SemmemError):
+            self.write(namespace)
 
     def close(self) -> None:
         """Write the remaining counts, for a few seconds at most, and stop counting."""
@@ -153,11 +159,11 @@ class AccessCounter:
                 continue
             self._waiting[name] = access
 
-    def _taken(self) -> dict[Name, Access]:
+    def _taken(self, namespace: str | None = None) -> dict[Name, Access]:
         """Remove and return some counts of one namespace, in the order of their ids."""
         self._after_fork()
         with self._lock:
-            names = sorted(name for name in self._waiting)
+            names = sorted(name for name in self._waiting if namespace in (None, name[0]))
             some = [name for name in names if name[0] == names[0][0]][:_AT_ONCE]
             return {name: self._waiting.pop(name) for name in some}
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -36,6 +37,8 @@ class Place:
     memories: dict[str, Memory] = field(default_factory=dict)
     past: dict[str, list[Past]] = field(default_factory=dict)
     ties: dict[tuple[str, str, str], str | None] = field(default_factory=dict)
+    accesses: Counter[str] = field(default_factory=Counter)
+    waiting: Counter[str] = field(default_factory=Counter)  # accesses that are not written yet
 
     def holds(self) -> bool:
         return bool(self.memories or any(self.past.values()) or self.ties)
@@ -94,6 +97,8 @@ class Model:
         def matches(memory: Memory) -> bool:
             return (id is None or memory.id == id) and (not sessions or memory.session in sessions)
 
+        if hard:
+            self.write([namespace])
         going = {one.id for one in place.memories.values() if matches(one)}
         lives: set[tuple[str, int]] = set()
         if hard:  # of an earlier life the last version decides
@@ -154,6 +159,8 @@ class Model:
         ids = {*living, *(name for name, _ in lives)}
         gone = {name for name in ids - place.memories.keys() if not place.past[name]}
         place.ties = {key: by for key, by in place.ties.items() if not gone & {key[0], key[2]}}
+        for name in ids - place.memories.keys():
+            del place.accesses[name], place.waiting[name]
 
     # ------------------------------------------------------------------ links
 
@@ -189,6 +196,7 @@ class Model:
     def move(self, old: str, new: str, *, stay: bool) -> int:
         if old == new:
             raise InvalidInput("the same")
+        self.write([old])
         if self.place(new).holds():
             raise Conflict("holds something")
         count = len(self.place(old).memories)
@@ -210,6 +218,21 @@ class Model:
         return count
 
     # ------------------------------------------------------------------ verbs that read
+
+    def returned(self, namespace: str, ids: Iterable[str]) -> None:
+        """Count one access of each memory that a recall returned."""
+        self.place(namespace).waiting.update(ids)
+
+    def write(self, namespaces: Iterable[str] | None = None) -> None:
+        """Write what was counted of memories that are there; nothing is kept of what was counted of others."""
+        for namespace in list(self.places) if namespaces is None else namespaces:
+            place = self.place(namespace)
+            place.accesses.update({id: count for id, count in place.waiting.items() if id in place.memories})
+            place.waiting.clear()
+
+    def accesses(self, namespace: str) -> dict[str, int]:
+        place = self.place(namespace)
+        return {id: place.accesses[id] + place.waiting[id] for id in place.memories}
 
     def get(self, namespace: str, id: str) -> Memory:
         there = self.place(namespace).memories.get(id)

@@ -205,6 +205,32 @@ def test_what_is_forgotten_meanwhile_leaves_no_count_behind(mem: Semmem) -> None
     assert counts(mem, "ferry") == [0]
 
 
+@pytest.mark.parametrize("how", [{"id": "ferry", "hard": True}, {"everything": True}, {"filters": {"tags": "sea"}}])
+def test_what_was_counted_and_not_written_yet_goes_with_its_memory(mem: Semmem, how: dict[str, Any]) -> None:
+    mem.remember("The ferry leaves at nine.", id="ferry", tags=["sea"])
+    mem.recall("ferry")
+    mem.forget(**{"hard": True, **how} if "filters" in how else how)
+    mem.remember("The ferry is back.", id="ferry")
+    assert counts(mem, "ferry") == [0]
+    mem.recall("ferry")
+    mem.drop_namespace("default")
+    mem.remember("The ferry is back once more.", id="ferry")
+    assert counts(mem, "ferry") == [0]
+
+
+def test_what_was_counted_and_not_written_yet_goes_along_with_a_name_and_stays_through_a_forget(mem: Semmem) -> None:
+    remember(mem)
+    mem.recall("ferry")
+    mem.copy_namespace("default", "copy")
+    mem.recall("ferry")
+    mem.rename_namespace("default", "moved")
+    assert [mem.get("ferry", namespace=one).access_count for one in ("copy", "moved")] == [1, 2]
+    mem.recall("ferry", namespace="moved")
+    mem.forget("ferry", namespace="moved")
+    assert mem.restore_memory("ferry", namespace="moved").id == "ferry"
+    assert mem.get("ferry", namespace="moved").access_count == 3
+
+
 def test_a_copied_namespace_has_the_counts_and_an_export_leaves_them_out(mem: Semmem) -> None:
     remember(mem)
     mem.recall("ferry")

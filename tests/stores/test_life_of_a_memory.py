@@ -117,6 +117,16 @@ class Life(RuleBasedStateMachine):
             self.model.place(done.namespace).memories[done.id] = expected
         assert done == masked(expected)
 
+    def recalled(self, where: str, asked: str) -> semmem.Recall:
+        """Recall by the lexical leg; the model counts what was returned."""
+        found = self.mem.recall(asked, namespace=where, recipe="lexical")
+        self.model.returned(where, [hit.id for hit in found])
+        return found
+
+    def write_what_is_counted(self) -> None:
+        self.mem._accesses.write()
+        self.model.write()
+
     # ------------------------------------------------------------------ the verbs
 
     @rule(namespace=namespaces, number=numbers, session=sessions, at=times)
@@ -242,6 +252,7 @@ class Life(RuleBasedStateMachine):
         expire = type(self).expire
         if expire is None or id is None:
             return
+        self.write_what_is_counted()  # as the verb maintain does
         expire(self.mem, where, id)
         with pytest.raises(NotFound, match="any more: it expired on"):
             self.mem.get(id, namespace=where)
@@ -256,10 +267,21 @@ class Life(RuleBasedStateMachine):
         if id is None or self.model.get(where, id).sensitive:
             return
         asked = self.model.get(where, id).text.split()[0]
-        found = self.mem.recall(asked, namespace=where, recipe="lexical")
+        found = self.recalled(where, asked)
         assert self.mem.feedback(found.id, not_useful=[id], namespace=where)
-        again = self.mem.recall(asked, namespace=where, recipe="lexical")
+        again = self.recalled(where, asked)
         assert [(hit.id, hit.score) for hit in again] == [(hit.id, hit.score) for hit in found]
+
+    @rule(namespace=namespaces, number=numbers)
+    def recall(self, namespace: str, number: int) -> None:
+        where = self.name(namespace)
+        if (id := self.there(where, number)) is not None:
+            there = self.model.get(where, id)
+            assert [hit.id for hit in self.recalled(where, there.text.split()[1])] == [id] * (not there.sensitive)
+
+    @rule()
+    def write_what_was_counted(self) -> None:
+        self.write_what_is_counted()
 
     @rule(old=namespaces, new=st.sampled_from(["one", "two", "three"]), stay=st.booleans())
     def move(self, old: str, new: str, stay: bool) -> None:
@@ -280,6 +302,7 @@ class Life(RuleBasedStateMachine):
     def maintain(self, days: float) -> None:
         for namespace in ("one", "two", "three"):
             self.name(namespace)
+        self.write_what_is_counted()
         swept = self.mem.store.maintain(Keep(forgotten_days=days)).get("forgotten", 0)
         assert (swept > 0) == (days < 0 and self.model.sweep() > 0)
 
@@ -296,7 +319,9 @@ class Life(RuleBasedStateMachine):
         assert found == {where: held for where, held in counts.items() if held}
 
     def compare(self, where: str) -> None:
-        assert list(self.mem.list(namespace=where, reveal=True)) == self.model.list(where)
+        listed = list(self.mem.list(namespace=where, reveal=True))
+        assert listed == self.model.list(where)
+        assert {one.id: one.access_count for one in listed} == self.model.accesses(where)
         self.compare_copy(where)
         for one in self.model.list(where):
             if one.sensitive:
@@ -373,7 +398,7 @@ class Life(RuleBasedStateMachine):
         there, gone = self.model.texts(where)
         secret = {one.text for one in self.model.list(where) if one.sensitive}
         for text in [*there, *gone]:
-            ids = {hit.id for hit in self.mem.recall(text.split()[1], namespace=where, recipe="lexical")}
+            ids = {hit.id for hit in self.recalled(where, text.split()[1])}
             assert there[text] in ids if text in there and text not in secret else not ids
 
 
@@ -399,6 +424,7 @@ def expire(mem: Semmem, where: str, id: str) -> None:
 def live(mem: Semmem, examples: int, steps: int, **more: Any) -> None:
     """Let a store and the model live ``examples`` times through up to ``steps`` verbs."""
     machine = type("LifeHere", (Life,), {"mem": mem, "runs": count(), **more})
+    mem._accesses._every_s = mem._accesses._pause_s = 3_600.0  # a rule writes what was counted, and no clock
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
