@@ -35,7 +35,7 @@ def with_newer(found: Candidates, store: Store, more: Collection[Name] = ()) -> 
     import numpy as np
 
     rows = store.life.newer(found.scope.namespaces, names)
-    rows = sorted(rows, key=lambda row: (-row.head.created_at, row.head.id))
+    rows = sorted(rows, key=lambda row: (row.head.created_at, row.head.id), reverse=True)
     admitted = found.scope.admits(np.array([row.head.ord for row in rows], dtype=np.int64)).tolist()
     newer: dict[Name, dict[Name, None]] = {}
     fetched: dict[Name, Key] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -228,6 +229,15 @@ def test_of_two_that_supersede_one_both_stand_before_it(small: semmem.Semmem) ->
     small.link("n1", "supersedes", "n0")
     small.link("n3", "supersedes", "n0")
     assert [hit.id for hit in small.recall("heron")] == ["n1", "n3", "n2", "n0"]
+
+
+def test_of_two_of_one_time_that_supersede_one_the_newest_is_the_one_of_the_higher_id(small: semmem.Semmem) -> None:
+    day = datetime(2026, 3, 1, tzinfo=UTC)
+    small.remember_many({"id": f"n{at}", "text": f"heron {'sea ' * at}", "created_at": day} for at in (3, 0, 1, 2))
+    for newer in ("n3", "n1", "n2"):
+        small.link(newer, "supersedes", "n0")
+    assert {hit.id: hit.superseded_by for hit in small.recall("heron")}["n0"] == "n3"
+    assert [memory.id for memory in small.list()] == ["n3", "n2", "n1", "n0"]
 
 
 def test_a_long_memory_is_put_above_what_it_supersedes_by_its_first_part(small: semmem.Semmem) -> None:

@@ -154,6 +154,15 @@ class Remembering:
         write(store, *({"id": i} for i in names), {"id": "new", "created_at": NOON + timedelta(microseconds=1)})
         assert ids(store.list("n", ANY, 100, None)) == ["new", *sorted(names, key=lambda i: [ord(c) for c in i])[::-1]]
 
+    def test_what_is_pinned_comes_by_importance_then_newest_first_of_one_time_by_id_downwards(
+        self, store: Store
+    ) -> None:
+        old = NOON - timedelta(days=1)
+        given: list[dict[str, Any]] = [{"id": id} for id in "bca"]
+        given += [{"id": "x", "created_at": old}, {"id": "y", "created_at": old, "importance": 1.0}]
+        write(store, *({**item, "pinned": True} for item in given), {"id": "z"})
+        assert [id for _, id in life_of(store).pinned(["n"], 10)] == ["y", "c", "b", "a", "x"]
+
     def test_pages_hold_every_memory_once_though_others_arrive_meanwhile(self, store: Store) -> None:
         write(store, *({"id": f"{n:02}", "created_at": NOON + timedelta(seconds=n // 6)} for n in range(20)))
         seen: list[str] = []

@@ -44,4 +44,4 @@ DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
 -- Return the pinned memories for a context, the most important first; sensitive ones are left out.
 SELECT namespace, id FROM memory
 WHERE namespace = ANY(%(namespaces)s) AND pinned AND part = 0 AND NOT sensitive AND (expires_at IS NULL OR expires_at > now())
-ORDER BY importance DESC, created_at DESC, namespace, id LIMIT %(limit)s;
+ORDER BY importance DESC, created_at DESC, id DESC, namespace LIMIT %(limit)s;

@@ -41,4 +41,4 @@ DELETE FROM recall_log WHERE namespace = :namespace AND recall_id IN (
 SELECT namespace, id FROM memory
 WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND pinned AND part = 0 AND NOT sensitive
   AND (expires_at IS NULL OR expires_at > :now)
-ORDER BY importance DESC, created_at DESC, namespace, id LIMIT :limit;
+ORDER BY importance DESC, created_at DESC, id DESC, namespace LIMIT :limit;
