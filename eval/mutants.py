@@ -4,9 +4,10 @@
 
 The list is ``eval/mutants.toml``: a file, the text that stands there once, the text in its place, and the tests that
 ought to fail then. A mutant whose tests fail is dead, one whose tests pass has survived; where the list gives a
-reason, it is known to survive. Outcomes are written to ``eval/runs/mutants.jsonl`` by the contents of file and tests,
-so that an interrupted run resumes and an unchanged mutant is not run again. The checkout is not changed, except
-``eval/mutants.json`` by ``--record``: how many died, which survived, and the commit.
+reason, it is known to survive. Outcomes are written to ``eval/runs/mutants.jsonl`` by the contents of the file, of the
+tests and of what these import of tests/, so that an interrupted run resumes and an unchanged mutant is not run again.
+The checkout is not changed, except ``eval/mutants.json`` by ``--record``: how many died, which survived, and the
+commit.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +42,7 @@ RECORD = Path(__file__).with_name("mutants.json")
 SHARE = 0.92
 """Of those that no reason is given for, so many must die."""
 _SECONDS = 900
+_FROM_TESTS = re.compile(r"^from (tests(?:\.\w+)*) import ([\w, ]+)", re.MULTILINE)
 Outcome: TypeAlias = Literal["dead", "survived", "out of date", "tests fail without it"]
 
 
@@ -66,13 +69,29 @@ class Mutant:
         return text.replace(self.old, self.new) if text.count(self.old) == 1 and self.old != self.new else None
 
     def key(self, root: Path) -> str:
-        """Return a hash of the change, the file and the tests, on which the outcome depends."""
+        """Return a hash of the change, the file, the tests and their imports, on which the outcome depends."""
         total = hashlib.sha256(json.dumps([self.file, self.old, self.new, self.tests]).encode())
-        for name in (self.file, *self.tests):
-            path = root / name.partition("::")[0]
-            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-                total.update(file.read_bytes() if file.is_file() else b"")
+        total.update((root / self.file).read_bytes() if (root / self.file).is_file() else b"")
+        for file in sorted(_with_imports(root, self.tests)):
+            total.update(file.read_bytes())
         return total.hexdigest()[:16]
+
+
+def _with_imports(root: Path, tests: Iterable[str]) -> set[Path]:
+    """Return the files of ``tests``, the modules of tests/ that they import, directly or not, and each conftest.py."""
+    found: set[Path] = set()
+    todo = [root / name.partition("::")[0] for name in tests]
+    while todo:
+        path = todo.pop()
+        if path.is_dir():
+            todo += path.rglob("*.py")
+        elif path.is_file() and path not in found:
+            found.add(path)
+            todo += [folder / "conftest.py" for folder in path.parents if folder.is_relative_to(root / "tests")]
+            for module, names in _FROM_TESTS.findall(path.read_text(encoding="utf-8")):
+                beside = root.joinpath(*module.split("."))
+                todo += [beside.with_suffix(".py"), *(beside / f"{name.strip()}.py" for name in names.split(","))]
+    return found
 
 
 def mutants(path: Path = LIST) -> list[Mutant]:

@@ -147,9 +147,7 @@ def _by_bounds(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
     return LegVerdict(leg.name, class_, why, cut, _replay(fusion, leg, rankings, scores, k), needs, copied=copied)
 
 
-def _with_copies(
-    fusion: Fusion, leg: Leg, rankings: Mapping[str, tuple[str, ...]], cut: int, k: int
-) -> Lists | None:
+def _with_copies(fusion: Fusion, leg: Leg, rankings: Mapping[str, tuple[str, ...]], cut: int, k: int) -> Lists | None:
     """Return the witness with the fewest copies of the leg's own document that bring it in; None where none do."""
     for copies in range(2, _MOST_COPIES + 1):
         lists = _replay(fusion, leg, {**rankings, leg.name: (f"only-{leg.name}",) * copies}, {}, k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,22 @@ def test_a_mutant_is_dead_where_a_test_notices_and_what_was_found_is_kept(
     text = f"{IMPORT}def test_it():\n    assert larger(1, 1)\n"
     (project / "tests" / "test_one.py").write_text(text, encoding="utf-8")
     assert list(run_all(chosen[:1], project, file).values()) == ["survived"]
+
+
+def test_what_is_kept_is_of_the_helpers_of_a_test_as_well(project: Path) -> None:
+    folder = project / "tests" / "helping"
+    folder.mkdir()
+    (folder / "first.py").write_text("from tests.helping import second, third\n", encoding="utf-8")
+    for name in ("second", "third", "other"):
+        (folder / f"{name}.py").write_text("ONE = 1\n", encoding="utf-8")
+    test = project / "tests" / "test_one.py"
+    test.write_text(f"from tests.helping.first import ONE\n{test.read_text(encoding='utf-8')}", encoding="utf-8")
+    keys = [mutant("a < b").key(project)]
+    for name in ("helping/other.py", "helping/third.py", "helping/first.py", "test_one.py", "conftest.py"):
+        with (project / "tests" / name).open("a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        keys.append(mutant("a < b").key(project))
+    assert [one == before for before, one in pairwise(keys)] == [True, False, False, False, False]
 
 
 def test_the_share_leaves_out_what_a_reason_is_given_for_and_a_stale_list_is_not_good() -> None:

@@ -201,6 +201,13 @@ def test_all_terms_must_match_when_asked_to(pets: semmem.Semmem) -> None:
     assert ids(pets, "cat zeppelin", recipe={"lexical": {"match": "all"}}) == set()
 
 
+def test_a_turn_has_all_terms_only_where_it_has_them_itself(mem: semmem.Semmem) -> None:
+    for at, text in enumerate(["harbour ferry", "ferry", "harbour", "tea"]):
+        mem.remember(text, id=text, author=("Ada", "Bob")[at % 2], session="s", position=at)
+    assert ids(mem, "harbour ferry") == {"harbour ferry", "ferry", "harbour", "tea"}
+    assert ids(mem, "harbour ferry", recipe={"lexical": {"match": "all"}}) == {"harbour ferry"}
+
+
 @pytest.mark.parametrize(("both", "found"), [(10, 10), (9, 14)])
 def test_auto_asks_for_all_terms_and_broadens_when_fewer_than_ten_have_them(
     mem: semmem.Semmem, both: int, found: int
@@ -249,6 +256,17 @@ def test_a_phrase_is_made_of_whole_words_in_their_order(bank: semmem.Semmem) -> 
 
 def test_every_phrase_must_occur(bank: semmem.Semmem) -> None:
     assert ids(bank, '"bank of england" "raised the rate"') == {"exact"}
+
+
+def test_of_a_phrase_only_texts_that_hold_each_of_its_terms_are_read(
+    bank: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    texts = bank.store.texts
+    monkeypatch.setattr(bank.store, "texts", lambda spaces, ords: read.extend(ords) or texts(spaces, ords))
+    assert ids(bank, '"bank of england"') == {"exact", "punctuated", "title"}
+    names = {head.id for head in bank.store.candidate_info(["default"], read).values()}
+    assert names == {"exact", "apart", "punctuated", "title", "across"}  # not inside, which has no bank
 
 
 def test_a_phrase_of_stop_words_narrows_what_the_other_terms_find(bank: semmem.Semmem) -> None:

@@ -99,6 +99,14 @@ def test_a_leg_that_knows_no_best_score_says_nothing_of_the_confidence(
     assert mem.recall("note", recipe="hybrid").confidence == curve({"dense": 0.75})
 
 
+def test_where_no_leg_knows_its_best_score_the_confidence_is_the_mean_of_the_first_scores(
+    legs: tuple[semmem.Semmem, dict[str, Asked]],
+) -> None:
+    mem, told = legs
+    told["lexical"].scores, told["dense"].scores = falling(3, 3.0), falling(3, 0.25)
+    assert mem.recall("note", recipe="hybrid").confidence == 0.625  # a score above 1 counts as 1
+
+
 @pytest.mark.parametrize(("count", "exact"), [(4, True), (5, False)])
 def test_a_total_is_exact_only_where_no_list_was_cut(
     count: int, exact: bool, legs: tuple[semmem.Semmem, dict[str, Asked]]

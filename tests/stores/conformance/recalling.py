@@ -165,6 +165,34 @@ class Recalling:
             found = store.postings(["one"], [tea], **how)["one"]  # type: ignore[arg-type]
             assert {at: entries["ord"].tolist() for at, entries in found.items()} == {tea: ords}, how
 
+    @pytest.mark.needs("lexical")
+    def test_what_is_forgotten_after_it_was_folded_is_in_no_posting(self, store: Store) -> None:
+        write(store, *({"id": id, "text": "tea"} for id in "abcd"), {"id": "e", "text": "gin"})
+        store.maintain()
+        tea, gin = term_key("tea"), term_key("gin")
+        for gone, left in [("a", "bcd"), ("d", "bc"), ("e", "bc"), ("b", "c"), ("c", "")]:  # the ends of a segment too
+            store.forget("n", gone, ANY, dry_run=False)
+            found = shown(store.postings(["n"], [tea, gin]))["n"]
+            assert [row[0] for row in found.get(tea, ())] == [ord_of(store, id) for id in left], gone
+            assert (gin in found) == (gone in "ad"), gone
+
+    @pytest.mark.needs("graph")
+    def test_a_term_is_shared_where_a_second_memory_of_the_same_namespace_has_it(self, store: Store) -> None:
+        def shared(namespace: str) -> list[int]:
+            (found,) = store.postings([namespace], [gin], shared=True).values()
+            return sorted(ord for _, entries in found.items() for ord in entries["ord"].tolist())
+
+        gin = term_key("gin")
+        many = [[{"id": f"{n}{at}", "text": "gin" if at == 9 else f"w{n}x{at}"} for at in range(64)] for n in range(2)]
+        write(store, *many[0], namespace="one")  # so many are folded at once
+        assert shared("one") == []
+        write(store, *many[1], namespace="one")
+        assert shared("one") == sorted(ord_of(store, id, "one") for id in ("09", "19"))
+        write(store, *many[0], namespace="two")
+        assert shared("two") == []
+        store.maintain()
+        assert (len(shared("one")), shared("two")) == (2, [])
+
     @pytest.mark.needs("graph")
     def test_pending_keys_are_those_of_one_namespace(self, store: Store) -> None:
         write(store, {"id": "a", "text": "tea"}, namespace="one")

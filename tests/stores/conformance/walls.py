@@ -50,12 +50,17 @@ class Walls:
         assert set(store.vectors.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
 
     @pytest.mark.needs("graph")
-    def test_no_name_crosses_from_one_namespace_to_another(self, store: Store) -> None:
-        write(store, {"id": "a", "title": "Ada Lovelace"}, namespace="one")
+    @pytest.mark.parametrize("maintained", [False, True])
+    def test_no_name_crosses_from_one_namespace_to_another(self, store: Store, maintained: bool) -> None:
+        write(store, *({"id": id, "title": "Ada Lovelace"} for id in "abc"), namespace="one")
         write(store, {"id": "a", "title": "Bob Ross"}, namespace="two")
+        if maintained:
+            store.maintain()
         name = key(Kind.NAME, ("ada", "lovelace"))
         known = store.graph.snapshot_with_subjects({"one": [name], "two": [name]})[2]
         assert known == {"one": {name}, "two": set()}
+        left = {n: store.graph.changed_and_known_subjects(n, 0, [name])[1] for n in ("one", "two")}
+        assert left == known
         assert store.graph.names(["two"], [name]) == {}
 
     def test_namespaces_differ_by_case_and_may_be_any_text(self, store: Store) -> None:

@@ -48,7 +48,7 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vectors = np.random.default_rng(7).normal(size=(400, 8))
-    with semmem.connect(store_url, embedder="none") as mem:
+    with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:  # so that the database is asked
         mem.remember_many({"id": f"m{n:03}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors[:350]))
 
         def recalled(n: int, **how: Any) -> list[str]:
@@ -57,6 +57,9 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
         exact = [recalled(n) for n in range(0, 400, 40)]
         monkeypatch.setattr(nearest, "INDEX_FROM", 100)
         assert mem.maintain()["indexed"] == 350
+        assert [recalled(n) for n in range(0, 400, 40)] == exact
+        others = [{"text": "x", "vector": v} for v in vectors[49::-1]]  # under the numbers of other vectors
+        mem.remember_many(others, namespace="other")
         assert [recalled(n) for n in range(0, 400, 40)] == exact
         mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": vectors[n]} for n in range(350, 400))
         assert recalled(390)[0] == "m390"
