@@ -59,13 +59,15 @@ def quick(arguments: Sequence[str]) -> int | None:
     What cannot be read is told on standard error, and the answer is 0 all the same. None for what that library has to
     do, such as ``--help``.
     """
-    if not arguments or {"-h", "--help", "--json", "--debug"} & set(arguments):
+    if {"-h", "--help"} & set(arguments):
         return None
     given: dict[str, Any] = {}
     rest = iter(arguments)
     for word in rest:
         if word == "--detach":
             given["detach"] = True
+        elif word in ("--json", "--debug"):
+            continue  # every command has them, and a hook prints the same
         elif word in ("--url", "--namespace", "--agent", "--budget"):
             value = next(rest, "")
             if not value or (word == "--budget" and not value.isdecimal()):

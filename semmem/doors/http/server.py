@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import threading
@@ -14,12 +15,13 @@ from typing import TYPE_CHECKING
 from semmem.doors.http.guard import Guard, check_address
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.limits import Limits
+from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem
 from semmem.model.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
-__all__ = ["PORT", "Server", "bound", "check_port", "need_extra", "own_signals"]
+__all__ = ["PORT", "Server", "bound", "check_port", "need_extra", "own_signals", "protocol"]
 
 PORT = 8765
 _NEEDED = ("fastapi", "prometheus_client", "uvicorn")
@@ -66,7 +68,7 @@ class Server:
         )
         config = uvicorn.Config(
             application(service, guard or Guard(), wants_key=bool(known)),
-            http="h11",
+            http=protocol(),
             ws="none",
             loop="asyncio",
             lifespan="on",
@@ -104,6 +106,24 @@ class Server:
     def started(self) -> bool:
         """Whether it answers."""
         return self._uvicorn.started
+
+
+def protocol() -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol of HTTP, which answers what is no HTTP with a problem too, and no plain text."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Protocol(H11Protocol):
+        def send_400_response(self, msg: str) -> None:
+            if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # an answer that has begun is only broken off
+                error = InvalidInput("The request is not HTTP; correct its first line, or the header that is wrong.")
+                error.http_status = 400  # type: ignore[attr-defined]  # read by `problem`
+                body = as_bytes(problem(error))
+                head = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+                self.transport.write(f"HTTP/1.1 400 Bad Request\r\n{head}".encode() + body)
+            self.transport.close()
+
+    return Protocol
 
 
 @contextmanager

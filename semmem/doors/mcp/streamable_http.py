@@ -15,7 +15,7 @@ from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Se
 from semmem.doors.http.keys import Key, Keys
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.problems import send_problem
-from semmem.doors.http.server import bound, own_signals
+from semmem.doors.http.server import bound, own_signals, protocol
 from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.server import Handlers, server_of
 from semmem.model.errors import SemmemError
@@ -78,7 +78,7 @@ class HttpServer:
         self._uvicorn = Ending(
             uvicorn.Config(
                 Guarded(limited, guard, keys, wants_key=bool(keys)),
-                http="h11",
+                http=protocol(),
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -146,7 +146,7 @@ class Limited:
             await send(message)
 
         await self._app(scope, again, noted)
-        if unfinished and self._ending.is_set():
+        if unfinished:  # a stream that was ended; who has gone away is told nothing
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _told(self, receive: Receive) -> MutableMapping[str, Any]:

@@ -262,6 +262,9 @@ def test_turns_are_stored_once_also_where_the_notes_between_runs_are_lost(
         (b"{}", ("prompt", "--budget", "many"), "semmem: A hook cannot use '--budget many'"),
         (b"{}", ("prompt", "--url"), "semmem: A hook cannot use '--url '"),
         (b"{}", ("--detach",), "semmem: A hook cannot use 'no event'"),
+        (b"{}", (), "semmem: A hook cannot use 'no event'"),
+        (b"{}", ("--json", "prompt", "--loud"), "semmem: A hook cannot use '--loud'"),
+        (b"{}", ("--debug", "prompt"), ""),
     ],
 )
 def test_a_hook_never_fails_its_client(url: str, client: Client, raw: bytes, words: tuple[str, ...], said: str) -> None:

@@ -21,6 +21,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.replays import Replays
+from semmem.doors.http.server import Server
 from semmem.model.errors import InvalidInput, LimitExceeded
 from tests.doors.http.test_routes import problem
 from tests.serving import running, serving
@@ -341,6 +342,18 @@ def test_a_client_that_sends_a_little_now_and_then_holds_no_thread_for_ever(
                     slow.sendall(piece)
         assert told.startswith(b"HTTP/1.1 429"), told
         assert httpx.get(f"{url}/v1/stats", timeout=60).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "sent", [b"GET /v1/stats\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n"]
+)
+def test_what_is_not_http_is_answered_with_a_problem_too(http_server: Server, sent: bytes) -> None:
+    place = urlsplit(http_server.url)
+    with socket.create_connection((place.hostname, place.port), timeout=60) as connection:
+        connection.sendall(sent)
+        head, _, body = b"".join(iter(lambda: connection.recv(4_096), b"")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\n")
+    assert (json.loads(body)["status"], json.loads(body)["class"]) == (400, "InvalidInput")
 
 
 def test_metrics_count_requests_and_legs_that_did_not_answer(http: httpx.Client) -> None:
