@@ -66,7 +66,7 @@ def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> It
     """Open the store at a URL; without one, an embedded store of this corpus, so that no user's memories change."""
     import semmem
     from eval.experiments.fingerprint import STORES, fingerprint
-    from eval.experiments.kept_vectors import keeping
+    from eval.experiments.vector_cache import keeping
 
     if store is None and corpus is not None:
         # What a store holds depends on the code that filled it, so another version fills another one.

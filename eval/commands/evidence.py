@@ -23,7 +23,7 @@ def evidence(
     show: Annotated[bool, typer.Option("--list", help="only list the results and the command of each")] = False,
 ) -> None:
     """Measure the committed results again and print every number that differs; exit with code 1 where one does."""
-    from eval.experiments.evidence.again import differences, manifest, result_in
+    from eval.experiments.evidence.manifest import differences, manifest, result_in
     from eval.reports import adr as records
 
     with error_line():

@@ -54,8 +54,8 @@ def _conduct(
 ) -> None:
     """Load the data, open the store, run the plan, write the reports; declare the options of every experiment."""
     from eval.experiments.experiment import conduct
+    from eval.experiments.explanations import write_moved
     from eval.experiments.ingredients import is_of_ingredients, table_of_worth
-    from eval.experiments.moved import write_moved
     from eval.reports.page import write_reports
     from eval.reports.summary import headline, leg_only
 

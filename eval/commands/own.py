@@ -35,8 +35,8 @@ def make(
 
     The command prints what it will do and waits for Enter. The store is only read.
     """
-    from eval.labels.labelling import beginning, label_all, take_paraphrases
-    from eval.labels.making import Desk, needed, pool, propose, sample
+    from eval.labels.desk import Desk, needed, pool, propose, sample
+    from eval.labels.terminal import beginning, label_all, take_paraphrases
 
     with error_line():
         if not keys_can_be_read():

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build
+from eval.datasets.source import Source, build
 
 __all__ = ["NAME", "load", "recognises"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build, first_row, text_of
+from eval.datasets.source import Source, build, first_row, text_of
 
 __all__ = ["MEMORIES", "NAME", "load", "question", "recognises"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build, text_of
+from eval.datasets.source import Source, build, text_of
 
 __all__ = ["NAME", "load", "recognises"]
 

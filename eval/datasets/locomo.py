@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build, first_item, first_row
+from eval.datasets.source import Source, build, first_item, first_row
 from semmem.importers import Item
 from semmem.importers.locomo import conversation_name
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from eval.datasets.reading import Source, build, first_item
+from eval.datasets.source import Source, build, first_item
 from semmem.importers import longmemeval
 from semmem.model.errors import InvalidInput
 

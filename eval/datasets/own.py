@@ -8,7 +8,7 @@ from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
 from eval.datasets.folder import question
-from eval.datasets.reading import Source, text_of
+from eval.datasets.source import Source, text_of
 
 __all__ = ["NAME", "load", "recognises"]
 

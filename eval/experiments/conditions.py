@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from eval.experiments.fusings import FUSIONS
+from eval.experiments.fusion import FUSIONS
 from semmem.model.recipe import SETTINGS, Recipe
 from semmem.model.recipe import recipe as _recipe
 from semmem.model.recipe_settings import Choice, Number, OrNone, Reranker, Section, Switch, Values

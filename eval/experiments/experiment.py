@@ -20,12 +20,12 @@ from eval.datasets import Corpus, Query
 from eval.experiments.conditions import Condition
 from eval.experiments.evidence.provenance import role
 from eval.experiments.fingerprint import ASKS, fingerprint
-from eval.experiments.fusings import fused_places
-from eval.experiments.kept_vectors import KeptVectors
+from eval.experiments.fusion import fused_places
 from eval.experiments.lists import ask_all, asking, group_key, grouped, shallow
-from eval.experiments.live import dropping_stage, live_witnesses
-from eval.experiments.rewired import rewired
+from eval.experiments.probes import dropping_stage, live_witnesses
+from eval.experiments.random_graph import rewired
 from eval.experiments.runner import ingest, place, token_counts
+from eval.experiments.vector_cache import KeptVectors
 from eval.reports.cost import cost, environment
 from eval.statistics.ceilings import ceilings
 from eval.statistics.clusters import clusters, described

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.datasets import Query
-from eval.experiments.fusings import regime_of
+from eval.experiments.fusion import regime_of
 from eval.experiments.lists import Asked
 from semmem.model.recipe import Recipe
 

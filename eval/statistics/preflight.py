@@ -13,7 +13,7 @@ from typing import Any
 
 from eval.datasets import Query
 from eval.experiments.conditions import Condition
-from eval.experiments.fusings import regime_of, unfolded
+from eval.experiments.fusion import regime_of, unfolded
 from eval.experiments.lists import Asked, Found, Key
 from eval.statistics.measures import CUTOFFS, Run
 from eval.statistics.verdict import Standing

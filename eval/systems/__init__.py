@@ -8,7 +8,7 @@ the file says so.
 from __future__ import annotations
 
 from eval.systems.model import Fusion, Leg, Source, System, load, names
-from eval.systems.telling import told
+from eval.systems.reports import told
 from eval.systems.verdicts import FusionReach, LegVerdict, fusion_reach, with_weights
 
 __all__ = [

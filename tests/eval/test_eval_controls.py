@@ -18,7 +18,7 @@ from eval.experiments.conditions import named
 from eval.experiments.ingredients import of_ingredients
 from eval.experiments.lists import ask_all
 from eval.experiments.plan import of_ablation, of_history
-from eval.experiments.rewired import Rewired, dealt, rewired
+from eval.experiments.random_graph import Rewired, dealt, rewired
 from eval.experiments.runner import ingest
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"

@@ -18,8 +18,8 @@ import semmem
 from eval.cli import app
 from eval.datasets import Corpus, DatasetError, load
 from eval.experiments.evidence import kept_apart
-from eval.experiments.evidence.again import differences, manifest
 from eval.experiments.evidence.kept_apart import look, plan, record_of, sets
+from eval.experiments.evidence.manifest import differences, manifest
 from eval.experiments.evidence.provenance import TUNED_ON, clean
 from eval.reports.adr import front_matter
 from eval.reports.tables import made, number, rewritten, stale

@@ -44,7 +44,7 @@ def names(*roots: str) -> set[str]:
 @pytest.mark.parametrize(
     "module",
     [
-        "eval/datasets/reading.py",
+        "eval/datasets/source.py",
         "semmem/write/sync.py",
         "semmem/write/items.py",
         "semmem/embedders/minilm.py",
@@ -111,7 +111,7 @@ def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp
                 sys.setprofile(outer)
                 threading.setprofile(None)
     assert {
-        "eval/datasets/reading.py",
+        "eval/datasets/source.py",
         "semmem/write/ingest.py",
         "semmem/write/relink.py",
         "semmem/stores/postgres/write.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval.experiments.fusings import fused_places, regime_of, unfolded
+from eval.experiments.fusion import fused_places, regime_of, unfolded
 from eval.experiments.lists import Asked, Found, Key
 from semmem.model.recipe import RECIPES, Recipe, recipe
 

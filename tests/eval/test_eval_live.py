@@ -12,8 +12,8 @@ import semmem
 from eval.datasets import load
 from eval.experiments.conditions import named
 from eval.experiments.experiment import conduct
-from eval.experiments.live import dropping_stage, live_witnesses
 from eval.experiments.plan import of_ablation
+from eval.experiments.probes import dropping_stage, live_witnesses
 from eval.reports.summary import markdown
 from eval.statistics.comparison import Comparison
 from semmem.model.errors import StoreUnavailable

@@ -15,8 +15,8 @@ from eval.cli import app
 from eval.commands import own
 from eval.datasets import load
 from eval.experiments.runner import ingest
-from eval.labels.labelling import label_all, take_paraphrases
-from eval.labels.making import Desk, needed, pool, propose, sample
+from eval.labels.desk import Desk, needed, pool, propose, sample
+from eval.labels.terminal import label_all, take_paraphrases
 from semmem.model.types import Memory
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"

@@ -15,7 +15,7 @@ import pytest
 from eval.commands.experiments import in_a_clone
 from eval.datasets import KNOWN_SHA256, load
 from eval.experiments.evidence.provenance import COMMIT, clean, commit_of, role
-from eval.experiments.kept_vectors import KeptVectors, keeping
+from eval.experiments.vector_cache import KeptVectors, keeping
 from semmem.embedders import load as load_embedder
 
 ROOT = Path(__file__).resolve().parents[2]

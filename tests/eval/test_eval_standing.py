@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from eval.cli import app
 from eval.datasets import Query
 from eval.experiments.conditions import Condition, named
-from eval.experiments.fusings import fused_places, unfolded
+from eval.experiments.fusion import fused_places, unfolded
 from eval.experiments.lists import Asked, Found, Key
 from eval.statistics.clusters import clusters, described, unit
 from eval.statistics.comparison import Comparison, ExperimentError, Lists, compare, idle

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.labels.making import Desk, Question
+from eval.labels.desk import Desk, Question
 from semmem.model.errors import NotFound
 
 __all__ = ["GRADES", "beginning", "label_all", "take_paraphrases"]
