@@ -204,7 +204,8 @@ class Keeping(Life, Namespaces):
     def maintain(self) -> Mapping[str, int]:
         """Sweep what is not kept any longer, link late names, merge segments, index vectors; return the count of each.
 
-        ``accesses`` is of how many memories this process wrote what it had counted of accesses.
+        ``moves`` counts namespaces where a rename or a copy had been interrupted, and was ended. ``accesses`` is of how
+        many memories this process wrote what it had counted of accesses.
         ``compared`` counts memories that were compared with what is like them only now: those that were stored while
         ``on_contradiction`` was ``ignore``, or whose links could not be made. ``unread``, where it is there, counts
         memories that the extractor could not read; they hold what they held. For you to look at are, where there are
@@ -218,8 +219,9 @@ class Keeping(Life, Namespaces):
             recall_log_days=days.keep_recall_log_days,
             versions=days.keep_versions,
         )
+        moves = 0 if self.store.life is None else self.store.life.finish_moves()
         accesses = self._accesses.write()
-        counted = {"accesses": accesses} if accesses else {}
+        counted = {name: n for name, n in (("moves", moves), ("accesses", accesses)) if n}
         return {**counted, **self._upkeep.maintain(), **self._ingest.maintain(), **self.store.maintain(keep)}
 
     @observed

@@ -47,9 +47,10 @@ class Namespaces(Connection):
     def rename_namespace(self, old: str, new: str) -> int:
         """Give a namespace another name, with all that is in it; return how many memories it has.
 
-        Readers see all of it under the old name, or all under the new one; its writers wait meanwhile. Limits that
+        Readers see all of it under the old name, or all under the new one; writers wait ten seconds and are refused
+        then (StoreUnavailable) where it takes longer. Interrupted, the same call or ``maintain`` ends it. Limits that
         ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where ``new`` holds
-        anything, NamespaceFull where it may not hold so much.
+        anything or another process moves one of both, NamespaceFull where it may not hold so much.
         """
         here, there = _two(old, new)
         self._accesses.settle(here)
@@ -59,8 +60,9 @@ class Namespaces(Connection):
     def copy_namespace(self, old: str, new: str) -> int:
         """Copy a namespace, with all that is in it, to another name; return how many memories it has.
 
-        Limits that ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where ``new``
-        holds anything, NamespaceFull where it may not hold so much.
+        The copy is of one moment, and writers go on. Interrupted, the same call begins anew, and ``maintain`` clears
+        it. Limits that ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where
+        ``new`` holds anything or another process moves one of both, NamespaceFull where it may not hold so much.
         """
         here, there = _two(old, new)
         self._accesses.settle(here)

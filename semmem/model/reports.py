@@ -94,12 +94,20 @@ class Stats:
 class Namespace:
     """One namespace of a store: its name, how many memories it holds, and when one of them was last changed.
 
-    ``updated_at`` is the latest of its memories; for a memory that was never changed that is ``created_at``.
+    ``updated_at`` is the latest of its memories; for a memory that was never changed that is ``created_at``. ``state``
+    is *moving* while it gets another name, *filling* while a rename or a copy fills it, *emptying* when its memories
+    have another name already; the last two answer as empty.
     """
 
     name: str
     memories: int
     updated_at: datetime
+    state: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the namespace as JSON values; the state only where it has one."""
+        own = {"name": self.name, "memories": self.memories, "updated_at": self.updated_at}
+        return own if self.state is None else {**own, "state": self.state}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Newer, S
 from semmem.model.reports import Judgement, Limits
 from semmem.model.types import LinkType, Memory
 
-__all__ = ["ChangeLog", "LifeStore"]
+__all__ = ["ChangeLog", "LifeStore", "Moving"]
 
 
 class ChangeLog(NamedTuple):
@@ -28,6 +28,15 @@ class ChangeLog(NamedTuple):
     number: int = 0
     swept: int = 0
     restored: Mapping[str, int | None] | None = None
+
+
+class Moving(NamedTuple):
+    """A namespace that a rename or a copy works on, or has left, and its other name; see ``Namespace.state``."""
+
+    namespace: str
+    state: str
+    other: str
+    at: datetime
 
 
 class LifeStore(Protocol):
@@ -98,8 +107,17 @@ class LifeStore(Protocol):
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
         """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has.
 
+        Nobody sees a part of it under the new name. What was interrupted, the same call or ``finish_moves`` ends.
         Raises NotFound where it has none, Conflict where ``new`` holds anything.
         """
+        ...
+
+    def moves(self) -> Sequence[Moving]:
+        """Return the namespaces that are being renamed or filled, or where that was interrupted, by name."""
+        ...
+
+    def finish_moves(self) -> int:
+        """End the renames and copies that were interrupted; return of how many namespaces."""
         ...
 
     def limits(self, namespace: str) -> Limits:

@@ -15,15 +15,15 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.model.clock import standing
-from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.errors import Conflict, StoreClosed, StoreError, StoreUnavailable
 from semmem.model.exchange import Ords, apart
 from semmem.stores.postgres.encoding import register_arrays
-from semmem.stores.postgres.errors import starting, told_at_connect, told_at_work
+from semmem.stores.postgres.errors import moving, starting, told_at_connect, told_at_work
 from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
-__all__ = ["Pooled", "agree", "by_namespace", "pipelined", "pipelined_transaction", "session_setting"]
+__all__ = ["Pooled", "by_namespace", "pipelined", "pipelined_transaction", "session_setting"]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -38,6 +38,9 @@ _OTHERS_PATIENCE = 3.0
 """Seconds after which the server notices that a client process was killed."""
 
 _PAUSE = 0.05
+
+_MOVES_S = 0.03
+"""Seconds after which a writer tries again while its namespace is being renamed; each pause is four times as long."""
 
 _ASK_AGAIN_S = 5.0
 """Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
@@ -186,8 +189,12 @@ class Pooled:
                 lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
                     error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
                 )
-                if not lost or attempt == _TRIES - 1:
+                waits = moving(error)
+                if not (lost or waits) or attempt == _TRIES - 1:
                     raise self._told(error) from error
+                if waits:
+                    time.sleep(_MOVES_S * 4**attempt)
+                    continue
                 on_loss()
                 self._pool.check()  # after a restart of the server all idle connections are dead
                 time.sleep(0.1 * 2**attempt)
@@ -386,14 +393,3 @@ def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for namespace, id in sorted(names):
         found.setdefault(namespace, []).append(id)
     return found
-
-
-def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
-    """Raise EmbedderReplaced unless ``mine`` is the embedder that fills the store; None is an unknown embedder."""
-    if mine is None or (recorded is not None and dict(recorded) == dict(mine)):
-        return
-    now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"
-    raise EmbedderReplaced(
-        f"This store is filled by {now} now and this vector is of {mine['name']} ({mine['dimensions']} dimensions): a "
-        "rebuild has replaced that embedder since you connected; call semmem.connect() again."
-    )

@@ -7,16 +7,18 @@ is quoted. A sentence never holds a password: see ``without``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
+from semmem.model.errors import EmbedderReplaced, InvalidInput, StoreError, StoreUnavailable
 
 __all__ = [
     "OLDEST_SERVER",
     "OLDEST_VECTOR",
+    "agree",
     "gone",
+    "moving",
     "starting",
     "told_at_connect",
     "told_at_work",
@@ -97,6 +99,11 @@ _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"There is no service {m['it'] or 'file ' + str(m['that'])}; correct PGSERVICE, or PGSERVICEFILE.",
     ),
 )
+_STILL = "namespace_is_still"
+_MOVING = (
+    "This namespace is being renamed, or a rename or a copy fills it, so nothing was changed in it; try again when it "
+    "is done. Where it was interrupted, `semmem maintain` ends it."
+)
 _GOES_ON = "Nothing of this call was kept in part"
 _AT_WORK: dict[str, str] = {
     "53100": "The disk of the database server is full ({}); free some space there and try again. " + _GOES_ON + ".",
@@ -125,6 +132,8 @@ def told_at_connect(error: Any, conninfo: str = "") -> StoreError | InvalidInput
 
 def told_at_work(error: Any) -> StoreError | None:
     """Return the error to raise for a failed statement; None where the fault is semmem's own."""
+    if moving(error):
+        return StoreUnavailable(_MOVING)
     state = error.sqlstate
     words = _flat(error.diag.message_primary or str(error))[:300].rstrip(".")
     if state is None or state.startswith(("08", "57P")):
@@ -134,6 +143,16 @@ def told_at_work(error: Any) -> StoreError | None:
     if state.startswith(("53", "54", "55", "57", "58", "XX", "F0")):
         return StoreUnavailable(f"The database server cannot do this ({words}); its log says more.")
     return None
+
+
+def moving(error: Any) -> bool:
+    """Return whether a statement failed because its namespace is being renamed, filled or emptied.
+
+    A constraint refuses to number a change then, and a cast the lock of the namespace (namespace.sql).
+    """
+    if error.sqlstate == "23514":
+        return (error.diag.constraint_name or "").startswith(_STILL)  # Citus appends the number of a shard
+    return error.sqlstate == "22P02" and _STILL in str(error)
 
 
 def starting(error: Any) -> bool:
@@ -199,3 +218,14 @@ def _place(words: str | None) -> str:
 
 def _flat(words: str) -> str:
     return " ".join(words.split())
+
+
+def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
+    """Raise EmbedderReplaced unless ``mine`` is the embedder that fills the store; None is an unknown embedder."""
+    if mine is None or (recorded is not None and dict(recorded) == dict(mine)):
+        return
+    now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"
+    raise EmbedderReplaced(
+        f"This store is filled by {now} now and this vector is of {mine['name']} ({mine['dimensions']} dimensions): a "
+        "rebuild has replaced that embedder since you connected; call semmem.connect() again."
+    )

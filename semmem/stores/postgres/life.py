@@ -7,7 +7,6 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
 from semmem.model.life import Access, Change, Earlier, Forgotten, Version, around, versions_of
 from semmem.model.reports import Judgement, Limits
-from semmem.model.store.life import ChangeLog
+from semmem.model.store.life import ChangeLog, Moving
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
 from semmem.stores.packed_postings import FORWARD, merged
@@ -82,8 +81,16 @@ class PostgresLife(PostgresLinks):
         }
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
-        """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has."""
-        return self._pool.transaction(partial(namespaces.move, old=old, new=new, stay=stay))
+        """Rename a namespace, or copy it where ``stay`` is true, in bounded steps; return how many memories it has."""
+        return namespaces.move(self._pool, old, new, stay=stay)
+
+    def moves(self) -> Sequence[Moving]:
+        """Return the namespaces that are being renamed, filled or emptied now, or where that was interrupted."""
+        return [Moving(*row) for row in self._pool.rows("moved_unfinished", {})]
+
+    def finish_moves(self) -> int:
+        """End the renames and copies that were interrupted; return of how many namespaces."""
+        return namespaces.finish(self._pool)
 
     def limits(self, namespace: str) -> Limits:
         """Return the limits of a namespace: how long it keeps memories, and how many it may hold."""
@@ -125,9 +132,13 @@ class PostgresLife(PostgresLinks):
         """Log a recall with the ids of its hits, in the order of rank, by namespace."""
         names = sorted(hits)
         line = {"recall_id": recall_id, "query": query, "recipe": recipe, "namespaces": names}
-        self._pool.transaction(
-            lambda c: c.execute(_SQL["log_add"], {**line, "hits": [Jsonb(list(hits[name])) for name in names]})
-        )
+
+        def work(connection: Any) -> None:
+            for name in names:
+                connection.execute(_SQL["namespace_hold"], {"namespace": name})
+            connection.execute(_SQL["log_add"], {**line, "hits": [Jsonb(list(hits[name])) for name in names]})
+
+        self._pool.transaction(work)
 
     def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
         """Return the hit ids of a logged recall, for each of ``namespaces`` that it asked."""
@@ -146,6 +157,8 @@ class PostgresLife(PostgresLinks):
 
         def run(connection: Any) -> Collection[tuple[str, str]]:
             with connection.transaction() as whole:
+                for namespace in sorted({n for n, _ in names}):
+                    connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
                 made = connection.execute(_SQL["judge"], {**columns, "recall_id": recall_id, "made_by": made_by})
                 if missing := sorted(set(names) - set(made.fetchall())):
                     raise Rollback(whole)

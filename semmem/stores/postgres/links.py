@@ -230,6 +230,7 @@ def corroborate(connection: Any, namespace: str, times: Mapping[str, int]) -> fr
     """Count for each id how often it was remembered again, in the common order of locks; see LifeStore."""
     asked = {"namespace": namespace, "ids": sorted(times)}
     connection.execute(_SQL["replace_select"], asked)
+    connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
     counted = {**asked, "times": [times[id] for id in sorted(times)]}
     return frozenset(id for (id,) in connection.execute(_SQL["memory_corroborate"], counted).fetchall())
 

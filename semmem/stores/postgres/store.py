@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -47,6 +48,7 @@ from semmem.stores.postgres.encoding import (
 )
 from semmem.stores.postgres.graph import PostgresGraph, reindex
 from semmem.stores.postgres.life import PostgresLife
+from semmem.stores.postgres.moving import namespaces
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sql_files import page_of, read_cursor, statements
 
@@ -214,8 +216,11 @@ class PostgresStore(Pooled):
         return Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
 
     def overview(self) -> Sequence[Namespace]:
-        """Return the namespaces that hold memories, by name, each with their number and the time of the last change."""
-        return [Namespace(*row) for row in self.rows("namespace_list", {})]
+        """Return the namespaces that hold memories or are being moved, by name."""
+        listed, moved = self.together(("namespace_list", {}), ("moved_unfinished", {}))
+        found = {name: Namespace(name, *row) for name, *row in listed}
+        found |= {n: replace(found.get(n, Namespace(n, 0, at)), state=state) for n, state, _, at in moved}
+        return [found[name] for name in sorted(found)]
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return the indexed memories and parts by ord; a part has the memory's id in ``parent_id``."""
@@ -354,6 +359,13 @@ class PostgresStore(Pooled):
         if changed:
             self.tidy(namespace)
         return changed
+
+    @contextmanager
+    def rebuilding(self) -> Iterator[None]:
+        """Lock out other rebuilds and moves of namespaces. Raises Conflict while another one runs."""
+        with super().rebuilding():
+            namespaces.finish(self, beside=True)
+            yield
 
     # ------------------------------------------------------------------ settings of a namespace
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from psycopg import Error
@@ -135,13 +136,16 @@ SWEEPS: tuple[Sweep, ...] = (
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     """Finish drops, sweep, fold every pending memory and join small segments; return the count of each."""
     folded = joined = packed = alike = 0
+    busy = {name for name, *_ in store.rows("moved_unfinished", {})}
     for namespace, upto in store.rows("drop_unfinished", {}):
         store.drop(namespace, upto)
-    swept = {sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE, "ids": None}) for sweep in SWEEPS}
-    for (namespace,) in store.rows("pending_namespaces", {}):
+    swept = {
+        sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE, "ids": None}, busy) for sweep in SWEEPS
+    }
+    for namespace in _others(store, "pending_namespaces", busy):
         while count := store.transaction(partial(postings.fold, namespace=namespace)):
             folded += count
-    for (namespace,) in store.rows("namespace_names", {}):
+    for namespace in _others(store, "namespace_names", busy):
         joined += store.transaction(partial(postings.compact, namespace=namespace, everything=True))
         packed += _packed(store, namespace, postings)
         alike += _packed(store, namespace, links)
@@ -202,8 +206,15 @@ def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: b
         return store.run(lambda c: nearest.index(c, now["dimensions"], shrink=shrink))
 
 
-def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:
-    """Remove the due rows of one kind, in every namespace; return how many."""
+def _others(
+    store: PostgresStore, statement: str, busy: Collection[str], parameters: Mapping[str, Any] = MappingProxyType({})
+) -> list[str]:
+    """Return the namespaces that a statement lists, without those that are being moved."""
+    return [name for (name,) in store.rows(statement, parameters) if name not in busy]
+
+
+def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any], busy: Collection[str]) -> int:
+    """Remove the due rows of one kind, in every namespace that is not ``busy``; return how many."""
 
     def step(connection: Any, namespace: str) -> int:
         if callable(sweep.step):
@@ -211,7 +222,7 @@ def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any]) ->
         return int(connection.execute(_SQL[sweep.step], {**parameters, "namespace": namespace}).rowcount)
 
     gone = 0
-    for (namespace,) in store.rows(sweep.due, parameters):
+    for namespace in _others(store, sweep.due, busy, parameters):
         while count := store.transaction(partial(step, namespace=namespace)):
             gone += count
     return gone

@@ -23,8 +23,9 @@ from semmem.model.protocols import Embed
 from semmem.model.store.encoded import maker
 from semmem.model.types import Memory
 from semmem.stores.postgres import nearest
-from semmem.stores.postgres.connection import Pooled, agree
+from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import Vector, literal, made_by, memory_of, turns_of
+from semmem.stores.postgres.errors import agree
 from semmem.stores.sql_files import statements
 
 __all__ = ["PostgresVectors", "claim", "fact"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.model.life import Access, Change, Earlier, Forgotten, Version, around, versions_of
 from semmem.model.reports import Judgement, Limits
-from semmem.model.store.life import ChangeLog
+from semmem.model.store.life import ChangeLog, Moving
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
 from semmem.stores.sql_files import statements
@@ -72,8 +72,16 @@ class SqliteLife(SqliteLinks):
         return found
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
-        """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has."""
+        """Rename a namespace, or copy it where ``stay`` is true, in one transaction; return its memories."""
         return self._file._writing(lambda c: renaming.move(c, old, new, stay=stay))
+
+    def moves(self) -> Sequence[Moving]:
+        """Return nothing: a rename or a copy is one transaction."""
+        return ()
+
+    def finish_moves(self) -> int:
+        """Return 0: nothing can be unfinished."""
+        return 0
 
     def limits(self, namespace: str) -> Limits:
         """Return the limits of a namespace: how long it keeps memories, and how many it may hold."""

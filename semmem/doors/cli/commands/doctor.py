@@ -199,11 +199,15 @@ def _store(door: Door) -> list[Finding]:
             vectors = mem.store.vectors
             missing = 0 if vectors is None else vectors.count_missing()
             half_done = {} if vectors is None else vectors.unfinished_rebuilds()
+            moves = () if mem.store.life is None else mem.store.life.moves()
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
     size = f"{counted(counts.memories, 'memory')} in {counted(counts.namespaces, 'namespace')}"
     size += f", {counts.bytes / 2**20:,.1f} MiB"
     out = [Finding("store", "good", size), *settings]
+    for one in moves:
+        detail = f"{one.namespace} is {one.state} (the other name is {one.other}): a rename or a copy is under way, or "
+        out.append(Finding("namespaces", "optional", detail + "was interrupted", "semmem maintain"))
     if absent:
         out.append(Finding("legs", "optional", f"lexical alone: {', '.join(absent)}; a PostgreSQL store does"))
     if "dense" not in capabilities:

@@ -46,7 +46,7 @@ def namespaces(door: Door) -> None:
 
 @command(names, "rename", "url")
 def rename(door: Door, old: Name, new: Other) -> None:
-    """Give a namespace another name, with all that is in it; its writers wait meanwhile."""
+    """Give a namespace another name, with all that is in it; its writers wait, or are refused, meanwhile."""
     with door.connect() as mem:
         count = mem.rename_namespace(old, new)
     line = f"The namespace {old} is {new} now, with {counted(count, 'memory')}."
@@ -168,7 +168,8 @@ def _show_namespaces(door: Door, found: Sequence[Namespace]) -> None:
     table.add_column("memories", justify="right")
     table.add_column("last changed", style="dim")
     for one in found:
-        table.add_row(*_plain_cells(one.name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}"))
+        name = one.name if one.state is None else f"{one.name} ({one.state})"
+        table.add_row(*_plain_cells(name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}"))
     door.out.print(table)
 
 

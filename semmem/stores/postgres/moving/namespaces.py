@@ -1,81 +1,247 @@
-"""Rename or copy a namespace: every table keyed by it, in one transaction.
+"""Rename or copy a namespace in transactions of bounded size.
 
-Readers see all of it under one name or the other, and an interrupted move changes nothing. Writers of the namespace
-wait for its row. Rows are written anew instead of updated, because a row stays on the node of its namespace where
-tables are distributed. Ords stay the same, so packed data is not rewritten. Copied vectors are scanned exactly until
-``maintain`` indexes them.
+The rows are copied as of one moment, in the order of their keys, under the new name, which nobody sees until it is
+whole: its row says ``filling``. During a rename the row of the old name says ``moving``: it is read, and writers wait
+or are refused. One short transaction opens the new name and closes the old one, whose row says ``emptying`` until its
+rows are gone. A connection of its own holds a lock for each of the two names; a state without its lock was interrupted,
+and ``finish`` ends it. Ords stay the same, so packed data is not rewritten. Copied vectors are searched exactly until
+``maintain`` indexes them. Rows are copied through this process, because where tables are distributed a row cannot
+change its namespace.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import psycopg
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
-from semmem.model.errors import Conflict, NotFound
+from semmem.model.errors import Conflict, NotFound, SemmemError, StoreUnavailable
+from semmem.stores.postgres.errors import told_at_work
+from semmem.stores.postgres.moving import tables as postgres_tables
+from semmem.stores.postgres.moving.tables import Table
 from semmem.stores.sql_files import check_limits, statements
 
-__all__ = ["move"]
+if TYPE_CHECKING:
+    from semmem.stores.postgres.connection import Pooled
+
+__all__ = ["AT_ONCE", "finish", "move"]
 
 _SQL = statements("postgres")
-_OWN = ("namespace", "change")
-"""Tables that are not copied row by row: counts, and changes, which are recorded anew."""
+
+AT_ONCE = 5_000
+"""The most rows that one transaction copies or deletes."""
+_PATIENCE_S = 3.0
+"""Seconds after which the server notices that a client process was killed."""
+_PAUSE_S = 0.05
+_OWN = ("namespace", "change", "namespace_setting", "meta")
+"""Tables that are not copied row by row: counts, changes, which are recorded anew, and settings, which are few."""
+_TAKEN = (
+    "The namespace {!r} holds something already, memories or what is kept of forgotten ones; choose another name, or "
+    "drop it first."
+)
 
 
-def move(connection: Any, old: str, new: str, *, stay: bool) -> int:
+def move(pool: Pooled, old: str, new: str, *, stay: bool) -> int:
     """Rename the namespace ``old`` to ``new``, or copy it where ``stay`` is true; return how many memories it has.
 
-    Raises NotFound where it has no memories, Conflict where ``new`` is not empty or one of both is being dropped,
-    NamespaceFull where ``new`` may not hold so much.
+    A call that was interrupted is begun anew by the same call, or finished where the new name was open already. Raises
+    NotFound where ``old`` has no memories, Conflict where ``new`` is not empty, one of both is being dropped, or
+    another process moves one of them, NamespaceFull where ``new`` may not hold so much.
     """
-    both = {"old": old, "new": new}
-    connection.execute(_SQL["namespace_make"], {"namespace": new})
-    if not stay:  # the common order of locks: memories first, then the rows of namespaces
-        connection.execute(_SQL["moved_lock"], both)
-    rows = [connection.execute(_SQL["moved_own"], {"namespace": name}).fetchone() for name in sorted((old, new))]
-    if any(row is not None and row[0] is not None for row in rows):
-        raise Conflict(f"{old!r} or {new!r} is being dropped; run `semmem maintain`, which finishes it, and try again.")
-    tables = _tables(connection)
-    for table in tables:
-        if connection.execute(_filled("moved_holds", table), {"namespace": new}).fetchone()[0]:
-            raise Conflict(
-                f"The namespace {new!r} holds something already, memories or what is kept of forgotten ones; choose "
-                "another name, or drop it first."
-            )
-    count = int(connection.execute(_SQL["moved_count"], {"namespace": old}).fetchone()[0])
-    if not count:
-        raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
-    for table, columns in tables.items():
-        connection.execute(_filled("moved_copy", table, columns), both)
-    _, *limits = connection.execute(_SQL["namespace_check"], {"namespace": new}).fetchone()
-    check_limits(new, (*limits,), count)
-    kept = connection.execute(_SQL["moved_kept"], {"namespace": old})
-    columns = [column.name for column in kept.description]
-    connection.execute(_SQL["moved_counts"], {**dict(zip(columns, kept.fetchone(), strict=True)), "namespace": new})
-    connection.execute(_SQL["moved_written"], both)
-    if not stay:
-        for table in tables:
-            connection.execute(_filled("moved_delete", table), {"namespace": old})
-        connection.execute(_SQL["moved_change"], {"namespace": old})
-        connection.execute(_SQL["moved_away"], {"namespace": old})
-        connection.execute(_SQL["drop_said"], {"namespace": old})
+    with _alone(pool, old, new) as connection:
+        was = {
+            name: connection.execute(_SQL["moved_unfinished_of"], {"namespace": name}).fetchone() for name in (old, new)
+        }
+        for name in (old, new):
+            _finish(pool, connection, name)
+        if not stay and was[old] == ("emptying", new) and was[new] is None:
+            return int(connection.execute(_SQL["moved_count"], {"namespace": new}).fetchone()[0])
+        try:
+            count = _moved(pool, connection, old, new, stay=stay)
+        except BaseException:
+            with suppress(psycopg.Error, SemmemError):
+                for name in (old, new):
+                    _finish(pool, connection, name)  # first asks this connection, which still holds the locks
+            raise
+        if not stay:
+            _finish(pool, connection, old)
     return count
 
 
-def _tables(connection: Any) -> dict[str, list[str]]:
-    """Return the columns of every table keyed by the namespace, except the namespace itself."""
-    found: dict[str, list[str]] = {}
-    for table, column, *_ in connection.execute(_SQL["move_columns"]):
-        found.setdefault(table, []).append(column)
-    led = {table: [c for c in own if c != "namespace"] for table, own in found.items() if "namespace" in own}
-    return {table: own for table, own in led.items() if table not in _OWN}
+def finish(pool: Pooled, *, beside: bool = False) -> int:
+    """End the moves that were interrupted, ``beside`` this process's rebuild or not; return of how many namespaces."""
+    ended = 0
+    for name, *_ in pool.rows("moved_unfinished", {}):
+        with suppress(Conflict), _alone(pool, name, patience=0.0, beside=beside) as connection:
+            ended += _finish(pool, connection, name)
+    return ended
 
 
-def _filled(name: str, table: str, columns: list[str] | None = None) -> sql.Composed:
-    """Return a statement about one table; a copied vector is not in the index."""
-    values = [sql.SQL("false") if c == "indexed" else sql.Identifier(c) for c in columns or ()]
-    return sql.SQL(_SQL[name]).format(
-        table=sql.Identifier("semmem", table),
-        columns=sql.SQL(", ").join(map(sql.Identifier, columns or ())),
-        values=sql.SQL(", ").join(values),
-    )
+def _moved(pool: Pooled, connection: Any, old: str, new: str, *, stay: bool) -> int:
+    """Copy everything to the new name, then open it, and close the old one unless it is to ``stay``."""
+    tables = [table for table in postgres_tables.tables(connection) if table.name not in _OWN]
+    _transaction(pool, partial(_begin, tables=tables, old=old, new=new, stay=stay))
+    with postgres_tables.snapshot(connection):
+        here = {"namespace": old}
+        count, size = connection.execute(_SQL["moved_count"], here).fetchone()
+        if connection.execute(_SQL["moved_dropping"], here).fetchone()[0]:
+            raise Conflict(_dropping(old, new))
+        limits = connection.execute(_SQL["moved_limits"], {"namespace": new}).fetchone()
+        check_limits(new, (*limits, count, size), count)
+        kept = _row(connection, old)
+        kept["number"] = max(kept["changes"], _row(connection, new)["changes"]) + 1
+        for table in tables:
+            _copy(pool, connection, table.of(old, new))
+        _write_changes(pool, connection, old, new, kept["number"])
+        settings = connection.execute(_SQL["moved_settings"], here).fetchall() if stay else None
+    _transaction(pool, partial(_open, old=old, new=new, kept=kept, settings=settings))
+    return int(count)
+
+
+def _begin(connection: Any, tables: list[Table], old: str, new: str, *, stay: bool) -> None:
+    """Hide the new name, and forbid to write to the old one unless it is to ``stay``."""
+    connection.execute(_SQL["namespace_make"], {"namespace": new})
+    rows = {name: _locked(connection, name) for name in sorted((old, new))}
+    if any(row is not None and row[2] is not None for row in rows.values()):
+        raise Conflict(_dropping(old, new))
+    for table in tables:
+        if connection.execute(_filled("moved_holds", table), {"namespace": new}).fetchone()[0]:
+            raise Conflict(_TAKEN.format(new))
+    if connection.execute(_SQL["moved_set"], {"namespace": new}).fetchone()[0]:
+        raise Conflict(_TAKEN.format(new))
+    if not connection.execute(_SQL["moved_there"], {"namespace": old}).fetchone()[0]:
+        raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
+    connection.execute(_SQL["moved_begin"], {"namespace": new, "state": "filling", "other": old})
+    if not stay:
+        connection.execute(_SQL["moved_begin"], {"namespace": old, "state": "moving", "other": new})
+
+
+def _copy(pool: Pooled, connection: Any, table: Table) -> None:
+    """Copy the rows of a namespace in one table, some thousands a transaction."""
+    after = None
+    while True:
+        upto = postgres_tables.end_of_range(connection, table, after, AT_ONCE)
+        if upto is not None or postgres_tables.holds(connection, table, after, None):
+            rows = postgres_tables.read(connection, table, after, upto)
+            _transaction(pool, partial(postgres_tables.load, table=table, blocks=rows))
+        if upto is None:
+            return
+        after = upto
+
+
+def _write_changes(pool: Pooled, connection: Any, old: str, new: str, number: int) -> None:
+    """Record for readers of changes that the memories of the new name were written."""
+    after = ""
+    while True:
+        asked = {"namespace": old, "after": after, "limit": AT_ONCE}
+        ids = [id for (id,) in connection.execute(_SQL["moved_ids"], asked)]
+        if not ids:
+            return
+        told = {"namespace": new, "number": number, "ids": ids}
+        _transaction(pool, partial(_execute, statement=_SQL["moved_written"], parameters=told))
+        after = ids[-1]
+
+
+def _open(connection: Any, old: str, new: str, kept: dict[str, Any], settings: list[Any] | None) -> None:
+    """Open the new name, and close the old one where it has no ``settings`` of its own to keep (a rename)."""
+    rows = {name: _locked(connection, name) for name in sorted((old, new))}
+    stays = settings is not None
+    if rows[new][:2] != ("filling", old) or not (stays or rows[old][:2] == ("moving", new)):
+        raise StoreUnavailable("The connection that moved the namespace was lost, and nothing was moved; try again.")
+    if settings is None:
+        kept = {**_row(connection, old), "number": kept["number"]}  # its limits may have been changed
+        settings = connection.execute(_SQL["moved_settings"] + " FOR UPDATE", {"namespace": old}).fetchall()
+    for name, value, changed_at in settings:
+        row = {"namespace": new, "name": name, "value": Jsonb(value), "changed_at": changed_at}
+        connection.execute(_SQL["moved_setting"], row)
+    connection.execute(_SQL["moved_counts"], {**kept, "namespace": new})
+    if not stays:
+        connection.execute(_SQL["drop_setting"], {"namespace": old})
+        connection.execute(_SQL["moved_away"], {"namespace": old})
+        connection.execute(_SQL["drop_said"], {"namespace": old})
+
+
+def _finish(pool: Pooled, connection: Any, name: str) -> bool:
+    """End what is unfinished in a namespace, whose lock ``connection`` holds; return whether there was something."""
+    if (row := _state(connection, name)) is None:
+        return False
+    where = {"namespace": name, "limit": AT_ONCE, "state": row[0]}
+    if row[0] != "moving":
+        tables = [table for table in postgres_tables.tables(connection) if table.name not in _OWN]
+        for statement in (*(_filled("moved_some", table) for table in tables), _SQL["moved_change"]):
+            while _transaction(pool, partial(_execute, statement=statement, parameters=where)):
+                pass
+    _transaction(pool, partial(_execute, statement=_SQL["moved_end"], parameters=where))
+    return True
+
+
+def _transaction(pool: Pooled, work: Callable[[Any], Any]) -> Any:
+    """Run ``work`` in a transaction of its own, once: what fails ends the move."""
+    with pool.lasting() as connection, connection.transaction():
+        return work(connection)
+
+
+@contextmanager
+def _alone(pool: Pooled, *names: str, patience: float = _PATIENCE_S, beside: bool = False) -> Iterator[Any]:
+    """Yield a connection that holds the locks of some namespaces. Raises Conflict where another process has one."""
+    pool.run(lambda c: c.execute("SELECT 1"))  # so that an unreachable server is reported as usual
+    end = time.monotonic() + patience
+    try:
+        connection = psycopg.connect(pool.conninfo(), autocommit=True)
+        try:
+            connection.execute(_SQL["session"])
+            if not beside:
+                said = "Another process rebuilds this store; wait until it is done, or stop it."
+                _taken(connection, "moved_beside", {}, end, said)
+            for name in sorted(names):
+                said = f"Another process is renaming or copying the namespace {name!r}; wait until it is done."
+                _taken(connection, "moved_alone", {"namespace": name}, end, said)
+            yield connection
+        finally:
+            connection.close()
+    except psycopg.Error as error:
+        raise told_at_work(error) or error from error
+
+
+def _taken(connection: Any, lock: str, parameters: dict[str, str], end: float, said: str) -> None:
+    """Take a lock of the session. Raises Conflict where it is not free in time."""
+    while not connection.execute(_SQL[lock], parameters).fetchone()[0]:
+        if time.monotonic() > end:
+            raise Conflict(said)
+        time.sleep(_PAUSE_S)
+
+
+def _execute(connection: Any, statement: Any, parameters: dict[str, Any]) -> int:
+    return int(connection.execute(statement, parameters).rowcount)
+
+
+def _state(connection: Any, name: str) -> Any:
+    """Return (state, other name) of a namespace; None where nothing moves it."""
+    return connection.execute(_SQL["moved_unfinished_of"], {"namespace": name}).fetchone()
+
+
+def _locked(connection: Any, name: str) -> Any:
+    """Lock the row of a namespace; return its state, the other name, up to where it is being dropped; None for none."""
+    return connection.execute(_SQL["moved_own"], {"namespace": name}).fetchone()
+
+
+def _row(connection: Any, name: str) -> dict[str, Any]:
+    """Return the numbers, counts and limits of a namespace."""
+    found = connection.execute(_SQL["moved_kept"], {"namespace": name})
+    return dict(zip([column.name for column in found.description], found.fetchone(), strict=True))
+
+
+def _dropping(old: str, new: str) -> str:
+    return f"{old!r} or {new!r} is being dropped; run `semmem maintain`, which finishes it, and try again."
+
+
+def _filled(name: str, table: Table) -> sql.Composed:
+    """Return a statement about one table."""
+    key = (c for c in table.key if c != "namespace")
+    return sql.SQL(_SQL[name]).format(table=table.place, columns=sql.SQL(", ").join(map(sql.Identifier, key)))

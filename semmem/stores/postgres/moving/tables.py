@@ -11,7 +11,7 @@ import hashlib
 import struct
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from psycopg import OperationalError, sql
@@ -60,6 +60,7 @@ class Table:
     """A table: the columns to copy, the key that cuts it into ranges, and its text columns.
 
     ``key`` is the primary key (``unique``), or (namespace, ord) where there is none; () makes the table one range.
+    ``within`` are the namespaces that rows are read from and written to, where it is one; the key is within it then.
     """
 
     name: str
@@ -67,6 +68,19 @@ class Table:
     key: tuple[str, ...]
     texts: frozenset[str]
     unique: bool
+    within: tuple[str, str] | None = None
+
+    def of(self, old: str, new: str) -> Table:
+        """Return the part of the table that belongs to the namespace ``old``, to be written to ``new``."""
+        return replace(self, key=tuple(c for c in self.key if c != "namespace"), within=(old, new))
+
+    @property
+    def values(self) -> sql.Composed:
+        """Return what is read as SQL: the columns, or the new namespace, whose vectors are not in the index."""
+        made: dict[str, sql.Composable] = {}
+        if self.within is not None:
+            made = {"namespace": sql.SQL("{}::text").format(sql.Literal(self.within[1])), "indexed": sql.SQL("false")}
+        return sql.SQL(", ").join(made.get(c, sql.Identifier(c)) for c in self.columns)
 
     @property
     def place(self) -> sql.Identifier:
@@ -92,6 +106,8 @@ class Table:
             if bound is not None:
                 values = sql.SQL(", ").join(map(sql.Literal, bound))
                 parts.append(sql.SQL(f"({{}}) {sign} ({{}})").format(self._list(self.key), values))
+        if self.within is not None:
+            parts.append(sql.SQL("namespace = {}").format(sql.Literal(self.within[0])))
         if self.name == "meta":
             parts.append(sql.SQL("key <> {}").format(sql.Literal(NOTE)))
         return sql.SQL(" AND ").join(parts or [sql.SQL("true")])
@@ -150,7 +166,9 @@ def end_of_range(connection: Any, table: Table, after: Key, size: int) -> tuple[
     """Return the key of the row that is ``size`` rows after ``after``, as text; None where the table ends before."""
     if not table.key:
         return None
-    keys = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(c)) for c in table.key)
+    keys = sql.SQL(", ").join(  # under other names, by which the rows are not ordered
+        sql.SQL("{}::text AS {}").format(sql.Identifier(c), sql.Identifier(f"{c}_text")) for c in table.key
+    )
     row = connection.execute(
         _composed(
             "move_end", keys=keys, table=table.place, range=table.range(after, None),
@@ -165,7 +183,7 @@ def read(
 ) -> Generator[bytes, None, None]:
     """Yield the rows of a range in blocks of about a quarter of a megabyte, without COPY's header and end."""
     statement = _composed(
-        "move_read", columns=_names(table.columns), table=table.place, range=table.range(after, upto), order=table.order
+        "move_read", columns=table.values, table=table.place, range=table.range(after, upto), order=table.order
     )
     cursor = connection.cursor()
     buffer = bytearray()

@@ -1,6 +1,6 @@
 -- access_lock --
 -- Lock those of the given memories that exist until their counts are written, so that no count outlives its memory.
-SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 ORDER BY id FOR KEY SHARE;
+SELECT id FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open> ORDER BY id FOR KEY SHARE;
 
 -- access_add --
 -- Add the accesses that one process has counted since its last write.
@@ -13,7 +13,7 @@ ON CONFLICT (namespace, id) DO UPDATE SET count = a.count + excluded.count, last
 
 -- access_list --
 -- Return the access counts of memories; memories never returned have no row.
-SELECT id, count, last_at FROM access WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
+SELECT id, count, last_at FROM access WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND <open>;
 
 -- access_purge --
 -- Delete the access counts of removed memories; a memory stored anew under the id starts from 0.
@@ -36,7 +36,7 @@ FROM (
         ELSE coalesce((SELECT (extract(epoch FROM a.last_at) * 1000000)::float8 FROM access a
                        WHERE a.namespace = %(namespace)s AND a.id = memory.id), '-Infinity') END AS key
     FROM memory
-    WHERE namespace = %(namespace)s AND part = 0 AND (expires_at IS NULL OR expires_at > now())
+    WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
       AND <memory_filters>) AS m
 WHERE %(cursor_at)s::timestamptz IS NULL
    OR (key, created_at, id) < (%(cursor_key)s::float8, %(cursor_at)s, %(cursor_id)s COLLATE "C")

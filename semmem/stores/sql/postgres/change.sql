@@ -1,6 +1,6 @@
 -- sweep_change_due --
 -- List the namespaces with changes to sweep; the first change of each is its oldest, so one index look-up each.
-SELECT n.namespace FROM namespace n WHERE (
+SELECT n.namespace FROM namespace n WHERE n.state IS NULL AND (
     SELECT c.at FROM change c WHERE c.namespace = n.namespace AND c.kind <> 'swept' ORDER BY c.number, c.id LIMIT 1)
     < now() - make_interval(secs => 86400 * %(changes_days)s::float8) ORDER BY 1;
 
@@ -24,7 +24,7 @@ INSERT INTO change (namespace, number, id, kind) VALUES (%(namespace)s, %(number
 -- change_list --
 -- Return changes after a change number, or after an id within that number.
 SELECT number, id, kind, at, types FROM change
-WHERE namespace = %(namespace)s AND kind <> 'swept' AND (
+WHERE namespace = %(namespace)s AND kind <> 'swept' AND <open> AND (
     number > %(number)s OR (number = %(number)s AND id > %(id)s::text))
 ORDER BY number, id LIMIT %(limit)s;
 

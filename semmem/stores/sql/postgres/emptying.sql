@@ -1,7 +1,7 @@
 -- drop_begin --
 -- Mark a namespace as being dropped up to its last ord; later writers have higher ones. A namespace that never had a
 -- memory, because only its limits were set, has nothing to drop.
-UPDATE namespace SET dropping = ords WHERE namespace = %(namespace)s AND ords > 0 RETURNING ords;
+UPDATE namespace SET dropping = ords, revision = revision + 1 WHERE namespace = %(namespace)s AND ords > 0 RETURNING ords;
 
 -- drop_count --
 -- Count the memories that a drop removes.

@@ -86,7 +86,7 @@ ORDER BY one, other LIMIT %(limit)s;
 -- indexed_after --
 -- All that is indexed, in order, a few thousand at a time.
 SELECT <memory_columns>
-FROM memory WHERE namespace = %(namespace)s AND ord > %(ord)s AND parts = 0
+FROM memory WHERE namespace = %(namespace)s AND ord > %(ord)s AND parts = 0 AND <open>
 ORDER BY ord LIMIT %(limit)s;
 
 -- spelled --
@@ -110,7 +110,7 @@ SELECT encode(sha256(
                                                 || '\x00'::bytea, ''::bytea
                                                 ORDER BY subject, object, predicate COLLATE "C") AS tied
                          FROM relationship WHERE namespace = %(namespace)s GROUP BY ord) AS r ON r.ord = m.ord
-              WHERE m.namespace = %(namespace)s), ''::bytea)
+              WHERE m.namespace = %(namespace)s AND <open>), ''::bytea)
     || coalesce((SELECT string_agg(int8send(key) || coalesce('\x01'::bytea || int8send(into_key), '\x00'::bytea), ''::bytea
                                    ORDER BY key)
                  FROM correction WHERE namespace = %(namespace)s), ''::bytea)
@@ -124,20 +124,21 @@ SELECT encode(sha256(
 
 -- concepts_pending --
 -- Return the entries of pending memories, in the same snapshot as concepts.
-SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
+SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord)
+WHERE namespace = %(namespace)s AND <open>;
 
 -- concepts --
 -- List the names of a namespace, the most mentioned first; pending memories are passed in. The initials of titles,
 -- which no memory mentions, are kept for questions and not listed. Of several spellings the most frequent one is shown.
 SELECT key, (array_agg(name ORDER BY n DESC, name COLLATE "C"))[1], sum(n)::bigint AS df, sum(subjects)::bigint
 FROM (SELECT key, name, sum(n) AS n, sum(subjects) AS subjects
-      FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s
+      FROM (SELECT key, name, n, subjects FROM posting WHERE namespace = %(namespace)s AND kind = %(kind)s AND <open>
             UNION ALL
             SELECT u.key, u.name, (get_byte(l.entries, 12 * u.at::int - 8) + get_byte(l.entries, 12 * u.at::int - 7)
                                    + get_byte(l.entries, 12 * u.at::int - 4) > 0)::int,
                    (get_byte(l.entries, 12 * u.at::int - 3) > 0)::int
             FROM lone_posting l CROSS JOIN LATERAL unnest(l.keys, l.names) WITH ORDINALITY AS u(key, name, at)
-            WHERE l.namespace = %(namespace)s AND get_byte(l.kinds, u.at::int - 1) = %(kind)s
+            WHERE l.namespace = %(namespace)s AND <open> AND get_byte(l.kinds, u.at::int - 1) = %(kind)s
               AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = u.key)
             UNION ALL
             SELECT * FROM unnest(%(keys)s::bigint[], %(names)s::text[], %(n)s::int[], %(subjects)s::int[])) AS held

@@ -3,10 +3,10 @@
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL::timestamptz,
        0::bigint AS ord, changed_by, changed_at, forgotten_at
-FROM history WHERE namespace = %(namespace)s AND id = %(id)s
+FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND <open>
 UNION ALL
 SELECT <memory_columns>, NULL, NULL, NULL
-FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0
+FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open>
 ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 
 -- history_keep --
@@ -59,7 +59,7 @@ WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND forgotten_at IS NULL;
 SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
        updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, NULL::timestamptz,
        0::bigint AS ord, payload, text_at, vectors
-FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL
+FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL AND <open>
 ORDER BY version DESC LIMIT 1;
 
 -- history_take --
@@ -79,11 +79,11 @@ WHERE namespace = %(namespace)s AND id = %(id)s AND version < %(version)s AND fo
 -- purge_count --
 -- Count what would be removed for good: memories, and softly forgotten ones; an id that is both counts once.
 SELECT count(*) FROM (
-SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0
+SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0 AND <open>
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND <memory_filters>
 UNION
-SELECT id FROM history h WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL
+SELECT id FROM history h WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL AND <open>
   AND NOT EXISTS (SELECT FROM history l WHERE l.namespace = %(namespace)s AND l.id = h.id
                   AND l.forgotten_at = h.forgotten_at AND l.version > h.version)
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
@@ -189,7 +189,7 @@ SELECT * FROM (
            updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count,
            last_seen, ord
     FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0) AS v
-WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
+WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz AND <open>
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
               AND (m.expires_at IS NULL OR m.expires_at > now()))
 ORDER BY version DESC LIMIT 1;
@@ -204,6 +204,6 @@ FROM (SELECT DISTINCT ON (h.id) h.* FROM history h
         AND coalesce(h.valid_from, h.updated_at) <= %(at)s::timestamptz
       ORDER BY h.id, h.version DESC) AS v
 JOIN memory m ON m.namespace = v.namespace AND m.id = v.id AND m.part = 0
-WHERE NOT v.sensitive AND v.entries IS NOT NULL AND (v.valid_to IS NULL OR v.valid_to > %(at)s::timestamptz)
+WHERE <open> AND NOT v.sensitive AND v.entries IS NOT NULL AND (v.valid_to IS NULL OR v.valid_to > %(at)s::timestamptz)
   AND coalesce(m.valid_from, m.updated_at) > %(at)s::timestamptz AND (m.expires_at IS NULL OR m.expires_at > now())
 ORDER BY v.id LIMIT %(limit)s;

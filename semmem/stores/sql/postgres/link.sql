@@ -51,7 +51,7 @@ FROM (SELECT * FROM link WHERE namespace = %(namespace)s AND from_id = ANY(%(ids
       UNION
       SELECT * FROM link WHERE namespace = %(namespace)s AND to_id = ANY(%(ids)s)) AS l
 WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id AND m.part = 0)
-  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND m.part = 0)
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND m.part = 0) AND <open>
 ORDER BY l.from_id, l.type, l.to_id;
 
 -- link_newer --

@@ -14,6 +14,7 @@ INSERT INTO judgement (namespace, recall_id, id, useful, made_by)
 SELECT m.namespace, %(recall_id)s, m.id, j.useful, %(made_by)s
 FROM unnest(%(namespaces)s::text[], %(ids)s::text[], %(useful)s::boolean[]) AS j(namespace, id, useful)
 JOIN memory m ON m.namespace = j.namespace AND m.id = j.id AND m.part = 0
+WHERE NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
 ORDER BY m.namespace, m.id
 ON CONFLICT (namespace, recall_id, id) DO UPDATE SET useful = excluded.useful, made_by = excluded.made_by, at = now()
 RETURNING namespace, id;
@@ -22,7 +23,7 @@ RETURNING namespace, id;
 -- Return the judgements of existing memories, with the question.
 SELECT j.namespace, j.recall_id, l.query, j.id, j.useful, j.made_by, j.at
 FROM judgement j JOIN recall_log l USING (namespace, recall_id)
-WHERE j.namespace = %(namespace)s AND EXISTS (
+WHERE j.namespace = %(namespace)s AND <open> AND EXISTS (
     SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id AND m.part = 0)
 ORDER BY j.at, j.recall_id, j.id;
 
@@ -42,6 +43,7 @@ DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
 
 -- pinned_list --
 -- Return the pinned memories for a context, the most important first; sensitive ones are left out.
-SELECT namespace, id FROM memory
+SELECT namespace, id FROM memory m
 WHERE namespace = ANY(%(namespaces)s) AND pinned AND part = 0 AND NOT sensitive AND (expires_at IS NULL OR expires_at > now())
+  AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
 ORDER BY importance DESC, created_at DESC, id DESC, namespace LIMIT %(limit)s;

@@ -52,7 +52,7 @@ RETURNING id, part, ord;
 -- Return the content hash of stored ids, to tell a repeat from a conflict, and whether a drop will remove them.
 SELECT m.id, m.payload, m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
        OR coalesce(m.expires_at <= now(), false)
-FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
+FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0 AND <open>;
 
 -- memory_written --
 -- Return the memories and parts that a lost connection may have committed.
@@ -65,7 +65,7 @@ SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.positi
        m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload, m.text_at,
        m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
        OR coalesce(m.expires_at <= now(), false)
-FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
+FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0 AND <open>;
 
 -- memory_vectors --
 -- Return stored vectors, to compare them with given ones and to keep them where the embedded text is the same.
@@ -81,7 +81,7 @@ ORDER BY id, part FOR UPDATE;
 -- memory_get --
 -- By the caller's ids, whole memories.
 SELECT <memory_columns>
-FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0
+FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open>
   AND (expires_at IS NULL OR expires_at > now());
 
 -- memory_wholes --
@@ -96,17 +96,17 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 -- memory_by_ords --
 -- What is indexed, for the hits.
 SELECT <memory_columns>
-FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open>;
 
 -- memory_heads --
 -- Return the head of each candidate, without its text.
 SELECT ord, namespace, id, part, importance, content, extract(epoch FROM created_at)::float8,
        extract(epoch FROM updated_at)::float8
-FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open>;
 
 -- memory_locate --
 -- Return the indexed rows of one memory: itself, or its parts.
-SELECT ord FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND parts = 0 ORDER BY part;
+SELECT ord FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND parts = 0 AND <open> ORDER BY part;
 
 -- memory_texts --
 -- Return title and text, for checking quoted phrases.
@@ -121,7 +121,7 @@ SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(or
 -- Newest first, keyset paging; filters that are NULL do not restrict.
 SELECT <memory_columns>
 FROM memory
-WHERE namespace = %(namespace)s AND part = 0 AND (expires_at IS NULL OR expires_at > now())
+WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
   AND <memory_filters>
   AND (%(cursor_at)s::timestamptz IS NULL OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))
 ORDER BY created_at DESC, id DESC
@@ -138,7 +138,7 @@ SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea),
                     ELSE bool_or(made_by IS DISTINCT FROM 'semmem')::int END
         FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
 FROM memory
-WHERE namespace = %(namespace)s AND parts = 0
+WHERE namespace = %(namespace)s AND parts = 0 AND <open>
   AND <memory_filters>;
 
 -- memory_excluded --
@@ -149,7 +149,8 @@ ORDER BY ord;
 
 -- memory_bounds --
 -- Return memories with bounds in time: those out of scope (true), because they have expired or were not valid at the
--- requested time (written or begun later, or ended before), and where none is requested, those not valid now.
+-- requested time (written or begun later, or ended before), and where none is requested, those not valid now. Of a
+-- namespace that is being filled or emptied all are out of scope.
 SELECT ord, true FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND expires_at IS NOT NULL AND expires_at <= now()
 UNION ALL
@@ -159,7 +160,9 @@ WHERE %(at)s::timestamptz IS NULL AND namespace = %(namespace)s AND parts = 0
 UNION ALL
 SELECT ord, true FROM memory
 WHERE %(at)s::timestamptz IS NOT NULL AND namespace = %(namespace)s AND parts = 0
-  AND (coalesce(valid_from, updated_at) > %(at)s::timestamptz OR valid_to <= %(at)s::timestamptz);
+  AND (coalesce(valid_from, updated_at) > %(at)s::timestamptz OR valid_to <= %(at)s::timestamptz)
+UNION ALL
+SELECT ord, true FROM memory WHERE NOT <open> AND namespace = %(namespace)s AND parts = 0;
 
 -- memory_size --
 -- Return the number of indexed memories, as counted by writers. The namespace's settings and language are included, so
@@ -289,7 +292,7 @@ ORDER BY namespace NULLS FIRST, place;
 -- forget_count --
 -- Count the memories that a forget would remove, whole and with parts; nothing is locked.
 SELECT count(*) FILTER (WHERE part = 0), count(*) FROM memory
-WHERE namespace = %(namespace)s
+WHERE namespace = %(namespace)s AND <open>
   AND (%(ids)s::text[] IS NULL OR id = ANY(%(ids)s))
   AND <memory_filters>;
 
@@ -341,9 +344,12 @@ WITH waiting AS (
     WHERE (%(namespace)s::text IS NULL OR l.namespace = %(namespace)s) AND get_byte(l.kinds, u.at::int - 1) > 0
       AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = l.namespace AND p.key = u.key)
 )
-SELECT (SELECT count(*) FROM memory WHERE part = 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
-       (SELECT count(*) FROM memory WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)),
-       (SELECT count(DISTINCT namespace) FROM memory WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
+SELECT (SELECT count(*) FROM memory m WHERE part = 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+          AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+       (SELECT count(*) FROM memory m WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+          AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+       (SELECT count(DISTINCT namespace) FROM memory m WHERE (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+          AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
        (SELECT count(DISTINCT key) FROM (
             SELECT key FROM folded UNION ALL SELECT key FROM waiting) AS held),
        (SELECT coalesce(sum(n), 0)::bigint FROM (

@@ -77,7 +77,8 @@ DROP SCHEMA semmem CASCADE;
 
 -- content_namespaces --
 -- List the namespaces that hold memories.
-SELECT DISTINCT namespace FROM memory ORDER BY namespace;
+SELECT DISTINCT namespace FROM memory m WHERE NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
+ORDER BY namespace;
 
 -- content_hash --
 -- Hash the content and vectors of a namespace, independent of ords, order of writing and extraction.
@@ -101,58 +102,111 @@ SELECT count(*) FILTER (WHERE m.part = 0), count(*) FILTER (WHERE m.part > 0), c
              ELSE sha256(int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part)
                          || public.vector_send(e.vector)) END,
         ''::bytea ORDER BY m.id, m.part), ''::bytea)), 'hex')
-FROM memory m LEFT JOIN embedding e USING (namespace, ord) WHERE m.namespace = %(namespace)s;
+FROM memory m LEFT JOIN embedding e USING (namespace, ord) WHERE m.namespace = %(namespace)s AND <open>;
 
--- moved_lock --
--- Lock every memory of a namespace to rename, in the common order.
-SELECT count(*) FROM (SELECT FROM memory WHERE namespace = %(old)s ORDER BY id, part FOR UPDATE) AS locked;
+-- moved_beside --
+-- Lock out rebuilds, which change what is copied, as long as the connection lives; other moves need not wait.
+SELECT pg_try_advisory_lock_shared(hashtextextended('semmem rebuild', 0));
+
+-- moved_alone --
+-- Lock out other moves of a namespace as long as the connection lives, so that an interrupted one can be recognised.
+SELECT pg_try_advisory_lock(hashtextextended('semmem move ' || %(namespace)s::text, 0));
+
+-- moved_unfinished --
+-- List the namespaces that are being filled, renamed or emptied, each with the other name.
+SELECT namespace, state, other, changed_at FROM namespace WHERE state IS NOT NULL ORDER BY namespace COLLATE "C";
+
+-- moved_unfinished_of --
+-- Return the same of one namespace.
+SELECT state, other FROM namespace WHERE namespace = %(namespace)s AND state IS NOT NULL;
+
+-- moved_limits --
+-- Return how many memories and bytes the namespace may hold.
+SELECT most_memories, most_bytes FROM namespace WHERE namespace = %(namespace)s;
 
 -- moved_own --
 -- Lock the row of a namespace, so that its writers wait; one namespace at a time, as each may be on another node.
-SELECT dropping FROM namespace WHERE namespace = %(namespace)s FOR UPDATE;
+SELECT state, other, dropping FROM namespace WHERE namespace = %(namespace)s FOR UPDATE;
+
+-- moved_begin --
+-- Forbid changes of a namespace from now on.
+UPDATE namespace SET state = %(state)s, other = %(other)s, still = ords + segments + changes + revision
+WHERE namespace = %(namespace)s;
+
+-- moved_end --
+-- Let a namespace be changed again, whose state is still that one.
+UPDATE namespace SET state = NULL, other = NULL, still = NULL WHERE namespace = %(namespace)s AND state = %(state)s;
 
 -- moved_kept --
 -- Return the row of the namespace, for the new name.
 SELECT ords, segments, changes, revision, memories, length, language, keep, most_memories, most_bytes
 FROM namespace WHERE namespace = %(namespace)s;
 
+-- moved_dropping --
+-- Return whether the namespace is being dropped.
+SELECT dropping IS NOT NULL FROM namespace WHERE namespace = %(namespace)s;
+
 -- moved_holds --
 -- Return whether the new name holds anything already.
 SELECT EXISTS (SELECT FROM {table} WHERE namespace = %(namespace)s);
 
+-- moved_there --
+-- Return whether the namespace has a memory.
+SELECT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s AND part = 0);
+
 -- moved_count --
--- Count the memories, for the report.
-SELECT count(*) FROM memory WHERE namespace = %(namespace)s AND part = 0;
+-- Count the memories, and the bytes of their texts and titles.
+SELECT count(*), coalesce(sum(octet_length(text) + coalesce(octet_length(title), 0)), 0)::bigint
+FROM memory WHERE namespace = %(namespace)s AND part = 0;
 
--- moved_copy --
--- Copy all rows of a table under the new name.
-INSERT INTO {table} (namespace, {columns}) SELECT %(new)s, {values} FROM {table} WHERE namespace = %(old)s;
-
--- moved_delete --
--- Delete all rows of a table under the old name.
-DELETE FROM {table} WHERE namespace = %(namespace)s;
-
--- moved_change --
--- Delete the changes of the old name.
-DELETE FROM change WHERE namespace = %(namespace)s;
-
--- moved_counts --
--- Create the row of the new name: no ord or change number is used twice under either name, readers of the new name read
--- it again, and its limits stay.
-UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segments, %(segments)s),
-    changes = greatest(changes, %(changes)s) + 1, revision = greatest(revision, %(revision)s) + 1,
-    memories = %(memories)s, length = %(length)s, language = %(language)s, keep = coalesce(keep, %(keep)s),
-    most_memories = coalesce(most_memories, %(most_memories)s), most_bytes = coalesce(most_bytes, %(most_bytes)s),
-    changed_at = now()
-WHERE namespace = %(namespace)s;
+-- moved_ids --
+-- Return the ids of some memories, in order.
+SELECT id FROM memory WHERE namespace = %(namespace)s AND part = 0 AND id > %(after)s ORDER BY id LIMIT %(limit)s;
 
 -- moved_written --
--- Record the new memories for readers of changes.
+-- Record the new memories for readers of changes, under the number that the new name is going to have.
 INSERT INTO change (namespace, number, id, kind)
-SELECT n.namespace, n.changes, m.id, 'written'
-FROM namespace n JOIN memory m ON m.namespace = n.namespace AND m.part = 0 WHERE n.namespace = %(new)s;
+SELECT %(namespace)s, %(number)s, k.id, 'written' FROM unnest(%(ids)s::text[]) AS k(id);
+
+-- moved_settings --
+-- Return the settings of the namespace.
+SELECT name, value, changed_at FROM namespace_setting WHERE namespace = %(namespace)s ORDER BY name;
+
+-- moved_set --
+-- Return whether the namespace has settings.
+SELECT EXISTS (SELECT FROM namespace_setting WHERE namespace = %(namespace)s);
+
+-- moved_setting --
+-- Store a setting of the new name.
+INSERT INTO namespace_setting (namespace, name, value, changed_at)
+VALUES (%(namespace)s, %(name)s, %(value)s, %(changed_at)s) ON CONFLICT (namespace, name) DO NOTHING;
+
+-- moved_counts --
+-- Open the new name: no ord or change number is used twice under either name, readers of the new name read it again, and
+-- its limits stay.
+UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segments, %(segments)s),
+    changes = %(number)s, revision = greatest(revision, %(revision)s) + 1,
+    memories = %(memories)s, length = %(length)s, language = %(language)s, keep = coalesce(keep, %(keep)s),
+    most_memories = coalesce(most_memories, %(most_memories)s), most_bytes = coalesce(most_bytes, %(most_bytes)s),
+    changed_at = now(), state = NULL, other = NULL, still = NULL
+WHERE namespace = %(namespace)s;
 
 -- moved_away --
--- Reset the counts of the old namespace, which is empty now.
+-- Close the old name, which holds nothing any more for those who ask.
 UPDATE namespace SET changes = changes + 1, revision = revision + 1, memories = 0, length = 0, changed_at = now(),
-    keep = NULL, most_memories = NULL, most_bytes = NULL WHERE namespace = %(namespace)s;
+    keep = NULL, most_memories = NULL, most_bytes = NULL, state = 'emptying',
+    still = ords + segments + changes + 1 + revision + 1
+WHERE namespace = %(namespace)s;
+
+-- moved_some --
+-- Delete some rows of a table.
+DELETE FROM {table} WHERE namespace = %(namespace)s AND ({columns}) IN (
+    SELECT {columns} FROM {table} WHERE namespace = %(namespace)s LIMIT %(limit)s);
+
+-- moved_change --
+-- Delete some changes: of an old name those before its end, of a name that was not filled those after its number.
+DELETE FROM change WHERE namespace = %(namespace)s AND (number, id) IN (
+    SELECT c.number, c.id FROM change c JOIN namespace n ON n.namespace = c.namespace
+    WHERE c.namespace = %(namespace)s
+      AND CASE n.state WHEN 'filling' THEN c.number > n.changes WHEN 'emptying' THEN c.number < n.changes END
+    LIMIT %(limit)s);

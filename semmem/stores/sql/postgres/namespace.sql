@@ -1,3 +1,11 @@
+-- <open> --
+-- Nothing is there while a rename or a copy fills the namespace, or empties it behind a rename.
+NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = %(namespace)s AND o.state <> 'moving')
+
+-- <unmoved> --
+-- A cast that fails, with these words, where the namespace of the row is being moved; see errors.py.
+CASE WHEN still IS NOT NULL THEN ('namespace_is_still: ' || state)::integer END
+
 -- ords_take --
 -- Reserve ords for memories and parts; the first call creates the namespace's row. Returns the last ord.
 INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (%(namespace)s, %(count)s, now(), %(language)s)
@@ -27,7 +35,11 @@ WHERE namespace = %(namespace)s RETURNING ords, dropping;
 
 -- namespace_own --
 -- Lock the namespace's row until the commit: after the rows of memories, before any row of postings.
-SELECT ords, dropping FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
+SELECT ords, dropping, <unmoved> FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
+
+-- namespace_hold --
+-- Keep a rename from beginning until the commit; for what is written without the lock of the row.
+SELECT <unmoved> FROM namespace WHERE namespace = %(namespace)s FOR KEY SHARE;
 
 -- namespace_count --
 -- Number a change, under the lock of the row until the commit; so a reader that sees a number sees all before it.
@@ -42,7 +54,7 @@ UPDATE namespace SET revision = revision + 1, length = length + %(length)s WHERE
 -- namespace_prune --
 -- Delete the row of a namespace empty for a day and longer than changes are kept, when no writer can still hold its
 -- ords. A namespace with limits stays. Sensitive memories are not in its count, so they are looked for.
-DELETE FROM namespace n WHERE namespace = %(namespace)s AND memories = 0 AND dropping IS NULL
+DELETE FROM namespace n WHERE namespace = %(namespace)s AND memories = 0 AND dropping IS NULL AND state IS NULL
 AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
 AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
 AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace);
@@ -53,7 +65,7 @@ DELETE FROM change WHERE namespace = %(namespace)s;
 
 -- namespace_forgotten --
 -- List the namespaces that have been empty that long.
-SELECT namespace FROM namespace n WHERE memories = 0 AND dropping IS NULL
+SELECT namespace FROM namespace n WHERE memories = 0 AND dropping IS NULL AND state IS NULL
 AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
 AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
 AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace) ORDER BY namespace;
@@ -61,11 +73,14 @@ AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace) ORDER BY n
 -- namespace_names --
 -- List the namespaces that hold memories, including those with sensitive ones only.
 SELECT namespace FROM namespace n
-WHERE memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace) ORDER BY namespace;
+WHERE (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace))
+  AND state IS DISTINCT FROM 'filling' AND state IS DISTINCT FROM 'emptying' ORDER BY namespace;
 
 -- namespace_list --
 -- Return each namespace with its number of whole memories and its last change, for people.
-SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace COLLATE "C";
+SELECT namespace, count(*), max(updated_at) FROM memory m
+WHERE part = 0 AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
+GROUP BY namespace ORDER BY namespace COLLATE "C";
 
 -- language_list --
 -- Return the language in which each namespace was extracted.
@@ -112,7 +127,7 @@ RETURNING (extract(epoch FROM keep) / 86400)::float8, most_memories, most_bytes;
 
 -- sweep_kept_due --
 -- List the namespaces that keep memories for a limited time; every one is examined, as no index has their last changes.
-SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 ORDER BY namespace;
+SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 AND state IS NULL ORDER BY namespace;
 
 -- sweep_kept --
 -- Select some memories not changed or remembered again for that long, except pinned ones; locked, so that one changed
