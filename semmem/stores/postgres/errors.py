@@ -7,16 +7,15 @@ is quoted. A sentence never holds a password: see ``without``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, unquote
 
-from semmem.model.errors import EmbedderReplaced, InvalidInput, StoreError, StoreUnavailable
+from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 
 __all__ = [
     "OLDEST_SERVER",
     "OLDEST_VECTOR",
-    "agree",
     "gone",
     "moving",
     "starting",
@@ -218,14 +217,3 @@ def _place(words: str | None) -> str:
 
 def _flat(words: str) -> str:
     return " ".join(words.split())
-
-
-def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
-    """Raise EmbedderReplaced unless ``mine`` is the embedder that fills the store; None is an unknown embedder."""
-    if mine is None or (recorded is not None and dict(recorded) == dict(mine)):
-        return
-    now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"
-    raise EmbedderReplaced(
-        f"This store is filled by {now} now and this vector is of {mine['name']} ({mine['dimensions']} dimensions): a "
-        "rebuild has replaced that embedder since you connected; call semmem.connect() again."
-    )
