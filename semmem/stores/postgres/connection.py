@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.model.clock import standing
-from semmem.model.errors import Conflict, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
 from semmem.model.exchange import Ords, apart
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import moving, starting, told_at_connect, told_at_work
@@ -23,7 +23,7 @@ from semmem.stores.postgres.migrate import migrate
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
-__all__ = ["Pooled", "by_namespace", "pipelined", "pipelined_transaction", "session_setting"]
+__all__ = ["Pooled", "agree", "by_namespace", "pipelined", "pipelined_transaction"]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -327,21 +327,6 @@ def pipelined_transaction(connection: Any, behind: Callable[[], object] = lambda
             raise
 
 
-@contextmanager
-def session_setting(connection: Any, name: str, value: str) -> Iterator[None]:
-    """Change a setting of the session inside the block, for statements that cannot run in a transaction.
-
-    The former value is restored after an error as well.
-    """
-    before = connection.execute(_SQL["session_get"], {"name": name}).fetchone()[0]
-    connection.execute(_SQL["session_set"], {"name": name, "value": value})
-    try:
-        yield
-    finally:
-        if not connection.closed and not connection.broken:  # the pool discards a broken connection
-            connection.execute(_SQL["session_set"], {"name": name, "value": before})
-
-
 def _configure(connection: Any) -> None:
     connection.execute(_SQL["session"])
     register_arrays(connection)
@@ -393,3 +378,14 @@ def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for namespace, id in sorted(names):
         found.setdefault(namespace, []).append(id)
     return found
+
+
+def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
+    """Raise EmbedderReplaced unless ``mine`` is the embedder that fills the store; None is an unknown embedder."""
+    if mine is None or (recorded is not None and dict(recorded) == dict(mine)):
+        return
+    now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"
+    raise EmbedderReplaced(
+        f"This store is filled by {now} now and this vector is of {mine['name']} ({mine['dimensions']} dimensions): a "
+        "rebuild has replaced that embedder since you connected; call semmem.connect() again."
+    )

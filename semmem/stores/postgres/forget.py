@@ -21,8 +21,9 @@ from semmem.model.errors import StoreUnavailable
 from semmem.model.types import Filters
 from semmem.stores.packed_postings import FORWARD, POSTING
 from semmem.stores.postgres import life
-from semmem.stores.postgres.connection import pipelined, session_setting
+from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
+from semmem.stores.postgres.nearest import session_setting
 from semmem.stores.postgres.postings import clear_keys, clear_postings, count_change, note_aliases, send_change
 from semmem.stores.sql_files import statements
 

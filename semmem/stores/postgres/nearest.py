@@ -7,7 +7,8 @@ and ``maintain`` inserts them.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from psycopg.errors import LockNotAvailable
 
 from semmem.model.exchange import Scope, placed
-from semmem.stores.postgres.connection import pipelined_transaction, session_setting
+from semmem.stores.postgres.connection import pipelined_transaction
 from semmem.stores.postgres.encoding import Vector, made_by
 from semmem.stores.sql_files import statements
 
-__all__ = ["INDEX_FROM", "index", "nearest"]
+__all__ = ["INDEX_FROM", "index", "nearest", "session_setting"]
 
 _SQL = statements("postgres")
 
@@ -150,3 +151,18 @@ def _ready(connection: Any, table: str = "embedding") -> bool:
 def _interrupted(connection: Any, table: str) -> bool:
     """Return whether vectors are marked as indexed but the index is missing, because its build was interrupted."""
     return bool(connection.execute(_SQL["embedding_in_index"].format(table=table)).fetchone()[0])
+
+
+@contextmanager
+def session_setting(connection: Any, name: str, value: str) -> Iterator[None]:
+    """Change a setting of the session inside the block, for statements that cannot run in a transaction.
+
+    The former value is restored after an error as well.
+    """
+    before = connection.execute(_SQL["session_get"], {"name": name}).fetchone()[0]
+    connection.execute(_SQL["session_set"], {"name": name, "value": value})
+    try:
+        yield
+    finally:
+        if not connection.closed and not connection.broken:  # the pool discards a broken connection
+            connection.execute(_SQL["session_set"], {"name": name, "value": before})

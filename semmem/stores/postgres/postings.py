@@ -17,9 +17,9 @@ from semmem.model.exchange import Extraction, Row
 from semmem.stores import packed_postings
 from semmem.stores.packed_postings import FORWARD, POSTING, Segments, forward_entries
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import pipelined
+from semmem.stores.postgres.connection import agree, pipelined
 from semmem.stores.postgres.encoding import Vector, copy_rows, text, text_array
-from semmem.stores.postgres.vectors import agree, claim
+from semmem.stores.postgres.vectors import claim
 from semmem.stores.sql_files import check_limits, statements
 from semmem.text.tokens import check_language
 

@@ -20,7 +20,8 @@ from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, nearest, postings
-from semmem.stores.postgres.connection import by_namespace, session_setting
+from semmem.stores.postgres.connection import by_namespace
+from semmem.stores.postgres.nearest import session_setting
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from semmem.model.protocols import Embed
 from semmem.model.store.encoded import maker
 from semmem.model.types import Memory
 from semmem.stores.postgres import nearest
-from semmem.stores.postgres.connection import Pooled
+from semmem.stores.postgres.connection import Pooled, agree
 from semmem.stores.postgres.encoding import Vector, literal, made_by, memory_of, turns_of
 from semmem.stores.sql_files import statements
 
-__all__ = ["PostgresVectors", "agree", "claim", "fact"]
+__all__ = ["PostgresVectors", "claim", "fact"]
 
 _SQL = statements("postgres")
 
@@ -332,14 +332,3 @@ def _add(connection: Any, rows: Sequence[tuple[str, int, NDArray[Any]]], table: 
         connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)
         if table == _TABLE:
             connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
-
-
-def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
-    """Raise EmbedderReplaced unless ``mine`` is the embedder that fills the store; None is an unknown embedder."""
-    if mine is None or (recorded is not None and dict(recorded) == dict(mine)):
-        return
-    now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"
-    raise EmbedderReplaced(
-        f"This store is filled by {now} now and this vector is of {mine['name']} ({mine['dimensions']} dimensions): a "
-        "rebuild has replaced that embedder since you connected; call semmem.connect() again."
-    )
