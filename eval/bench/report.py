@@ -8,6 +8,17 @@ from typing import Any
 
 __all__ = ["markdown", "plot"]
 
+_COUNTS = {"files": "files", "functions": "functions", "calls": "calls", "round_trips": "round trips"}
+"""What the report says of a verb's path, of all that is counted; bench.json has the rest."""
+_INGEST = {
+    "memories_per_s": "memories per second",
+    "remember_s": "seconds in all",
+    "database_s": "seconds in the database",
+    "index_s": "seconds of building the index",
+    "extraction_per_s": "texts extracted per second",
+    "embedding_per_s": "texts embedded per second",
+}
+
 
 def markdown(result: Mapping[str, Any]) -> str:
     """Return the tables of a run: recalls, other systems with ratios, ingest, space, growth."""
@@ -50,12 +61,12 @@ def markdown(result: Mapping[str, Any]) -> str:
         out.append(_row([name, *cells]))
     out += ["", *dict.fromkeys(f"- {why}" for why in reasons if why)]
     out += ["", "## Ingest, vectors given", "", *_head(["", *head])]
-    for key in ("memories_per_s", "remember_s", "database_s", "index_s", "extraction_per_s", "embedding_per_s"):
-        out.append(_row([key, *(_number(rows[size]["ingest"].get(key)) for size in sizes)]))
+    for key, name in _INGEST.items():
+        out.append(_row([name, *(_number(rows[size]["ingest"].get(key)) for size in sizes)]))
     for name in dict.fromkeys(n for size in sizes for n in rows[size]["others"]):
         cells = [_number(rows[size]["others"].get(name, {}).get("memories_per_s")) for size in sizes]
         if any(cells):
-            out.append(_row([f"{name}, memories_per_s", *cells]))
+            out.append(_row([f"{name}, {_INGEST['memories_per_s']}", *cells]))
     out += ["", f"Growth exponent of ingest, index included: {_number(result['growth'].get('ingest'))}."]
     out += ["", "## Space, in MiB", "", *_head(["", *head])]
     out.append(_row(["on disk", *(_mib(rows[size]["space"]["bytes"]) for size in sizes)]))
@@ -64,8 +75,8 @@ def markdown(result: Mapping[str, Any]) -> str:
     for key, name in (("resident_mb", "resident, this process"), ("server_mb", "resident, connections of the server")):
         out.append(_row([name, *(_number(rows[size]["space"][key]) for size in sizes)]))
     if result.get("path"):
-        out += ["", "## What a verb passes through (counted, not timed)", "", *_head(["", *result["path"][0][1]])]
-        out += [_row([name, *map(str, counts.values())]) for name, counts in result["path"]]
+        out += ["", "## What a verb passes through (counted, not timed)", "", *_head(["", *_COUNTS.values()])]
+        out += [_row([name, *(str(counts[what]) for what in _COUNTS)]) for name, counts in result["path"]]
     return "\n".join(out) + "\n"
 
 

@@ -128,6 +128,15 @@ def test_the_ratio_is_ours_over_theirs_and_what_was_skipped_has_none() -> None:
     assert ratios({"10": row}) == {"10": {"x": {"text in": 3.0, "vectors given": 3.0, "ingest": 4.0}}}
 
 
+def test_the_report_says_what_a_verb_passes_through_in_four_counts_and_the_rest_is_in_the_json() -> None:
+    path = {"files": 3, "functions": 5, "calls": 8, "round_trips": 2, "trips": {"pipeline": 2}, "entered": {"a.py": 5}}
+    run = {"version": "1", "machine": "m", "at": "now", "seed": 0, "questions": 1, "rounds": 1, "namespaces": 1}
+    text = markdown({**run, "sizes": {}, "growth": {}, "ratios": {}, "path": [["PostgreSQL: recall", path]]})
+    assert "|  | files | functions | calls | round trips |" in text
+    assert "| PostgreSQL: recall | 3 | 5 | 8 | 2 |" in text
+    assert "pipeline" not in text
+
+
 def test_a_system_that_is_not_installed_is_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(others, "find_spec", lambda name: None)
     assert others.absent("LanceDB hybrid") == "LanceDB hybrid is skipped: lancedb, pyarrow is not installed."
