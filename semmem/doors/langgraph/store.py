@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
@@ -56,6 +58,8 @@ __all__ = ["SemmemStore"]
 
 _MOST = 1000
 """The most hits of one recall."""
+_PATIENCE_S, _PAUSE_S = 10.0, 0.02
+"""For how long a put is tried again where others put the same key, and the longest pause before that."""
 _OWNED = (within(RECORD), within(TEXT))
 
 
@@ -297,9 +301,23 @@ class SemmemStore(BaseStore):
                 return
 
     def _put(self, ops: Sequence[PutOp]) -> None:
+        end = monotonic() + _PATIENCE_S
+        while True:
+            try:
+                gone = self._stored(ops)
+                break
+            except Conflict:  # another put of one of the keys came between, and is replaced: the last put counts
+                if monotonic() > end:
+                    raise
+                sleep(random.uniform(0, _PAUSE_S))
+        for id in gone:
+            self._delete(id)
+
+    def _stored(self, ops: Sequence[PutOp]) -> list[str]:
+        """Store what is put, in one transaction, and return the ids of what is to be deleted after it."""
         now = datetime.now(UTC)
         items: list[dict[str, Any]] = []
-        fewer: list[tuple[str, int]] = []
+        fewer: list[str] = []
         gone: list[str] = []
         kept = self._by_id([record_id(tuple(op.namespace), op.key) for op in ops])
         for op in ops:
@@ -310,7 +328,7 @@ class SemmemStore(BaseStore):
             made = memories_of(op, self._fields, now)
             items += made
             if id in kept and kept[id].metadata["texts"] > len(made) - 1:
-                fewer += [(id, number) for number in range(len(made) - 1, kept[id].metadata["texts"])]
+                fewer += [f"{id}/{number}" for number in range(len(made) - 1, kept[id].metadata["texts"])]
         if items:
             done = self.memory.bring_in(
                 items, namespace=self.namespace, batch_size=len(items), on_error="abort", owned=_OWNED, replace=True,
@@ -318,8 +336,7 @@ class SemmemStore(BaseStore):
             )  # fmt: skip
             if done.rejected:
                 raise InvalidInput(f"{done.rejected[0].reason}")
-        for id in (*gone, *(f"{id}/{number}" for id, number in fewer)):
-            self._delete(id)
+        return [*gone, *fewer]
 
     def _delete(self, id: str) -> None:
         """Delete a record with its texts, or one text."""

@@ -7,7 +7,9 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -449,3 +451,19 @@ def test_a_string_in_the_place_of_a_namespace_is_refused(items: SemmemStore) -> 
             call()
     items.put(["notes"], "k", {"x": 1})  # type: ignore[arg-type]  # as LangGraph's own stores take it
     assert items.list_namespaces() == [("notes",)]
+
+
+def test_puts_and_deletes_of_one_key_at_once_all_succeed(tmp_path: Path) -> None:
+    with SemmemStore.from_conn_string(f"sqlite:{tmp_path}/items.db") as items:
+
+        def work(number: int) -> None:
+            for n in range(5):
+                items.put(("a",), "k", {"text": f"owl {number} {n}"})
+                if number % 3 == 0:
+                    items.delete(("a",), "k")
+
+        with ThreadPoolExecutor(6) as threads:
+            list(threads.map(work, range(6)))
+        items.put(("a",), "k", {"text": "owl"})
+        assert [item.value for item in items.search((), query="owl")] == [{"text": "owl"}]
+        assert items.memory.stats().memories == 2  # the record and its text
