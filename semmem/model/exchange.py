@@ -356,8 +356,9 @@ class Trace:
 class Ranking:
     """The result of one leg: ords, best first; their falling scores in the leg's own units; the number of matches.
 
-    ``turns`` are memories whose head the leg has read, by ord, so that they are not read again. ``regime`` is set by
-    the leg that decides it. ``degraded`` maps a part of the leg that did not act to the reason.
+    A memory that is named twice counts once, at its better place. ``turns`` are memories whose head the leg has read,
+    by ord, so that they are not read again. ``regime`` is set by the leg that decides it. ``degraded`` maps a part of
+    the leg that did not act to the reason.
     """
 
     ords: tuple[int, ...] = ()

@@ -217,10 +217,16 @@ class Cut:
 
 
 def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
-    """Order ties by id, drop forgotten memories and cut to the depth, so that insertion order does not matter."""
+    """Order ties by id, drop forgotten memories and repeats, and cut to the depth.
+
+    So insertion order does not matter, and of a row that a leg names twice the better place counts.
+    """
     rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
     if not _is_falling(rows):
         rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
+    if len(once := dict.fromkeys(o for o, _ in rows)) < len(rows):
+        best = dict(reversed(rows))
+        rows = [(o, best[o]) for o in once]
     rows = rows[:depth]
     return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows), turns={})
 

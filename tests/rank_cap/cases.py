@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from semmem.model.exchange import Head
 from semmem.model.recipe import Recipe
 from tests.rank_cap.worlds import LEGS
 
-__all__ = ["Case", "aged", "draw_case"]
+__all__ = ["Case", "aged", "draw_case", "harder"]
 
 FUSIONS = ("rrf", "rrf", "rrf", "rrf", "rank-scaled", "convex", "tm2c2", "scored")
 
@@ -118,6 +119,46 @@ def aged(draw: random.Random, case: Case) -> Case:
     """Return the case with a half-life, beside the month in which the memories were created a short or a long one."""
     half_life, floor = draw.choice([None, 0.5, 7.0, 7.0, 30.0, 365.0]), draw.choice([0.0, 0.5, 0.7, 0.9, 0.99, 1.0])
     return replace(case, recipe=semmem.recipe(case.recipe, recency_half_life=half_life, recency_floor=floor))
+
+
+def harder(draw: random.Random, case: Case, kind: str, rows: Sequence[Head]) -> Case:
+    """Return the case as a world of ``HARDER`` asks it.
+
+    ``accessed``: mostly sorted by the last access. ``repeating``: legs name a row again, at once or later. ``even``:
+    all scores of a leg are one. ``beyond``: about as many hits are asked for as there are memories, or more.
+    ``reserving``: most legs have a reserved place, and the heads of lists are mostly copies and parts that fold.
+    ``budgeted``: always a budget, and another order.
+    """
+    ords, scores = {n: list(of) for n, of in case.ords.items()}, {n: list(of) for n, of in case.scores.items()}
+    arguments = dict(case.arguments)
+    if "accessed" in kind:
+        arguments["sort_by"] = draw.choice(["accessed", "accessed", arguments["sort_by"]])
+    if "budgeted" in kind:
+        arguments["token_budget"] = draw.choice([20, 40, 60, 150, 400, 2_000])
+        arguments["sort_by"] = draw.choice(["relevance", "accessed", "created", "importance"])
+    if "beyond" in kind:
+        arguments |= {"limit": draw.choice([39, 40, 41, 60, 150]), "offset": draw.choice([0, 0, 0, 5, 45])}
+    if "reserving" in kind:
+        places = draw.sample(["agreed", *case.ords], draw.randint(1, len(case.ords) + 1))
+        first = draw.choice([1, 1, 1, 2])
+        reserve = {name: first + at for at, name in enumerate(places)}
+        case = replace(case, recipe=semmem.recipe(case.recipe, reserve=reserve, dedup=draw.random() < 0.95))
+        contents, ids = Counter(head.content for head in rows), Counter(head.id for head in rows)
+        folding = [head.ord for head in rows if contents[head.content] > 1 or ids[head.id] > 1]
+        for name, of in ords.items():
+            if of and draw.random() < 0.8:
+                head = draw.choice(folding)
+                ords[name] = [head, *(ord for ord in of if ord != head)][: len(of)]
+                scores[name] = scores[name][: len(ords[name])]
+    if "even" in kind:
+        scores = {name: [draw.choice([0.0, 0.5, 1.0])] * len(of) for name, of in ords.items()}
+    for name, of in ords.items() if "repeating" in kind else ():
+        for _ in range(draw.choice([0, 1, 1, 3]) if of else 0):
+            at = draw.randrange(len(of))
+            to = at + 1 if draw.random() < 0.5 else draw.randint(at + 1, len(of))
+            of.insert(to, of[at])
+            scores[name].insert(to, scores[name][to - 1])
+    return replace(case, arguments=arguments, ords=ords, scores=scores)
 
 
 def _scores(draw: random.Random, name: str, count: int) -> list[float]:

@@ -27,8 +27,8 @@ from semmem.rank_cap.places import ASSUMPTIONS
 from semmem.rank_cap.report import Reach
 from semmem.read.result import Recall
 from semmem.read.superseding import above
-from tests.rank_cap.cases import Case, aged, draw_case
-from tests.rank_cap.worlds import PLAIN, WORLDS, World, is_earlier, world
+from tests.rank_cap.cases import Case, aged, draw_case, harder
+from tests.rank_cap.worlds import HARDER, PLAIN, WORLDS, World, is_earlier, world
 
 __all__ = ["Tally", "ask", "contradictions", "dropped", "out_of_order", "run", "without_data"]
 
@@ -125,7 +125,7 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
     out = set()
     for other in set(case.recipe.legs) - {leg} - set(found.degraded):
         deep = candidates.recipe.depths.get(other, 100)
-        if len(candidates.rankings[other]) < min(deep, how.limit):
+        if len(set(candidates.rankings[other])) < min(deep, how.limit):
             out.add("lists as deep as k")
     ranked = candidates.ranked
     if len({(f.key[0], f.key[2]) for f in ranked}) < len(ranked) or len(
@@ -176,6 +176,7 @@ def _kinds(found: Recall) -> Iterator[str]:
             "not valid now": ord in candidates.scope.lapsed,
             "of then": is_earlier(ord),
             "by importance": found.cut.sort_by == "importance",
+            "by access": found.cut.sort_by == "accessed",
             "of two namespaces": len({one.namespace for one in found}) > 1,
         }
         yield from (name for name, holds in said.items() if holds)
@@ -194,6 +195,8 @@ def run(seeds: Sequence[int], tally: Tally | None = None, worlds: Sequence[str] 
             for seed in mine:
                 case = draw_case(random.Random(f"differential {seed}"), where.rows)
                 case = aged(random.Random(f"aged {seed}"), case) if "aged" in kind else case
+                if kind in HARDER:
+                    case = harder(random.Random(f"harder {seed}"), case, kind, where.rows)
                 found = ask(where, case)
                 tally.cases += 1
                 tally.hits.update(_kinds(found))

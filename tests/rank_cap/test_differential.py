@@ -15,7 +15,7 @@ from eval.experiments.evidence.provenance import clean
 from semmem.rank_cap.places import ASSUMPTIONS
 from tests.rank_cap.cases import Case
 from tests.rank_cap.differential import CASES, ask, contradictions, dropped, run
-from tests.rank_cap.worlds import AGED, APART, LAPSED, LINKED, THEN, WORLDS, World, world
+from tests.rank_cap.worlds import AGED, APART, HARDER, LAPSED, LINKED, THEN, WORLDS, World, world
 
 RESULT = Path(__file__).with_name("differential.json")
 ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}
@@ -64,8 +64,18 @@ def test_some_hundred_random_recalls_contradict_no_class_where_two_namespaces_ar
     assert tally.hits["of two namespaces"] > 100
 
 
+def test_some_hundred_random_recalls_contradict_no_class_however_hard_the_questions_are() -> None:
+    # and one whose leg named two rows twice: of the eleven rows before its own memory, nine were memories
+    tally = run([*range(180), 1574], worlds=HARDER)
+    assert tally.contradictions == []
+    assert set(tally.seen) == ALL_SEEN
+    assert tally.hits["by access"] > 50
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("worlds", [LINKED, (*LAPSED, *AGED, *APART, *THEN)], ids=["linked", "others"])
+@pytest.mark.parametrize(
+    "worlds", [LINKED, (*LAPSED, *AGED, *APART, *THEN), HARDER], ids=["linked", "others", "harder"]
+)
 def test_three_thousand_random_recalls_contradict_no_class_in_each_kind_of_world(worlds: tuple[str, ...]) -> None:
     tally = run(range(2_000_000, 2_003_000), worlds=worlds)
     assert tally.contradictions == []

@@ -14,8 +14,9 @@ from semmem.legs.graph import Graph
 from semmem.legs.today import Today
 from semmem.model.errors import LegFailed
 from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local, placed
+from semmem.model.life import Access
 from semmem.model.recipe import Recipe
-from semmem.model.store import Store
+from semmem.model.store import Store, life_of
 from semmem.read.recall import Recaller
 from semmem.stores.packed_postings import FIRST_EARLIER
 from semmem.stores.past import past
@@ -24,6 +25,7 @@ __all__ = [
     "AGED",
     "APART",
     "AT",
+    "HARDER",
     "LAPSED",
     "LEGS",
     "LINKED",
@@ -56,6 +58,21 @@ THEN = (
 )
 """Worlds that are asked for a time when a third of the memories had another text."""
 WORLDS = (*PLAIN, *LINKED, *LAPSED, *AGED, *APART, *THEN)
+HARDER = (
+    "accessed",
+    "folding, weighed, accessed",
+    "repeating",
+    "folding, weighed, linked, repeating",
+    "even",
+    "folding, weighed, even, in two namespaces",
+    "beyond",
+    "folding, weighed, lapsed, beyond, in two namespaces",
+    "folding, reserving",
+    "folding, weighed, linked, reserving",
+    "weighed, budgeted, in three namespaces",
+    "folding, weighed, aged, budgeted, accessed, in three namespaces",
+)
+"""Worlds whose questions ``cases.harder`` changes; ``make differential`` does not go through them."""
 AT = datetime(2026, 2, 15, tzinfo=UTC)
 """When that was: what is lapsed had ended, and what has been updated had not been yet."""
 
@@ -105,7 +122,8 @@ class World:
 def world(kind: str) -> Iterator[World]:
     """Fill a store with forty memories: with copies and long ones if ``folding``, with importances if ``weighed``.
 
-    If ``linked``, a third of them supersede others; if ``in two namespaces``, every third one is in a second one; if
+    If ``linked``, a third of them supersede others; if ``in two namespaces``, every third one is in a second one, if
+    ``in three``, eight and two of them are in others; if ``accessed``, recalls have returned half of them; if
     ``of then``, a third of them has a new text since the time that is asked for.
     """
     draw = random.Random(kind)
@@ -117,6 +135,8 @@ def world(kind: str) -> Iterator[World]:
         importance = (0.0, 0.2, 0.5, 0.8, 1.0)[n % 5] if "weighed" in kind else 0.5
         created = f"2026-01-{draw.randint(1, 28):02}T00:00:00Z"
         where = "other" if "two namespaces" in kind and n % 3 == 0 else "default"
+        if "three namespaces" in kind and n % 4 == 0:
+            where = "third" if n % 20 == 0 else "other"
         ends = "2026-02-01" if "lapsed" in kind and draw.random() < 0.35 else None
         items.append(
             {
@@ -124,7 +144,7 @@ def world(kind: str) -> Iterator[World]:
                 "valid_to": ends,
             }
         )  # fmt: skip
-    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none", count_accesses=False) as mem:
         legs = {name: Told(name) for name in LEGS}
         for name, leg in legs.items():
             mem._legs[name] = leg
@@ -132,6 +152,10 @@ def world(kind: str) -> Iterator[World]:
         spaces = tuple(sorted({item["namespace"] for item in items}))
         for newer, older in draw_links(draw, items) if "linked" in kind else ():
             mem.link(newer["id"], "supersedes", older["id"], namespace=newer["namespace"])
+        for item in items if "accessed" in kind else ():
+            if draw.random() < 0.5:
+                once = Access(1, datetime(2026, 3, draw.choice([1, 1, 2, 3, 4]), tzinfo=UTC))
+                life_of(mem.store).count_accesses(item["namespace"], {item["id"]: once})
         if "of then" not in kind:
             rows = _rows(mem.store, spaces)
             assert len(rows) == mem.store.scope(spaces, semmem.Filters(), ()).size

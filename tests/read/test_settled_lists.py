@@ -28,3 +28,10 @@ def test_a_tie_is_broken_by_id_and_a_difference_in_the_11th_digit_is_no_tie() ->
     heads = {ord: head(ord) for ord in range(3)}
     assert settle(Ranking((0, 1, 2), (2.0, 1.0, 1.0 - 1e-13), 3), heads, 3).ords == (0, 2, 1)
     assert settle(Ranking((0, 1, 2), (2.0, 1.0, 1.0 - 1e-10), 3), heads, 2).ords == (0, 1)
+
+
+def test_a_row_that_a_leg_names_twice_stands_once_at_its_better_place_and_takes_no_other_rows_rank() -> None:
+    heads = {ord: head(ord) for ord in range(4)}
+    found = settle(Ranking((2, 0, 2, 0, 1, 3), (3.0, 2.0, 2.0, 1.5, 1.0, 0.5), 6), heads, 3)
+    assert (found.ords, found.scores) == ((2, 0, 1), (3.0, 2.0, 1.0))
+    assert settle(Ranking((1, 1, 1), (0.5, 0.5, 0.5), 3), heads, 3).ords == (1,)
