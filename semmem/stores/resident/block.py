@@ -1,4 +1,4 @@
-"""Hold memories of a namespace in arrays: heads, packed postings and vectors. A block never changes once built."""
+"""Hold memories of a namespace in arrays: turns, packed postings and vectors. A block never changes once built."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import Head, Turn
+from semmem.model.exchange import Head
 from semmem.stores.packed_postings import FORWARD, POSTING, mentions
+from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
 
 __all__ = ["PER_MEMORY", "Block", "Rows", "ascending", "runs"]
 
-PER_MEMORY = 700
+PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
 _LONGEST = 65_535
-_OWN = np.dtype([("code", "<u4"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1")])
+_ENTRY = np.dtype([("of", "<u4"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1")])
+"""An entry: ``of`` is the position of its key, or among the postings that of its memory."""
+_WEIGHTS = ("count", "mention", "subject")
 
 
 @dataclass(frozen=True)
 class Rows:
     """Memories as they are stored, ords ascending, in parallel columns with one element per memory.
 
-    ``places`` are (position, microseconds since 1970), which order a session before the id does. ``sizes`` is the
-    number of ``entries`` of each memory. ``held`` are the ords that have a vector, ``vectors`` has one row for each of
-    these.
+    ``sizes`` is the number of ``entries`` of each memory. ``held`` are the ords that have a vector, ``vectors`` has one
+    row for each of these.
     """
 
-    turns: list[Turn]
-    titles: list[str | None]
-    places: list[tuple[int, int]]
-    ords: NDArray[np.int64]
+    turns: Turns
     lengths: NDArray[np.int64]
     sizes: NDArray[np.int64]
     entries: NDArray[Any]
     held: NDArray[np.int64]
     vectors: NDArray[np.float32]
 
+    @property
+    def ords(self) -> NDArray[np.int64]:
+        """Return the ord of each memory."""
+        return self.turns.ords
+
     def without(self, gone: NDArray[np.int64]) -> Rows:
         """Return the rows without the ords ``gone``."""
         if not len(gone):
             return self
         stays, has = ~np.isin(self.ords, gone), ~np.isin(self.held, gone)
-        rows = np.flatnonzero(stays).tolist()
         return Rows(
-            [self.turns[row] for row in rows],
-            [self.titles[row] for row in rows],
-            [self.places[row] for row in rows],
-            self.ords[stays],
+            self.turns.taken(stays),
             self.lengths[stays],
             self.sizes[stays],
             self.entries[np.repeat(stays, self.sizes)],
@@ -62,24 +62,15 @@ class Rows:
     @classmethod
     def joined(cls, one: Rows, other: Rows) -> Rows:
         """Return the rows of both arguments, which have no ord in common, with ords ascending."""
-        ords = np.concatenate([one.ords, other.ords])
-        order = np.argsort(ords)
+        order = np.argsort(np.concatenate([one.ords, other.ords]))
         sizes = np.concatenate([one.sizes, other.sizes])
         entries = np.concatenate([one.entries, other.entries])
         held = np.concatenate([one.held, other.held])
         by_ord = np.argsort(held)
         filled = [rows.vectors for rows in (one, other) if len(rows.held)]
         vectors = np.concatenate(filled)[by_ord] if filled else one.vectors
-
-        def column(name: str) -> list[Any]:
-            both = [*getattr(one, name), *getattr(other, name)]
-            return [both[row] for row in order.tolist()]
-
         return cls(
-            column("turns"),
-            column("titles"),
-            column("places"),
-            ords[order],
+            Turns.joined(one.turns, other.turns),
             np.concatenate([one.lengths, other.lengths])[order],
             sizes[order],
             entries[runs((np.cumsum(sizes) - sizes)[order], sizes[order])],
@@ -89,75 +80,83 @@ class Rows:
 
 
 class Block:
-    """The postings of ``rows`` by key, and for each memory the places of its own entries."""
+    """The entries of ``rows``, memory after memory, and the postings of their keys.
+
+    Positions of keys begin with those that several memories have, ascending, and go on with those of one memory alone,
+    ascending: nine of ten. Of these only the place of their entry is kept.
+    """
 
     def __init__(self, rows: Rows) -> None:
-        self.turns, self.titles, self.places = rows.turns, rows.titles, rows.places
-        self.ords, self.held, self.vectors = rows.ords, rows.held, rows.vectors
+        self.turns, self.ords, self.held, self.vectors = rows.turns, rows.ords, rows.held, rows.vectors
         self.lengths = rows.lengths
         self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # where each memory's entries begin in ``own``
-        owner = np.repeat(np.arange(len(rows.ords)), rows.sizes)
+        owner = np.repeat(np.arange(len(rows.ords), dtype=np.uint32), rows.sizes)
         order = np.argsort(rows.entries["key"], kind="stable")
-        packed = np.zeros(len(order), dtype=POSTING)
-        packed["ord"] = rows.ords[owner[order]]
-        packed["length"] = np.minimum(rows.lengths, _LONGEST)[owner[order]]
-        for name in ("count", "mention", "subject"):
-            packed[name] = rows.entries[name][order]
         keys = rows.entries["key"][order]
         first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, dtype=np.int64)
-        self.entries = packed
-        self.keys: NDArray[np.int64] = keys[first].astype(np.int64)
-        self.kinds: NDArray[np.uint8] = rows.entries["kind"][order][first]
-        self.firsts = np.append(first, len(keys)).astype(np.int64)  # where each key's entries begin in ``entries``
-        self.shared = np.flatnonzero(np.diff(self.firsts) > 1)  # the keys of several memories, as positions
-        self.shared_keys = self.keys[self.shared]
-        counted = np.concatenate([[0], np.cumsum(mentions(packed))])
-        self.mentioned = counted[self.firsts[1:]] - counted[self.firsts[:-1]]
-        codes = np.empty(len(order), dtype=np.uint32)
-        codes[order] = np.repeat(np.arange(len(first), dtype=np.uint32), np.diff(self.firsts))
-        self.own = np.zeros(len(order), dtype=_OWN)  # the entries of one memory after the other
-        self.own["code"] = codes
-        for name in ("count", "mention", "subject"):
-            self.own[name] = rows.entries[name]
+        sizes = np.diff(np.append(first, len(keys)))
+        several = sizes > 1
+        self.shared = int(several.sum())
+        by_share = np.concatenate([np.flatnonzero(several), np.flatnonzero(~several)])
+        self.keys: NDArray[np.int64] = keys[first][by_share].astype(np.int64)
+        self.kinds: NDArray[np.uint8] = rows.entries["kind"][order][first][by_share]
+        self.places = order[first[~several]].astype(np.uint32)  # where the entry of a key that one memory has is
+        self.firsts = np.concatenate([[0], np.cumsum(sizes[several])])  # where a key's postings begin in ``postings``
+        self.postings = _entries(rows.entries, order[np.repeat(several, sizes)])
+        self.postings["of"] = owner[order[np.repeat(several, sizes)]]
+        counted = np.concatenate([[0], np.cumsum(mentions(self.postings))])
+        self.mentioned = (counted[self.firsts[1:]] - counted[self.firsts[:-1]]).astype(np.int32)
+        position = np.empty(len(first), dtype=np.uint32)
+        position[by_share] = np.arange(len(first), dtype=np.uint32)
+        self.own = _entries(rows.entries, slice(None))  # the entries of one memory after the other
+        self.own["of"][order] = np.repeat(position, sizes)
 
     @property
     def size(self) -> int:
         """Return the approximate number of bytes that the block takes."""
-        arrays = (self.entries, self.own, self.keys, self.firsts, self.mentioned, self.kinds, self.vectors)
-        shared = self.shared.nbytes + self.shared_keys.nbytes
-        return sum(array.nbytes for array in arrays) + shared + PER_MEMORY * len(self.ords)
+        keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned)
+        arrays = (self.own, self.postings, *keys, self.vectors)
+        return sum(array.nbytes for array in arrays) + PER_MEMORY * len(self.ords)
 
     @property
     def rows(self) -> Rows:
         """Return the memories that the block was built from."""
         entries = self._forward(slice(None))
-        sizes = np.diff(self.starts)
-        places = self.turns, self.titles, self.places
-        return Rows(*places, self.ords, self.lengths, sizes, entries, self.held, self.vectors)
+        return Rows(self.turns, self.lengths, np.diff(self.starts), entries, self.held, self.vectors)
 
     @cached_property
     def by_session(self) -> dict[str, list[int]]:
         """Return the positions of the memories of each session; memories without a session are left out."""
         found: dict[str, list[int]] = {}
-        for at, turn in enumerate(self.turns):
-            if turn.session is not None:
-                found.setdefault(turn.session, []).append(at)
+        for at, session in enumerate(self.turns.each("session")):
+            if session is not None:
+                found.setdefault(session, []).append(at)
         return found
 
     @cached_property
     def by_author(self) -> dict[str, list[int]]:
         """Return the positions of the memories of each author, by author key."""
         found: dict[str, list[int]] = {}
-        for at, turn in enumerate(self.turns):
-            if turn.author is not None and (key := _author_key(turn.author)):
+        for at, author in enumerate(self.turns.each("author")):
+            if author is not None and (key := _author_key(author)):
                 found.setdefault(key, []).append(at)
         return found
 
     @cached_property
+    def talked(self) -> int:
+        """Return how many memories have a session."""
+        return sum(map(len, self.by_session.values()))
+
+    @cached_property
+    def signed(self) -> int:
+        """Return how many memories have an author."""
+        return sum(map(len, self.by_author.values()))
+
+    @cached_property
     def _by_id(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for turn in self.turns:
-            found.setdefault(turn.id, []).append(turn.ord)
+        for id, ord in zip(self.turns.each("id"), self.ords.tolist(), strict=True):
+            found.setdefault(str(id), []).append(ord)
         return found
 
     def ords_of(self, ids: Collection[str]) -> NDArray[np.int64]:
@@ -169,8 +168,8 @@ class Block:
         """Return the entries at some places of ``own``."""
         held = self.own[which]
         found = np.zeros(len(held), dtype=FORWARD)
-        found["key"], found["kind"] = self.keys[held["code"]], self.kinds[held["code"]]
-        for name in ("count", "mention", "subject"):
+        found["key"], found["kind"] = self.keys[held["of"]], self.kinds[held["of"]]
+        for name in _WEIGHTS:
             found[name] = held[name]
         return found
 
@@ -194,21 +193,52 @@ class Block:
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""
-        if not len(self.keys):
-            return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return self.keys[at] == keys, at
+        here, at = self.find_shared(keys)
+        alone, where = _found(self.keys[self.shared :], keys)
+        return here | alone, np.where(here, at, where + self.shared)
 
     def find_shared(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return what ``find`` does, of the keys that several memories have; a tenth of all is looked through."""
-        if not len(self.shared):
-            return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.shared_keys, keys), len(self.shared) - 1)
-        return self.shared_keys[at] == keys, self.shared[at]
+        return _found(self.keys[: self.shared], keys)
 
     def sizes(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of entries of the keys at some positions."""
-        found: NDArray[np.int64] = self.firsts[at + 1] - self.firsts[at]
+        alone = at >= self.shared
+        found: NDArray[np.int64] = (
+            self.firsts[np.minimum(at + 1, self.shared)] - self.firsts[np.minimum(at, self.shared)]
+        )
+        return found + alone
+
+    def mentions(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many memories mention the keys at some positions."""
+        found = np.zeros(len(at), dtype=np.int64)
+        alone = at >= self.shared
+        found[~alone] = self.mentioned[at[~alone]]
+        found[alone] = mentions(self.own[self.places[at[alone] - self.shared]])
+        return found
+
+    def entries(self, at: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the postings of the keys at some positions, key after key."""
+        alone = at >= self.shared
+        if not alone.any():
+            of = self.postings[_run(self.firsts[at], self.sizes(at))]
+            return self._posting(of["of"], of)
+        sizes = self.sizes(at)
+        starts = np.cumsum(sizes) - sizes
+        out = np.empty(int(sizes.sum()), dtype=POSTING)
+        if not alone.all():
+            out[runs(starts[~alone], sizes[~alone])] = self.entries(at[~alone])
+        places = self.places[at[alone] - self.shared]
+        out[starts[alone]] = self._posting(np.searchsorted(self.starts, places, side="right") - 1, self.own[places])
+        return out
+
+    def _posting(self, rows: NDArray[Any], entries: NDArray[Any]) -> NDArray[Any]:
+        """Return entries of the memories at some positions as postings."""
+        found = np.zeros(len(entries), dtype=POSTING)
+        found["ord"] = self.ords[rows]
+        found["length"] = np.minimum(self.lengths[rows], _LONGEST)
+        for name in _WEIGHTS:
+            found[name] = entries[name]
         return found
 
     def vectors_of(self, ords: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -232,6 +262,28 @@ def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]
     if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
         return numbers
     return np.unique(numbers)
+
+
+def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray[Any]:
+    """Return some entries as a store has them in the form that a block has them, without what they are ``of``."""
+    chosen = entries[which]
+    found = np.zeros(len(chosen), dtype=_ENTRY)
+    for name in _WEIGHTS:
+        found[name] = chosen[name]
+    return found
+
+
+def _found(held: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    if not len(held):
+        return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
+    at = np.minimum(np.searchsorted(held, keys), len(held) - 1)
+    return held[at] == keys, at
+
+
+def _run(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    if len(starts) == 1:  # one key needs no list of places
+        return slice(int(starts[0]), int(starts[0] + sizes[0]))
+    return runs(starts, sizes)
 
 
 def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,12 +9,12 @@ import numpy as np
 import psycopg
 
 from semmem.model.errors import SemmemError
-from semmem.model.exchange import Turn
 from semmem.stores.packed_postings import FORWARD
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
 from semmem.stores.postgres.encoding import corrections_of
 from semmem.stores.resident.block import PER_MEMORY, Block, Rows
 from semmem.stores.resident.model import Model, State
+from semmem.stores.resident.turns import Turns
 from semmem.stores.sql_files import statements
 
 __all__ = ["follow", "load"]
@@ -110,18 +110,15 @@ def _read(cursors: list[Any]) -> Rows:
     triples = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 3)
     owners, packed = cursors[2].fetchone()
     held = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
-    ords = np.array([row[1] for row in found], dtype=np.int64)
-    if not np.array_equal(ords, triples[:, 0]):
+    turns = Turns.of(found)
+    if not np.array_equal(turns.ords, triples[:, 0]):
         raise ValueError("A memory is in no index.")
     vectors = np.zeros((0, 0), dtype=np.float32)
     if len(held):
         rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(held), -1)[:, 4:]  # each begins with its length
         vectors = np.ascontiguousarray(rows).view(">f4").astype(np.float32)
     return Rows(
-        [Turn(*row[:12]) for row in found],
-        [row[12] for row in found],
-        [(row[13], row[14]) for row in found],
-        ords,
+        turns,
         triples[:, 1],
         triples[:, 2] // FORWARD.itemsize,
         np.frombuffer(raw or b"", dtype=FORWARD),

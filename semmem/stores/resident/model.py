@@ -127,7 +127,7 @@ class Model:
         for block, (here, at) in zip(self._blocks, found, strict=True):
             if len(block.keys):
                 sizes += np.where(here, block.sizes(at), 0)
-                mentioned += np.where(here, block.mentioned[at], 0)
+                mentioned[here] += block.mentions(at[here])
         if self._lost is not None:
             lost, count, times = self._lost
             gone = np.isin(wanted, lost)
@@ -139,15 +139,12 @@ class Model:
             kept &= mentioned <= max_df
         totals = self.state.memories, self.state.length
         if len(self._blocks) == 1 and not len(self._gone):
-            base = self._base
-            at = found[0][1][kept]
-            return Postings(*totals, wanted[kept], sizes[kept], base.entries[_runs(base.firsts[at], sizes[kept])])
+            return Postings(*totals, wanted[kept], sizes[kept], self._base.entries(found[0][1][kept]))
         owners, held = [], []
         for block, (here, at) in zip(self._blocks, found, strict=True):
             mine = kept & here
-            counts = block.sizes(at[mine]) if len(block.keys) else _NOTHING
-            entries = block.entries[_runs(block.firsts[at[mine]], counts)]
-            owner = np.repeat(wanted[mine], counts)
+            entries = block.entries(at[mine])
+            owner = np.repeat(wanted[mine], block.sizes(at[mine]))
             if block is self._base and len(self._gone):
                 alive = ~np.isin(entries["ord"], self._gone)
                 entries, owner = entries[alive], owner[alive]
@@ -192,7 +189,7 @@ class Model:
 
     def titles(self, ords: Ords) -> dict[int, str | None]:
         """Return the title of each of ``ords``."""
-        return {b.turns[at].ord: b.titles[at] for b, places in self._at(ords) for at in places.tolist()}
+        return {int(b.ords[at]): b.turns.title(at) for b, places in self._at(ords) for at in places.tolist()}
 
     def by_author(self, ords: Ords, author: str) -> NDArray[np.int64]:
         """Return those of ``ords`` whose author is ``author``, ascending."""
@@ -207,13 +204,13 @@ class Model:
         known = self._sessions.get(name)
         if known is None:
             rows = [
-                (*block.places[at], block.turns[at].id, block.turns[at].part, block.turns[at])
+                (block.turns.place(at), turn.id, turn.part, turn)
                 for block in self._blocks
                 for at in block.by_session.get(name, ())
-                if block is not self._base or block.turns[at].ord not in self._left
+                if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._left)
             ]
-            rows.sort(key=lambda row: row[:4])
-            turns = [row[4] for row in rows]
+            rows.sort(key=lambda row: row[:3])
+            turns = [row[3] for row in rows]
             known = self._sessions[name] = turns, {turn.ord: at for at, turn in enumerate(turns)}
         return known
 
@@ -248,17 +245,16 @@ class Model:
     def kinds(self, keys: Collection[str]) -> Kinds | None:
         """Return ``Store.conversation_facts``; None where an author's text was split, because only parts are here."""
         lost = [self._base.turns[at] for at in self._base.places_of(self._gone).tolist()]
-        talked = sum(len(of) for b in self._blocks for of in b.by_session.values())
-        signed = sum(len(of) for b in self._blocks for of in b.by_author.values())
+        talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
         talked -= sum(turn.session is not None for turn in lost)
         signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in lost)
         named: dict[str, list[tuple[str | None, ...]]] = {}
         for key in keys if signed else ():
             theirs = [
-                (block.places[at][1], block.turns[at].id, block.turns[at])
+                (block.turns.place(at)[1], turn.id, turn)
                 for block in self._blocks
                 for at in block.by_author.get(key, ())
-                if block is not self._base or block.turns[at].ord not in self._left
+                if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._left)
             ]
             if any(turn.part for _, _, turn in theirs):
                 return None

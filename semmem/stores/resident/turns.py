@@ -1,0 +1,113 @@
+"""Hold what is known of each memory besides its entries and its vector, in columns.
+
+A turn is made when it is asked for. Kept as one object a memory they would take four times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.model.exchange import Turn
+
+__all__ = ["Turns"]
+
+_WRITTEN = ("id", "session", "author", "title")
+_FIXED = np.dtype(
+    [
+        ("asks", "?"),
+        ("month", "<i4"),
+        ("part", "<i4"),
+        ("importance", "<f8"),
+        ("content", "V16"),
+        ("created_at", "<f8"),
+        ("updated_at", "<f8"),
+        ("position", "<i8"),
+        ("microseconds", "<i8"),
+    ]
+)
+
+
+class Turns:
+    """The turns of one namespace, ords ascending, with their titles and their places in their sessions.
+
+    A place is (position, microseconds since 1970), which orders a session before the id does.
+    """
+
+    def __init__(
+        self, namespace: str, ords: NDArray[np.int64], written: dict[str, NDArray[Any]], fixed: NDArray[Any]
+    ) -> None:
+        self.ords = ords
+        self._namespace = namespace
+        self._written = written
+        self._fixed = fixed
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Any, ...]]) -> Turns:
+        """Return the turns of rows as the statement ``resident_memories`` has them.
+
+        Raises ValueError for a content that is no hash of 16 bytes.
+        """
+        if any(len(row[9]) != 16 for row in rows):
+            raise ValueError("A content is no hash.")
+        seen: dict[Any, Any] = {}  # names that many memories have are one object
+        written = {
+            name: _objects([seen.setdefault(row[at], row[at]) if at != 6 else row[at] for row in rows])
+            for name, at in zip(_WRITTEN, (6, 2, 3, 12), strict=True)
+        }
+        fixed = np.zeros(len(rows), dtype=_FIXED)
+        for name, at in zip(_FIXED.names or (), (4, 5, 7, 8, 9, 10, 11, 13, 14), strict=True):
+            if name == "content":
+                fixed[name] = np.frombuffer(b"".join(row[at] for row in rows), dtype="V16")
+            else:
+                fixed[name] = [row[at] for row in rows]
+        ords = np.array([row[1] for row in rows], dtype=np.int64)
+        return cls(rows[0][0] if rows else "", ords, written, fixed)
+
+    def __len__(self) -> int:
+        return len(self.ords)
+
+    def __getitem__(self, at: int) -> Turn:
+        """Return the turn at a position."""
+        asks, month, part, importance, content, created_at, updated_at, _, _ = self._fixed[at].item()
+        of = self._written
+        who = self._namespace, int(self.ords[at]), of["session"][at], of["author"][at]
+        return Turn(*who, asks, month, of["id"][at], part, importance, bytes(content), created_at, updated_at)
+
+    def __iter__(self) -> Iterator[Turn]:
+        return map(self.__getitem__, range(len(self)))
+
+    def title(self, at: int) -> str | None:
+        """Return the title of the memory at a position."""
+        found: str | None = self._written["title"][at]
+        return found
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Return the place of the memory at a position in its session."""
+        return int(self._fixed["position"][at]), int(self._fixed["microseconds"][at])
+
+    def each(self, name: str) -> list[str | None]:
+        """Return the ids, sessions, authors or titles of all memories."""
+        found: list[str | None] = self._written[name].tolist()
+        return found
+
+    def taken(self, which: NDArray[Any]) -> Turns:
+        """Return the turns at some positions, or those that a mask marks."""
+        written = {name: column[which] for name, column in self._written.items()}
+        return Turns(self._namespace, self.ords[which], written, self._fixed[which])
+
+    @classmethod
+    def joined(cls, one: Turns, other: Turns) -> Turns:
+        """Return the turns of both arguments, which have no ord in common, with ords ascending."""
+        written = {name: np.concatenate([one._written[name], other._written[name]]) for name in _WRITTEN}
+        ords, fixed = np.concatenate([one.ords, other.ords]), np.concatenate([one._fixed, other._fixed])
+        return cls(one._namespace or other._namespace, ords, written, fixed).taken(np.argsort(ords))
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
