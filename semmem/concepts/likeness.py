@@ -37,7 +37,6 @@ _SUBJECTS, _MOST_WORDS, _MOST_KEYS = 2, 4, 16
 _NEAR = 0.4
 """The share that two frames must have in common before the sentences are split; less than a change needs."""
 _MASK, _HALF = (1 << 64) - 1, 1 << 63
-_HINTS = ("instead of", "in place of", "rather than", "replace", " from ", "rename")
 _WRITTEN_VALUES = """
     monday tuesday wednesday thursday friday saturday sunday january february march april june july august
     september october november december red green blue yellow black white grey gray orange purple pink brown
@@ -147,13 +146,24 @@ def _read(sentence: str, me: str, most: int) -> tuple[dict[str, None], dict[str,
             elif part == "name":
                 names.add(word)
             (others if verb else subject)[word] = None
-        if len(subject) + (len(others) if verb else 0) >= most:
+        if (len(subject) + len(others) if verb else len(subject)) >= most:
             whole = False
             break
     if whole and sentence.endswith("!") and not (verb or says or _DIGIT.search(sentence)):  # "Thanks, Ana!"
         return {}, {}, names, False, True
-    low = sentence.lower()
-    return subject, others, names, leads or any(hint in low for hint in _HINTS), whole
+    return subject, others, names, leads or _hints(sentence.lower()), whole
+
+
+def _hints(low: str) -> bool:
+    """Return whether a sentence in lower case may say what replaces what."""
+    return (
+        "replace" in low
+        or " from " in low
+        or "rename" in low
+        or "instead of" in low
+        or "in place of" in low
+        or "rather than" in low
+    )
 
 
 def _keys(sentence: str, me: str) -> set[int]:
@@ -239,9 +249,9 @@ def _shingles(text: str) -> frozenset[int]:
     return frozenset(_runs(words).tolist() if len(words) >= _SHORTEST else ())
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=65_536)
 def _low(word: str) -> int:
-    return _hash(word.casefold()) & _MASK
+    return _hash.__wrapped__(word.casefold()) & _MASK
 
 
 def resemblance(one: str, other: str) -> float:

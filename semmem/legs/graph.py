@@ -283,10 +283,14 @@ def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
-    """Return the memories that mention a name which another memory of ``postings`` also mentions."""
+    """Return the memories that mention a name which another memory of ``postings`` also mentions.
+
+    ``forwards`` have no other keys than ``postings``.
+    """
     entries = forwards.entries
-    shared = np.isin(entries["key"], postings.keys[postings.sizes > 1])
-    names = shared & (entries["kind"] == int(Kind.NAME)) & (entries["mention"] > 0)
+    names = (entries["kind"] == int(Kind.NAME)) & (entries["mention"] > 0)
+    if not (several := postings.sizes > 1).all():
+        names &= np.isin(entries["key"], postings.keys[several])
     return set(np.repeat(forwards.ords, forwards.sizes)[names].tolist())
 
 

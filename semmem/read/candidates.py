@@ -290,7 +290,8 @@ def total(found: Candidates, shown: Collection[Key] = ()) -> tuple[int, bool]:
 
         ords = np.array(sorted({found.heads[key].ord for key in keys}), dtype=np.int64)
         every = next(iter(counted.values())) if len(counted) == 1 else np.unique(np.concatenate([*counted.values()]))
-        beyond = len(every) - int(np.isin(ords, every).sum())
+        seen = every[np.searchsorted(every, ords[ords <= every[-1]])] if len(every) else every  # few among many
+        beyond = len(every) - int((seen == ords[: len(seen)]).sum())
     whole = all(
         len(ranking) < found.recipe.depths.get(leg, 100) or leg in counted for leg, ranking in found.rankings.items()
     )
