@@ -23,7 +23,7 @@ _SQL = statements("postgres")
 _LAST = 1 << 32
 _STEP = 50_000
 """Ords read at a time, so that no value exceeds the largest that the server can send."""
-_PER_ENTRY = 1.3
+_PER_ENTRY = 1.2
 """Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
 

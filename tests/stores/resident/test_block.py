@@ -1,0 +1,112 @@
+"""The arrays of a namespace in memory: what they answer, and what they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from semmem.model.exchange import Head
+from semmem.stores.packed_postings import FORWARD, POSTING
+from semmem.stores.resident.block import Block, Rows
+from semmem.stores.resident.turns import Turns
+
+NO_VECTORS = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
+Entry = tuple[int, int, int, int]
+
+
+def row(ord: int, session: str | None = "s1", **more: Any) -> tuple[Any, ...]:
+    """Return a memory as the store's statement has it."""
+    content = more.get("content", bytes([ord % 256]) * 15 + b"\0")
+    fields = ("n", ord, session, more.get("author"), ord % 2 == 0, 24_000 + ord, f"m{ord}", more.get("part", 0), 0.25)
+    return (*fields, content, ord + 0.5, ord + 0.75, more.get("title"), 7 * ord, 1_000_003 * ord)
+
+
+def rows(memories: dict[int, list[Entry]]) -> Rows:
+    """Return memories with entries of (key, count, mention, subject), keys distinct in each."""
+    held = [(key, count, mention, subject, 1) for own in memories.values() for key, count, mention, subject in own]
+    entries = np.zeros(len(held), dtype=FORWARD)
+    for at, name in enumerate(("key", "count", "mention", "subject", "kind")):
+        entries[name] = [one[at] for one in held]
+    sizes = np.array([len(own) for own in memories.values()], dtype=np.int64)
+    lengths = np.array([70_000 if ord == 3 else 10 * ord for ord in memories], dtype=np.int64)
+    return Rows(Turns.of([row(ord) for ord in memories]), lengths, sizes, entries, *NO_VECTORS)
+
+
+def postings(memories: dict[int, list[Entry]], key: int) -> list[tuple[int, int, int, int, int]]:
+    return [
+        (ord, count, 65_535 if ord == 3 else 10 * ord, mention, subject)
+        for ord, own in memories.items()
+        for at, count, mention, subject in own
+        if at == key
+    ]
+
+
+def plain(entries: NDArray[Any]) -> list[tuple[int, int, int, int, int]]:
+    assert entries.dtype == POSTING
+    return [tuple(one[:5]) for one in entries.tolist()]
+
+
+entry = st.tuples(st.integers(0, 3), st.integers(0, 100), st.integers(0, 100))
+memory = st.dictionaries(st.integers(-6, 6), entry, max_size=8).map(lambda d: [(k, *v) for k, v in sorted(d.items())])
+
+
+@settings(deadline=None)
+@given(st.lists(memory, max_size=6), st.sets(st.integers(-8, 8)), st.randoms(use_true_random=False))
+def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
+    own: list[list[Entry]], asked: set[int], chance: Any
+) -> None:
+    memories = dict(enumerate(own, 1))
+    block = Block(rows(memories))
+    keys = np.array(sorted(asked), dtype=np.int64)
+    expected = {key: postings(memories, key) for key in sorted(asked)}
+    here, at = block.find(keys)
+    assert here.tolist() == [bool(found) for found in expected.values()]
+    assert plain(block.entries(at[here])) == [one for found in expected.values() for one in found]
+    assert block.sizes(at[here]).tolist() == [len(found) for found in expected.values() if found]
+    mentioned = [sum(1 for one in found if one[1] or one[3]) for found in expected.values() if found]
+    assert block.mentions(at[here]).tolist() == mentioned
+    shared, where = block.find_shared(keys)
+    assert shared.tolist() == [len(found) > 1 for found in expected.values()]
+    assert plain(block.entries(where[shared])) == [
+        one for found in expected.values() if len(found) > 1 for one in found
+    ]
+    chosen = np.array(chance.sample(range(len(memories)), min(2, len(memories))), dtype=np.int64)
+    ords, sizes, entries = block.forwards(chosen)
+    assert ords.tolist() == (chosen + 1).tolist()
+    assert sizes.tolist() == [len(own[place]) for place in chosen]
+    assert [tuple(one[:5]) for one in entries.tolist()] == [(*e, 1) for place in chosen for e in own[place]]
+    again = Block(block.rows)
+    assert again.postings.tobytes() == block.postings.tobytes()
+    assert again.own.tobytes() == block.own.tobytes()
+
+
+def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() -> None:
+    one = Turns.of([row(2, None, title="The ferry"), row(5, "s2", author="Mia", part=3)])
+    other = Turns.of([row(4, "s2", author="Mia"), row(9)])
+    both = Turns.joined(one, other)
+    assert [tuple(turn) for turn in both] == [
+        row(2, None)[:12], row(4, "s2", author="Mia")[:12], row(5, "s2", author="Mia", part=3)[:12], row(9)[:12]
+    ]  # fmt: skip
+    assert [both.title(at) for at in range(4)] == ["The ferry", None, None, None]
+    assert both.place(2) == (35, 5_000_015)
+    assert both.each("session") == [None, "s2", "s2", "s1"]
+    left = both.taken(np.array([False, True, False, True]))
+    assert [turn.id for turn in left] == ["m4", "m9"]
+    assert left[1].head == Head(9, "n", "m9", 0, 0.25, b"\t" * 15 + b"\0", 9.5, 9.75)
+    assert len(Turns.of([])) == 0
+
+
+def test_a_key_of_one_memory_takes_21_bytes_with_its_entry_and_a_shared_one_21_and_16_an_entry() -> None:
+    alone = [(key, 1, 30, 0) for key in range(1_000)]
+    shared = [(-key, 1, 30, 0) for key in range(1, 1_001)]
+
+    def taken(memories: dict[int, list[Entry]]) -> int:
+        return Block(rows(memories)).size
+
+    bare = taken({1: [], 2: []})
+    assert taken({1: alone, 2: []}) - bare == 21 * 1_000
+    assert taken({1: shared, 2: shared}) - bare == 16 * 2_000 + 21 * 1_000
