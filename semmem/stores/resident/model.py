@@ -228,13 +228,15 @@ class Model:
     def neighbours(self, ords: Ords) -> list[tuple[int, int, bool]]:
         """Return (ord, ord of its previous or next memory in the session, whether both have the same author)."""
         found = []
-        for turn in self.turns_of(ords):
-            if turn.session is None:
-                continue
-            turns, place = self._session(turn.session)
-            at = place[turn.ord]
-            for other in (*turns[max(at - 1, 0) : at], *turns[at + 1 : at + 2]):
-                found.append((turn.ord, other.ord, turn.author is not None and turn.author == other.author))
+        for block, places in self._at(ords):
+            for where in places.tolist():
+                if (session := block.turns.session(where)) is None:
+                    continue
+                turns, place = self._session(session)
+                at = place[int(block.ords[where])]
+                own = turns[at]
+                for other in (*turns[max(at - 1, 0) : at], *turns[at + 1 : at + 2]):
+                    found.append((own.ord, other.ord, own.author is not None and own.author == other.author))
         return found
 
     def ords_of(self, ids: Collection[str]) -> NDArray[np.int64]:

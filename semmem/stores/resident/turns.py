@@ -85,6 +85,11 @@ class Turns:
         found: str | None = self._written["title"][at]
         return found
 
+    def session(self, at: int) -> str | None:
+        """Return the session of the memory at a position."""
+        found: str | None = self._written["session"][at]
+        return found
+
     def place(self, at: int) -> tuple[int, int]:
         """Return the place of the memory at a position in its session."""
         return int(self._fixed["position"][at]), int(self._fixed["microseconds"][at])
