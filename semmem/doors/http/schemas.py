@@ -96,6 +96,9 @@ _TYPES = {
     "Limits": Limits, "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link, "LeftOut": LeftOut,
 }  # fmt: skip
 
+_SOMETIMES = frozenset({("Namespace", "state")})
+"""The fields that are left out of an answer where they have no value; every other field is in every answer."""
+
 ANSWERS: Mapping[str, dict[str, Any]] = {
     "remember": _ref("Memory"),
     "remember_many": _ref("IngestReport"),
@@ -155,7 +158,7 @@ def components() -> dict[str, Any]:
     for name, kind in _TYPES.items():
         made = TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
         found |= made.pop("$defs", {})
-        made["required"] = list(made.get("properties", {}))  # every field is in every answer
+        made["required"] = [field for field in made.get("properties", {}) if (name, field) not in _SOMETIMES]
         found[name] = made
     return found
 

@@ -26,6 +26,9 @@ def test_the_description_names_every_route_and_refers_to_nothing_that_is_missing
     asked = set(re.findall(r'"#/components/schemas/(\w+)"', http.get("/openapi.json").text))
     assert asked <= set(said["components"]["schemas"])
     assert {"Memory", "Recall", "Problem", "Stats"} <= asked
+    http.post("/v1/memories", json={"text": "The key is red."})
+    (namespace,) = http.get("/v1/namespaces").json()["namespaces"]
+    assert set(said["components"]["schemas"]["Namespace"]["required"]) == set(namespace)
     names = [one["operationId"] for methods in said["paths"].values() for one in methods.values()]
     assert len(set(names)) == len(names)
 
