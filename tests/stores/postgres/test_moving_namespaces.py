@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -207,6 +207,39 @@ def test_writers_of_a_namespace_that_is_being_renamed_are_refused_and_nothing_is
     assert moved(mem, stay=False) == 70
     assert told(mem, "new") == before
     check(mem)
+
+
+def test_maintain_leaves_out_what_is_being_renamed_and_does_the_rest(
+    mem: Semmem, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with semmem.connect(store_url, embedder="hashing", on_contradiction="ignore") as other:
+        for name in ("old", "else"):
+            other.remember_many([{"text": "Ana lives in Lisbon."}, {"text": "Ana moved to Porto."}], namespace=name)
+    mem.merge_concepts("Porto", "Lisbon", namespace="old")
+    sql(mem, "UPDATE alias_change SET waiting = keys WHERE namespace = 'old' RETURNING 1")
+    counted: list[Mapping[str, int]] = []
+    at(monkeypatch, 4, lambda: counted.append(mem.maintain()))
+    assert moved(mem, stay=False) == 2
+    assert counted[0]["compared"] == 2
+    assert mem.maintain()["compared"] == 2
+    check(mem)
+
+
+@pytest.mark.parametrize("other", [[], ["else"]])
+def test_a_logged_recall_does_not_wait_for_the_end_of_a_rename(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, other: list[str]
+) -> None:
+    with semmem.connect(store_url, embedder="none", recall_log=True) as mem:
+        for name in ("old", *other):
+            mem.remember(f"Ada Lovelace met an owl, {name}.", namespace=name)
+        found: list[semmem.Recall] = []
+        pauses: list[float] = []
+        monkeypatch.setattr(connection.time, "sleep", pauses.append)
+        at(monkeypatch, 4, lambda: found.append(mem.recall("owl", namespace=["old", *other])))
+        moved(mem, stay=False)
+    assert [len(one) for one in found] == [1 + len(other)]
+    assert REFUSED in found[0].degraded["log"]
+    assert pauses == []
 
 
 def test_settings_and_limits_that_change_during_a_rename_go_along(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,9 @@ UPDATE alias_change SET waiting = %(waiting)s, looked = true
 WHERE namespace = %(namespace)s AND number = ANY(%(numbers)s);
 
 -- alias_namespaces --
--- List the namespaces where names wait.
-SELECT DISTINCT namespace FROM alias_change WHERE cardinality(waiting) > 0 ORDER BY namespace;
+-- List the namespaces where names wait, and that nobody moves.
+SELECT DISTINCT namespace FROM alias_change a WHERE cardinality(waiting) > 0
+AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = a.namespace AND o.state IS NOT NULL) ORDER BY namespace;
 
 -- alias_prune --
 -- Delete records of names older than a day; no writer still uses knowledge from before.

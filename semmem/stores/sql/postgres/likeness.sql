@@ -72,13 +72,14 @@ WHERE q.place <= %(newest)s AND NOT m.sensitive AND (m.expires_at IS NULL OR m.e
 SELECT ord, id, other, text, title, author, at FROM likened ORDER BY ord, place;
 
 -- likeness_missing --
--- What has no keys, and may have some, or whose links are not made yet.
+-- What has no keys, and may have some, or whose links are not made yet; nothing while the namespace is moved.
 SELECT <memory_columns>, text_at
 FROM memory m
 WHERE namespace = %(namespace)s AND ord > %(after)s AND part = 0 AND NOT sensitive AND (session IS NULL OR position IS NULL)
   AND (expires_at IS NULL OR expires_at > now())
   AND (NOT EXISTS (SELECT FROM likeness l WHERE l.namespace = m.namespace AND l.ord = m.ord)
        OR EXISTS (SELECT FROM uncompared u WHERE u.namespace = m.namespace AND u.ord = m.ord))
+  AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = %(namespace)s AND o.state IS NOT NULL)
 ORDER BY ord LIMIT %(limit)s;
 
 -- <likeness_gone> --
