@@ -165,10 +165,11 @@ class Pooled:
             hold.let_go()  # the pool replaces a broken connection
             raise
 
-    def run(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
+    def run(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True) -> T:
         """Run ``work`` on a connection; retry after deadlocks and lost connections, as writes are idempotent.
 
         ``on_loss`` is called before the retry after a lost connection, whose transaction may have been committed.
+        Where it is not ``patient``, it does not wait for the end of a rename.
         """
         end = time.monotonic() + self._start_timeout_s
         for attempt in range(_TRIES):
@@ -190,7 +191,7 @@ class Pooled:
                     error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
                 )
                 waits = moving(error)
-                if not (lost or waits) or attempt == _TRIES - 1:
+                if not (lost or (waits and patient)) or attempt == _TRIES - 1:
                     raise self._told(error) from error
                 if waits:
                     time.sleep(_MOVES_S * 4**attempt)
@@ -283,12 +284,14 @@ class Pooled:
         rows = self.together(*asked) if len(asked) > 1 else [self.rows(*one) for one in asked]
         return [(at, found) for (at, _, _), found in zip(groups, rows, strict=True)]
 
-    def transaction(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None) -> T:
+    def transaction(
+        self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True
+    ) -> T:
         def run(connection: Any) -> T:
             with connection.transaction():
                 return work(connection)
 
-        return self.run(run, on_loss)
+        return self.run(run, on_loss, patient=patient)
 
 
 def pipelined(connection: Any) -> AbstractContextManager[Any]:

@@ -138,7 +138,7 @@ class PostgresLife(PostgresLinks):
                 connection.execute(_SQL["namespace_hold"], {"namespace": name})
             connection.execute(_SQL["log_add"], {**line, "hits": [Jsonb(list(hits[name])) for name in names]})
 
-        self._pool.transaction(work)
+        self._pool.transaction(work, patient=False)  # the answer is there, and does not wait for a rename
 
     def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
         """Return the hit ids of a logged recall, for each of ``namespaces`` that it asked."""
