@@ -157,6 +157,8 @@ class Keeping(Life, Namespaces):
             raise InvalidInput(f"sensitive must be True or False, not {sensitive!r}.")
         chosen = checked_filters(filters)
         if not sensitive:
+            if chosen.sensitive:
+                raise InvalidInput("An export leaves out what this filter asks for; add sensitive=True, or use list.")
             chosen = replace(chosen, sensitive=False)
         return exported(self.store, where, chosen, vectors=vectors)
 

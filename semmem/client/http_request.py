@@ -48,7 +48,8 @@ def asked(route: Route, arguments: Mapping[str, Any]) -> Asked:
         check_expected(version)
         headers["if-match"] = f'"{version}"'
     if route.form == "query":
-        return Asked(route.method, path, _query(given), headers, repeatable=route.method == "GET")
+        found = _query(given, filters_apart=route.name != "export")
+        return Asked(route.method, path, found, headers, repeatable=route.method == "GET")
     query: list[tuple[str, str]] = []
     if "namespace" in given and route.name in ("update", "configure"):  # whose body is the changes alone
         query = _query({"namespace": given.pop("namespace")})
@@ -60,11 +61,16 @@ def asked(route: Route, arguments: Mapping[str, Any]) -> Asked:
     return Asked(route.method, path, query, headers, body, repeatable)
 
 
-def _query(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _query(given: Mapping[str, Any], *, filters_apart: bool = True) -> list[tuple[str, str]]:
+    """Return arguments as they stand in a URL; filters each by its own name, or as one object of JSON.
+
+    An export needs the object: its argument ``sensitive`` has the name of a filter and another meaning.
+    """
     found: list[tuple[str, str]] = []
     for name, value in given.items():
         if name == "filters" and value is not None:
-            found += _query(filters_of(value))
+            chosen = filters_of(value)
+            found += _query(chosen) if filters_apart else [(name, values.as_json(name, chosen).decode())]
         elif value is not None:
             plain = values.sent(name, value)
             for one in plain if isinstance(plain, list) else [plain]:
@@ -81,7 +87,8 @@ def quoted(id: str) -> str:
 def filters_of(given: Any) -> dict[str, Any]:
     """Return filters as a mapping of those that narrow anything. Raises InvalidInput."""
     checked = checked_filters(given)
-    return {name: value for name in Filters.__dataclass_fields__ if (value := getattr(checked, name))}
+    given_values = {name: getattr(checked, name) for name in Filters.__dataclass_fields__}
+    return {name: value for name, value in given_values.items() if value or value is False}
 
 
 def lines(arguments: Mapping[str, Any], items: Iterable[Any]) -> Iterator[bytes]:

@@ -43,6 +43,18 @@ def spoken(url: str, tmp_path: Path) -> Iterator[tuple[httpx.Client, dict[str, d
         yield client, headers
 
 
+def test_the_filter_sensitive_means_behind_a_server_what_it_means_without_one_and_reveals_nothing(url: str) -> None:
+    with semmem.connect(url) as local, serving(local) as where, semmem.connect(where) as remote:
+        for mem in (local, remote):
+            assert [one.id for one in mem.list(filters={"sensitive": False})] == ["t"]
+            assert [one.id for one in mem.list(filters={"sensitive": True})] == ["w"]
+            assert [row["id"] for row in mem.export(filters={"sensitive": False})] == ["t"]
+            assert [row["id"] for row in mem.export(filters={"sensitive": False}, sensitive=True)] == ["t"]
+            assert [row["text"] for row in mem.export(filters={"sensitive": True}, sensitive=True)] == [SECRET]
+            with pytest.raises(semmem.InvalidInput, match="leaves out what this filter asks for; add sensitive=True"):
+                list(mem.export(filters={"sensitive": True}))
+
+
 def test_over_http_it_is_revealed_only_to_a_key_that_may_write(spoken: Any) -> None:
     client, headers = spoken
     for path in ("/v1/memories/w", "/v1/memories", "/v1/memories/w/history"):
