@@ -77,7 +77,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of a store, or of one namespace of it. ``bytes`` is the space on disk of the whole store."""
+    """Counts of a store, or of one namespace of it.
+
+    ``bytes`` is the space on disk of the whole store; None for a key of a server that is not for all of it.
+    """
 
     memories: int
     parts: int
@@ -86,7 +89,7 @@ class Stats:
     mentions: int
     vectors: int
     pending: int
-    bytes: int
+    bytes: int | None
     embedder: str | None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -65,6 +66,8 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
         case "namespaces":
             mine = None if key is None else key.namespaces
             return {"namespaces": [plain(one) for one in value if mine is None or one.name in mine]}
+        case "stats" if key is not None and key.namespaces is not None:
+            return plain(replace(value, bytes=None))  # what others store would show in it
         case "history":
             return {"versions": [one.as_dict() for one in value]}
         case "links":

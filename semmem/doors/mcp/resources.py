@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from semmem.doors.mcp.reading import PREFIX, memory_at
@@ -54,9 +54,10 @@ _TEMPLATES: tuple[dict[str, Any], ...] = (
 def contents(call: Call, uri: str) -> str:
     """Return the JSON of the resource ``uri``. Raises NotFound, InvalidInput."""
     if uri == STATS:
+        store, own = _store(call), call.memory.stats(namespace=call.scope.namespace)
         values = {
-            "store": _store(call),
-            "namespace": plain(call.memory.stats(namespace=call.scope.namespace)),
+            "store": store,
+            "namespace": plain(own if store is not None else replace(own, bytes=None)),
             "scope": call.scope.as_dict(),
         }
     elif uri.startswith(PREFIX):

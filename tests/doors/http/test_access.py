@@ -119,7 +119,8 @@ def test_a_key_of_some_namespaces_reaches_no_other(guarded: Server, tokens: dict
         assert http.get("/v1/memories/key", params={"namespace": "team"}).json()["id"] == "key"
         assert http.post("/v1/recall", json={"query": "key", "namespace": ["team", "notes"]}).status_code == 200
         assert [one["name"] for one in http.get("/v1/namespaces").json()["namespaces"]] == ["team"]
-        assert http.get("/v1/stats", params={"namespace": "team"}).status_code == 200
+        counts = http.get("/v1/stats", params={"namespace": "team"}).json()
+        assert (counts["memories"], counts["bytes"]) == (1, None), "the bytes of the store tell what others store"
         assert http.get("/v1/reach").status_code == 200
         refused = [
             http.get("/v1/memories/ferry", params={"namespace": "other"}),

@@ -203,7 +203,7 @@ def _store(door: Door) -> list[Finding]:
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
     size = f"{counted(counts.memories, 'memory')} in {counted(counts.namespaces, 'namespace')}"
-    size += f", {counts.bytes / 2**20:,.1f} MiB"
+    size += f", {(counts.bytes or 0) / 2**20:,.1f} MiB"
     out = [Finding("store", "good", size), *settings]
     for one in moves:
         detail = f"{one.namespace} is {one.state} (the other name is {one.other}): a rename or a copy is under way, or "

@@ -291,8 +291,10 @@ def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) ->
     from semmem.model.serialization import plain
 
     for name, value in plain(counts).items():
-        shown = f"{value / 2**20:,.1f} MiB" if name == "bytes" else f"{value:,}" if isinstance(value, int) else value
-        door.out.print(f"{name:>10}  {'none yet' if shown is None else shown}")
+        shown = f"{value:,}" if isinstance(value, int) else "none yet" if value is None else value
+        if name == "bytes":
+            shown = "not for this key" if value is None else f"{value / 2**20:,.1f} MiB"
+        door.out.print(f"{name:>10}  {shown}")
     for name, one in held.items():
         door.out.print(f"{name}: {counted(one.memories, 'memory')}, {counted(one.vectors, 'vector')}", soft_wrap=True)
         for what in ("content", "vector", "graph"):
