@@ -349,6 +349,32 @@ def test_where_a_move_fails_everything_is_as_it_was(mem: Semmem, monkeypatch: py
     check(mem)
 
 
+def test_a_process_whose_lock_is_lost_deletes_nothing_that_others_have_written_since(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full(mem, "old")
+    before = told(mem, "old")
+
+    def lose() -> None:
+        sql(
+            mem,
+            "SELECT pg_terminate_backend(l.pid, 30000) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+            "WHERE l.locktype = 'advisory' AND d.datname = current_database()",
+        )
+        assert mem.maintain()["moves"] == 1
+        mem.remember("Owl 97 came late.", id="late", namespace="old")
+
+    number = steps(mem, monkeypatch, stay=False).index("_open") + 3
+    with monkeypatch.context() as patch:
+        at(patch, number, lose)
+        with pytest.raises(semmem.StoreUnavailable, match="connection to the database server was lost"):
+            moved(mem, stay=False)
+    assert told(mem, "new") == before
+    assert mem.get("late", namespace="old").text == "Owl 97 came late."
+    assert states(mem) == {"new": None, "old": None}
+    check(mem)
+
+
 def test_of_two_renames_to_one_name_one_is_done_and_the_other_is_a_conflict(mem: Semmem) -> None:
     for name in ("one", "two"):
         mem.remember_many([{"id": f"{name}{n}", "text": f"Owl {n} of {name}."} for n in range(50)], namespace=name)

@@ -97,10 +97,10 @@ def _moved(pool: Pooled, connection: Any, old: str, new: str, *, stay: bool) -> 
         kept = _row(connection, old)
         kept["number"] = max(kept["changes"], _row(connection, new)["changes"]) + 1
         for table in tables:
-            _copy(pool, connection, table.of(old, new))
+            _copy(pool, connection, table.of(old, new), new)
         _write_changes(pool, connection, old, new, kept["number"])
         settings = connection.execute(_SQL["moved_settings"], here).fetchall() if stay else None
-    _transaction(pool, partial(_open, old=old, new=new, kept=kept, settings=settings))
+    _transaction(pool, partial(_open, alone=connection, old=old, new=new, kept=kept, settings=settings))
     return int(count)
 
 
@@ -122,14 +122,15 @@ def _begin(connection: Any, tables: list[Table], old: str, new: str, *, stay: bo
         connection.execute(_SQL["moved_begin"], {"namespace": old, "state": "moving", "other": new})
 
 
-def _copy(pool: Pooled, connection: Any, table: Table) -> None:
+def _copy(pool: Pooled, connection: Any, table: Table, new: str) -> None:
     """Copy the rows of a namespace in one table, some thousands a transaction."""
     after = None
     while True:
         upto = postgres_tables.end_of_range(connection, table, after, AT_ONCE)
         if upto is not None or postgres_tables.holds(connection, table, after, None):
             rows = postgres_tables.read(connection, table, after, upto)
-            _transaction(pool, partial(postgres_tables.load, table=table, blocks=rows))
+            work = partial(postgres_tables.load, table=table, blocks=rows)
+            _transaction(pool, partial(_still, work=work, alone=connection, name=new, state="filling"))
         if upto is None:
             return
         after = upto
@@ -144,13 +145,15 @@ def _write_changes(pool: Pooled, connection: Any, old: str, new: str, number: in
         if not ids:
             return
         told = {"namespace": new, "number": number, "ids": ids}
-        _transaction(pool, partial(_execute, statement=_SQL["moved_written"], parameters=told))
+        work = partial(_execute, statement=_SQL["moved_written"], parameters=told)
+        _transaction(pool, partial(_still, work=work, alone=connection, name=new, state="filling"))
         after = ids[-1]
 
 
-def _open(connection: Any, old: str, new: str, kept: dict[str, Any], settings: list[Any] | None) -> None:
+def _open(connection: Any, alone: Any, old: str, new: str, kept: dict[str, Any], settings: list[Any] | None) -> None:
     """Open the new name, and close the old one where it has no ``settings`` of its own to keep (a rename)."""
     rows = {name: _locked(connection, name) for name in sorted((old, new))}
+    alone.execute("SELECT 1")  # see _still
     stays = settings is not None
     if rows[new][:2] != ("filling", old) or not (stays or rows[old][:2] == ("moving", new)):
         raise StoreUnavailable("The connection that moved the namespace was lost, and nothing was moved; try again.")
@@ -175,10 +178,24 @@ def _finish(pool: Pooled, connection: Any, name: str) -> bool:
     if row[0] != "moving":
         tables = [table for table in postgres_tables.tables(connection) if table.name not in _OWN]
         for statement in (*(_filled("moved_some", table) for table in tables), _SQL["moved_change"]):
-            while _transaction(pool, partial(_execute, statement=statement, parameters=where)):
+            work = partial(_execute, statement=statement, parameters=where)
+            while _transaction(pool, partial(_still, work=work, alone=connection, name=name, state=row[0])):
                 pass
-    _transaction(pool, partial(_execute, statement=_SQL["moved_end"], parameters=where))
+    work = partial(_execute, statement=_SQL["moved_end"], parameters=where)
+    _transaction(pool, partial(_still, work=work, alone=connection, name=name, state=row[0]))
     return True
+
+
+def _still(connection: Any, work: Callable[[Any], Any], alone: Any, name: str, state: str) -> Any:
+    """Do ``work`` under the lock of the row of a namespace, if it is in that state and ``alone`` holds its other lock.
+
+    Where the connection ``alone`` is lost, another process may end the move, and others write to the namespace.
+    """
+    row = _locked(connection, name)
+    alone.execute("SELECT 1")
+    if row is None or row[0] != state:
+        raise StoreUnavailable(f"Another process has ended the rename or copy of {name!r}; look at both names.")
+    return work(connection)
 
 
 def _transaction(pool: Pooled, work: Callable[[Any], Any]) -> Any:
