@@ -100,10 +100,11 @@ class Keeping(Life, Namespaces):
         memory are found anew instead. Interrupted, the same call goes on. Raises Conflict when another process
         rebuilds.
         """
+        from semmem.write.makers import mark_extracted
         from semmem.write.rebuild import fill_in, replace_vectors
 
         if extract:
-            return self._upkeep.reextract(progress)
+            return mark_extracted(self.store, self._extractor, lambda: self._upkeep.reextract(progress))
         vectors = vectors_of(self.store)
         if embedder is not None:
             return replace_vectors(vectors, self._encoder, embedder, progress)
@@ -204,10 +205,14 @@ class Keeping(Life, Namespaces):
 
     @observed
     def maintain(self) -> Mapping[str, int]:
-        """Sweep what is not kept any longer, link late names, merge segments, index vectors; return the count of each.
+        """Sweep what is not kept any longer, rebuild what is stale, link late names, merge segments, index vectors.
 
-        ``moves`` counts namespaces where a rename or a copy had been interrupted, and was ended. ``accesses`` is of how
-        many memories this process wrote what it had counted of accesses.
+        Returns the count of each. ``rebuilt`` counts memories of which an older splitter, likeness or extractor had
+        made what is derived (where it was the same extractor), and ``stale`` those that still have it: of another
+        language, not readable, or cut for an embedder that is not here. ``indexed`` is 0 where nothing is new, where
+        no namespace has 10,000 vectors, fewer of which are compared one by one, and where another process is indexing,
+        which ``busy`` says. ``moves`` counts namespaces where a rename or a copy had been interrupted, and was ended.
+        ``accesses`` is of how many memories this process wrote what it had counted of accesses.
         ``compared`` counts memories that were compared with what is like them only now: those that were stored while
         ``on_contradiction`` was ``ignore``, or whose links could not be made. ``unread``, where it is there, counts
         memories that the extractor could not read; they hold what they held. For you to look at are, where there are
@@ -221,9 +226,13 @@ class Keeping(Life, Namespaces):
             recall_log_days=days.keep_recall_log_days,
             versions=days.keep_versions,
         )
+        from semmem.write.makers import Renewal
+
         moves = 0 if self.store.life is None else self.store.life.finish_moves()
         accesses = self._accesses.write()
         counted = {name: n for name, n in (("moves", moves), ("accesses", accesses)) if n}
+        renewal = Renewal(self.store, self._ingest, self._upkeep, self._encoder.found)
+        counted |= renewal.maintain(self.settings.language)
         return {**counted, **self._upkeep.maintain(), **self._ingest.maintain(), **self.store.maintain(keep)}
 
     @observed

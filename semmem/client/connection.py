@@ -73,7 +73,8 @@ class Connection:
 
         of, settings = self._encoder, self.settings
         language, policies = settings.language, (settings.credentials, settings.on_contradiction)
-        return Ingest(self.store, self._extractor, of.found, of.renewed, of.filled, language, *policies)
+        how = (of.found, of.renewed, of.filled, language, *policies)
+        return Ingest(self.store, self._extractor, *how, keep_versions=settings.keep_versions)
 
     @cached_property
     def _upkeep(self) -> Upkeep:

@@ -19,7 +19,6 @@ from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
-from semmem.model.reports import Namespace, Stats
 from semmem.model.search import Factory
 from semmem.model.types import LIST_ORDERS, Filters, IngestReport, ListOrder, Memory, Page, SortBy, masked
 from semmem.rank_cap import reach
@@ -376,16 +375,6 @@ class Semmem(Keeping, Use):
             if self.settings.on_contradiction == "supersede":  # of what is left, other memories may be the newest now
                 self._ingest.catch_up(namespace)
         return count
-
-    @observed
-    def stats(self, *, namespace: str | None = None) -> Stats:
-        """Return counts of the store, or of one namespace."""
-        return self.store.stats(None if namespace is None else string("namespace", namespace))
-
-    @observed
-    def namespaces(self) -> Sequence[Namespace]:
-        """Return the namespaces that hold memories, by name, with counts and the time of the last change."""
-        return self.store.overview()
 
 
 def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:

@@ -1,8 +1,9 @@
-"""Namespaces: the verbs about whole namespaces and what changes in them. It wires the parts and holds no logic."""
+"""Namespaces: the verbs about namespaces, their counts and changes. It wires the parts and holds no logic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from reprlib import repr as shown
 from typing import Any
 
@@ -10,7 +11,7 @@ from semmem.client.connection import Connection
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import string, strings, whole
 from semmem.model.life import Changes
-from semmem.model.reports import Limits
+from semmem.model.reports import Limits, Namespace, Stats
 from semmem.model.store import life_of
 from semmem.read.tracing import observed
 from semmem.write.items import check_namespace
@@ -21,7 +22,20 @@ _LEAST_DAYS, _MOST_DAYS = 1 / 24, 36_500.0
 
 
 class Namespaces(Connection):
-    """What changes in namespaces, and what they keep and may hold."""
+    """What a store and its namespaces hold, what changes in them, and what they keep and may hold."""
+
+    @observed
+    def stats(self, *, namespace: str | None = None) -> Stats:
+        """Return counts of the store, or of one namespace."""
+        from semmem.write.makers import count_stale
+
+        where = None if namespace is None else string("namespace", namespace)
+        return replace(self.store.stats(where), stale=count_stale(self.store, self._extractor, where))
+
+    @observed
+    def namespaces(self) -> Sequence[Namespace]:
+        """Return the namespaces that hold memories, by name, with counts and the time of the last change."""
+        return self.store.overview()
 
     @observed
     def changes(

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ALIKE", "Outline", "changed", "claim_keys", "outlines", "resemblance", "sketches"]
+__all__ = ["ALIKE", "LIKENESS", "Outline", "changed", "claim_keys", "outlines", "resemblance", "sketches"]
 
+LIKENESS = 1
+"""The version of what finds and decides likeness: one more where it changes, so that maintain compares anew."""
 ALIKE = 0.7
 """Two texts that share at least this part of their shingles are near-duplicates; see adr/0035."""
 BANDS, ROWS = 5, 2

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from semmem.model.question import Kinds, QuestionConcepts, Talk
+from semmem.model.question import Corrections, Kinds, QuestionConcepts, Talk
 from semmem.model.types import Filters, Memory
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from semmem.model.life import Similar
 
 __all__ = [
-    "BEHIND", "LAST", "MOST_TURNS", "PLACE", "UNINDEXED", "Extraction", "Forwards", "Head", "Kind", "Kinds",
+    "BEHIND", "LAST", "MOST_TURNS", "UNINDEXED", "Corrections", "Extraction", "Forwards", "Head", "Kind", "Kinds",
     "Ords", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Trace", "Turn", "Written", "apart",
     "local", "placed",
 ]  # fmt: skip
@@ -38,9 +38,6 @@ LAST = 16
 
 BEHIND = 8
 """Memories before each of them whose authors are read."""
-
-PLACE = "reextract"
-"""The name under which a store records how far a re-extraction has come."""
 
 UNINDEXED = -1
 """The number of parts of a sensitive memory: neither it nor a part of it is indexed."""
@@ -85,7 +82,9 @@ class Row:
     whole replaces; the history keeps that one as changed by ``changed_by``. ``retells`` says that the new one says
     something else, ``restores`` that the memory comes out of the history. ``likeness`` are the keys by which similar
     memories find a whole. A row that ``merges`` is not stored where a memory has the same content. ``text_at`` is when
-    the text of a whole began, None for its ``created_at``.
+    the text of a whole began, None for its ``created_at``. ``made_by`` is what made the parts, concepts and keys of the
+    batch (model/store/makers.py), "" where that is not known. ``versions`` is how many earlier versions the history
+    keeps of a whole that is replaced, None for all of them.
     """
 
     memory: Memory
@@ -105,11 +104,18 @@ class Row:
     merges: bool = False
     retells: bool = False
     text_at: datetime | None = None
+    made_by: str = ""
+    versions: int | None = None
 
     @property
     def name(self) -> tuple[str, str]:
         """Namespace and id of the whole memory."""
         return self.memory.namespace, self.memory.parent_id or self.memory.id
+
+    @property
+    def made_anew(self) -> bool:
+        """Whether a whole replaces the same version of itself, of which only what is derived is made anew."""
+        return self.replaces is not None and self.replaces[0] == self.memory.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,28 +125,6 @@ class Stored:
     memory: Memory
     payload: bytes
     text_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Corrections:
-    """Corrections of names in one namespace, made by people.
-
-    ``into`` maps the key of a name to the (key, name) it is merged into, ``apart`` are names that no rule may merge,
-    ``names`` are their spellings.
-    """
-
-    into: Mapping[int, tuple[int, str]] = field(default_factory=dict)
-    apart: frozenset[int] = frozenset()
-    names: Mapping[int, str] = field(default_factory=dict)
-
-    def key(self, at: int) -> int:
-        """Return the key that ``at`` is merged into, ``at`` itself where it is not merged."""
-        found = self.into.get(at)
-        return at if found is None else found[0]
-
-    def forms(self, keys: Collection[int]) -> set[int]:
-        """Return ``keys`` and all keys that are merged into one of them."""
-        return set(keys).union(at for at, (into, _) in self.into.items() if into in keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ __all__ = [
     "Forgotten",
     "Kept",
     "Link",
+    "Made",
     "Newer",
     "Similar",
     "Uncompared",
@@ -274,6 +275,21 @@ class Similar:
     title: str | None
     author: str | None
     at: datetime
+
+
+class Made(NamedTuple):
+    """A whole memory as it is stored: its ord, when its text began, and what was derived of it.
+
+    ``ords`` are those of its indexed rows, and ``lengths`` the lengths of its parts in characters, () where it is not
+    split. ``payload`` is the hash of the item that it was made from.
+    """
+
+    ord: int
+    memory: Memory
+    payload: bytes
+    text_at: datetime | None
+    lengths: tuple[int, ...]
+    ords: tuple[int, ...]
 
 
 class Uncompared(NamedTuple):

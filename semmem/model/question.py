@@ -1,11 +1,33 @@
-"""Parts of a parsed question: its concepts, and the author and the months that it asks about. Pure."""
+"""Parts of a parsed question: its concepts and their corrections, the author and the months it asks about. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Kinds", "Name", "QuestionConcepts", "Talk"]
+__all__ = ["Corrections", "Kinds", "Name", "QuestionConcepts", "Talk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """Corrections of names in one namespace, made by people.
+
+    ``into`` maps the key of a name to the (key, name) it is merged into, ``apart`` are names that no rule may merge,
+    ``names`` are their spellings.
+    """
+
+    into: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    apart: frozenset[int] = frozenset()
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def key(self, at: int) -> int:
+        """Return the key that ``at`` is merged into, ``at`` itself where it is not merged."""
+        found = self.into.get(at)
+        return at if found is None else found[0]
+
+    def forms(self, keys: Collection[int]) -> set[int]:
+        """Return ``keys`` and all keys that are merged into one of them."""
+        return set(keys).union(at for at, (into, _) in self.into.items() if into in keys)
 
 
 @dataclass(frozen=True, slots=True)

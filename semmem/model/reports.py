@@ -80,6 +80,9 @@ class Stats:
     """Counts of a store, or of one namespace of it.
 
     ``bytes`` is the space on disk of the whole store; None for a key of a server that is not for all of it.
+
+    ``stale`` counts memories of which an older splitter, likeness or extractor made what is derived; ``maintain``
+    makes it anew.
     """
 
     memories: int
@@ -91,6 +94,7 @@ class Stats:
     pending: int
     bytes: int | None
     embedder: str | None
+    stale: int = 0
 
 
 @dataclass(frozen=True, slots=True)

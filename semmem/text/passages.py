@@ -18,6 +18,8 @@ from semmem.model.types import Memory, Passage
 from semmem.text.tokens import is_number, key, places, vocabulary
 
 __all__ = [
+    "MAX_CHARS",
+    "SPLITTER",
     "content_key",
     "embedded_text",
     "encoded_text",
@@ -34,6 +36,12 @@ __all__ = [
     "term_key",
     "terms",
 ]
+
+
+SPLITTER = 1
+"""The version of ``split``: one more where it cuts texts in other places, so that maintain cuts what is stored anew."""
+MAX_CHARS = 1_400
+"""Texts longer than this are split; each part is extracted by itself, and a part that is found returns its memory."""
 
 
 def term_key(term: str) -> int:

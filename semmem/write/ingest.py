@@ -21,21 +21,16 @@ from typing import Any
 from semmem.concepts.mentions import Ahead, Knowledge
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.clock import step
-from semmem.model.errors import (
-    Conflict,
-    EmbedderMismatch,
-    EmbedderReplaced,
-    InvalidInput,
-    NotFound,
-    SemmemError,
-)  # fmt: skip
+from semmem.model.errors import Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
 from semmem.model.exchange import UNINDEXED, Row, Stored, Written
 from semmem.model.protocols import Embedder, Extractor
-from semmem.model.store import Store, vectors_of
+from semmem.model.store import Store
+from semmem.model.store.makers import made_by
 from semmem.model.types import IngestReport, Memory
-from semmem.text.passages import content_key, embedded_text
+from semmem.text.passages import MAX_CHARS, content_key, embedded_text
 from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, parts_of, replaced_by
 from semmem.write.likeness import Likeness, OnContradiction, merged, merges, retells, said_anew
+from semmem.write.makers import maker_now
 from semmem.write.plan import (
     REMEMBERING,
     Outcome,
@@ -47,15 +42,22 @@ from semmem.write.plan import (
     planned,
     updating,
 )  # fmt: skip
-from semmem.write.preparation import Keys, OnError, Prepared, Refusals, in_advance, prepared, read_ahead
+from semmem.write.preparation import (
+    Keys,
+    OnError,
+    Prepared,
+    Refusals,
+    check_vector,
+    in_advance,
+    prepared,
+    read_ahead,
+)  # fmt: skip
 from semmem.write.relink import Upkeep
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken, with_kept
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome"]
 
-MAX_CHARS = 1_400
-"""Texts longer than this are split; each part is extracted by itself, and a part that is found returns its memory."""
 _PATIENCE_S = 5.0
 """How long an update tries again after somebody else was faster, with random pauses of up to ``_PAUSE_S``."""
 _PAUSE_S = 0.2
@@ -74,17 +76,21 @@ class Ingest:
         language: str = "english",
         screening: Screening = "off",
         on_contradiction: OnContradiction = "report",
+        keep_versions: int | None = None,
     ) -> None:
         self._store = store
         self._likeness = Likeness(store, on_contradiction)
         self.maintain = self._likeness.maintain
         self.catch_up = self._likeness.catch_up
+        self.compare_anew = self._likeness.compare_anew
         self._upkeep = Upkeep(store, extractor, language)
         self._embedder = embedder
         self._renewed = renewed
         self._filled = filled
         self._language = language
         self._screening: Screening = screening
+        self._check_vector = partial(check_vector, store)
+        self._batchwide: dict[str, Any] = {"made_by": made_by(maker_now(extractor)), "versions": keep_versions}
 
     def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
         """Return the same pipeline with another function that returns the embedder."""
@@ -165,6 +171,12 @@ class Ingest:
         """Store a softly forgotten memory again; see semmem.write.versions.restored."""
         rows, knowledge, _, written = self._written([draft], "abort")
         return self._after(draft, rows, knowledge, written)
+
+    def make_anew(self, drafts: Sequence[Draft]) -> None:
+        """Make anew all that is derived of stored memories; those that others have changed meanwhile stay."""
+        rows, knowledge, _, written = self._written(drafts, "skip")
+        self._upkeep.written(rows, written, knowledge)
+        self._likeness.written(rows, written)
 
     def _as_stored(self, memory: Memory) -> Memory:
         """Return a memory as the store has it, or as it was given where the store cannot be asked: it is committed."""
@@ -301,24 +313,6 @@ class Ingest:
             return plan
         return with_kept(plan, recorded, held.stored_vectors(bare))
 
-    def _check_vector(self, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Raise EmbedderMismatch for a given vector that does not fit the store; return what embedder fills the store.
-
-        ``recorded`` is the answer for an earlier item of the batch, so that a batch asks the store once. In a store
-        without an embedder the first vector decides, and the write records it.
-        """
-        if draft.vector is None:
-            return recorded
-        vectors = vectors_of(self._store)
-        offered = giver(draft.vector)
-        recorded = recorded or vectors.embedder() or offered
-        if recorded["name"] != offered["name"]:
-            raise EmbedderMismatch(
-                f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions) and this vector is "
-                f"{offered['name']}; give no vector, use another store, or run `semmem rebuild --embedder NAME`."
-            )
-        return recorded
-
     def _written(
         self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None, keys: Keys = MappingProxyType({})
     ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
@@ -380,7 +374,7 @@ class Ingest:
             single = part == 0 and draft.replaces is None and merges(draft) and self._likeness.counts
             how = (draft.changed_by, draft.restores)
             again = (part == 0 and retells(draft), draft.text_at if part == 0 else None)
-            rows.append(Row(memory, part, parts_, *made_of, *how, alike, single, *again))
+            rows.append(Row(memory, part, parts_, *made_of, *how, alike, single, *again, **self._batchwide))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
 

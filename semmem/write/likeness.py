@@ -195,7 +195,7 @@ class Likeness:
                     if name[0] != namespace:
                         continue
                     ords.append(written.ords[(*name, 0)])
-                    if of[name].replaces is None or of[name].retells:
+                    if of[name].replaces is None or of[name].retells or of[name].made_anew:
                         at = of[name].text_at or of[name].memory.created_at
                         text = _text(of[name].memory, ords[-1], at, placed[name])
                         groups.append((text, [_other(one, placed.get((namespace, one.id), -1)) for one in others]))
@@ -218,6 +218,11 @@ class Likeness:
         with suppress(SemmemError):
             if some := self._life.waiting(namespace, MOST_SIMILAR):
                 self._compare(self._life, namespace, some)
+
+    def compare_anew(self, namespace: str, some: Sequence[Uncompared]) -> None:
+        """Store the keys of memories anew and make the links that are missing; the links that are there stay."""
+        if self._life is not None and self._looks and some:
+            self._compare(self._life, namespace, some)
 
     def _compare(self, life: LifeStore, namespace: str, some: Sequence[Uncompared]) -> int:
         """Compare memories with what is like them before and after, and link them; return how many have keys."""

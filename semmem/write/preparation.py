@@ -14,13 +14,14 @@ from typing import Any, Literal, TypeVar
 from semmem.concepts.names import alias_candidates
 from semmem.model.errors import BadItem, Conflict, EmbedderMismatch, InvalidInput
 from semmem.model.protocols import Extractor
+from semmem.model.store import Store, vectors_of
 from semmem.model.types import Memory, Rejected
 from semmem.text.passages import read_text
-from semmem.write.items import Draft, drafted, id_of
+from semmem.write.items import Draft, drafted, giver, id_of
 from semmem.write.plan import Refused
 from semmem.write.screening import Screening, screened
 
-__all__ = ["Keys", "OnError", "Prepared", "Refusals", "in_advance", "prepared", "read_ahead"]
+__all__ = ["Keys", "OnError", "Prepared", "Refusals", "check_vector", "in_advance", "prepared", "read_ahead"]
 
 T = TypeVar("T")
 B = TypeVar("B")
@@ -82,6 +83,25 @@ class Refusals:
                 continue
             passed.append(draft)
         return passed
+
+
+def check_vector(store: Store, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Raise EmbedderMismatch for a given vector that does not fit the store; return what embedder fills the store.
+
+    ``recorded`` is the answer for an earlier item of the batch, so that a batch asks the store once. In a store
+    without an embedder the first vector decides, and the write records it.
+    """
+    if draft.vector is None:
+        return recorded
+    vectors = vectors_of(store)
+    offered = giver(draft.vector)
+    recorded = recorded or vectors.embedder() or offered
+    if recorded["name"] != offered["name"]:
+        raise EmbedderMismatch(
+            f"This store was filled by {recorded['name']} ({recorded['dimensions']} dimensions) and this vector is "
+            f"{offered['name']}; give no vector, use another store, or run `semmem rebuild --embedder NAME`."
+        )
+    return recorded
 
 
 def prepared(batch: Iterable[tuple[int, Any]], namespace: str, screening: Screening) -> list[Draft | Refused]:

@@ -42,7 +42,7 @@ class Upkeep:
         self._extractor = self.extractor = extractor
         self._graph = store.graph
         self._language: str = getattr(extractor, "language", "english")
-        self._stems = language or self._language
+        self._stems = self.stems = language or self._language
         self._mentions = Mentions(store, extractor)
 
     # ------------------------------------------------------------------ reading memories
@@ -283,7 +283,7 @@ class Upkeep:
                 self.prepare(memories.values())
                 unread: list[Memory] = []
                 knowledge = self.knowledge(memories.values(), new=False, unread=unread)
-                found = self._extractions(memories, knowledge, unread)
+                found = self.extractions(memories, knowledge, unread)
                 failed += len(memories) - len(found)
                 if not found:
                     break
@@ -297,7 +297,7 @@ class Upkeep:
                 graph.note_changed_subjects(namespace, meanwhile)
         return changed, failed
 
-    def _extractions(
+    def extractions(
         self, memories: Mapping[int, Memory], knowledge: Knowledge, unread: Sequence[Memory]
     ) -> list[tuple[int, Extraction]]:
         """Return the extraction of each memory by ord, without the memories that the extractor cannot read."""

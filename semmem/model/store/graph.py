@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GraphStore"]
+__all__ = ["PLACE", "GraphStore"]
+
+PLACE = "reextract"
+"""The name under which a store records how far a re-extraction has come."""
 
 
 class GraphStore(Protocol):

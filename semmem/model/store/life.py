@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from semmem.model.exchange import Ords
-from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Newer, Similar, Uncompared, Version
+from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Made, Newer, Similar, Uncompared, Version
 from semmem.model.reports import Judgement, Limits
+from semmem.model.store.makers import Mark, Span
 from semmem.model.types import LinkType, Memory
 
 __all__ = ["ChangeLog", "LifeStore", "Moving"]
@@ -196,4 +197,26 @@ class LifeStore(Protocol):
         What has been forgotten meanwhile is left out. A write by itself finds only what was there before. What has
         found something is uncompared until ``compared`` says otherwise.
         """
+        ...
+
+    # ------------------------------------------------------------------ what made what is derived
+
+    def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return, for each namespace that holds memories, its last ord and its marks (semmem.model.store.makers)."""
+        ...
+
+    def mark_made(self, namespace: str, span: Span) -> None:
+        """Record what has made the memories of a span."""
+        ...
+
+    def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
+        """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
+        ...
+
+    def count_made(self, namespace: str, after: int, upto: int) -> int:
+        """Return how many indexed memories have ords above ``after`` up to ``upto``."""
+        ...
+
+    def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when the texts of memories began, by id, of those whose text is not as old as the memory."""
         ...

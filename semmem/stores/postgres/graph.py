@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import PLACE, Corrections, Extraction, Forwards, Kind, Ords, placed
+from semmem.model.exchange import Corrections, Extraction, Forwards, Kind, Ords, placed
+from semmem.model.store.graph import PLACE
 from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
 from semmem.stores.postgres.connection import Pooled, by_namespace
 from semmem.stores.postgres.encoding import copy_rows, corrections_of, int8, known_of, labels_of, text, text_array

@@ -15,9 +15,10 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
-from semmem.model.life import Access, Change, Earlier, Forgotten, Version, around, versions_of
+from semmem.model.life import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog, Moving
+from semmem.model.store.makers import Mark, Span, marked, spans
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
 from semmem.stores.packed_postings import FORWARD, merged
@@ -29,7 +30,7 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PostgresLife", "keep", "kept_by", "take_back"]
+__all__ = ["PostgresLife", "keep", "kept_by", "mark_made", "see_again", "seen", "take_back"]
 
 _SQL = statements("postgres")
 _INT4 = struct.Struct("!i")
@@ -170,6 +171,30 @@ class PostgresLife(PostgresLinks):
         """Return the judgements of a namespace's present memories, oldest first."""
         return [Judgement(*row) for row in self._pool.rows("judgement_list", {"namespace": namespace})]
 
+    def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return, for each namespace that holds memories, its last ord and its marks."""
+        return {name: (last, _marks(found)) for name, last, found in self._pool.rows("makers_list", {})}
+
+    def mark_made(self, namespace: str, span: Span) -> None:
+        """Record what has made the memories of a span."""
+        self._pool.transaction(partial(mark_made, namespace=namespace, span=span))
+
+    def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
+        """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
+        asked = {"namespace": namespace, "after": after, "upto": upto, "limit": limit}
+        return [
+            Made(row[-5], memory_of(row[:-4]), bytes(row[-4]), row[-3], tuple(row[-2]), tuple(row[-1]))
+            for row in self._pool.rows("made_between", asked)
+        ]
+
+    def count_made(self, namespace: str, after: int, upto: int) -> int:
+        """Return how many indexed memories have ords above ``after`` up to ``upto``."""
+        return int(self._pool.rows("count_made", {"namespace": namespace, "after": after, "upto": upto})[0][0])
+
+    def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when the texts of memories began, by id, of those whose text is not as old as the memory."""
+        return dict(self._pool.rows("memory_began", {"namespace": namespace, "ids": list(ids)}))
+
 
 def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, dict[int, NDArray[np.float32]]]:
     """Return the maker of a version's vectors, and the vector of each part, as packed by the statement history_keep."""
@@ -198,13 +223,48 @@ def unpacked_entries(packed: bytes) -> NDArray[Any]:
     return merged(found)
 
 
-def keep(connection: Any, namespace: str, ords: Sequence[int], *, by: Mapping[str, str]) -> None:
+def keep(
+    connection: Any, namespace: str, ords: Sequence[int], *, by: Mapping[str, str], versions: int | None = None
+) -> None:
     """Copy memories into the history before they are changed, in the transaction that changes them.
 
-    Their rows are locked. ``by`` says who changes each, by id.
+    Their rows are locked. ``by`` says who changes each, by id. ``versions`` is how many earlier ones are kept of each:
+    a few of the others go, and the rest at the next writes or by ``maintain``.
     """
     which = {"namespace": namespace, "ords": list(ords), "by": Jsonb(dict(by)), "forgotten": False}
     connection.execute(_SQL["history_keep"], which)
+    if versions is not None:
+        connection.execute(_SQL["history_trim"], {**which, "versions": versions})
+
+
+def seen(connection: Any, namespace: str, ords: Sequence[int]) -> list[tuple[str, int, datetime | None]]:
+    """Return (id, how often it was seen, when last) of memories of which all that is derived is made anew."""
+    found = connection.execute(_SQL["made_seen"], {"namespace": namespace, "ords": list(ords)}).fetchall()
+    return [(id, count, at) for id, count, at in found]
+
+
+def see_again(connection: Any, namespace: str, found: Sequence[tuple[str, int, datetime | None]]) -> None:
+    """Give memories back how often they were seen; see ``seen``."""
+    ids, counts, times = ([row[at] for row in found] for at in range(3))
+    columns = {"namespace": namespace, "ids": ids, "counts": counts, "times": times}
+    connection.execute(_SQL["made_seen_set"], columns)
+
+
+def mark_made(connection: Any, namespace: str, span: Span) -> None:
+    """Record what has made the memories of a span, under the lock of the namespace, unless it is recorded already."""
+    row = connection.execute(_SQL["makers_own"], {"namespace": namespace}).fetchone()
+    if row is None:
+        return
+    last, marks = row[0], _marks(row[1])
+    if all(one.maker == span.maker for one in spans(marks, last) if one.upto > span.after and one.after < span.upto):
+        return
+    now = [list(mark) for mark in marked(marks, span, last)]
+    connection.execute(_SQL["makers_set"], {"namespace": namespace, "makers": Jsonb(now)})
+
+
+def _marks(found: Any) -> list[Mark]:
+    """Return the marks of makers from a column ``makers``."""
+    return [(int(first), str(by)) for first, by in found or ()]
 
 
 def kept_by(ids: Collection[str], by: str | None) -> dict[str, Any]:

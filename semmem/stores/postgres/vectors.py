@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import EmbedderReplaced, StoreUnavailable
-from semmem.model.exchange import MOST_TURNS, PLACE, Ords, Ranking, Scope, Turn, placed
+from semmem.model.exchange import MOST_TURNS, Ords, Ranking, Scope, Turn, placed
 from semmem.model.protocols import Embed
 from semmem.model.store.encoded import maker
+from semmem.model.store.graph import PLACE
 from semmem.model.types import Memory
 from semmem.stores.postgres import nearest
 from semmem.stores.postgres.connection import Pooled, agree

@@ -10,13 +10,14 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from psycopg.errors import SerializationFailure
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row, Written
+from semmem.model.store.makers import Span, maker_of
 from semmem.model.types import Memory
 from semmem.stores.packed_postings import FIRST_EARLIER, FORWARD, without_numbers
 from semmem.stores.postgres import encoding
@@ -24,7 +25,7 @@ from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
 from semmem.stores.postgres.graph import changes_asked, changes_of
-from semmem.stores.postgres.life import keep, take_back
+from semmem.stores.postgres.life import keep, mark_made, see_again, seen, take_back
 from semmem.stores.postgres.links import ask_similar, check_merged, firsts, part, similar, similar_of
 from semmem.stores.postgres.postings import (
     ask_grounds,
@@ -42,6 +43,7 @@ from semmem.text.tokens import check_language
 __all__ = ["look_behind", "meanwhile_of", "numbers_for", "payloads", "write", "write_again"]
 
 _SQL = statements("postgres")
+_Name: TypeAlias = tuple[str, str]
 
 
 def write(
@@ -61,7 +63,8 @@ def write(
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
     place = _Numbers(connection, ordered, numbers)
-    replaced, stale, removed, went = _take_place(connection, ordered, place)
+    again = {r.name for r in wholes if r.made_anew}
+    replaced, stale, removed, went, counted = _take_place(connection, ordered, place)
     if back := [row for row in wholes if row.restores]:
         take_back(connection, back)
     fresh = [r for r in wholes if r.name not in stale]
@@ -73,6 +76,8 @@ def write(
     new = {(namespace, id) for namespace, id, _ in ords}
     for namespace, ids in by_namespace([row.name for row in back if row.name in new]).items():
         connection.execute(_SQL["history_seen"], {"namespace": namespace, "ids": ids})
+    for namespace, held in counted.items():
+        see_again(connection, namespace, held)
     left = [r for r in fresh if r.name not in new]
     corroborated = firsts(connection, [r for r in left if r.merges])
     unchanged, conflicts = _compare(connection, [r for r in left if r.name not in corroborated])
@@ -101,6 +106,7 @@ def write(
         stored.sort(key=lambda pair: pair[0])
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         fates |= {r.name[1]: "restored" for r in wholes if r.restores and r.memory.namespace == namespace}
+        fates = {id: fate for id, fate in fates.items() if (namespace, id) not in again}
         count = _total(stored, went.get(namespace, (0, 0)))
         if backlog is not None:
             check_grounds(connection, grounds[namespace], namespace, stored, fates)
@@ -109,6 +115,9 @@ def write(
             index_many(connection, namespace, stored, count, fates, place.last(namespace))
             holds = connection.execute(_SQL["namespace_check"], {"namespace": namespace})
             checked(holds, namespace, stored, fates)
+            if numbers is not None and (by := stored[0][1].made_by):  # the ords were reserved some time ago
+                span = Span(numbers[namespace], place.last(namespace), maker_of(by))
+                mark_made(connection, namespace, span)
         if arrivals:
             noted[namespace] = note(connection, namespace, arrivals)
     for namespace, forgotten in removed.items():  # last, because a name that the successor has too did not go
@@ -155,7 +164,7 @@ def meanwhile_of(
 def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
     """Reserve ords for ``rows``, outside their transaction; return for each namespace the ord before its first."""
     count = Counter(row.memory.namespace for row in rows)
-    asked = {"language": rows[0].language} if rows else {}
+    asked = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
     taken = {}
     for namespace, size in sorted(count.items()):
         sent = {**asked, "namespace": namespace, "count": size}
@@ -180,7 +189,7 @@ class _Numbers:
         self._connection = connection
         self._before = before
         self._count = Counter(row.memory.namespace for row in rows)
-        self._language = rows[0].language if rows else ""
+        self._told = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
         self._given: Counter[str] = Counter()
 
     def lock(self) -> None:
@@ -194,7 +203,7 @@ class _Numbers:
     def _take(self) -> None:
         if not self._given:
             for namespace, count in sorted(self._count.items()):
-                asked = {"namespace": namespace, "count": count, "language": self._language}
+                asked = {"namespace": namespace, "count": count, **self._told}
                 self._connection.execute(_SQL["ords_take"], asked)
                 self._given[namespace] = 0
 
@@ -224,30 +233,39 @@ def _numbered(sent: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], int
 
 def _take_place(
     connection: Any, rows: Sequence[Row], numbers: _Numbers
-) -> tuple[set[tuple[str, str]], set[tuple[str, str]], dict[str, list[bytes]], dict[str, tuple[int, int]]]:
+) -> tuple[set[_Name], set[_Name], dict[str, list[bytes]], dict[str, tuple[int, int]], dict[str, Any]]:
     """Remove the memories that ``rows`` replace, if they have not changed; the history keeps them.
 
     Returns the names removed; the names whose memory has changed or gone; and by namespace the entries of the removed
-    memories, and their number and length.
+    memories, their number and length, and how often those were seen that are only made anew, which no history keeps.
     """
     replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
+    anew = {r.name for r in rows if r.part == 0 and r.made_anew}
     if not replaces:
-        return set(), set(), {}, {}
+        return set(), set(), {}, {}, {}
     asked = by_namespace(replaces)
     sent = [(n, connection.execute(_SQL["replace_select"], {"namespace": n, "ids": ids})) for n, ids in asked.items()]
     found = [(n, *row) for n, cursor in sent for row in cursor.fetchall()]
     same = {(n, i) for n, i, part, _, *life in found if part == 0 and tuple(life) == replaces[n, i]}
     ords: dict[str, list[int]] = defaultdict(list)
+    again: dict[str, list[int]] = defaultdict(list)
+    versions = rows[0].versions
     for namespace, id, _, ord, *_ in found:
         if (namespace, id) in same:
             ords[namespace].append(ord)
+        if (namespace, id) in anew:
+            again[namespace].append(ord)
     by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}
     for namespace, some in ords.items():
-        keep(connection, namespace, some, by={id: who for (n, id), who in by.items() if n == namespace})
+        kept = sorted({*some}.difference(again[namespace]))
+        who_did = {id: who for (n, id), who in by.items() if n == namespace}
+        if kept:
+            keep(connection, namespace, kept, by=who_did, versions=versions)
         hidden = [r.name[1] for r in rows if r.memory.sensitive and r.name[0] == namespace and r.name in same]
         if hidden:
             hide = {"namespace": namespace, "ids": hidden, "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
+    counted = {n: seen(connection, n, some) for n, some in again.items() if some}
     gone = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in ords.items()}
     numbers.lock()
     removed, went = {}, {}
@@ -258,7 +276,7 @@ def _take_place(
         removed[namespace] = [raw for _, _, raw in forwards]
     for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():
         part(connection, namespace, ids)
-    return same, replaces.keys() - same, removed, went
+    return same, replaces.keys() - same, removed, went, counted
 
 
 def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:

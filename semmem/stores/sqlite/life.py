@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.life import Access, Change, Earlier, Forgotten, Version, around, versions_of
+from semmem.model.life import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog, Moving
+from semmem.model.store.makers import Mark, Span, marked
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
 from semmem.stores.sql_files import statements
@@ -151,6 +152,44 @@ class SqliteLife(SqliteLinks):
             Judgement(name, recall_id, question, id, bool(useful), made_by, _time(at))
             for name, recall_id, question, id, useful, made_by, at in rows
         ]
+
+    def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return, for each namespace that holds memories, its last ord and its marks."""
+        return {name: (last, _marks(found)) for name, last, found in self._file._rows("makers_list", {})}
+
+    def mark_made(self, namespace: str, span: Span) -> None:
+        """Record what has made the memories of a span."""
+
+        def work(connection: Any) -> None:
+            row = connection.execute(_SQL["makers_own"], {"namespace": namespace}).fetchone()
+            if row is not None:
+                now = json.dumps(marked(_marks(row[1]), span, row[0]))
+                connection.execute(_SQL["makers_set"], {"namespace": namespace, "makers": now})
+
+        self._file._writing(work)
+
+    def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
+        """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
+        asked = {"namespace": namespace, "after": after, "upto": upto, "limit": limit}
+        return [
+            Made(row[-5], memory_of(row[:-4]), row[-4], _time(row[-3]), *(tuple(json.loads(one)) for one in row[-2:]))
+            for row in self._file._rows("made_between", asked)
+        ]
+
+    def count_made(self, namespace: str, after: int, upto: int) -> int:
+        """Return how many indexed memories have ords above ``after`` up to ``upto``."""
+        asked = {"namespace": namespace, "after": after, "upto": upto}
+        return int(self._file._rows("count_made", asked)[0][0])
+
+    def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when the texts of memories began, by id, of those whose text is not as old as the memory."""
+        rows = self._file._rows("memory_began", {"namespace": namespace, "ids": list(ids)})
+        return {id: at_microsecond(at) for id, at in rows}
+
+
+def _marks(found: str | None) -> list[Mark]:
+    """Return the marks of makers from a column ``makers``."""
+    return [(int(first), str(by)) for first, by in json.loads(found or "[]")]
 
 
 def _entries(packed: str) -> NDArray[Any]:

@@ -116,7 +116,10 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         if row.merges and (said := first_of(connection, row)) is not None:
             corroborated[name] = said
             continue
+        counted = None
         if row.replaces is not None:
+            which = {"namespace": name[0], "id": name[1]}
+            counted = connection.execute(_SQL["made_seen"], which).fetchone() if row.made_anew else None
             gone = _take_out(connection, row)
             if gone is None:
                 conflicts.add(name)
@@ -129,6 +132,9 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         ord = _insert(connection, row, numbers)
         if ord is not None:
             ords[(*name, 0)] = ord
+            if counted is not None:
+                seen = {"namespace": name[0], "id": name[1], "seen_count": counted[0], "last_seen": counted[1]}
+                connection.execute(_SQL["made_seen_set"], seen)
             if row.restores:
                 seen = {"namespace": name[0], "id": name[1], "at": microsecond(datetime.now(UTC))}
                 connection.execute(_SQL["history_seen"], seen)
@@ -159,6 +165,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         length = sum(found.length for _, found in held) - shorter[namespace]
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         fates |= {id: "restored" for n, id in new if n == namespace and wholes[n, id].restores}
+        fates = {id: fate for id, fate in fates.items() if not wholes[namespace, id].made_anew}
         came = sum(fate != "updated" for fate in fates.values())
         retold = [id for n, id in replaced if n == namespace and wholes[n, id].retells]
         if retold:
@@ -187,6 +194,7 @@ def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _
             "count": size,
             "at": microsecond(datetime.now(UTC)),
             "language": rows[0].language,
+            "made_by": rows[0].made_by,
         }
         number, last, language, *limits = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
         check_language(namespace, language, rows[0].language)
@@ -209,7 +217,10 @@ def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | Non
     version, payload, created_at = row.replaces
     if rows[0][:4] != (version, payload, microsecond(created_at), 0):
         return None
-    _keep(connection, namespace, id, row.changed_by, forgotten=False)
+    if not row.made_anew:
+        _keep(connection, namespace, id, row.changed_by, forgotten=False)
+        if row.versions is not None:
+            connection.execute(_SQL["history_trim"], {"namespace": namespace, "id": id, "versions": row.versions})
     if row.memory.sensitive:
         hide = {"namespace": namespace, "id": id, "payload": os.urandom(16)}
         connection.execute(_SQL["history_hide"], hide)

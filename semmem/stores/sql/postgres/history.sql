@@ -44,6 +44,18 @@ ON CONFLICT (namespace, id, version) DO UPDATE SET
           excluded.seen_count, excluded.payload, excluded.changed_by, excluded.changed_at, excluded.forgotten_at,
           excluded.length, excluded.entries, excluded.vectors, excluded.text_at);
 
+-- history_trim --
+-- Delete some of the oldest versions of memories whose present version has just been kept, beyond those that are kept: the
+-- versions that are not forgotten have numbers without a gap. Each memory by the primary key, so one row or none is read.
+DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
+    SELECT v.id, v.version FROM memory m
+    CROSS JOIN LATERAL (
+        SELECT h.id, h.version FROM history h
+        WHERE h.namespace = %(namespace)s AND h.id = m.id AND h.forgotten_at IS NULL
+          AND h.version <= m.version - %(versions)s::int
+        ORDER BY h.version LIMIT 20) AS v
+    WHERE m.namespace = %(namespace)s AND m.ord = ANY(%(ords)s) AND m.part = 0);
+
 -- history_hide --
 -- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
 UPDATE history SET sensitive = true, payload = %(payload)s, length = 0, entries = NULL, vectors = NULL

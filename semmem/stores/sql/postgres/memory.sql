@@ -58,6 +58,10 @@ FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.pa
 -- Return the memories and parts that a lost connection may have committed.
 SELECT id, part, version, ord, payload FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s);
 
+-- memory_began --
+-- Return when the texts of memories began that an update has brought.
+SELECT id, text_at FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND text_at IS NOT NULL;
+
 -- memory_stored --
 -- Return the stored memories that a batch is compared with, and whether a drop will remove them.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,

@@ -139,7 +139,8 @@ UPDATE namespace SET state = NULL, other = NULL, still = NULL WHERE namespace = 
 
 -- moved_kept --
 -- Return the row of the namespace, for the new name.
-SELECT ords, segments, changes, revision, memories, length, language, keep, most_memories, most_bytes
+SELECT ords, segments, changes, revision, memories, length, language, keep, most_memories, most_bytes,
+       makers::text AS makers
 FROM namespace WHERE namespace = %(namespace)s;
 
 -- moved_dropping --
@@ -186,7 +187,8 @@ VALUES (%(namespace)s, %(name)s, %(value)s, %(changed_at)s) ON CONFLICT (namespa
 -- its limits stay.
 UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segments, %(segments)s),
     changes = %(number)s, revision = greatest(revision, %(revision)s) + 1,
-    memories = %(memories)s, length = %(length)s, language = %(language)s, keep = coalesce(keep, %(keep)s),
+    memories = %(memories)s, length = %(length)s, language = %(language)s, makers = %(makers)s::jsonb,
+    keep = coalesce(keep, %(keep)s),
     most_memories = coalesce(most_memories, %(most_memories)s), most_bytes = coalesce(most_bytes, %(most_bytes)s),
     changed_at = now(), state = NULL, other = NULL, still = NULL
 WHERE namespace = %(namespace)s;

@@ -7,10 +7,19 @@ NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = %(namespace)s AND o.stat
 CASE WHEN still IS NOT NULL THEN ('namespace_is_still: ' || state)::integer END
 
 -- ords_take --
--- Reserve ords for memories and parts; the first call creates the namespace's row. Returns the last ord.
-INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (%(namespace)s, %(count)s, now(), %(language)s)
+-- Reserve ords for memories and parts; the first call creates the namespace's row. Returns the last ord. Another maker than
+-- before gets a mark at the first of the ords; of too many marks all before it become one, of nobody known.
+INSERT INTO namespace (namespace, ords, changed_at, language, makers)
+VALUES (%(namespace)s, %(count)s, now(), %(language)s,
+        CASE WHEN %(made_by)s::text <> '' THEN jsonb_build_array(jsonb_build_array(1, %(made_by)s::text)) END)
 ON CONFLICT (namespace) DO UPDATE SET ords = namespace.ords + excluded.ords, changed_at = excluded.changed_at,
-    language = CASE WHEN namespace.memories = 0 THEN excluded.language ELSE namespace.language END
+    language = CASE WHEN namespace.memories = 0 THEN excluded.language ELSE namespace.language END,
+    makers = CASE
+        WHEN excluded.makers IS NULL OR namespace.makers #>> '{-1,1}' = excluded.makers #>> '{0,1}' THEN namespace.makers
+        WHEN jsonb_array_length(namespace.makers) >= 32
+            THEN jsonb_build_array('[1, ""]'::jsonb, jsonb_build_array(namespace.ords + 1, excluded.makers #> '{0,1}'))
+        ELSE coalesce(namespace.makers, '[]'::jsonb)
+            || jsonb_build_array(jsonb_build_array(namespace.ords + 1, excluded.makers #> '{0,1}')) END
 RETURNING ords, language;
 
 -- namespace_make --

@@ -20,3 +20,44 @@ SELECT count(*) FROM (SELECT FROM posting WHERE kind = 3 GROUP BY namespace, key
 -- upkeep_contradictions --
 -- Count the contradictions that a person should look at.
 SELECT count(*) FROM link WHERE type = 'contradicts';
+
+-- makers_list --
+-- Return the last ord and the marks of makers of each namespace that has some, and that nobody is moving.
+SELECT namespace, ords, makers FROM namespace
+WHERE makers IS NOT NULL AND memories > 0 AND state IS NULL ORDER BY namespace;
+
+-- makers_own --
+-- Return the last ord and the marks of makers of a namespace, under the lock of its row.
+SELECT ords, makers FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
+
+-- makers_set --
+-- Store the marks of makers of a namespace.
+UPDATE namespace SET makers = %(makers)s WHERE namespace = %(namespace)s;
+
+-- made_between --
+-- Return whole memories that are indexed, by their ords, with the ords and the lengths of their parts.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
+       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload, m.text_at,
+       ARRAY(SELECT length(p.text) FROM memory p
+             WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part),
+       ARRAY(SELECT p.ord FROM memory p
+             WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.parts = 0 ORDER BY p.part)
+FROM memory m
+WHERE m.namespace = %(namespace)s AND m.ord > %(after)s AND m.ord <= %(upto)s AND m.part = 0 AND m.parts >= 0
+ORDER BY m.ord LIMIT %(limit)s;
+
+-- count_made --
+-- Count whole memories that are indexed, by their ords.
+SELECT count(*) FROM memory
+WHERE namespace = %(namespace)s AND ord > %(after)s AND ord <= %(upto)s AND part = 0 AND parts >= 0;
+
+-- made_seen --
+-- Return how often memories were seen, and when last, before what is derived of them is made anew.
+SELECT id, seen_count, last_seen FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND part = 0;
+
+-- made_seen_set --
+-- Give them back what they had: they are the same memories.
+UPDATE memory m SET seen_count = r.seen_count, last_seen = r.last_seen
+FROM unnest(%(ids)s::text[], %(counts)s::int[], %(times)s::timestamptz[]) AS r(id, seen_count, last_seen)
+WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0;

@@ -23,6 +23,15 @@ SELECT m.namespace, m.id, m.version, m.text, m.title, m.author, m.session, m.pos
         JOIN lexical AS l ON l.rowid = p.row)
 FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0;
 
+-- history_trim --
+-- Delete some of the oldest versions of a memory whose present version has just been kept, beyond those that are kept: the
+-- versions that are not forgotten have numbers without a gap.
+DELETE FROM history WHERE namespace = :namespace AND id = :id AND version IN (
+    SELECT h.version FROM history AS h
+    WHERE h.namespace = :namespace AND h.id = :id AND h.forgotten_at IS NULL AND h.version <= (
+        SELECT m.version FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0) - :versions
+    ORDER BY h.version LIMIT 20);
+
 -- history_hide --
 -- Make the earlier versions of a memory that becomes sensitive sensitive too: without entries, with random hashes.
 UPDATE history SET sensitive = true, payload = :payload, length = 0, entries = NULL, vectors = NULL

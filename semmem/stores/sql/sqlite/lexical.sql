@@ -1,8 +1,15 @@
 -- namespace_take --
--- Reserve ords for memories and parts; the first call creates the namespace's row.
-INSERT INTO namespace (namespace, ords, changed_at, language) VALUES (:namespace, :count, :at, :language)
+-- Reserve ords for memories and parts; the first call creates the namespace's row. Another maker than before gets a mark at
+-- the first of the ords; of too many marks all before it become one, of nobody known.
+INSERT INTO namespace (namespace, ords, changed_at, language, makers)
+VALUES (:namespace, :count, :at, :language, CASE WHEN :made_by <> '' THEN json_array(json_array(1, :made_by)) END)
 ON CONFLICT (namespace) DO UPDATE SET ords = ords + excluded.ords, changed_at = excluded.changed_at,
-    language = CASE WHEN memories = 0 THEN excluded.language ELSE language END
+    language = CASE WHEN memories = 0 THEN excluded.language ELSE language END,
+    makers = CASE
+        WHEN excluded.makers IS NULL OR makers ->> '$[#-1][1]' = excluded.makers ->> '$[0][1]' THEN makers
+        WHEN json_array_length(makers) >= 32
+            THEN json_array(json_array(1, ''), json_array(ords + 1, excluded.makers ->> '$[0][1]'))
+        ELSE json_insert(coalesce(makers, '[]'), '$[#]', json_array(ords + 1, excluded.makers ->> '$[0][1]')) END
 RETURNING number, ords, language, most_memories, most_bytes;
 
 -- namespace_of --

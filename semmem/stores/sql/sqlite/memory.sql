@@ -35,6 +35,11 @@ JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part
 -- Return the content hash of stored ids, to tell a repeat from a conflict.
 SELECT payload FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
 
+-- memory_began --
+-- Return when the texts of memories began that an update has brought.
+SELECT id, text_at FROM memory
+WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0 AND text_at IS NOT NULL;
+
 -- memory_stored --
 -- Return the stored memories that a batch is compared with, and whether they have expired.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,

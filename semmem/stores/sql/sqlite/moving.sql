@@ -18,8 +18,8 @@ UPDATE {table} SET namespace = :new WHERE namespace = :old;
 -- moved_row --
 -- Create the row of a copied namespace, with a number of its own and the same counts.
 INSERT INTO namespace (namespace, ords, changes, revision, memories, length, language, changed_at, keep, most_memories,
-                       most_bytes)
-SELECT :new, ords, changes + 1, revision + 1, memories, length, language, :at, keep, most_memories, most_bytes
+                       most_bytes, makers)
+SELECT :new, ords, changes + 1, revision + 1, memories, length, language, :at, keep, most_memories, most_bytes, makers
 FROM namespace WHERE namespace = :old;
 
 -- moved_number --

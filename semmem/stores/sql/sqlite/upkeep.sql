@@ -11,3 +11,45 @@ SELECT (SELECT count(*) FROM link AS l WHERE EXISTS (
 -- upkeep_contradictions --
 -- Count the contradictions that a person should look at.
 SELECT count(*) FROM link WHERE type = 'contradicts';
+
+-- makers_list --
+-- Return the last ord and the marks of makers of each namespace that has some.
+SELECT namespace, ords, makers FROM namespace WHERE makers IS NOT NULL AND memories > 0 ORDER BY namespace;
+
+-- makers_own --
+-- Return the last ord and the marks of makers of a namespace.
+SELECT ords, makers FROM namespace WHERE namespace = :namespace;
+
+-- makers_set --
+-- Store the marks of makers of a namespace.
+UPDATE namespace SET makers = :makers WHERE namespace = :namespace;
+
+-- made_between --
+-- Return whole memories that are indexed, by their ords, with the ords and the lengths of their parts.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
+       m.expires_at, m.pinned, m.seen_count, m.last_seen, m.ord, m.payload, m.text_at,
+       (SELECT json_group_array(n) FROM (
+           SELECT length(p.text) AS n FROM memory AS p
+           WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part)),
+       (SELECT json_group_array(n) FROM (
+           SELECT p.ord AS n FROM memory AS p
+           WHERE p.namespace = m.namespace AND p.id = m.id AND p.parts = 0 ORDER BY p.part))
+FROM memory AS m
+WHERE m.row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :after
+  AND m.row <= (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :upto AND m.part = 0 AND m.parts >= 0
+ORDER BY m.row LIMIT :limit;
+
+-- count_made --
+-- Count whole memories that are indexed, by their ords.
+SELECT count(*) FROM memory
+WHERE row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :after
+  AND row <= (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :upto AND part = 0 AND parts >= 0;
+
+-- made_seen --
+-- Return how often a memory was seen, and when last, before what is derived of it is made anew.
+SELECT seen_count, last_seen FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
+
+-- made_seen_set --
+-- Give it back what it had: it is the same memory.
+UPDATE memory SET seen_count = :seen_count, last_seen = :last_seen WHERE namespace = :namespace AND id = :id AND part = 0;

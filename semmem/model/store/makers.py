@@ -1,0 +1,111 @@
+"""What made the parts, concepts and likeness keys of memories, each with a version, so that maintain finds stale ones.
+
+A store keeps marks, a few a namespace: (ord, maker) says that the memories from this ord on, up to the next mark, were
+made by this maker. Ords only grow and each write takes new ones, so no memory needs a column for it. Pure; adr/0043.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+__all__ = [
+    "MOST_MARKS",
+    "Maker",
+    "Mark",
+    "Span",
+    "made_again",
+    "made_by",
+    "maker_of",
+    "marked",
+    "spans",
+    "stale",
+]
+
+MOST_MARKS = 32
+"""The most marks of a namespace; where more would come, all before the last one count as made by nobody known."""
+Mark: TypeAlias = tuple[int, str]
+Marks: TypeAlias = Sequence[Mark]
+
+
+class Maker(NamedTuple):
+    """The versions of the splitter and of the likeness keys, and an extractor with its version; "" is not known."""
+
+    splitter: int = 0
+    likeness: int = 0
+    extractor: str = ""
+    version: str = ""
+
+
+class Span(NamedTuple):
+    """The memories with ords above ``after`` up to ``upto``, and their maker."""
+
+    after: int
+    upto: int
+    maker: Maker
+
+
+def made_by(maker: Maker) -> str:
+    """Return a maker as a store keeps it."""
+    return f"{maker.splitter} {maker.likeness} {'_'.join(maker.version.split()) or '-'} {maker.extractor}"
+
+
+def maker_of(text: str) -> Maker:
+    """Return the maker that ``made_by`` wrote; of any other text one that is not known."""
+    splitter, _, rest = text.partition(" ")
+    likeness, _, rest = rest.partition(" ")
+    version, _, extractor = rest.partition(" ")
+    if not (splitter.isdecimal() and likeness.isdecimal()):
+        return Maker()
+    return Maker(int(splitter), int(likeness), extractor, "" if version == "-" else version)
+
+
+def stale(maker: Maker, now: Maker) -> frozenset[str]:
+    """Return which of "splitter", "likeness" and "extractor" made something in an older version than ``now``.
+
+    Another extractor is not an older one: that is a choice, and ``rebuild`` with ``extract`` follows it. Versions are
+    ordered where they are numbers with dots.
+    """
+    if not maker.extractor:
+        return frozenset(("splitter", "likeness", "extractor"))
+    before, present = _numbers(maker.version), _numbers(now.version)
+    older = maker.extractor == now.extractor and before is not None and present is not None and before < present
+    found = {"splitter": maker.splitter < now.splitter, "likeness": maker.likeness < now.likeness, "extractor": older}
+    return frozenset(name for name, is_so in found.items() if is_so)
+
+
+def made_again(maker: Maker, now: Maker) -> Maker:
+    """Return the maker of what ``maker`` made, after ``now`` has made anew what was stale of it."""
+    extractor = now if "extractor" in stale(maker, now) else maker
+    newest = max(maker.splitter, now.splitter), max(maker.likeness, now.likeness)
+    return Maker(*newest, extractor.extractor, extractor.version)
+
+
+def spans(marks: Marks, last: int) -> list[Span]:
+    """Return the spans of ords up to ``last``, ascending; what is before the first mark counts to it."""
+    starts = [0, *(start - 1 for start, _ in marks[1:])]
+    ends = [*starts[1:], last]
+    found = [
+        Span(after, min(upto, last), maker_of(by)) for after, upto, (_, by) in zip(starts, ends, marks, strict=False)
+    ]
+    return [span for span in found if span.after < span.upto]
+
+
+def marked(marks: Marks, span: Span, last: int) -> list[Mark]:
+    """Return the marks once a maker has made the memories of ``span``; ``last`` is the last ord of the namespace."""
+    after, upto, by = span.after, span.upto, made_by(span.maker)
+    edges: list[Mark] = [(1, marks[0][1] if marks else by), *marks[1:]]
+    behind = next((maker for start, maker in reversed(edges) if start <= upto + 1), by)
+    found = [mark for mark in edges if mark[0] <= after]
+    found.append((after + 1, by))
+    if upto < last or any(start > upto + 1 for start, _ in edges):
+        found.append((upto + 1, behind))
+    found += [mark for mark in edges if mark[0] > upto + 1]
+    kept = [mark for at, mark in enumerate(found) if not at or mark[1] != found[at - 1][1]]
+    return kept if len(kept) <= MOST_MARKS else [(1, ""), kept[-1]]
+
+
+def _numbers(version: str) -> tuple[int, ...] | None:
+    """Return the numbers of a version such as 2 or 1.10; None for any other."""
+    parts = version.split(".")
+    return tuple(map(int, parts)) if all(part.isascii() and part.isdecimal() for part in parts) else None

@@ -1,0 +1,175 @@
+"""Make anew what an older splitter, likeness or extractor made of memories that are stored; see adr/0043.
+
+``maintain`` does it, some hundreds of memories at a time, while others read and write. Each step ends with a mark up to
+where it came, so that an interrupted call goes on there and repeats one step at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from semmem.concepts.likeness import LIKENESS
+from semmem.model.life import Made, Uncompared
+from semmem.model.protocols import Embedder, Extractor
+from semmem.model.reports import Rebuilt
+from semmem.model.store import LifeStore, Store
+from semmem.model.store.makers import Maker, Span, made_again, spans, stale
+from semmem.model.types import Memory
+from semmem.text.passages import MAX_CHARS, SPLITTER
+from semmem.write.items import Draft, parts_of
+
+if TYPE_CHECKING:
+    from semmem.write.ingest import Ingest
+    from semmem.write.relink import Upkeep
+
+__all__ = ["Renewal", "count_stale", "maker_now", "mark_extracted"]
+
+AT_ONCE = 200
+"""The most memories that one step makes anew."""
+
+
+def maker_now(extractor: Extractor) -> Maker:
+    """Return the maker of what this process writes."""
+    version = getattr(extractor, "version", "")
+    return Maker(SPLITTER, LIKENESS, extractor.name, version if isinstance(version, str) else "")
+
+
+def _stale(life: LifeStore, now: Maker, namespace: str | None = None) -> Sequence[tuple[str, Span, frozenset[str]]]:
+    """Return (namespace, span, what of it is stale), of one namespace or of all, ascending."""
+    each = [(name, span) for name, (last, marks) in life.makers().items() for span in spans(marks, last)]
+    found = [(name, span, stale(span.maker, now)) for name, span in each if namespace in (None, name)]
+    return [one for one in found if one[2]]
+
+
+def count_stale(store: Store, extractor: Extractor, namespace: str | None = None) -> int:
+    """Return how many memories an older version made, in one namespace or in all."""
+    if (life := store.life) is None:
+        return 0
+    found = _stale(life, maker_now(extractor), namespace)
+    return sum(life.count_made(name, span.after, span.upto) for name, span, _ in found)
+
+
+def mark_extracted(store: Store, extractor: Extractor, work: Callable[[], Rebuilt]) -> Rebuilt:
+    """Do ``work``, which extracts all memories again, and record that this extractor has made their concepts."""
+    life, now = store.life, maker_now(extractor)
+    before = {} if life is None else life.makers()
+    done = work()
+    for namespace, (last, marks) in before.items():
+        for span in spans(marks, last):
+            maker = span.maker._replace(extractor=now.extractor, version=now.version)
+            if life is not None and span.maker.extractor and maker != span.maker:
+                life.mark_made(namespace, span._replace(maker=maker))
+    return done
+
+
+class Renewal:
+    """Makes anew what is stale in a store, with the splitter, likeness and extractor of this process."""
+
+    def __init__(self, store: Store, ingest: Ingest, upkeep: Upkeep, embedder: Callable[[], Embedder | str]) -> None:
+        self._store = store
+        self._ingest = ingest
+        self._upkeep = upkeep
+        self._embedder = embedder
+        self._now = maker_now(upkeep.extractor)
+
+    def maintain(self, language: str) -> dict[str, int]:
+        """Return how many memories were ``rebuilt``, and how many are ``stale`` still, where not 0.
+
+        Those of another language, those that the extractor cannot read, and those whose parts depend on an embedder
+        that is not here stay as they are.
+        """
+        if (life := self._store.life) is None:
+            return {}
+        found = _stale(life, self._now)
+        spoken = self._store.languages() if found else {}
+        done = 0
+        for namespace, span, what in found:
+            if spoken.get(namespace, language) == language:
+                done += self._renewed(life, namespace, span, what)
+        left = count_stale(self._store, self._upkeep.extractor) if found else 0
+        return {name: count for name, count in (("rebuilt", done), ("stale", left)) if count}
+
+    def _renewed(self, life: LifeStore, namespace: str, span: Span, what: frozenset[str]) -> int:
+        """Make the memories of one span anew; return how many."""
+        done, after, maker = 0, span.after, made_again(span.maker, self._now)
+        while rows := life.made_between(namespace, after, span.upto, AT_ONCE):
+            if not self._step(life, namespace, rows, what):
+                return done
+            done += len(rows)
+            life.mark_made(namespace, Span(after, rows[-1].ord, maker))
+            after = rows[-1].ord
+        if after < span.upto:  # nothing is left there: who commits later records for itself what has made it
+            life.mark_made(namespace, Span(after, span.upto, maker))
+        return done
+
+    def _step(self, life: LifeStore, namespace: str, rows: Sequence[Made], what: frozenset[str]) -> bool:
+        """Make some memories anew; return whether all of them could be."""
+        cut: list[Draft] | None = self._cut(rows) if "splitter" in what else []
+        if cut is None:
+            return False
+        if cut:
+            self._ingest.make_anew(cut)
+        written = {draft.memory.id for draft in cut}
+        rest = [row for row in rows if row.memory.id not in written]
+        if "extractor" in what and not self._read(namespace, [ord for row in rest for ord in row.ords]):
+            return False
+        if "likeness" in what:
+            self._ingest.compare_anew(namespace, [Uncompared(row.ord, _began(row), row.memory) for row in rest])
+        return True
+
+    def _cut(self, rows: Sequence[Made]) -> list[Draft] | None:
+        """Return those memories that are cut in other places now; None where the embedder is not here to say so.
+
+        A given vector stands for a whole text, which is not cut.
+        """
+        held = self._store.vectors
+        recorded = None if held is None else held.embedder()
+        if recorded is not None and recorded["name"].startswith("external:"):
+            return []
+        found = self._embedder()
+        embedder = None if isinstance(found, str) else found
+        if embedder is None and recorded is not None:
+            return None
+        drafts = []
+        for row in rows:
+            same: dict[str, Any] = {"replaces": row.memory, "replaced_payload": row.payload, "text_at": row.text_at}
+            draft = Draft(0, row.memory, row.payload, None, frozenset(("id",)), **same)
+            lengths = tuple(map(len, parts_of(draft, embedder, MAX_CHARS)))
+            if (lengths if len(lengths) > 1 else ()) != row.lengths:
+                drafts.append(draft)
+        return drafts
+
+    def _read(self, namespace: str, ords: Sequence[int]) -> bool:
+        """Extract memories again; return whether all of them could be read.
+
+        The names that come and go with it are noted before and after, so that what mentions them is extracted again
+        wherever this is interrupted.
+        """
+        upkeep = self._upkeep
+        unread: list[Memory] = []
+        memories = self._store.indexed_memories([namespace], ords)
+        if not memories:
+            return True
+        upkeep.prepare(memories.values())
+        knowledge = upkeep.knowledge(memories.values(), new=False, unread=unread)
+        found = upkeep.extractions(memories, knowledge, unread)
+        if (graph := self._store.graph) is None:
+            self._store.reindex(namespace, found, language=upkeep.stems)
+            return len(found) == len(memories)
+        before = graph.forwards([namespace], sorted(memories)).entries
+        had = set(before["key"][before["subject"] > 0].tolist())
+        has = {key for _, one in found for key, about in zip(one.keys, one.subjects, strict=True) if about > 0}
+        if changed := had ^ has:
+            graph.note_changed_subjects(namespace, changed)
+        self._store.reindex(namespace, found, language=upkeep.stems)
+        if found and (changed := changed | graph.changed_subjects(namespace, knowledge.moment[namespace])):
+            graph.note_changed_subjects(namespace, changed)
+        return len(found) == len(memories)
+
+
+def _began(row: Made) -> datetime:
+    at = row.text_at or row.memory.created_at
+    assert at is not None
+    return at
