@@ -228,6 +228,7 @@ def hit(value: Any) -> Hit:
         value["superseded_by"],
         value["part"],
         Passage(**value["passage"]),
+        tuple(value.get("duplicate_namespaces", ())),
     )
 
 

@@ -200,7 +200,7 @@ class Hit:
     it, or the best part of a split text, whose number, from 1, is ``part``. ``components`` maps a leg's name (and
     ``exact``, ``reserve``) to its share; the shares sum to ``score``, which is in [0, 1]. ``legs`` says where each leg
     ranked it. ``snippet`` is the best sentence and ``matches`` the (start, end) offsets of question terms in it.
-    ``duplicates`` are ids of memories with the same text.
+    ``duplicates`` are ids of memories with the same text, and ``duplicate_namespaces`` the namespace of each.
     """
 
     memory: Memory
@@ -214,6 +214,7 @@ class Hit:
     superseded_by: str | None = None
     part: int | None = None
     passage: Passage = Passage("", 0, 0)
+    duplicate_namespaces: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.part is None:
@@ -262,6 +263,7 @@ class Hit:
             "snippet": self.snippet,
             "matches": [list(m) for m in self.matches],
             "duplicates": list(self.duplicates),
+            "duplicate_namespaces": list(self.duplicate_namespaces),
             "superseded_by": self.superseded_by,
             "part": self.part,
             "passage": self.passage.as_dict(),

@@ -349,12 +349,13 @@ class Recaller:
             best, matches = snippet(passage.text, asked, self._language)
             legs = {leg: LegRank(r, found.raw[leg][r - 1]) for leg, r in fused.ranks.items()}
             others = dict.fromkeys((id, namespace) for id, _, namespace in folded)
-            duplicates = tuple(id for id, namespace in others if (id, namespace) != (memory.id, memory.namespace))
+            others.pop((memory.id, memory.namespace), None)
+            duplicates, where = tuple(id for id, _ in others), tuple(name for _, name in others)
             place, part = how.offset + len(hits) + 1, fused.key[1] or None
             scored = (place, fused.score, fused.components, legs)
             newer = newest(found, (memory.id, memory.namespace)) if found.newer else None
             by = newer[0] if newer is not None else None
-            hits.append(Hit(memory, *scored, best, matches, duplicates, by, part=part, passage=passage))
+            hits.append(Hit(memory, *scored, best, matches, duplicates, by, part, passage, where))
         return tuple(hits)
 
     def _shown(self, found: Candidates, ranked: Sequence[Fused[Key]]) -> Mapping[Key, tuple[Memory, Passage]]:

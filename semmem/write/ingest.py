@@ -251,10 +251,10 @@ class Ingest:
         try:
             rows, knowledge, degraded, written = self._written(list(fresh.values()), on_error, plan.ahead, batch.keys)
         except Conflict as error:
-            late = sorted((fresh[name] for name in error.names if name in fresh), key=lambda one: one.at)
-            if not late:
+            taken = sorted((fresh[name] for name in error.names if name in fresh), key=lambda one: one.at)
+            if not taken:
                 raise
-            raise Conflict(f"Item {late[0].at}: {no_longer(late[0], policy).reason}", names=error.names) from error
+            raise Conflict(f"Item {taken[0].at}: {no_longer(taken[0], policy).reason}", names=error.names) from error
         degraded |= self._upkeep.written(rows, written, knowledge)
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
@@ -265,7 +265,8 @@ class Ingest:
         anew = said_anew(repeats, like.contradicts, {draft.name: draft.at for draft in drafts})
         counts = {name: sum(one not in anew for one in some) for name, some in again.items() if name not in sent_again}
         firsts = {name: first for name, (_, first) in said.items() if fresh[name] not in anew}
-        corroborated = self._likeness.counted(counts, firsts)
+        corroborated, late = self._likeness.counted(counts, firsts, fresh)
+        anew += [one for name in late for one in (fresh[name], *again.get(name, ()))]
         warn_of(fresh.values())
         for name in written.conflicts:
             refused = no_longer(fresh[name], policy)
@@ -277,8 +278,8 @@ class Ingest:
         names = frozenset(draft.name for draft in drafts)
         found = (corroborated, like.count)
         done = Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names, *found)
-        for draft in anew:
-            done = done.with_more(self.batch(batch.items_at(draft.at), batch.namespace, on_error))
+        for at in sorted({draft.at for draft in anew}):
+            done = done.with_more(self.batch(batch.items_at(at), batch.namespace, on_error))
         return done
 
     def plan(

@@ -156,29 +156,46 @@ class Likeness:
         each = zip(rest, keys_of([draft.memory for draft in rest]), strict=True)
         return found | {draft.name: keys for draft, keys in each}
 
-    def again(self, times: Mapping[Name, int]) -> frozenset[Name]:
-        """Count repeats of stored memories; return the names of those that are stored."""
+    def again(self, times: Mapping[Name, int], besides: Collection[Name] | None = ()) -> frozenset[Name]:
+        """Count repeats of stored memories; return the names of those that were counted.
+
+        Not those that another writer may contradict at the same moment, whose links come behind its commit: these links
+        are made before this returns, so that the repeat can be stored as what it is. ``besides`` are the memories of
+        the own batch, where that has been decided; with None all are counted.
+        """
+        if (life := self._life) is None:
+            return frozenset()
         each: dict[str, dict[str, int]] = defaultdict(dict)
         for (namespace, id), count in times.items():
             each[namespace][id] = count
-        if self._life is None:
-            return frozenset()
-        return frozenset((n, id) for n, some in each.items() for id in self._life.corroborate(n, some))
+        counted: set[Name] = set()
+        for namespace, some in each.items():
+            own = None if besides is None or not self._looks else {id for name, id in besides if name == namespace}
+            counted |= {(namespace, id) for id in life.corroborate(namespace, some, own)}
+            left = [id for id in some if (namespace, id) not in counted]
+            if left and (waiting := life.unsettled(namespace, left)):
+                self._compare(life, namespace, waiting)
+        return frozenset(counted)
 
-    def counted(self, again: Mapping[Name, int], said: Mapping[Name, str]) -> int:
+    def counted(
+        self, again: Mapping[Name, int], said: Mapping[Name, str], batch: Collection[Name]
+    ) -> tuple[int, Collection[Name]]:
         """Count the repeats within a batch, and of the stored memories ``said``; return their number.
 
-        The batch is committed, so nothing is raised.
+        Returns also which of ``said`` are no repeats, as others have contradicted what they repeat meanwhile. The
+        batch is committed, so nothing is raised.
         """
-        times: Counter[Name] = Counter()
-        for name, first in said.items():
-            times[name[0], first] += 1
-        for name, count in again.items():
-            times[name[0], said.get(name, name[1])] += count
-        if times := +times:
+        times = Counter({(name[0], first): 1 for name, first in said.items()})
+        counted = frozenset(times)
+        with suppress(SemmemError):
+            if times:
+                counted = self.again(times, batch)
+        late = [name for name, first in said.items() if (name[0], first) not in counted]
+        more = Counter({(name[0], said.get(name, name[1])): count for name, count in again.items() if name not in late})
+        if more := +more:
             with suppress(SemmemError):
-                self.again(times)
-        return times.total()
+                self.again(more, None)
+        return len(said) - len(late) + more.total(), late
 
     def written(self, rows: Sequence[Row], written: Written) -> Likenesses:
         """Link the new memories with those that they repeat or contradict; see the module's docstring."""

@@ -22,7 +22,7 @@ from semmem.stores.postgres import links as postgres_links
 from semmem.stores.sql_files import migrations
 from semmem.stores.sqlite import likeness as sqlite_likeness
 from semmem.write.items import drafted
-from semmem.write.likeness import said_anew
+from semmem.write.likeness import Likeness, said_anew
 from tests.stores.audit import sql
 from tests.write.link_keys import links
 
@@ -288,3 +288,41 @@ def test_what_is_compared_late_for_another_writer_makes_no_repeat_of_this_batch_
     repeats = [(draft, ("default", "first"))]
     assert said_anew(repeats, {("default", "others"): ("first",)}, {draft.name: 1}) == []
     assert said_anew(repeats, {("default", "here"): ("first",)}, {("default", "here"): 0, draft.name: 1}) == [draft]
+
+
+@pytest.mark.parametrize("size", [1, 3, 40])
+@pytest.mark.parametrize(
+    ("new", "counted"),
+    [("Ana moved to Porto.", False), ("Ana lives in Lisbon with two cats.", True)],
+    ids=["change", "more"],
+)
+def test_a_repeat_beside_another_writer_counts_unless_contradicted(
+    mem: semmem.Semmem, url: str, space: str, monkeypatch: pytest.MonkeyPatch, size: int, new: str, counted: bool
+) -> None:
+    said, written = "Ana lives in Lisbon.", Likeness.written
+    first = mem.remember(said, namespace=space)
+
+    def behind(self: Likeness, rows: Any, done: Any) -> Any:  # the first has committed, and not made its links yet
+        monkeypatch.undo()
+        if size == 1:
+            second.remember(said, namespace=space)
+        else:
+            others = [{"text": f"Bus {n} is late."} for n in range(size - 2)]
+            report = second.remember_many([{"text": said}, {"text": said}, *others], namespace=space)
+            assert (report.remembered, report.corroborated) == (size - 2 + (not counted), 1 + counted)
+        return written(self, rows, done)
+
+    monkeypatch.setattr(Likeness, "written", behind)
+    with semmem.connect(url, embedder="none", pool_size=2) as second:
+        changed = mem.remember(new, namespace=space)
+    repeats = [one for one in mem.list(namespace=space, limit=50) if one.text == said]
+    assert len(repeats) == 1 + (not counted)
+    assert mem.get(first.id, namespace=space).seen_count == 1 + counted * min(2, size)
+    if not counted:
+        newest = next(one for one in repeats if one.id != first.id)
+        links = {
+            (one.from_id, one.to_id) for one in mem.links(changed.id, namespace=space) if one.type == "contradicts"
+        }
+        assert links == {(changed.id, first.id), (newest.id, changed.id)}
+        assert newest.seen_count == min(2, size)
+    assert "compared" not in mem.maintain()

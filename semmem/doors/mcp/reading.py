@@ -88,6 +88,8 @@ def _hit(hit: Hit) -> dict[str, Any]:
         values["superseded_by"] = hit.superseded_by
     if hit.duplicates:
         values["duplicates"] = list(hit.duplicates)
+        if set(hit.duplicate_namespaces) != {hit.namespace}:
+            values["duplicate_namespaces"] = list(hit.duplicate_namespaces)
     return values
 
 

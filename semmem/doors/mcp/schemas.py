@@ -155,6 +155,7 @@ HIT = structure(
         },
         "superseded_by": string("The newest memory that supersedes this one: what is said here is outdated."),
         "duplicates": _STRINGS,
+        "duplicate_namespaces": _STRINGS,
     },
     ("id", "namespace", "rank", "score", "components", "text", "uri"),
     description="A hit, best first; fields without a value are left out.",

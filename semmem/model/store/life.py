@@ -168,8 +168,19 @@ class LifeStore(Protocol):
 
     # ------------------------------------------------------------------ what is like what
 
-    def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
-        """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
+    def corroborate(
+        self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
+    ) -> frozenset[str]:
+        """Add, for each id, how often it was remembered again just now; return the ids that were.
+
+        Not those that are not stored. With ``besides``, decided under the lock of the namespace's row: neither those
+        that another memory contradicts or supersedes, nor those that one may which is ``unsettled``; memories with ids
+        in ``besides`` do not count for that.
+        """
+        ...
+
+    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[Uncompared]:
+        """Return the memories whose links nobody has made yet and that share keys with some."""
         ...
 
     def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:

@@ -157,9 +157,16 @@ class PostgresLinks:
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "limit": MOST_LINKS}
         return [(ord, other, type) for ord, other, type in self._pool.rows("link_neighbours", which)]
 
-    def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
-        """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
-        return self._pool.transaction(partial(corroborate, namespace=namespace, times=times))
+    def corroborate(
+        self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
+    ) -> frozenset[str]:
+        """Add, for each id, how often it was remembered again just now; return the ids that were; see LifeStore."""
+        return self._pool.transaction(partial(corroborate, namespace=namespace, times=times, besides=besides))
+
+    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[Uncompared]:
+        """Return the memories whose links nobody has made yet and that share keys with some."""
+        rows = self._pool.rows("uncompared_like", {"namespace": namespace, "ids": sorted(ids)})
+        return [_uncompared(row) for row in rows]
 
     def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
         """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
@@ -226,12 +233,17 @@ def _said(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def corroborate(connection: Any, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
+def corroborate(
+    connection: Any, namespace: str, times: Mapping[str, int], besides: Collection[str] | None
+) -> frozenset[str]:
     """Count for each id how often it was remembered again, in the common order of locks; see LifeStore."""
     asked = {"namespace": namespace, "ids": sorted(times)}
     connection.execute(_SQL["replace_select"], asked)
     connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
-    counted = {**asked, "times": [times[id] for id in sorted(times)]}
+    if besides is not None:  # of two writers at once the second sees what the first has noted
+        connection.execute(_SQL["namespace_own"], asked)
+    apart = None if besides is None else sorted(besides)
+    counted = {**asked, "times": [times[id] for id in sorted(times)], "besides": apart}
     return frozenset(id for (id,) in connection.execute(_SQL["memory_corroborate"], counted).fetchall())
 
 

@@ -40,10 +40,12 @@ def first_of(connection: sqlite3.Connection, row: Row) -> str | None:
     return None if found is None else str(found[0])
 
 
-def corroborate(connection: sqlite3.Connection, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
+def corroborate(
+    connection: sqlite3.Connection, namespace: str, times: Mapping[str, int], besides: Collection[str] | None
+) -> frozenset[str]:
     """Count for each id how often it was remembered again; see LifeStore."""
-    now = microsecond(datetime.now(UTC))
-    each = [{"namespace": namespace, "id": id, "times": count, "now": now} for id, count in times.items()]
+    told = {"now": microsecond(datetime.now(UTC)), "besides": None if besides is None else json.dumps(sorted(besides))}
+    each = [{"namespace": namespace, "id": id, "times": count, **told} for id, count in times.items()]
     return frozenset(row[0] for one in each for row in connection.execute(_SQL["memory_corroborate"], one).fetchall())
 
 

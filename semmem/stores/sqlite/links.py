@@ -90,9 +90,16 @@ class SqliteLinks:
         which = {"namespace": namespace, "ords": [int(ord) for ord in ords], "limit": MOST_LINKS, "now": now}
         return [(ord, other, type) for ord, other, type in self._file._rows("link_neighbours", which)]
 
-    def corroborate(self, namespace: str, times: Mapping[str, int]) -> frozenset[str]:
-        """Add, for each id, how often it was remembered again just now; return the ids that are stored."""
-        return self._file._writing(lambda c: likeness.corroborate(c, namespace, times))
+    def corroborate(
+        self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
+    ) -> frozenset[str]:
+        """Add, for each id, how often it was remembered again just now; return the ids that were; see LifeStore."""
+        return self._file._writing(lambda c: likeness.corroborate(c, namespace, times, besides))
+
+    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[Uncompared]:
+        """Return the memories whose links nobody has made yet and that share keys with some."""
+        rows = self._file._rows("uncompared_like", {"namespace": namespace, "ids": sorted(ids)})
+        return [_uncompared(row) for row in rows]
 
     def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
         """Return memories that have no keys, or no links yet, ascending; see LifeStore."""

@@ -12,11 +12,33 @@ WHERE r.id <> o.id
 ORDER BY r.id, o.created_at, o.id;
 
 -- memory_corroborate --
--- Count a repeat and its time; version and time of the last change stay as they are.
+-- Count a repeat and its time; version and time of the last change stay as they are. Where it is asked for, what another
+-- memory has contradicted since, or may have as its links are not made yet, is left out; some are not looked at.
 UPDATE memory m SET seen_count = m.seen_count + r.times, last_seen = greatest(now(), m.last_seen)
 FROM unnest(%(ids)s::text[], %(times)s::int[]) AS r(id, times)
-WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0
+WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0 AND (%(besides)s::text[] IS NULL OR NOT EXISTS (
+        SELECT FROM link l JOIN memory n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
+        WHERE l.namespace = %(namespace)s AND l.to_id = m.id AND l.type IN ('contradicts', 'supersedes')
+          AND n.id <> ALL(%(besides)s))
+    AND NOT EXISTS (
+        SELECT FROM likeness a CROSS JOIN uncompared u
+        JOIN likeness b ON b.namespace = u.namespace AND b.ord = u.ord AND b.keys && a.keys
+        JOIN memory n ON n.namespace = u.namespace AND n.ord = u.ord
+        WHERE a.namespace = %(namespace)s AND a.ord = m.ord AND u.namespace = %(namespace)s AND u.ord <> m.ord
+          AND n.id <> ALL(%(besides)s)))
 RETURNING m.id;
+
+-- uncompared_like --
+-- Return the memories whose links are not made yet and that have keys in common with some.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
+       m.pinned, m.seen_count, m.last_seen, m.ord, m.text_at
+FROM uncompared u JOIN memory m ON m.namespace = u.namespace AND m.ord = u.ord
+JOIN likeness b ON b.namespace = u.namespace AND b.ord = u.ord
+WHERE u.namespace = %(namespace)s AND EXISTS (
+    SELECT FROM memory o JOIN likeness a ON a.namespace = o.namespace AND a.ord = o.ord AND a.keys && b.keys
+    WHERE o.namespace = %(namespace)s AND o.id = ANY(%(ids)s) AND o.part = 0 AND o.ord <> u.ord)
+ORDER BY u.ord;
 
 -- <likeness_shifts> --
 -- By how much keys are shifted to the numbers of packed rows: one number, or two while rows are made narrower.

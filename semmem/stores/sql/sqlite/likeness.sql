@@ -9,10 +9,32 @@ WHERE namespace = :namespace AND content = :content AND payload = :payload AND p
 ORDER BY +created_at, id LIMIT 1;
 
 -- memory_corroborate --
--- Count a repeat and its time; version and time of the last change stay as they are.
-UPDATE memory SET seen_count = seen_count + :times, last_seen = max(:now, coalesce(last_seen, 0))
-WHERE namespace = :namespace AND id = :id AND part = 0
+-- Count a repeat and its time; version and time of the last change stay as they are. Where it is asked for, what another
+-- memory has contradicted since, or may have as its links are not made yet, is left out; some are not looked at.
+UPDATE memory AS m SET seen_count = seen_count + :times, last_seen = max(:now, coalesce(last_seen, 0))
+WHERE namespace = :namespace AND id = :id AND part = 0 AND (:besides IS NULL OR NOT EXISTS (
+        SELECT 1 FROM link AS l JOIN memory AS n ON n.namespace = l.namespace AND n.id = l.from_id AND n.part = 0
+        WHERE l.namespace = :namespace AND l.to_id = :id AND l.type IN ('contradicts', 'supersedes')
+          AND n.id NOT IN (SELECT value FROM json_each(:besides)))
+    AND NOT EXISTS (
+        SELECT 1 FROM likeness AS a JOIN likeness AS b ON b.namespace = a.namespace AND b.key = a.key AND b.ord <> a.ord
+        JOIN uncompared AS u ON u.namespace = b.namespace AND u.ord = b.ord
+        JOIN memory AS n ON n.row = m.row - m.ord + u.ord
+        WHERE a.namespace = :namespace AND a.ord = m.ord AND n.id NOT IN (SELECT value FROM json_each(:besides))))
 RETURNING id;
+
+-- uncompared_like --
+-- Return the memories whose links are not made yet and that have keys in common with some.
+SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
+       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
+       m.pinned, m.seen_count, m.last_seen, m.ord, m.text_at
+FROM uncompared AS u JOIN memory AS m
+    ON m.row = ((SELECT number FROM namespace WHERE namespace = :namespace) << 40) + u.ord
+WHERE u.namespace = :namespace AND EXISTS (
+    SELECT 1 FROM memory AS o JOIN likeness AS a ON a.namespace = o.namespace AND a.ord = o.ord
+    JOIN likeness AS b ON b.namespace = a.namespace AND b.key = a.key AND b.ord = u.ord
+    WHERE o.namespace = :namespace AND o.id IN (SELECT value FROM json_each(:ids)) AND o.part = 0 AND o.ord <> u.ord)
+ORDER BY u.ord;
 
 -- likeness_add --
 -- Store the likeness keys of memories, as (key, ord).
