@@ -92,7 +92,7 @@ class Settings(BaseModel):
         100,
         ge=0,
         le=1_000_000,
-        description="Earlier versions kept of each memory, each with its vector; maintain sweeps the oldest.",
+        description="Earlier versions kept of each memory, each with its vector; an update drops the oldest.",
     )
     keep_changes_days: float = Field(
         90.0,

@@ -136,7 +136,8 @@ def exported(
     """Yield every whole memory of ``namespaces`` (None: of all) that ``filters`` match, as plain JSON values.
 
     Namespaces come in the order given (all: by name), the newest memory first within each, as in ``list``. Fields that
-    a memory does not have are left out; ``links`` are the links from it. With ``vectors``, vectors are included. In a
+    a memory does not have are left out; ``links`` are the links from it, ``text_at`` is when a text began that an
+    update has brought. With ``vectors``, vectors are included. In a
     store with given vectors that is ``vector``, a list. Otherwise it is ``embedder``, its fingerprint, and ``vectors``,
     which map the ``vector_key`` of each embedded text (of the memory or its parts) to float32 bytes in base64. Pages
     are read one after the other, so memories written meanwhile may be missing.
@@ -148,9 +149,12 @@ def exported(
         limit = _PAGE
         while True:
             page = store.list(namespace, filters, limit, cursor)
-            links = _links(store, namespace, [memory.id for memory in page])
+            ids = [memory.id for memory in page]
+            links = _links(store, namespace, ids)
+            began = store.life.texts_began(namespace, ids) if store.life is not None and ids else {}
             for memory in page:
-                row = _row(memory) | links.get(memory.id, {})
+                begun = {"text_at": _told(began[memory.id])} if memory.id in began else {}
+                row = _row(memory) | begun | links.get(memory.id, {})
                 if held is not None and identity is not None:
                     row |= _vectors(store, held, memory, str(identity["name"]), str(identity["fingerprint"]))
                 yield row

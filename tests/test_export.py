@@ -235,3 +235,45 @@ def test_what_is_asked_wrongly_is_refused(mem: Semmem) -> None:
     with pytest.raises(BadItem, match=r"Item 1 \(id 'b'\): The text is empty"):
         mem.bring_in([{"text": "a", "id": "a"}, {"text": " ", "id": "b"}], on_error="abort")
     assert list(mem.export()) == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_what_an_update_made_the_newest_is_the_newest_after_export_and_import_and_again(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    url = request.getfixturevalue("store_url") if kind == "postgres" else f"sqlite:{tmp_path}/one.db"
+    with semmem.connect(url, embedder="none", pool_size=2) as mem:
+        mem.remember("The database port is 5432.", id="first", created_at="2026-01-01")
+        mem.remember("The database port is 6543.", id="second", created_at="2026-02-01")
+        mem.update("first", text="The database port is 7777.")
+        rows = list(mem.export())
+        began = mem.get("first").updated_at
+    by_id = {row["id"]: row for row in rows}
+    assert began is not None
+    assert (by_id["first"]["text_at"], "text_at" in by_id["second"]) == (began.isoformat(), False)
+    for row in rows:
+        row.pop("links", None)
+    again = tmp_path / "again.jsonl"
+    again.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for number, items in enumerate((rows, reader("jsonl")(again))):
+        with semmem.connect(f"sqlite:{tmp_path}/again{number}.db") as mem:
+            mem.bring_in(items)
+            links = [(one.from_id, one.type, one.to_id) for one in mem.links("first")]
+            assert links == [("first", "contradicts", "second")]
+            assert {row["id"]: row.get("text_at") for row in mem.export()} == {
+                "first": began.isoformat(),
+                "second": None,
+            }
+            changed = [{**by_id["first"], "text": "The database port is 8888.", "text_at": "2026-03-01T00:00:00+00:00"}]
+            mem.bring_in(changed, owned={"created_after": "2000-01-01"}, replace=True)
+            assert {row["id"]: row.get("text_at") for row in mem.export()}["first"] == "2026-03-01T00:00:00+00:00"
+
+
+def test_an_export_without_the_time_of_texts_comes_in_and_one_that_is_no_time_is_refused(tmp_path: Path) -> None:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+        row = {"id": "a", "namespace": "default", "text": "Tea.", "created_at": "2026-01-01", "version": 3}
+        assert mem.bring_in([row]).remembered == 1
+        done = mem.bring_in([{**row, "id": "b", "text_at": "soon"}, {**row, "id": "c", "text_at": "2999-01-01"}])
+        assert (done.remembered, [one.id for one in done.rejected]) == (1, ["b"])
+        assert done.rejected[0].reason == "text_at must be an ISO 8601 time, not 'soon'."
+        assert ["text_at" in one for one in mem.export()] == [False, False]  # what is to come is no time of a text

@@ -37,7 +37,7 @@ class Life(Connection):
         """Return the versions of the memory ``id``, oldest first, the current one last. Raises NotFound.
 
         All of them, or a page: up to ``limit`` of them, behind the first ``offset``. Of a memory that changes all the
-        time the last ``keep_versions`` earlier ones are kept (a setting, 100); ``maintain`` sweeps the others.
+        time the last ``keep_versions`` earlier ones are kept (a setting, 100).
 
         Each says which fields it changed, when, and by whom where a name was given; ``diff`` of a version shows how it
         differs from another. A memory that was forgotten softly still has its versions, until it is gone for good. The

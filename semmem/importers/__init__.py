@@ -196,11 +196,13 @@ class RowError(Exception):
 class Item(dict[str, Any]):
     """The arguments of ``remember`` for one memory; ``where`` is its place in the file.
 
-    ``links`` are the links from this memory: mappings with ``type``, ``to``, ``since`` and ``made_by``.
+    ``links`` are the links from this memory: mappings with ``type``, ``to``, ``since`` and ``made_by``. ``text_at`` is
+    when its text began, None for its ``created_at``.
     """
 
     where: str = ""
     links: Sequence[Any] = ()
+    text_at: Any = None
 
 
 def item(where: str, **given: Any) -> Item:

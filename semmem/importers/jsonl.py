@@ -12,7 +12,7 @@ __all__ = ["EXPORTED", "VectorItem", "exported_item", "read"]
 
 _NOT_GIVEN = ("updated_at", "version", "parent_id", "access_count", "last_accessed")
 """Fields that the store sets itself; an export has them for people to read."""
-EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder", "links"))
+EXPORTED = frozenset((*_NOT_GIVEN, "vectors", "embedder", "links", "text_at"))
 """Fields of an export that are no argument of ``remember``."""
 _NAMES = ("id", "session")
 """Fields for which other programs use numbers; an integer is read as text."""
@@ -52,11 +52,12 @@ def exported_item(where: str, row: Mapping[str, Any], *, vectors: bool = True) -
     """Return one row of an export as an item: without the store's own fields, with the vectors of its parts."""
     given = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
     known, embedder = given.pop("vectors", None), given.pop("embedder", None)
-    links = given.pop("links", None)
+    links, text_at = given.pop("links", None), given.pop("text_at", None)
     made = item(where, **given)
     if vectors and isinstance(known, Mapping) and isinstance(embedder, str):
         made = VectorItem(made)
         made.where, made.embedder, made.vectors = where, embedder, known
+    made.text_at = text_at
     if links is not None:
         made.links = links if isinstance(links, list) else [links]
     return made

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BEHIND", "LAST", "MOST_TURNS", "UNINDEXED", "Corrections", "Extraction", "Forwards", "Head", "Kind", "Kinds",
-    "Ords", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Trace", "Turn", "Written", "apart",
+    "Maker", "Ords", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Trace", "Turn", "Written", "apart",
     "local", "placed",
 ]  # fmt: skip
 
@@ -67,6 +67,20 @@ def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray
         return [(0, namespaces[0], whole)]
     each = ((at, name, local(whole[whole >> _SHIFT == at])) for at, name in enumerate(namespaces))
     return [one for one in each if len(one[2])]
+
+
+class Maker(NamedTuple):
+    """The versions of the splitter and of the likeness keys, and an extractor with its version; "" is not known."""
+
+    splitter: int = 0
+    likeness: int = 0
+    extractor: str = ""
+    version: str = ""
+
+    @property
+    def text(self) -> str:
+        """The maker as a store keeps it."""
+        return f"{self.splitter} {self.likeness} {'_'.join(self.version.split()) or '-'} {self.extractor}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,19 +18,18 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from semmem.concepts.likeness import LIKENESS
 from semmem.concepts.mentions import Ahead, Knowledge
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.clock import step
 from semmem.model.errors import Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
-from semmem.model.exchange import UNINDEXED, Row, Stored, Written
+from semmem.model.exchange import UNINDEXED, Maker, Row, Stored, Written
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store
-from semmem.model.store.makers import made_by
 from semmem.model.types import IngestReport, Memory
-from semmem.text.passages import MAX_CHARS, content_key, embedded_text
+from semmem.text.passages import MAX_CHARS, SPLITTER, content_key, embedded_text
 from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, parts_of, replaced_by
 from semmem.write.likeness import Likeness, OnContradiction, merged, merges, retells, said_anew
-from semmem.write.makers import maker_now
 from semmem.write.plan import (
     REMEMBERING,
     Outcome,
@@ -42,25 +41,22 @@ from semmem.write.plan import (
     planned,
     updating,
 )  # fmt: skip
-from semmem.write.preparation import (
-    Keys,
-    OnError,
-    Prepared,
-    Refusals,
-    check_vector,
-    in_advance,
-    prepared,
-    read_ahead,
-)  # fmt: skip
+from semmem.write.preparation import Keys, OnError, Prepared, Refusals, check_vector, in_advance, prepared, read_ahead
 from semmem.write.relink import Upkeep
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken, with_kept
 
-__all__ = ["MAX_CHARS", "Ingest", "Outcome"]
+__all__ = ["MAX_CHARS", "Ingest", "Outcome", "maker_now"]
 
 _PATIENCE_S = 5.0
 """How long an update tries again after somebody else was faster, with random pauses of up to ``_PAUSE_S``."""
 _PAUSE_S = 0.2
+
+
+def maker_now(extractor: Extractor) -> Maker:
+    """Return the maker of what this process writes."""
+    version = getattr(extractor, "version", "")
+    return Maker(SPLITTER, LIKENESS, extractor.name, version if isinstance(version, str) else "")
 
 
 class Ingest:
@@ -89,8 +85,7 @@ class Ingest:
         self._filled = filled
         self._language = language
         self._screening: Screening = screening
-        self._check_vector = partial(check_vector, store)
-        self._batchwide: dict[str, Any] = {"made_by": made_by(maker_now(extractor)), "versions": keep_versions}
+        self._batchwide: dict[str, Any] = {"made_by": maker_now(extractor).text, "versions": keep_versions}
 
     def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
         """Return the same pipeline with another function that returns the embedder."""
@@ -313,6 +308,10 @@ class Ingest:
         if held is None or recorded is None or not bare:
             return plan
         return with_kept(plan, recorded, held.stored_vectors(bare))
+
+    def _check_vector(self, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Return what embedder fills the store; see semmem.write.preparation.check_vector."""
+        return recorded if draft.vector is None else check_vector(self._store, draft, recorded)
 
     def _written(
         self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None, keys: Keys = MappingProxyType({})

@@ -10,30 +10,23 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.concepts.likeness import LIKENESS
+from semmem.model.exchange import Maker
 from semmem.model.life import Made, Uncompared
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.reports import Rebuilt
 from semmem.model.store import LifeStore, Store
-from semmem.model.store.makers import Maker, Span, made_again, spans, stale
+from semmem.model.store.makers import Span, made_again, spans, stale
 from semmem.model.types import Memory
-from semmem.text.passages import MAX_CHARS, SPLITTER
+from semmem.write.ingest import MAX_CHARS, Ingest, maker_now
 from semmem.write.items import Draft, parts_of
 
 if TYPE_CHECKING:
-    from semmem.write.ingest import Ingest
     from semmem.write.relink import Upkeep
 
-__all__ = ["Renewal", "count_stale", "maker_now", "mark_extracted"]
+__all__ = ["Renewal", "count_stale", "mark_extracted"]
 
 AT_ONCE = 200
 """The most memories that one step makes anew."""
-
-
-def maker_now(extractor: Extractor) -> Maker:
-    """Return the maker of what this process writes."""
-    version = getattr(extractor, "version", "")
-    return Maker(SPLITTER, LIKENESS, extractor.name, version if isinstance(version, str) else "")
 
 
 def _stale(life: LifeStore, now: Maker, namespace: str | None = None) -> Sequence[tuple[str, Span, frozenset[str]]]:

@@ -165,7 +165,7 @@ def revised(stored: Stored, draft: Draft, now: datetime, policy: Policy) -> Draf
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
     begun = stored.text_at if same else now
     of: dict[str, Any] = {"replaces": stored.memory, "replaced_payload": stored.payload}
-    of["text_at"] = None if "created_at" in draft.given else begun
+    of["text_at"] = draft.text_at or (None if "created_at" in draft.given else begun)
     return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), **of)
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from semmem.concepts.names import alias_candidates
 from semmem.model.errors import BadItem, Conflict, EmbedderMismatch, InvalidInput
+from semmem.model.filters import at_time
 from semmem.model.protocols import Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import Memory, Rejected
@@ -109,10 +111,20 @@ def prepared(batch: Iterable[tuple[int, Any]], namespace: str, screening: Screen
     found: list[Draft | Refused] = []
     for at, item in batch:
         try:
-            found.append(screened(drafted(at, item, namespace), screening))
+            found.append(screened(_begun(drafted(at, item, namespace), item), screening))
         except InvalidInput as error:
             found.append(Refused(at, ("", id_of(item) or ""), error.message, BadItem))
     return found
+
+
+def _begun(draft: Draft, item: Any) -> Draft:
+    """Return a draft with the time at which its text began, where an export says so. Raises InvalidInput."""
+    given = getattr(item, "text_at", None)
+    if given is None:
+        return draft
+    begun = at_time("text_at", given)
+    at = draft.memory.created_at
+    return replace(draft, text_at=begun if at is not None and at < begun <= datetime.now(UTC) else None)
 
 
 def read_ahead(drafts: Iterable[Draft | Refused], extractor: Extractor, most_chars: int) -> None:

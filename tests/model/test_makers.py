@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.model.store.makers import MOST_MARKS, Maker, Span, made_again, made_by, maker_of, marked, spans, stale
+from semmem.model.exchange import Maker
+from semmem.model.store.makers import MOST_MARKS, Span, made_again, maker_of, marked, spans, stale
 
 NOW = Maker(2, 3, "rules", "2.10")
 ALL = frozenset(("splitter", "likeness", "extractor"))
@@ -33,15 +34,15 @@ def test_what_is_stale_is_of_an_older_version_and_not_of_another_extractor(maker
 
 
 def test_a_maker_comes_back_from_its_text_and_any_other_text_is_of_nobody_known() -> None:
-    assert made_by(NOW) == "2 3 2.10 rules"
+    assert NOW.text == "2 3 2.10 rules"
     for maker in (NOW, Maker(1, 1, "a name of words", "of_June"), Maker(1, 2, "rules", "")):
-        assert maker_of(made_by(maker)) == maker
+        assert maker_of(maker.text) == maker
     assert [maker_of(text) for text in ("", "rules", "1 x 2 rules")] == [Maker()] * 3
     assert made_again(Maker(1, 4, "llm", "7"), NOW) == Maker(2, 4, "llm", "7")
 
 
 def test_what_is_before_the_first_mark_counts_to_it_and_what_is_behind_the_last_ord_to_nobody() -> None:
-    marks = [(5, made_by(NOW)), (9, "1 1 2 rules"), (20, made_by(NOW))]
+    marks = [(5, NOW.text), (9, "1 1 2 rules"), (20, NOW.text)]
     assert spans(marks, 12) == [Span(0, 8, NOW), Span(8, 12, Maker(1, 1, "rules", "2"))]
     assert spans([], 12) == spans(marks, 0) == []
 
@@ -52,7 +53,7 @@ def test_what_is_before_the_first_mark_counts_to_it_and_what_is_behind_the_last_
 )
 def test_marks_say_of_each_ord_what_was_recorded_last(given: list[tuple[int, int, int]], last: int) -> None:
     makers = [Maker(1, 1, "rules", str(n)) for n in range(5)]
-    marks = [(1, made_by(makers[0]))]
+    marks = [(1, makers[0].text)]
     known = dict.fromkeys(range(1, 40), makers[0])
     for after, size, which in given:
         upto = min(after + size, last)
@@ -67,6 +68,6 @@ def test_marks_say_of_each_ord_what_was_recorded_last(given: list[tuple[int, int
 
 
 def test_of_too_many_marks_the_last_one_stays_and_all_before_it_are_of_nobody_known() -> None:
-    marks = [(1 + n, made_by(Maker(n % 2, 1, "rules", "2"))) for n in range(MOST_MARKS)]
+    marks = [(1 + n, Maker(n % 2, 1, "rules", "2").text) for n in range(MOST_MARKS)]
     full = marked(marks, Span(40, 41, NOW), 41)
-    assert full == [(1, ""), (41, made_by(NOW))]
+    assert full == [(1, ""), (41, NOW.text)]

@@ -115,3 +115,17 @@ def test_a_memory_that_repeats_itself_is_not_its_own_duplicate(mem: semmem.Semme
     found = mem.recall("ferry")
     assert [(h.id, h.duplicates) for h in found] == [("long", ())]
     assert {(h.id, h.duplicates) for h in mem.recall("ferry", fold_parts=False)} == {("long", ())}
+
+
+def test_of_several_namespaces_a_hit_says_in_which_the_memories_of_the_same_text_are(mem: semmem.Semmem) -> None:
+    for namespace in ("own", "shared", "third"):
+        mem.remember("The ferry leaves at nine.", id="a", namespace=namespace)
+    mem.remember("The ferry leaves at nine.", id="b", namespace="own")
+    (hit,) = mem.recall("ferry at nine", namespace=["own", "shared"])
+    assert hit.namespace == "own"
+    others = set(zip(hit.duplicates, hit.duplicate_namespaces, strict=True))
+    assert others == {("a", "own"), ("b", "own"), ("a", "shared")} - {(hit.id, hit.namespace)}
+    assert len(hit.duplicates) == len(hit.duplicate_namespaces) == 2
+    assert hit.as_dict()["duplicate_namespaces"] == list(hit.duplicate_namespaces)
+    (single,) = mem.recall("ferry at nine", namespace="third")
+    assert (single.duplicates, single.duplicate_namespaces) == ((), ())

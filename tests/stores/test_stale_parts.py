@@ -12,10 +12,10 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.extractors import Rules
-from semmem.model.exchange import Extraction
-from semmem.model.store.makers import Maker, Span
+from semmem.model.exchange import Extraction, Maker
+from semmem.model.store.makers import Span
 from semmem.text import passages
-from semmem.write import items, makers
+from semmem.write import ingest, items, makers
 from tests.stores.audit import check
 
 LONG = " ".join(f"Sentence number {n} of the long report is here." for n in range(40))
@@ -67,7 +67,7 @@ def cut_shorter(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
         return passages.split(text, **{**limits, "max_chars": 300})
 
     monkeypatch.setattr(items, "split", split)
-    monkeypatch.setattr(makers, "SPLITTER", version)
+    monkeypatch.setattr(ingest, "SPLITTER", version)
 
 
 def filled(opened: Open) -> None:
@@ -266,7 +266,7 @@ def test_later_rules_of_likeness_compare_anew_and_leave_the_links_that_are_there
             life.compared(namespace, range(last + 1), ())
             life.similar(namespace, {ord: (ord,) for ord in range(1, last + 1)})  # keys by which nothing is alike
         assert "compared" not in mem.maintain()
-        monkeypatch.setattr(makers, "LIKENESS", 2)
+        monkeypatch.setattr(ingest, "LIKENESS", 2)
         assert mem.maintain()["rebuilt"] == 2
         assert sorted((one.from_id, one.type, one.to_id) for one in mem.links("a")) == [
             ("a", "see-also", "b"), ("b", "contradicts", "a")

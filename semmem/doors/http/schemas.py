@@ -44,7 +44,7 @@ _MADE: dict[str, Any] = {
         id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), source=_or_null(_TEXT), rank=_COUNT,
         score={"type": "number", "minimum": 0, "maximum": 1}, components=_NUMBERS, legs=_OBJECT, snippet=_TEXT,
         matches={"type": "array"}, duplicates={"type": "array", "items": _TEXT}, superseded_by=_or_null(_TEXT),
-        part=_or_null(_COUNT),
+        duplicate_namespaces={"type": "array", "items": _TEXT}, part=_or_null(_COUNT),
         passage=_members(text=_TEXT, start=_COUNT, end=_COUNT), memory=_ref("Memory"),
     ),
     "Recall": _members(

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from semmem.model.exchange import Maker
+
 __all__ = [
     "MOST_MARKS",
     "Maker",
     "Mark",
     "Span",
     "made_again",
-    "made_by",
     "maker_of",
     "marked",
     "spans",
@@ -28,15 +29,6 @@ Mark: TypeAlias = tuple[int, str]
 Marks: TypeAlias = Sequence[Mark]
 
 
-class Maker(NamedTuple):
-    """The versions of the splitter and of the likeness keys, and an extractor with its version; "" is not known."""
-
-    splitter: int = 0
-    likeness: int = 0
-    extractor: str = ""
-    version: str = ""
-
-
 class Span(NamedTuple):
     """The memories with ords above ``after`` up to ``upto``, and their maker."""
 
@@ -45,13 +37,8 @@ class Span(NamedTuple):
     maker: Maker
 
 
-def made_by(maker: Maker) -> str:
-    """Return a maker as a store keeps it."""
-    return f"{maker.splitter} {maker.likeness} {'_'.join(maker.version.split()) or '-'} {maker.extractor}"
-
-
 def maker_of(text: str) -> Maker:
-    """Return the maker that ``made_by`` wrote; of any other text one that is not known."""
+    """Return the maker whose ``text`` this is; of any other text one that is not known."""
     splitter, _, rest = text.partition(" ")
     likeness, _, rest = rest.partition(" ")
     version, _, extractor = rest.partition(" ")
@@ -93,7 +80,7 @@ def spans(marks: Marks, last: int) -> list[Span]:
 
 def marked(marks: Marks, span: Span, last: int) -> list[Mark]:
     """Return the marks once a maker has made the memories of ``span``; ``last`` is the last ord of the namespace."""
-    after, upto, by = span.after, span.upto, made_by(span.maker)
+    after, upto, by = span.after, span.upto, span.maker.text
     edges: list[Mark] = [(1, marks[0][1] if marks else by), *marks[1:]]
     behind = next((maker for start, maker in reversed(edges) if start <= upto + 1), by)
     found = [mark for mark in edges if mark[0] <= after]

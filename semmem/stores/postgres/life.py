@@ -177,7 +177,7 @@ class PostgresLife(PostgresLinks):
 
     def mark_made(self, namespace: str, span: Span) -> None:
         """Record what has made the memories of a span."""
-        self._pool.transaction(partial(mark_made, namespace=namespace, span=span))
+        self._pool.transaction(lambda c: mark_made(c, namespace, span))
 
     def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
         """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""

@@ -99,15 +99,16 @@ def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, fl
     return [row for row, kept in zip(rows, inside.tolist(), strict=True) if kept]
 
 
-def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink: bool = False) -> int:
+def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink: bool = False) -> int | None:
     """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many.
 
     An index that lacks more vectors than it has is built anew, which is faster than inserting them. ``shrink`` writes
     the table anew before that: every vector that is taken in leaves its old row behind. Where another process is
-    indexing the same table, nothing is done: two builds would wait for each other, or drop each other's index.
+    indexing the same table, nothing is done, and None returned: two builds would wait for each other, or drop each
+    other's index.
     """
     if not connection.execute(_SQL["embedding_index_lock"].format(table=table)).fetchone()[0]:
-        return 0
+        return None
     try:
         return _index(connection, dimensions, table, shrink)
     finally:

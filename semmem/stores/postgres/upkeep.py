@@ -156,7 +156,8 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
         _shrunk(store, "likeness_key", alike)
     tables = (*_TABLES, *_EMPTIED) if embedded else _TABLES
     store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(tables)}"))
-    done = {"folded": folded, "joined": joined, "indexed": _indexed(store, store.vectors.embedder(), embedded)}
+    indexed = _indexed(store, store.vectors.embedder(), embedded)
+    done = {"folded": folded, "joined": joined, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
     if embedded:
         store.run(lambda c: c.execute("CHECKPOINT"))  # moves what the log holds into the tables
     return {**{name: count for name, count in swept.items() if count}, **done, **_report(store)}
@@ -194,8 +195,11 @@ def _report(store: PostgresStore) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: bool) -> int:
-    """Insert vectors into the index; start again where a rebuild has replaced the embedder meanwhile."""
+def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: bool) -> int | None:
+    """Insert vectors into the index; start again where a rebuild has replaced the embedder meanwhile.
+
+    Returns how many, None where another process does so at this moment.
+    """
     if identity is None:
         return 0
     try:

@@ -243,7 +243,7 @@ class PostgresVectors:
         """Index and analyse the shadow, if it is large enough; return the number of indexed vectors."""
 
         def work(connection: Any) -> int:
-            taken = nearest.index(connection, dimensions, _SHADOW)
+            taken = nearest.index(connection, dimensions, _SHADOW) or 0
             connection.execute(f"VACUUM (ANALYZE) {_SHADOW}")
             return taken
 

@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from semmem.stores.sql_files import statements
+from semmem.write import ingest
 from tests.doors.cli.program import Call, in_process, loaded
 
 
@@ -318,3 +321,25 @@ def test_an_id_that_is_taken_is_told_before_anything_is_embedded(call: Call, mon
     assert "'a'" in err
     assert call("remember", "One.", "--id", "a")[0] == 0
     assert asked == []
+
+
+def test_maintain_says_in_words_why_no_vector_came_into_the_index_and_what_it_rebuilt(
+    call: Call, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "vectors" not in call("maintain")[1]  # there are none
+    loaded(call("remember", "The key hangs behind the radio.", "--json"))
+    small = "No vectors are indexed: below 10,000 in a namespace they are compared one by one."
+    assert small in " ".join(call("maintain")[1].split())
+    with psycopg.connect(store_url, autocommit=True) as other:
+        other.execute(statements("postgres")["embedding_index_lock"].format(table="embedding"))
+        assert "No vectors were indexed here: another process is at it." in call("maintain")[1]
+        done = loaded(call("maintain", "--json"))
+        assert (done["indexed"], done["busy"]) == (0, 1)
+    assert "busy" not in loaded(call("maintain", "--json"))
+    monkeypatch.setattr(ingest, "LIKENESS", 2)
+    assert loaded(call("stats", "--json"))["stale"] == 1
+    found = {one["what"]: one for one in loaded(call("doctor", "--json"))["findings"]}
+    assert found["stale"]["detail"] == "an older version made what is derived of 1 memory"
+    assert found["stale"]["mend"] == "semmem maintain"
+    assert "Done: rebuilt 1." in call("maintain")[1]
+    assert loaded(call("stats", "--json"))["stale"] == 0

