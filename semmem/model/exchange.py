@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from semmem.model.question import Corrections, Kinds, QuestionConcepts, Talk
+from semmem.model.question import Kinds, Question
 from semmem.model.types import Filters, Memory
 
 if TYPE_CHECKING:
@@ -139,6 +139,28 @@ class Stored:
     memory: Memory
     payload: bytes
     text_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """Corrections of names in one namespace, made by people.
+
+    ``into`` maps the key of a name to the (key, name) it is merged into, ``apart`` are names that no rule may merge,
+    ``names`` are their spellings.
+    """
+
+    into: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    apart: frozenset[int] = frozenset()
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def key(self, at: int) -> int:
+        """Return the key that ``at`` is merged into, ``at`` itself where it is not merged."""
+        found = self.into.get(at)
+        return at if found is None else found[0]
+
+    def forms(self, keys: Collection[int]) -> set[int]:
+        """Return ``keys`` and all keys that are merged into one of them."""
+        return set(keys).union(at for at, (into, _) in self.into.items() if into in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,41 +321,6 @@ class Head:
     content: bytes
     created_at: float
     updated_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A query, parsed once before any leg is asked; no leg changes it.
-
-    ``asked`` is the query as given. ``text`` is used for words and concepts; in a conversation it lacks the name of the
-    author asked about. ``talk`` says who that author is and which months are meant, None where no memory has an author.
-    ``concepts`` are those of ``text``, where a leg that reads them is called. ``vector`` is a unit vector of shape
-    (dimensions,). Where there is none, ``no_vector`` says why, and a leg that needs a vector raises it.
-
-    ``heads`` are the lists of the legs that answered before, for a leg that starts from them. ``narrowed`` holds the
-    question for each of several namespaces, because who is meant depends on who wrote there; its ``heads`` belong to
-    that namespace.
-    """
-
-    text: str
-    phrases: tuple[str, ...] = ()
-    talk: Talk | None = None
-    concepts: QuestionConcepts | None = None
-    vector: NDArray[np.float32] | None = None
-    no_vector: Exception | None = None
-    sessions: bool = True
-    asked: str = ""
-    heads: Mapping[str, Ranking] = field(default_factory=dict)
-    narrowed: Mapping[str, Question] = field(default_factory=dict)
-
-    def within(self, namespace: str) -> Question:
-        """Return the question for one namespace."""
-        return self.narrowed.get(namespace, self)
-
-    @property
-    def spoken(self) -> str:
-        """The words to embed: those that the author asked about would have said."""
-        return self.talk.spoken if self.talk is not None else self.asked or self.text
 
 
 @dataclass(slots=True)
