@@ -60,7 +60,8 @@ def test_a_file_of_schema_3_comes_over_with_its_memories(tmp_path: Path, monkeyp
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'lexical_%' "
         "AND name NOT LIKE 'sqlite_%' AND name <> 'migration'"
     ).fetchall():
-        own = [name for _, name, *_, hidden in old.execute(f"PRAGMA table_xinfo({table})") if hidden == 0]
+        now = {name for _, name, *_ in old.execute(f"PRAGMA newest.table_xinfo({table})")}  # what went had no use
+        own = [n for _, n, *_, hidden in old.execute(f"PRAGMA main.table_xinfo({table})") if hidden == 0 and n in now]
         names = ", ".join(["rowid", *own] if table == "lexical" else own)
         old.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM newest.{table}")
     old.close()
