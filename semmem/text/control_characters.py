@@ -52,11 +52,11 @@ def encodable(text: str, encoding: str) -> str:
 def as_json(value: Any, *, indent: int | None = None, encoding: str = "utf-8") -> str:
     """Return values as JSON: exact data, with ``\\u`` escapes for characters that could act on a terminal."""
     text = json.dumps(value, ensure_ascii=not encoding.lower().startswith("utf"), indent=indent)
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 

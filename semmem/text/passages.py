@@ -74,16 +74,16 @@ _QUOTED = re.compile(r"\"([^\"]*)\"|\u201c([^\u201c\u201d]*)\u201d|\u00ab([^\u00
 
 def phrases(query: str) -> tuple[list[str], str]:
     """Return the quoted phrases of a query, and the query without them; an unpaired quote is no phrase."""
-    found: list[str] = []
+    quotes: list[str] = []
 
     def take(match: re.Match[str]) -> str:
         phrase = " ".join((match.group(1) or match.group(2) or match.group(3) or "").split())
         if phrase:
-            found.append(phrase)
+            quotes.append(phrase)
         return " "
 
     rest = _QUOTED.sub(take, query)
-    return found, " ".join(rest.split())
+    return quotes, " ".join(rest.split())
 
 
 _BOUNDARY = re.compile(
@@ -140,24 +140,24 @@ def snippet(
     Of equally good sentences the first is returned. A sentence of more than ``max_chars`` is cut around its first
     match.
     """
-    wanted = frozenset(query_terms)
-    hits = places(text, wanted, language)
-    best, best_found, at = (0, 0), -1, 0
+    stems = frozenset(query_terms)
+    hits = places(text, stems, language)
+    best, most_stems, at = (0, 0), -1, 0
     for start, end in _sentences(text):
-        if at == len(hits) and best_found >= 0:
+        if at == len(hits) and most_stems >= 0:
             break  # what follows has none
         while at < len(hits) and hits[at][1] < start:
             at += 1
-        found = set()
+        sentence_stems = set()
         inside = at
         while inside < len(hits) and hits[inside][1] < end:
-            found.add(hits[inside][0])
+            sentence_stems.add(hits[inside][0])
             inside += 1
-        if len(found) > best_found:
-            best, best_found = (start, end), len(found)
+        if len(sentence_stems) > most_stems:
+            best, most_stems = (start, end), len(sentence_stems)
     start, end = best
     if end - start > max_chars:
-        first = next((s for _, s, _ in hits if s >= start), start) if best_found > 0 else start
+        first = next((s for _, s, _ in hits if s >= start), start) if most_stems > 0 else start
         if first - start > max_chars // 3:
             space = text.rfind(" ", start, first - max_chars // 4)
             start = space + 1 if space >= 0 else first - max_chars // 4
@@ -250,8 +250,8 @@ _CALLED = re.compile(r",\s*[A-Z]\w+(?=\s*[!?])")
 
 def other_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the other names of a memory's subject: the strings in metadata "aliases", each once."""
-    given = metadata.get("aliases")
-    names = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    aliases = metadata.get("aliases")
+    names = [aliases] if isinstance(aliases, str) else aliases if isinstance(aliases, list) else []
     return tuple(
         dict.fromkeys(name for name in names if isinstance(name, str) and name.strip() and len(name) <= _LONGEST_NAME)
     )[:_MOST_NAMES]
@@ -295,19 +295,19 @@ def passages(store: Store, namespaces: Sequence[str], heads: Collection[Head]) -
     rows = store.indexed_memories(namespaces, [head.ord for head in heads]) if heads else {}
     split = {(head.namespace, head.id) for head in heads if head.part and head.ord in rows}
     wholes = store.whole_memories(split) if split else {}
-    found: dict[int, tuple[Memory, Passage]] = {}
+    passage_by_ord: dict[int, tuple[Memory, Passage]] = {}
     for head in heads:
         row = rows.get(head.ord)
         if row is None:
             continue
         if not head.part:
-            found[head.ord] = row, Passage(row.text, 0, len(row.text))
+            passage_by_ord[head.ord] = row, Passage(row.text, 0, len(row.text))
         elif (head.namespace, head.id) in wholes:
             whole, lengths = wholes[head.namespace, head.id]
             passage = passage_of(whole.text, row.text, head.part, lengths)
             if passage is not None:
-                found[head.ord] = whole, passage
-    return found
+                passage_by_ord[head.ord] = whole, passage
+    return passage_by_ord
 
 
 def passage_of(whole: str, part: str, number: int, lengths: Sequence[int]) -> Passage | None:

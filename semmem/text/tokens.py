@@ -62,9 +62,9 @@ def unfinished(language: str) -> str:
     return language + _UNFINISHED
 
 
-def check_language(namespace: str, stored: str, wanted: str) -> None:
-    """Raise InvalidInput unless a namespace extracted in ``stored`` can be searched with the stems of ``wanted``."""
-    if stored == wanted:
+def check_language(namespace: str, stored: str, setting: str) -> None:
+    """Raise InvalidInput unless a namespace extracted in ``stored`` can be searched with the stems of ``setting``."""
+    if stored == setting:
         return
     if stored.endswith(_UNFINISHED):
         new = stored.removesuffix(_UNFINISHED)
@@ -73,9 +73,9 @@ def check_language(namespace: str, stored: str, wanted: str) -> None:
             f"or where it was interrupted run it again with the setting language = {new}."
         )
     raise InvalidInput(
-        f"The namespace {namespace!r} was read in {stored} and the setting language is {wanted}, so its words would "
+        f"The namespace {namespace!r} was read in {stored} and the setting language is {setting}, so its words would "
         f"not be found; set language to {stored}, use another namespace, or run `semmem rebuild --extract` to read "
-        f"every memory of the store in {wanted}."
+        f"every memory of the store in {setting}."
     )
 
 
@@ -144,8 +144,8 @@ def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    kept = (c for c in plain if unicodedata.combining(c) in (0, 8, 9))  # 8, 9: voicing marks, viramas
-    return unicodedata.normalize("NFC", "".join(kept))
+    chars = (c for c in plain if unicodedata.combining(c) in (0, 8, 9))  # 8, 9: voicing marks, viramas
+    return unicodedata.normalize("NFC", "".join(chars))
 
 
 def fold(token: str) -> str:
@@ -178,12 +178,12 @@ _stemmers = _Stemmers()
 
 
 def _stemmer(language: str) -> Stemmer.Stemmer:
-    found = _stemmers.by_language.get(language)
-    if found is None:
+    stemmer = _stemmers.by_language.get(language)
+    if stemmer is None:
         if language not in LANGUAGES:
             raise InvalidInput(f"There is no stemmer for {language!r}; take one of: {', '.join(LANGUAGES)}.")
-        found = _stemmers.by_language[language] = Stemmer.Stemmer(language, 0)
-    return found
+        stemmer = _stemmers.by_language[language] = Stemmer.Stemmer(language, 0)
+    return stemmer
 
 
 def stem(token: str, language: str = "english") -> str:
@@ -273,13 +273,13 @@ class Reading(NamedTuple):
 
 def reading(text: str, language: str = "english") -> Reading:
     """Return the tokens of ``text`` as ``tokens`` does, and for each the characters between it and the token before."""
-    known = _lexicon(language).get
+    lookup = _lexicon(language).get
     if text.isascii():  # split in one go, and with no match object a token
         pieces = _ASCII_TOKEN.split(text)
         bounds = list(accumulate(map(len, pieces)))
-        read = [known(surface) or _learn(surface, language) for surface in pieces[1::2]]
-        return Reading(read, bounds[:-1:2], bounds[1::2], pieces[:-1:2])
-    found = Reading([], [], [], [])
+        ascii_words = [lookup(surface) or _learn(surface, language) for surface in pieces[1::2]]
+        return Reading(ascii_words, bounds[:-1:2], bounds[1::2], pieces[:-1:2])
+    result = Reading([], [], [], [])
     last = 0
     for match in _TOKEN.finditer(text):
         surface = match[0]
@@ -287,14 +287,14 @@ def reading(text: str, language: str = "english") -> Reading:
         plain = surface.isascii() or not _CJK_START.match(surface)
         for at in (0,) if plain else range(max(1, len(surface) - 1)):
             piece = surface if plain else surface[at : at + 2]
-            word = known(piece) or _learn(piece, language)
+            word = lookup(piece) or _learn(piece, language)
             if word.folded:
                 first = start + at
-                found.words.append(word)
-                found.gaps.append(text[last:first])
-                found.starts.append(first)
-                found.ends.append(last := end if plain else first + len(piece))
-    return found
+                result.words.append(word)
+                result.gaps.append(text[last:first])
+                result.starts.append(first)
+                result.ends.append(last := end if plain else first + len(piece))
+    return result
 
 
 def tokens(text: str, language: str = "english") -> list[tuple[Word, int, int]]:
@@ -310,25 +310,25 @@ def places(text: str, stems: Collection[str], language: str = "english") -> list
     """Return (stem, start, end) of the tokens with one of ``stems`` that are no stop words, in order."""
     if not text.isascii():
         return [(word.stem, s, e) for word, s, e in tokens(text, language) if not word.stop and word.stem in stems]
-    known = _lexicon(language).get
-    asked: dict[str, str] = {}
+    lookup = _lexicon(language).get
+    stem_of: dict[str, str] = {}
     surfaces = set(_ASCII_TOKEN.findall(text))
     if language in _SAME_FIRST_LETTER:  # most words need not be looked up, nor a new one learnt
         letters = {stem[:1] for stem in stems}
         surfaces = {surface for surface in surfaces if surface[0].lower() in letters}
     for surface in surfaces:
-        word = known(surface) or _learn(surface, language)
+        word = lookup(surface) or _learn(surface, language)
         if not word.stop and word.stem in stems:
-            asked[surface] = word.stem
-    return [(asked[m[0]], *m.span()) for m in _ASCII_TOKEN.finditer(text) if m[0] in asked] if asked else []
+            stem_of[surface] = word.stem
+    return [(stem_of[m[0]], *m.span()) for m in _ASCII_TOKEN.finditer(text) if m[0] in stem_of] if stem_of else []
 
 
 def vocabulary(text: str, language: str = "english") -> list[Word]:
     """Return the words of ``tokens`` without their offsets; faster than ``tokens``."""
     if not text.isascii():
         return reading(text, language).words
-    known = _lexicon(language).get
-    return [known(surface) or _learn(surface, language) for surface in _ASCII_TOKEN.findall(text)]
+    lookup = _lexicon(language).get
+    return [lookup(surface) or _learn(surface, language) for surface in _ASCII_TOKEN.findall(text)]
 
 
 def words(text: str) -> list[tuple[str, int, int]]:
