@@ -183,7 +183,7 @@ def surnames(names: Iterable[Tokens]) -> dict[Tokens, Tokens]:
     are skipped; a surname with particles is given with and without them ("van", "gogh"), ("gogh",). Callers pass names
     whose tokens all have capitals, because folded tokens do not show this.
     """
-    found: dict[Tokens, set[Tokens]] = {}
+    names_by_form: dict[Tokens, set[Tokens]] = {}
     for name in names:
         parts = name
         while parts and parts[0] in _HONORIFICS:
@@ -198,9 +198,9 @@ def surnames(names: Iterable[Tokens]) -> dict[Tokens, Tokens]:
         while first > 1 and parts[first - 1] in _PARTICLES:
             first -= 1
         for form in {parts[first:], parts[-1:]}:
-            found.setdefault(form, set()).add(parts)
+            names_by_form.setdefault(form, set()).add(parts)
     whole = {}
-    for form, of in found.items():
+    for form, of in names_by_form.items():
         longest = max(of, key=lambda p: (len(p), p))
         if all(_is_shorter(other, longest) for other in of):
             whole[form] = longest

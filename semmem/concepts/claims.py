@@ -73,10 +73,10 @@ class Claim:
 
     subject: frozenset[str] = frozenset()
     past: bool = False
-    gone: tuple[Gone, ...] = ()
+    replacements: tuple[Replacement, ...] = ()
 
 
-class Gone(NamedTuple):
+class Replacement(NamedTuple):
     """What a sentence says to be replaced, and by what; of the old value its keys, its words and its frame."""
 
     old: str
@@ -123,8 +123,8 @@ def change_between(older: Iterable[Claim], newer: Iterable[Claim]) -> Change | N
     before = list(older)
     for after in newer:
         for one in before:
-            if (found := _changed(one, after)) is not None:
-                return found
+            if (difference := _changed(one, after)) is not None:
+                return difference
     return None
 
 
@@ -154,7 +154,7 @@ def _claim(sentence: str, author: str | None) -> Claim:
     past = present = verb = False
     for place, match in enumerate(WORD.finditer(rest)):
         written = match.group().replace("’", "'")
-        word, said, cue = read_word(written)
+        word, term, cue = read_word(written)
         if word in FIRST:
             frame.add(fold(author) if author else "i")
             if not verb:
@@ -173,13 +173,13 @@ def _claim(sentence: str, author: str | None) -> Claim:
             names.add(word)
         if meaning is None and (word in EMPTY or cue):
             continue
-        said = meaning or (word if named else said)
-        frame.add(said)
+        term = meaning or (word if named else term)
+        frame.add(term)
         if not verb and meaning is None:
-            subject.add(said)
+            subject.add(term)
     return Claim(
         sentence, values, frozenset(frame), frozenset(names), bool(NOT.search(sentence)), bool(CUE.search(sentence)),
-        frozenset(subject), past and not present, tuple(_gone(sentence)),
+        frozenset(subject), past and not present, tuple(_replacements(sentence)),
     )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def read_word(written: str) -> tuple[str, str, bool]:
     return word, stem(word), bool(CUE.fullmatch(word))
 
 
-def _gone(sentence: str) -> Iterator[Gone]:
+def _replacements(sentence: str) -> Iterator[Replacement]:
     low = sentence.lower()
     for hint, pattern in INSTEAD:
         match = pattern.search(sentence) if hint in low else None
@@ -199,11 +199,11 @@ def _gone(sentence: str) -> Iterator[Gone]:
         old = PLACE.split(match["old"])[0]
         if old == sentence:
             continue
-        gone = _claim(old, None)
-        keys = frozenset(value.key for values in gone.values.values() for value in values)
-        words = frozenset(SAME.get(word, word) for word in gone.frame)
-        if keys or gone.frame:
-            yield Gone(match["old"].strip(), match["new"].strip(), keys, words, gone.frame)
+        claim = _claim(old, None)
+        keys = frozenset(value.key for values in claim.values.values() for value in values)
+        words = frozenset(SAME.get(word, word) for word in claim.frame)
+        if keys or claim.frame:
+            yield Replacement(match["old"].strip(), match["new"].strip(), keys, words, claim.frame)
 
 
 def _key(kind: Kind, written: str) -> str:
@@ -277,18 +277,18 @@ def _replaced(older: Claim, newer: Claim) -> tuple[str, str] | None:
     """Return (old, new) where the newer sentence says that a value was replaced and the older one states that value."""
     if older.denies:
         return None
-    told = {value.key for values in older.values.values() for value in values}
-    for gone in newer.gone:
-        if not gone.keys <= told:
+    keys = {value.key for values in older.values.values() for value in values}
+    for replacement in newer.replacements:
+        if not replacement.keys <= keys:
             continue
-        words = gone.words
+        words = replacement.words
         if words:
             whole = {read_word(word)[1] for word in WORD.findall(older.sentence)} | older.frame
             if not (words <= whole or {stem(word) for word in words} <= whole):
                 continue
-        context = newer.frame - gone.frame
-        if context & (older.frame - gone.frame) or not older.frame - gone.frame - _MEANINGS:
-            return gone.old, gone.new
+        context = newer.frame - replacement.frame
+        if context & (older.frame - replacement.frame) or not older.frame - replacement.frame - _MEANINGS:
+            return replacement.old, replacement.new
     return None
 
 

@@ -66,15 +66,15 @@ class Outline:
 
 def outlines(text: str, author: str | None = None) -> list[Outline]:
     """Return the outlines of the first dozen sentences of ``text``, without questions; "I" is ``author``."""
-    return [_outline(one, me) for one, me in _said(text, author)]
+    return [_outline(one, me) for one, me in _statements(text, author)]
 
 
 def claim_keys(text: str, author: str | None = None) -> list[int]:
     """Return up to 16 keys of the claims of a text, ascending: of each sentence its subject with the next words."""
-    found: set[int] = set()
-    for one, me in _said(text, author):
-        found |= _keys(one, me)
-    return sorted(found)[:_MOST_KEYS]
+    keys: set[int] = set()
+    for one, me in _statements(text, author):
+        keys |= _keys(one, me)
+    return sorted(keys)[:_MOST_KEYS]
 
 
 def changed(
@@ -88,8 +88,8 @@ def changed(
         for before in older:
             if after.sentence != before.sentence and not after.keys.isdisjoint(before.keys) and _near(before, after):
                 old, new = _taken_apart(before.sentence, older_author), _taken_apart(after.sentence, newer_author)
-                if (found := change_between(old, new)) is not None:
-                    return found
+                if (change := change_between(old, new)) is not None:
+                    return change
     return None
 
 
@@ -106,7 +106,7 @@ def _near(before: Outline, after: Outline) -> bool:
     return common >= _NEAR * min(sizes)
 
 
-def _said(text: str, author: str | None) -> Iterator[tuple[str, str]]:
+def _statements(text: str, author: str | None) -> Iterator[tuple[str, str]]:
     """Yield the first dozen statements of a text, each with the person that "I" means."""
     me = fold(author) if author else "i"
     for one in sentences(text[:_LONGEST_TEXT])[:_MOST_SENTENCES]:
@@ -115,12 +115,14 @@ def _said(text: str, author: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _outline(sentence: str, me: str) -> Outline:
-    subject, others, names, tells, _ = _read(sentence, me, len(sentence))
+    subject, others, names, tells, _ = _statement_words(sentence, me, len(sentence))
     words = frozenset((*subject, *others))
     return Outline(sentence, words, frozenset(names), tells, frozenset(_keys(sentence, me)))
 
 
-def _read(sentence: str, me: str, most: int) -> tuple[dict[str, None], dict[str, None], set[str], bool, bool]:
+def _statement_words(
+    sentence: str, me: str, most: int
+) -> tuple[dict[str, None], dict[str, None], set[str], bool, bool]:
     """Return subject words, other words, names, whether it tells a change, and whether it was read to its end.
 
     Reading may stop after ``most`` words, because the subject's words come first.
@@ -170,18 +172,18 @@ def _hints(low: str) -> bool:
 
 def _keys(sentence: str, me: str) -> set[int]:
     """Return the keys of a sentence: its subject with the next words, and single words where there are few."""
-    subject, others, names, tells, whole = _read(sentence, me, _MOST_WORDS)
+    subject, others, names, tells, whole = _statement_words(sentence, me, _MOST_WORDS)
     words = list(subject)
     words += [word for word in others if word not in subject]
     plain = [word for word in words if word not in names] if whole else ()
-    found = set(map(_hash, plain)) if len(plain) <= 2 else set()
+    keys = set(map(_hash, plain)) if len(plain) <= 2 else set()
     near = [_hash(word) for word in words[:_MOST_WORDS]]
     about = len(near) if tells or not subject else min(len(subject), _SUBJECTS)
     for place in range(about):
         one = near[place]
         for other in near[place + 1 :]:
-            found.add(((one + other) & _MASK) - _HALF)  # whatever their order
-    return found
+            keys.add(((one + other) & _MASK) - _HALF)  # whatever their order
+    return keys
 
 
 @lru_cache(maxsize=16_384)
@@ -215,23 +217,23 @@ def sketches(texts: Sequence[str]) -> list[list[int]]:
     import numpy as np
 
     words = [WORD.findall(text[:_LONGEST_TEXT]) for text in texts]
-    held = [i for i, found in enumerate(words) if len(found) >= _SHORTEST]
+    places = [i for i, text_words in enumerate(words) if len(text_words) >= _SHORTEST]
     out: list[list[int]] = [[] for _ in texts]
-    if not held:
+    if not places:
         return out
-    every = _runs([word for i in held for word in words[i]])
-    ends = np.cumsum([len(words[i]) for i in held])
-    starts = ends - [len(words[i]) for i in held]
+    every = _runs([word for i in places for word in words[i]])
+    ends = np.cumsum([len(words[i]) for i in places])
+    starts = ends - [len(words[i]) for i in places]
     bounds = np.stack((starts, ends - _SHINGLE + 1), axis=1).ravel()[:-1]  # of the last text to its end
     factors, half = _factors(), np.uint64(32)
-    bands = np.zeros((BANDS, len(held)), dtype=np.uint64)
+    bands = np.zeros((BANDS, len(places)), dtype=np.uint64)
     for band in range(BANDS):
-        key = np.full(len(held), band + 1, dtype=np.uint64)
+        key = np.full(len(places), band + 1, dtype=np.uint64)
         for row in range(band * ROWS, (band + 1) * ROWS):
             least = np.minimum.reduceat((every * factors[row]) >> half, bounds)[::2]
             key = (key ^ least) * np.uint64(0x9E3779B97F4A7C15)
         bands[band] = key
-    for i, keys in zip(held, bands.T.view(np.int64).tolist(), strict=True):
+    for i, keys in zip(places, bands.T.view(np.int64).tolist(), strict=True):
         out[i] = keys
     return out
 

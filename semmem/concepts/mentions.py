@@ -70,13 +70,13 @@ class Mentions:
         self._language: str = getattr(extractor, "language", "english")
         self._most = _MOST_ASKED if hasattr(extractor, "prepare") else MOST_RENEWED
 
-    def named(self, memory: Memory, found: Extraction | None, forms: Collection[int]) -> bool:
+    def named(self, memory: Memory, extraction: Extraction | None, forms: Collection[int]) -> bool:
         try:
             if not set(forms).isdisjoint(self._extractor.candidates(read_text(memory), memory.title)):
                 return True
         except Exception:  # noqa: BLE001  # the error is raised when the memory is extracted again
             return True
-        return found is not None and not set(forms).isdisjoint(found.keys)
+        return extraction is not None and not set(forms).isdisjoint(extraction.keys)
 
     def mentioning(
         self,
@@ -96,7 +96,7 @@ class Mentions:
         sought: dict[int, list[frozenset[int]]] = {}
         spelled: set[str] = set()
         unsure = False
-        left: set[int] = set()
+        later: set[int] = set()
         slow = accented(self._language)
         for at in keys:
             written = {at: names.get(at), **{form: into.names[form] for form in into.forms([at]) if form in into.names}}
@@ -110,26 +110,26 @@ class Mentions:
                     spelled.add(spelling(name, form, self._language))
                 if slow or not needed:
                     unsure = True
-                    left.add(at)
-        asked = {at for needs in sought.values() for needed in needs for at in needed}.union(keys)
-        postings = self._store.postings([namespace], asked, max_df=_RARE if bounded else None)[namespace]
-        held = {at: set(entries["ord"].tolist()) for at, entries in postings.items()}
+                    later.add(at)
+        needed_keys = {at for needs in sought.values() for needed in needs for at in needed}.union(keys)
+        postings = self._store.postings([namespace], needed_keys, max_df=_RARE if bounded else None)[namespace]
+        ords_by_key = {at: set(entries["ord"].tolist()) for at, entries in postings.items()}
         sure: set[int] = set()
         suspects: set[int] = set()
         for at in keys:
-            found: set[int] = set()
+            hits: set[int] = set()
             for needed in sought.get(at, ()):
-                parts = [held[k] for k in needed if k in held]
+                parts = [ords_by_key[k] for k in needed if k in ords_by_key]
                 if bounded and not parts:
-                    left.add(at)
+                    later.add(at)
                 elif bounded or len(parts) == len(needed):
-                    found |= set.intersection(*parts)
-            if at not in held and (bounded and at not in sought):
-                left.add(at)
-            sure |= held.get(at, set())
-            suspects |= found
+                    hits |= set.intersection(*parts)
+            if at not in ords_by_key and (bounded and at not in sought):
+                later.add(at)
+            sure |= ords_by_key.get(at, set())
+            suspects |= hits
         if bounded:
-            return sure, suspects, left
+            return sure, suspects, later
         sure |= set(graph.ords_with_relationships(namespace, keys).tolist())
         if unsure:
             suspects |= self._spelled(graph, namespace, spelled, into.forms(keys))
@@ -138,11 +138,11 @@ class Mentions:
     def _spelled(self, graph: GraphStore, namespace: str, words: Collection[str], forms: Collection[int]) -> set[int]:
         """Return the memories whose text spells one of ``forms``; reads all texts that hold one of ``words``."""
         ords = graph.ords_with_words(namespace, words).tolist()
-        found: set[int] = set()
+        hits: set[int] = set()
         for start in range(0, len(ords), AT_ONCE):
             memories = self._store.indexed_memories([namespace], ords[start : start + AT_ONCE])
-            found.update(ord for ord, memory in memories.items() if self.named(memory, None, forms))
-        return found
+            hits.update(ord for ord, memory in memories.items() if self.named(memory, None, forms))
+        return hits
 
     def verified(
         self,
@@ -151,11 +151,11 @@ class Mentions:
         suspects: set[int],
         keys: Collection[int],
         into: Corrections,
-        left: set[int],
+        later: set[int],
     ) -> set[int]:
-        """Return ``sure`` and the suspects that do mention one of ``keys``; keys beyond the limit go to ``left``."""
+        """Return ``sure`` and the suspects that do mention one of ``keys``; keys beyond the limit go to ``later``."""
         if len(sure) > self._most or len(suspects) > _MOST_SUSPECTS:
-            left.update(keys)
+            later.update(keys)
         again = set(sorted(sure)[: self._most])
         forms = into.forms(keys)
         some = sorted(suspects)[:_MOST_SUSPECTS]
@@ -163,7 +163,7 @@ class Mentions:
         for ord, memory in sorted(memories.items()):
             if self.named(memory, None, forms):
                 if len(again) >= self._most:
-                    left.update(keys)
+                    later.update(keys)
                     break
                 again.add(ord)
         return again
@@ -183,13 +183,13 @@ def required(written: str, at: int, language: str = "english", *, bigrams: bool)
         return frozenset()  # a truncated label
     loose = {*STOP_WORDS.get(language, ()), *CONTRACTIONS.get(language, ())}
     sure = [not w.stop and w.folded not in loose for w in words]
-    found = set()
+    keys = set()
     covered = set()
     for i in range(len(words) - 1):
         if bigrams and sure[i] and sure[i + 1] and words[i].kind == _STEM:
-            found.add(key(_BIGRAM, (words[i].stem, words[i + 1].stem)))
+            keys.add(key(_BIGRAM, (words[i].stem, words[i + 1].stem)))
             covered |= {i, i + 1}
-    return frozenset(found.union(words[i].key for i in range(len(words)) if sure[i] and i not in covered))
+    return frozenset(keys.union(words[i].key for i in range(len(words)) if sure[i] and i not in covered))
 
 
 def spelling(written: str, at: int, language: str = "english") -> str:

@@ -99,10 +99,10 @@ class _Cached(Generic[T]):
     def __call__(self, text: str, language: str = "english") -> T:
         """Return the value of the function, from the cache where possible."""
         with self._lock:
-            found = self._answers.get((text, language))
-            if found is not None:
+            entry = self._answers.get((text, language))
+            if entry is not None:
                 self._answers.move_to_end((text, language))
-                return found
+                return entry
         answer = self._work(text, language)
         if len(text) <= self.most:
             with self._lock:
@@ -119,9 +119,9 @@ CACHED_CHARS = 2_000_000
 read = _Cached(reading, most=CACHED_CHARS)  # since a writer asks thrice; a token takes a hundred bytes
 
 
-def name_key(found: Reading, first: int, past: int) -> int:
+def name_key(reading: Reading, first: int, past: int) -> int:
     """Return the key of the name made of tokens ``first`` to ``past - 1``."""
-    return key(_NAME, [word.folded for word in found.words[first:past]])
+    return key(_NAME, [word.folded for word in reading.words[first:past]])
 
 
 def printed(text: str) -> str:
@@ -132,9 +132,9 @@ def printed(text: str) -> str:
     return shown[:LONGEST_LABEL]
 
 
-def label(text: str, found: Reading, first: int, past: int) -> str:
+def label(text: str, reading: Reading, first: int, past: int) -> str:
     """Return a name as a label: without a possessive ending."""
-    shown = printed(text[found.starts[first] : found.ends[past - 1]])
+    shown = printed(text[reading.starts[first] : reading.ends[past - 1]])
     return shown[:-2] if shown.endswith(("'s", "\u2019s", "'S", "\u2019S")) else shown
 
 
@@ -207,7 +207,7 @@ def _pieces(words: Sequence[Word], first: int, past: int) -> Iterator[tuple[int,
             start = at + 1
 
 
-def capitalised_spans(found: Reading) -> Iterator[tuple[int, int]]:
+def capitalised_spans(reading: Reading) -> Iterator[tuple[int, int]]:
     """Yield (first, past) token positions of maximal runs of capitals, joined over at most two connectors.
 
     Leading stop words are cut off, and words such as "however" at the start of a sentence. Digits belong to the run
@@ -215,7 +215,7 @@ def capitalised_spans(found: Reading) -> Iterator[tuple[int, int]]:
     followed by these: Ada and Charles is yielded as a whole and as two names (on wikigold, recall of names rises from
     .73 to .85 at equal precision).
     """
-    words, gaps = found.words, found.gaps
+    words, gaps = reading.words, reading.gaps
     at = 0
     while at < len(words):
         if not words[at].capital:
@@ -277,7 +277,7 @@ _begun = lru_cache(maxsize=1 << 15)(hashed)
 _candidates = _Cached(_may_be_known, most=CACHED_CHARS)  # since a writer asks twice
 
 
-def gazetteer(part: str, known: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
+def gazetteer(part: str, name_keys: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
     """Yield (first, past, key) of the longest known names whose first token has a capital, left to right."""
     best: tuple[int, int, int] | None = None
     free = 0
@@ -285,7 +285,7 @@ def gazetteer(part: str, known: Container[int], language: str = "english") -> It
         if best is not None and first > best[0]:
             yield best
             free, best = best[1], None
-        if first >= free and at in known:
+        if first >= free and at in name_keys:
             best = first, past, at
     if best is not None:
         yield best
@@ -293,11 +293,11 @@ def gazetteer(part: str, known: Container[int], language: str = "english") -> It
 
 def alias_candidates(text: str, title: str | None = None, *, language: str = "english") -> set[int]:
     """Return the keys that the gazetteer looks up: runs of up to 8 tokens that begin with a capital."""
-    found: set[int] = set()
+    keys: set[int] = set()
     for part in (title, text):
         if part and not part.islower():
-            found.update(_candidates(part, language)[2])
-    return found
+            keys.update(_candidates(part, language)[2])
+    return keys
 
 
 def subject_aliases(
@@ -309,8 +309,8 @@ def subject_aliases(
     the text weighs .8, if it has two tokens or more and shares one with the title, if there is a title. The acronym
     that the text explains for one of these weighs .7.
     """
-    found = read(text, language)
-    return subjects(text, title, language, found, list(capitalised_spans(found)))
+    reading = read(text, language)
+    return subjects(text, title, language, reading, list(capitalised_spans(reading)))
 
 
 def subject_keys(text: str, title: str | None = None, *, language: str = "english") -> set[int]:
@@ -319,7 +319,7 @@ def subject_keys(text: str, title: str | None = None, *, language: str = "englis
 
 
 def subjects(
-    text: str, title: str | None, language: str, found: Reading, spans: Sequence[tuple[int, int]]
+    text: str, title: str | None, language: str, reading: Reading, spans: Sequence[tuple[int, int]]
 ) -> list[tuple[tuple[str, ...], str, float]]:
     """Return the names of ``subject_aliases``, from the tokens and capitalised spans of the text."""
     aliases: dict[tuple[str, ...], tuple[str, float]] = {}
@@ -338,10 +338,10 @@ def subjects(
                 titled.update(w.folded for w in named if not w.stop)
     if spans:
         first, past = spans[0]
-        span = tuple(word.folded for word in found.words[first:past])
-        opening = first <= 2 and all(word.stop for word in found.words[:first])
+        span = tuple(word.folded for word in reading.words[first:past])
+        opening = first <= 2 and all(word.stop for word in reading.words[:first])
         if opening and len(span) >= 2 and (not title or not titled.isdisjoint(span)):
-            add(label(text, found, first, past), span, OPENING)
+            add(label(text, reading, first, past), span, OPENING)
     for parts in _explained(text, language, set(aliases)):
         add("".join(parts).upper(), parts, EXPLAINED)
     return sorted(((parts, shown, weight) for parts, (shown, weight) in aliases.items()), key=lambda a: (-a[2], a[0]))

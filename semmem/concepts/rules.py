@@ -100,8 +100,8 @@ class _Concepts:
 
     def add_name(self, at: int, shown: str, mention: float, subject: float) -> None:
         """Add a name; where it is there already, the larger weights and the first label are kept."""
-        if (seen := self.names.get(at)) is not None:
-            shown, mention, subject = seen[0], max(mention, seen[1]), max(subject, seen[2])
+        if (entry := self.names.get(at)) is not None:
+            shown, mention, subject = entry[0], max(mention, entry[1]), max(subject, entry[2])
         self.names[at] = (shown, mention, subject)
 
     def extraction(self) -> Extraction:
@@ -147,16 +147,16 @@ def extract(
         if part.islower():  # no word has a capital
             out.add_words(vocabulary(part, language), times)
             continue
-        found = read(part, language)
-        out.add_words(found.words, times)
-        spans = list(capitalised_spans(found))
+        reading = read(part, language)
+        out.add_words(reading.words, times)
+        spans = list(capitalised_spans(reading))
         for first, past in spans:
-            out.add_name(name_key(found, first, past), label(part, found, first, past), NAME_WEIGHT, 0.0)
+            out.add_name(name_key(reading, first, past), label(part, reading, first, past), NAME_WEIGHT, 0.0)
         if known:
             for first, past, at in gazetteer(part, known, language):
-                out.add_name(at, label(part, found, first, past), NAME_WEIGHT, 0.0)
+                out.add_name(at, label(part, reading, first, past), NAME_WEIGHT, 0.0)
         if times == 1:
-            body, body_spans = found, spans
+            body, body_spans = reading, spans
     if title or body_spans:
         for parts, shown, weight in subjects(text, title, language, body, body_spans):
             out.add_name(key(_NAME, parts), shown, 0.0, weight)
@@ -168,9 +168,9 @@ def extract(
 class _Runs:
     """The runs of tokens of a question as names; what is asked of each token of a run is found once."""
 
-    def __init__(self, text: str, found: Reading) -> None:
-        self._text, self._found = text, found
-        words = found.words
+    def __init__(self, text: str, reading: Reading) -> None:
+        self._text, self._reading = text, reading
+        words = reading.words
         self._folded = [w.folded for w in words]
         self._stop = [w.stop for w in words]
         self._capital = [w.capital for w in words]
@@ -181,8 +181,8 @@ class _Runs:
         """Return the run from ``first`` to before ``past`` as a name."""
         capitalised = any(self._content[first:past]) and all(self._fitting[first:past])
         parts = tuple(self._folded[first:past])
-        start, end = self._found.starts[first], self._found.ends[past - 1]
-        shown = label(self._text, self._found, first, past)
+        start, end = self._reading.starts[first], self._reading.ends[past - 1]
+        shown = label(self._text, self._reading, first, past)
         edge_stops = self._stop[first] or self._stop[past - 1]
         return Name(key(_NAME, parts), parts, shown, first, past, start, end, capitalised, span, edge_stops)
 
@@ -193,15 +193,15 @@ class _Runs:
 
 def question(text: str, language: str = "english") -> QuestionConcepts:
     """Return the concepts of a question; names are looked for in its first 128 tokens."""
-    found = read(text, language)
+    reading = read(text, language)
     out = _Concepts()
-    out.add_words(found.words, 1)
-    bounds = list(capitalised_spans(found))
-    runs = _Runs(text, found)
+    out.add_words(reading.words, 1)
+    bounds = list(capitalised_spans(reading))
+    runs = _Runs(text, reading)
     spans = tuple(runs.name(first, past, True) for first, past in bounds)
     for span in spans:
         out.add_name(span.key, span.label, NAME_WEIGHT, 0.0)
-    count = min(len(found.words), _MOST_QUESTION_WORDS)
+    count = min(len(reading.words), _MOST_QUESTION_WORDS)
     whole = set(bounds)
     names = [
         runs.name(first, past, (first, past) in whole)
@@ -223,16 +223,23 @@ def question(text: str, language: str = "english") -> QuestionConcepts:
     )
 
 
-def corrected(found: Extraction, corrections: Corrections) -> Extraction:
+def corrected(extraction: Extraction, corrections: Corrections) -> Extraction:
     """Apply the corrections of a namespace to an extraction; where two names become one, the larger weights are kept.
 
     A relationship between two names that become one is left out.
     """
     into = corrections.into
-    if not into or (into.keys().isdisjoint(found.keys) and not found.relationships):
-        return found
+    if not into or (into.keys().isdisjoint(extraction.keys) and not extraction.relationships):
+        return extraction
     rows: dict[int, tuple[int, str, float, float, int]] = {}
-    columns = (found.keys, found.kinds, found.names, found.mentions, found.subjects, found.counts)
+    columns = (
+        extraction.keys,
+        extraction.kinds,
+        extraction.names,
+        extraction.mentions,
+        extraction.subjects,
+        extraction.counts,
+    )
     for at, kind, name, mention, subject, count in zip(*columns, strict=True):
         if kind == _NAME and at in into:
             at, name = into[at]
@@ -240,23 +247,23 @@ def corrected(found: Extraction, corrections: Corrections) -> Extraction:
             _, _, most, about, counted = rows[at]
             mention, subject, count = max(mention, most), max(subject, about), count + counted
         rows[at] = (kind, name, mention, subject, count)
-    ties = {(corrections.key(one), what, corrections.key(other)) for one, what, other in found.relationships}
+    ties = {(corrections.key(one), what, corrections.key(other)) for one, what, other in extraction.relationships}
     keys = sorted(rows)
     kinds, names, mentions, subjects, counts = (list(column) for column in zip(*(rows[at] for at in keys), strict=True))
     return Extraction(
-        keys, kinds, names, mentions, subjects, counts, found.length, sorted(t for t in ties if t[0] != t[2])
+        keys, kinds, names, mentions, subjects, counts, extraction.length, sorted(t for t in ties if t[0] != t[2])
     )
 
 
-def corrected_question(asked: QuestionConcepts, corrections: Corrections) -> QuestionConcepts:
+def corrected_question(concepts: QuestionConcepts, corrections: Corrections) -> QuestionConcepts:
     """Apply the corrections of a namespace to the concepts of a question."""
     into = corrections.into
     if not into:
-        return asked
-    names = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in asked.names)
-    spans = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in asked.spans)
+        return concepts
+    names = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in concepts.names)
+    spans = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in concepts.spans)
     rows: dict[int, tuple[int, str, float]] = {}
-    for at, kind, shown, weight in zip(asked.keys, asked.kinds, asked.labels, asked.weights, strict=True):
+    for at, kind, shown, weight in zip(concepts.keys, concepts.kinds, concepts.labels, concepts.weights, strict=True):
         if kind == _NAME and at in into:
             at, shown = into[at]
         rows[at] = (kind, shown, max(weight, rows[at][2] if at in rows else 0.0))
@@ -276,15 +283,22 @@ def keys_of_other_names(names: Sequence[str], language: str = "english") -> set[
     return {key(_NAME, parts) for name in names for parts, _, _ in subject_aliases("", name, language=language)}
 
 
-def with_other_names(found: Extraction, names: Sequence[str], language: str = "english") -> Extraction:
+def with_other_names(extraction: Extraction, names: Sequence[str], language: str = "english") -> Extraction:
     """Add ``names`` as further subjects of a memory, with 0.9 of the weight of its title.
 
     A whole name is mentioned too, like a title, so that the memory is connected with memories that only mention the
     name.
     """
     if not names:
-        return found
-    columns = (found.keys, found.kinds, found.names, found.mentions, found.subjects, found.counts)
+        return extraction
+    columns = (
+        extraction.keys,
+        extraction.kinds,
+        extraction.names,
+        extraction.mentions,
+        extraction.subjects,
+        extraction.counts,
+    )
     rows = {row[0]: row for row in zip(*columns, strict=True)}
     for name in names:
         for place, (parts, shown, weight) in enumerate(subject_aliases("", name, language=language)):
@@ -293,17 +307,17 @@ def with_other_names(found: Extraction, names: Sequence[str], language: str = "e
             mention = max(mention, NAME_WEIGHT if place == 0 else 0.0)
             rows[at] = (at, _NAME, label, mention, max(subject, min(weight, BARE_TITLE)), count)
     if not rows:
-        return found
+        return extraction
     keys, kinds, labels, mentions, subjects, counts = (
         list(c) for c in zip(*(rows[at] for at in sorted(rows)), strict=True)
     )
-    return Extraction(keys, kinds, labels, mentions, subjects, counts, found.length, found.relationships)
+    return Extraction(keys, kinds, labels, mentions, subjects, counts, extraction.length, extraction.relationships)
 
 
 def subjects_of(extractor: Extractor, memory: Memory, language: str) -> set[int]:
     """Return the keys of the names that a memory is about: from its title and text, and its other names."""
-    found = extractor.subjects(read_text(memory), memory.title)
-    return {*found, *keys_of_other_names(other_names(memory.metadata), language)}
+    keys = extractor.subjects(read_text(memory), memory.title)
+    return {*keys, *keys_of_other_names(other_names(memory.metadata), language)}
 
 
 def wanted_by(
@@ -314,7 +328,7 @@ def wanted_by(
     Memories that the extractor cannot read are added to ``unread`` and left out; where that is None, its error is
     raised.
     """
-    wanted: dict[str, set[int]] = {}
+    names: dict[str, set[int]] = {}
     own: dict[str, set[int]] = {}
     for memory in memories:
         try:
@@ -325,9 +339,9 @@ def wanted_by(
                 raise
             unread.append(memory)
             continue
-        wanted.setdefault(memory.namespace, set()).update(candidates, subjects)
+        names.setdefault(memory.namespace, set()).update(candidates, subjects)
         own.setdefault(memory.namespace, set()).update(subjects)
-    return wanted, own
+    return names, own
 
 
 def texts_of(memories: Iterable[Memory]) -> list[tuple[Any, ...]]:
