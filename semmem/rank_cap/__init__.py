@@ -20,7 +20,7 @@ from semmem.rank_cap.bounds import as_written, exact_floor
 from semmem.rank_cap.classes import leg_reach, noted, rank_scaled
 from semmem.rank_cap.places import ASSUMPTIONS, Lists
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
-from semmem.rank_cap.reserved_places import Given
+from semmem.rank_cap.reserved_places import Facts
 from semmem.rank_cap.score_classes import score_reach
 
 __all__ = ["reach", "reach_in", "reach_of"]
@@ -62,10 +62,10 @@ def reach(
     names = list(dict.fromkeys([*recipe.weights, *also]))
     shown = k if recipe.rerank is None else max(k, recipe.rerank_depth)
     notes = [] if recipe.rerank is None else [_of_reranker(recipe.rerank, recipe.rerank_depth, shown)]
-    given = Given(shown, k if shown == k else 0, scope_size, base_sizes or {}, endless)
+    facts = Facts(shown, k if shown == k else 0, scope_size, base_sizes or {}, endless)
     assumed = [name for name in ASSUMPTIONS if name != "no reranker" or recipe.rerank is None]
     absent = dict.fromkeys(recipe.legs, "has no memory in scope") if scope_size == 0 else {}
-    return Reach(recipe.name, k, _regimes(recipe, names, given, absent, k, notes), tuple(assumed))
+    return Reach(recipe.name, k, _regimes(recipe, names, facts, absent, k, notes), tuple(assumed))
 
 
 def reach_in(recipe: Recipe, lists: Lists, k: int, *, scope_size: int | None = None) -> Reach:
@@ -79,17 +79,17 @@ def reach_in(recipe: Recipe, lists: Lists, k: int, *, scope_size: int | None = N
     _whole("The cut-off k", k)
     absent = dict(lists.absent)
     for name in recipe.legs:
-        its = lists.lists.get(name)
-        if its is None:
+        ranking = lists.lists.get(name)
+        if ranking is None:
             absent.setdefault(name, "has no list")
-        elif not its.firsts:
-            absent.setdefault(name, "found nothing that is left" if its.length else "found nothing")
+        elif not ranking.firsts:
+            absent.setdefault(name, "found nothing that is left" if ranking.length else "found nothing")
     if lists.decided is None:
         regimes = {regime: _regime_in_any_order(recipe, lists, absent, k) for regime in recipe.regimes}
     else:
-        given = Given(lists.decided, lists.kept, scope_size, lists=lists)
-        regimes = _regimes(recipe, list(recipe.weights), given, absent, k, lists.notes)
-    return Reach(recipe.name, k, {regime: _with_unseen(its, lists.unseen) for regime, its in regimes.items()})
+        facts = Facts(lists.decided, lists.kept, scope_size, lists=lists)
+        regimes = _regimes(recipe, list(recipe.weights), facts, absent, k, lists.notes)
+    return Reach(recipe.name, k, {regime: _with_unseen(one, lists.unseen) for regime, one in regimes.items()})
 
 
 def reach_of(
@@ -135,16 +135,16 @@ def _of_reranker(name: str, depth: int, shown: int) -> str:
 
 
 def _regimes(
-    recipe: Recipe, names: Sequence[str], given: Given, absent: Mapping[str, str], k: int, notes: Sequence[str]
+    recipe: Recipe, names: Sequence[str], facts: Facts, absent: Mapping[str, str], k: int, notes: Sequence[str]
 ) -> dict[str, RegimeReach]:
     out = {}
     for regime in recipe.regimes:
         plan = replace(recipe, weights={**recipe.weights, **recipe.weights_in(regime)}, regime_weights={})
         called = recipe.constants(regime)
-        given = replace(given, floor=exact_floor(recipe, called))
+        facts = replace(facts, floor=exact_floor(recipe, called))
         out[regime] = RegimeReach(
             {
-                name: noted(_of_fusion(plan, name, called, given), k, notes)
+                name: noted(_of_fusion(plan, name, called, facts), k, notes)
                 if name in called and name not in absent
                 else _unreachable(recipe, name, k, absent)
                 for name in names
@@ -153,39 +153,39 @@ def _regimes(
     return out
 
 
-def _of_fusion(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Given) -> LegReach:
+def _of_fusion(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> LegReach:
     if recipe.fusion == "rrf":
-        return leg_reach(recipe, leg, constants, given)
+        return leg_reach(recipe, leg, constants, facts)
     if recipe.fusion == "rank-scaled":
         # 1/(k + r/w - 1) = w/(w(k - 1) + r): weighted RRF with these constants, so its bounds hold as they are
         steps = {name: max(as_written(constant), Fraction(1)) - 1 for name, constant in constants.items()}
         as_rrf: Mapping[str, Any] = {name: as_written(recipe.weights[name]) * step for name, step in steps.items()}
-        return rank_scaled(leg_reach(recipe, leg, as_rrf, given), steps[leg])
-    return score_reach(recipe, leg, constants, given)
+        return rank_scaled(leg_reach(recipe, leg, as_rrf, facts), steps[leg])
+    return score_reach(recipe, leg, constants, facts)
 
 
 def _regime_in_any_order(recipe: Recipe, lists: Lists, absent: Mapping[str, str], k: int) -> RegimeReach:
     """Return classes for hits not ordered by score: any memory may come first, and all are shown if they fit."""
-    given = Given(1, lists.kept, lists=lists)
+    facts = Facts(1, lists.kept, lists=lists)
     out = {}
     for name, weight in recipe.weights.items():
         if name not in recipe.legs or name in absent:
             out[name] = _unreachable(recipe, name, k, absent)
             continue
         depth = lists.lists[name].length
-        sure = given.sure_ranks(name, 0) if given.all_shown else 0
+        sure = facts.sure_ranks(name, 0) if facts.all_shown else 0
         c: ReachClass = "guaranteed" if sure else "possible"
-        said = " ".join([*lists.notes, *(["All that was found is shown."] if given.all_shown else [])])
+        text = " ".join([*lists.notes, *(["All that was found is shown."] if facts.all_shown else [])])
         out[name] = LegReach(
-            name, c, c, c, c, c, c, said, k,
+            name, c, c, c, c, c, c, text, k,
             weight=as_written(weight), depth=depth, last_possible_rank=depth, guaranteed_ranks=sure,
         )  # fmt: skip
     return RegimeReach(out)
 
 
-def _with_unseen(found: RegimeReach, unseen: Mapping[str, str]) -> RegimeReach:
-    """Return ``found`` with, for each leg, what it does not see before what is claimed of it."""
-    legs = dict(found.legs)
+def _with_unseen(regime_reach: RegimeReach, unseen: Mapping[str, str]) -> RegimeReach:
+    """Return ``regime_reach`` with, for each leg, what it does not see before what is claimed of it."""
+    legs = dict(regime_reach.legs)
     for leg in unseen.keys() & legs.keys():
         legs[leg] = replace(legs[leg], certificate=f"{unseen[leg]} {legs[leg].certificate}")
     return RegimeReach(legs)
@@ -199,5 +199,5 @@ def _unreachable(recipe: Recipe, leg: str, k: int, absent: Mapping[str, str]) ->
     else:
         why = "has depth 0"
     none: ReachClass = "unreachable"
-    said = f"The leg {leg} {why}" + (", so it returns nothing." if not why.endswith(".") else "")
-    return LegReach(leg, none, none, none, none, none, none, said, k)
+    text = f"The leg {leg} {why}" + (", so it returns nothing." if not why.endswith(".") else "")
+    return LegReach(leg, none, none, none, none, none, none, text, k)

@@ -36,28 +36,28 @@ from typing import Literal
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, Base, Contest, as_written, last_where
 from semmem.rank_cap.report import LegReach, ReachClass
-from semmem.rank_cap.reserved_places import Given, noise
+from semmem.rank_cap.reserved_places import Facts, noise
 from semmem.rank_cap.witness import certificate, counter_witness, plain, witness
 
 __all__ = ["leg_reach", "noted", "rank_scaled"]
 
 
-def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Given) -> LegReach:
+def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> LegReach:
     """Return the reach of a called leg of a recipe whose fusion is a sum by rank with ``constants``."""
-    contest = _contest(recipe, leg, constants, given)
-    k, kept = given.k, given.kept
+    contest = _contest(recipe, leg, constants, facts)
+    k, sure_places = facts.k, facts.kept
     others = {b.leg: (b.least, b.most) for b in contest.bases}
-    reserve = given.reserved(recipe, leg, others)
-    free = kept - reserve.others
-    floor = given.floor
+    reserve = facts.reserved(recipe, leg, others)
+    free = sure_places - reserve.others
+    floor = facts.floor
 
     value, lower, upper = contest.value(), contest.lower_bar(), contest.upper_bar(1, k)
     over = contest.last_possible_rank()
-    surely = given.all_shown or contest.guaranteed(1, kept)
+    surely = facts.all_shown or contest.guaranteed(1, sure_places)
     bare: ReachClass = "guaranteed" if surely else "possible" if over else "boost-only"
     last_possible = 0 if reserve.shut else max(over, int(reserve.place is not None))
     sure = last_where(min(free, contest.depth), lambda r: contest.guaranteed(r, free))
-    sure = given.sure_ranks(leg, max(sure, int(reserve.sure)))
+    sure = facts.sure_ranks(leg, max(sure, int(reserve.sure)))
     headline: ReachClass = "guaranteed" if sure else "possible" if last_possible else "boost-only"
     tie: Literal["lower_bar", "upper_bar"] | None = None
     if lower and contest.ties(contest.own_most * contest.best_value(), contest.rival_least * lower):
@@ -74,16 +74,16 @@ def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given: G
         return "possible" if class_ == "boost-only" and reserve.place is not None else class_
 
     tails = contest.tails()
-    shown = given.plain and not reserve.shut and bare != "boost-only"
+    shown = facts.plain and not reserve.shut and bare != "boost-only"
     return LegReach(
         leg,
         headline,
         bare,
         weighed(floor),
-        contest.class_of(floor, kept),
+        contest.class_of(floor, sure_places),
         weighed(1 / floor if floor else None),
         "guaranteed" if headline == "guaranteed" else "possible",
-        certificate(contest, bare, reserve, given),
+        certificate(contest, bare, reserve, facts),
         k,
         weight=contest.weight,
         rank_constant=contest.constant,
@@ -98,17 +98,17 @@ def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given: G
         last_possible_rank=last_possible,
         guaranteed_ranks=sure,
         base_guaranteed_ranks=last_where(
-            min(kept, contest.depth),
-            lambda r: contest.value(r) > contest.base_bar(kept - r + 1) or contest.outnumbers(r, kept),
+            min(sure_places, contest.depth),
+            lambda r: contest.value(r) > contest.base_bar(sure_places - r + 1) or contest.outnumbers(r, sure_places),
         ),
         possible_above_weight=contest.possible_above_weight(),
-        guaranteed_above_weight=contest.guaranteed_above_weight() if kept >= k else None,
+        guaranteed_above_weight=contest.guaranteed_above_weight() if sure_places >= k else None,
         possible_up_to_constant=contest.possible_up_to_constant(),
-        guaranteed_up_to_constant=contest.guaranteed_up_to_constant() if kept >= k else None,
+        guaranteed_up_to_constant=contest.guaranteed_up_to_constant() if sure_places >= k else None,
         sparse=not tails,
-        vacuous=given.scope is not None and given.scope <= k,
-        leg_only_impossible=given.scope is not None
-        and any(b.leg in given.endless and recipe.depths.get(b.leg, USUAL_DEPTH) >= given.scope for b in contest.bases),
+        vacuous=facts.scope is not None and facts.scope <= k,
+        leg_only_impossible=facts.scope is not None
+        and any(b.leg in facts.endless and recipe.depths.get(b.leg, USUAL_DEPTH) >= facts.scope for b in contest.bases),
         witness=witness(leg, contest.bases, k, tails, value <= lower) if shown else None,
         counter_witness=counter_witness(
             leg,
@@ -119,21 +119,21 @@ def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given: G
             k,
             contest.bonus,
         )
-        if given.plain and bare == "possible"
+        if facts.plain and bare == "possible"
         else None,
     )
 
 
-def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Given) -> Contest:
+def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> Contest:
     weights = {name: as_written(recipe.weights[name]) for name in constants}
     exact = {name: as_written(constant) for name, constant in constants.items()}
     firsts = {name: weights[name] / (exact[name] + 1) for name in constants}
     bases = [
-        Base(name, weights[name], exact[name], *given.rows(recipe, name, other=True))
+        Base(name, weights[name], exact[name], *facts.rows(recipe, name, other=True))
         for name in constants
         if name != leg
     ]
-    _, depth, kth = given.rows(recipe, leg, other=False)
+    _, depth, kth = facts.rows(recipe, leg, other=False)
     unit = as_written(recipe.exact_bonus) if "lexical" in constants else Fraction(0)
     bonus = unit * firsts.get("lexical", Fraction(0))
     return Contest(
@@ -142,31 +142,31 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Gi
         constant=exact[leg],
         depth=depth,
         bases=tuple(bases),
-        k=given.k,
-        scope=given.scope,
+        k=facts.k,
+        scope=facts.scope,
         unit=unit if leg == "lexical" else Fraction(0),
         kth=kth,
         slack=noise(firsts, bonus),
-        **given.bonuses(leg, bonus),
-        **given.factors(recipe, constants, leg),
+        **facts.bonuses(leg, bonus),
+        **facts.factors(recipe, constants, leg),
     )
 
 
-def rank_scaled(found: LegReach, step: Fraction) -> LegReach:
-    """Return ``found``, worked out as weighted RRF with the constant w * ``step``, in the recipe's own numbers.
+def rank_scaled(result: LegReach, step: Fraction) -> LegReach:
+    """Return ``result``, worked out as weighted RRF with the constant w * ``step``, in the recipe's own numbers.
 
     The weight that guarantees is left out: it also scales the leg's rivals, and more of it is not always better.
     """
-    if not found.called:
-        return found
-    weight, bar = found.weight, found.lower_bar
+    if not result.called:
+        return result
+    weight, bar = result.weight, result.lower_bar
     room = 1 / bar - step if bar else None  # possible: r/w is below this
     last = None if room is None else math.ceil(room + 1 + step - 1 / weight) - 1
     above = Fraction(0) if room is None else 1 / room if room > 0 else None
     return replace(
-        found,
+        result,
         rank_constant=step + 1,
-        certificate=f"As weighted RRF with the constant w(k - 1) = {plain(weight * step)}. {found.certificate}",
+        certificate=f"As weighted RRF with the constant w(k - 1) = {plain(weight * step)}. {result.certificate}",
         possible_above_weight=above,
         guaranteed_above_weight=None,
         possible_up_to_constant=LARGEST_CONSTANT if last is None else last if last >= 1 else None,
@@ -174,16 +174,16 @@ def rank_scaled(found: LegReach, step: Fraction) -> LegReach:
     )
 
 
-def noted(found: LegReach, k: int, notes: Sequence[str]) -> LegReach:
-    """Return ``found``, computed for the list before a later step, for the top ``k`` after that step.
+def noted(result: LegReach, k: int, notes: Sequence[str]) -> LegReach:
+    """Return ``result``, computed for the list before a later step, for the top ``k`` after that step.
 
     ``notes`` say what the step does. No witness is shown where the step decides.
     """
-    last = found.k == k
+    last = result.k == k
     return replace(
-        found,
+        result,
         k=k,
-        certificate=" ".join([*notes, found.certificate]),
-        witness=found.witness if last else None,
-        counter_witness=found.counter_witness if last else None,
+        certificate=" ".join([*notes, result.certificate]),
+        witness=result.witness if last else None,
+        counter_witness=result.counter_witness if last else None,
     )

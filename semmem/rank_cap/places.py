@@ -65,14 +65,14 @@ class Listed:
         ``one`` maps a key to what it folds into, by default itself; ``importance`` is .5 where it is missing.
         """
         one, importance = one or {}, importance or {}
-        seen: dict[Hashable, int] = {}
+        firsts: dict[Hashable, int] = {}
         for rank, key in enumerate(keys, 1):
             if key not in gone:
-                seen.setdefault(one.get(key, key), rank)
+                firsts.setdefault(one.get(key, key), rank)
         weighed = [importance.get(key, 0.5) for key in keys] or [0.5]
         missing = frozenset(rank for rank, key in enumerate(keys, 1) if key in gone or key in unsure)
         bonus = any(key in exact for key in keys)
-        return cls(len(keys), tuple(seen.values()), missing, min(weighed), max(weighed), bonus)
+        return cls(len(keys), tuple(firsts.values()), missing, min(weighed), max(weighed), bonus)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import NOISE, agreed_places
 from semmem.rank_cap.places import Lists
 
-__all__ = ["Given", "Reserved"]
+__all__ = ["Facts", "Reserved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Facts:
     """The cut-off and what is known of the lists: their sizes, or the lists of one recall.
 
     The first ``k`` of the fused order decide what is shown, and its first ``kept`` are sure to be shown; both are the
@@ -51,10 +51,10 @@ class Given:
         ``other`` is for a rival of the studied leg: without lists, a rival does not return the studied memory.
         """
         if self.lists is not None:
-            its = self.lists.lists.get(leg)
-            if its is None:
+            ranking = self.lists.lists.get(leg)
+            if ranking is None:
                 return 0, 0, None
-            return its.length, its.length, its.firsts[self.k - 1] if len(its.firsts) >= self.k else None
+            return ranking.length, ranking.length, ranking.firsts[self.k - 1] if len(ranking.firsts) >= self.k else None
         most = recipe.depths.get(leg, USUAL_DEPTH)
         if other:
             most = min(most, (self.sizes or {}).get(leg, most))
@@ -68,14 +68,14 @@ class Given:
         if self.lists is None or not (recipe.prior or recipe.recency_half_life):
             return {}
         floor, lists = self.floor, self.lists.lists
-        others = [its for name, its in lists.items() if name in constants and name != leg and its.length]
+        others = [ranking for name, ranking in lists.items() if name in constants and name != leg and ranking.length]
         own = lists[leg]
 
         def factor(importance: float) -> Fraction:
             return floor + (1 - floor) * Fraction(importance)
 
-        least = min((its.least for its in others), default=own.least)
-        most = max([own.most, *(its.most for its in others)])
+        least = min((ranking.least for ranking in others), default=own.least)
+        most = max([own.most, *(ranking.most for ranking in others)])
         return {
             "own_least": factor(own.least),
             "own_most": factor(own.most),
@@ -89,7 +89,7 @@ class Given:
         if self.lists is None:
             return {"bonus": bonus, "may": bonus}
         lists = self.lists.lists
-        anywhere = any(its.exact for its in lists.values())
+        anywhere = any(ranking.exact for ranking in lists.values())
         return {"bonus": bonus if anywhere else Fraction(0), "may": bonus if lists[leg].exact else Fraction(0)}
 
     def reserved(self, recipe: Recipe, leg: str, others: Mapping[str, tuple[int, int]]) -> Reserved:
@@ -101,20 +101,20 @@ class Given:
         place = recipe.reserve.get(leg)
         within_reach = self.k + (0 if self.lists is None else self.lists.folded)
         own = place if place is not None and place <= within_reach else None
-        taken = [(recipe.reserve[name], rows) for name, rows in others.items() if rows[1] and name in recipe.reserve]
-        within = sum(1 for at, _ in taken if at <= self.kept)
+        places = [(recipe.reserve[name], rows) for name, rows in others.items() if rows[1] and name in recipe.reserve]
+        within = sum(1 for at, _ in places if at <= self.kept)
         within += agreed_places(recipe, sum(1 for rows in others.values() if rows[1]), self.kept)
-        shut = own is None and self.k == 1 and any(at == 1 and rows[0] for at, rows in taken)
+        shut = own is None and self.k == 1 and any(at == 1 and rows[0] for at, rows in places)
         return Reserved(own, own is not None and own <= self.kept, within, shut)
 
     def sure_ranks(self, leg: str, ranks: int) -> int:
         """Return how many of the first ``ranks`` of ``leg``, guaranteed by the arithmetic, survive all later steps."""
         if self.lists is None:
             return ranks
-        its = self.lists.lists[leg]
+        ranking = self.lists.lists[leg]
         if self.all_shown:
-            ranks = its.length
-        return min([ranks, *(rank - 1 for rank in its.unsure)])
+            ranks = ranking.length
+        return min([ranks, *(rank - 1 for rank in ranking.unsure)])
 
     @property
     def all_shown(self) -> bool:
@@ -127,8 +127,8 @@ class Given:
         if self.lists is None:
             return True
         lists = self.lists.lists.values()
-        weighed = {importance for its in lists for importance in (its.least, its.most)}
-        return len(weighed) <= 1 and all(its.firsts == tuple(range(1, its.length + 1)) for its in lists)
+        weighed = {importance for ranking in lists for importance in (ranking.least, ranking.most)}
+        return len(weighed) <= 1 and all(ranking.firsts == tuple(range(1, ranking.length + 1)) for ranking in lists)
 
 
 def noise(firsts: Mapping[str, Fraction], bonus: Fraction) -> Fraction:

@@ -25,7 +25,7 @@ from typing import Literal
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, as_written
 from semmem.rank_cap.report import LegReach, ReachClass
-from semmem.rank_cap.reserved_places import Given, noise
+from semmem.rank_cap.reserved_places import Facts, noise
 from semmem.rank_cap.score_bounds import (
     MEEK,
     Rival,
@@ -43,22 +43,22 @@ __all__ = ["score_reach"]
 _RANKED = "graph"
 
 
-def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Given) -> LegReach:
+def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> LegReach:
     """Return the reach of a called leg of a recipe whose fusion is ``convex``, ``tm2c2`` or ``scored``."""
-    c = _contest(recipe, leg, constants, given)
-    k, kept = given.k, given.kept
-    reserve = given.reserved(recipe, leg, {r.leg: (r.least, r.most) for r in c.rivals})
-    free = kept - reserve.others
-    floor = given.floor
+    c = _contest(recipe, leg, constants, facts)
+    k, sure_places = facts.k, facts.kept
+    reserve = facts.reserved(recipe, leg, {r.leg: (r.least, r.most) for r in c.rivals})
+    free = sure_places - reserve.others
+    floor = facts.floor
     lower, upper = c.lower_bar(), c.upper_bar(1, k)
     over = last_possible(c)
-    surely = given.all_shown or c.guaranteed(1, kept)
+    surely = facts.all_shown or c.guaranteed(1, sure_places)
     bare: ReachClass = "guaranteed" if surely else "possible" if over else "boost-only"
     last = 0 if reserve.shut else max(over, int(reserve.place is not None))
     sure = 0
     while sure < min(free, c.depth) and c.guaranteed(sure + 1, free):
         sure += 1
-    sure = given.sure_ranks(leg, max(sure, int(reserve.sure)))
+    sure = facts.sure_ranks(leg, max(sure, int(reserve.sure)))
     headline: ReachClass = "guaranteed" if sure else "possible" if last else "boost-only"
     tie: Literal["lower_bar", "upper_bar"] | None = None
     if lower and c.ties(c.own_most * c.best(), c.rival_least * lower):
@@ -74,16 +74,16 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given:
         class_ = c.class_of(scale, free)
         return "possible" if class_ == "boost-only" and reserve.place is not None else class_
 
-    open_ = given.plain and not reserve.shut
+    open_ = facts.plain and not reserve.shut
     return LegReach(
         leg,
         headline,
         bare,
         weighed(floor),
-        c.class_of(floor, kept),
+        c.class_of(floor, sure_places),
         weighed(1 / floor if floor else None),
         "guaranteed" if headline == "guaranteed" else "possible",
-        score_certificate(c, bare, reserve, given),
+        score_certificate(c, bare, reserve, facts),
         k,
         weight=c.weight,
         rank_constant=c.constant,
@@ -97,21 +97,21 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], given:
         last_rank_over_bar=0 if c.best() <= lower else c.depth if c.constant is None else last_over(c, lower),
         last_possible_rank=last,
         guaranteed_ranks=sure,
-        base_guaranteed_ranks=ranks_without_own(c, kept) if kept else 0,
+        base_guaranteed_ranks=ranks_without_own(c, sure_places) if sure_places else 0,
         possible_above_weight=lower / (1 + c.unit) if c.unit else max(Fraction(0), lower - c.may),
-        guaranteed_above_weight=guaranteed_above(c, k) if kept >= k else None,
+        guaranteed_above_weight=guaranteed_above(c, k) if sure_places >= k else None,
         possible_up_to_constant=LARGEST_CONSTANT if c.constant is not None and c.best() > lower else None,
-        guaranteed_up_to_constant=guaranteed_up_to(c, k) if kept >= k else None,
+        guaranteed_up_to_constant=guaranteed_up_to(c, k) if sure_places >= k else None,
         sparse=all(r.kth is None for r in c.rivals),
-        vacuous=given.scope is not None and given.scope <= k,
-        leg_only_impossible=given.scope is not None
-        and any(r.leg in given.endless and recipe.depths.get(r.leg, USUAL_DEPTH) >= given.scope for r in c.rivals),
+        vacuous=facts.scope is not None and facts.scope <= k,
+        leg_only_impossible=facts.scope is not None
+        and any(r.leg in facts.endless and recipe.depths.get(r.leg, USUAL_DEPTH) >= facts.scope for r in c.rivals),
         witness=score_witness(c, k, tied=tie == "lower_bar") if open_ and bare != "boost-only" else None,
-        counter_witness=score_counter_witness(c, k) if given.plain and bare == "possible" else None,
+        counter_witness=score_counter_witness(c, k) if facts.plain and bare == "possible" else None,
     )
 
 
-def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Given) -> ScoreContest:
+def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> ScoreContest:
     def constant(name: str) -> Fraction | None:
         return as_written(constants[name]) if recipe.fusion == "scored" and name == _RANKED else None
 
@@ -120,11 +120,11 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Gi
 
     weights = {name: as_written(recipe.weights[name]) for name in constants}
     rivals = [
-        Rival(name, weights[name], constant(name), *given.rows(recipe, name, other=True), sure(name))
+        Rival(name, weights[name], constant(name), *facts.rows(recipe, name, other=True), sure(name))
         for name in constants
         if name != leg
     ]
-    _, depth, kth = given.rows(recipe, leg, other=False)
+    _, depth, kth = facts.rows(recipe, leg, other=False)
     unit = as_written(recipe.exact_bonus) if MEEK in constants else Fraction(0)
     bonus = unit * weights.get(MEEK, Fraction(0))
     return ScoreContest(
@@ -134,11 +134,11 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], given: Gi
         sure=sure(leg),
         depth=depth,
         rivals=tuple(rivals),
-        k=given.k,
-        scope=given.scope,
+        k=facts.k,
+        scope=facts.scope,
         unit=unit if leg == MEEK else Fraction(0),
         kth=kth,
         slack=noise(weights, bonus),
-        **given.bonuses(leg, bonus),
-        **given.factors(recipe, constants, leg),
+        **facts.bonuses(leg, bonus),
+        **facts.factors(recipe, constants, leg),
     )

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from semmem.rank_cap.bounds import Base, Contest
 from semmem.rank_cap.report import ReachClass, Witness
-from semmem.rank_cap.reserved_places import Given, Reserved
+from semmem.rank_cap.reserved_places import Facts, Reserved
 from semmem.rank_cap.score_bounds import MEEK, NOTHING, ScoreContest
 
 __all__ = [
@@ -106,40 +106,40 @@ def plain(number: Fraction) -> str:
     return short if Fraction(short) == number else str(number)
 
 
-def certificate(contest: Contest, bare: ReachClass, reserve: Reserved, given: Given) -> str:
+def certificate(contest: Contest, bare: ReachClass, reserve: Reserved, facts: Facts) -> str:
     """Return the sum, in words, that forces or forbids the outcome; for a leg in between, where it stands."""
     c, k = contest, contest.k
-    said = _before(c.leg, reserve, given)
-    if reserve.shut or (given.all_shown and said):
+    sentences = _before(c.leg, reserve, facts)
+    if reserve.shut or (facts.all_shown and sentences):
         pass
-    elif bare == "guaranteed" and c.outnumbers(1, given.kept):
-        said.append(f"Fewer than {given.kept} other memories can be ahead of the first of {c.leg}.")
+    elif bare == "guaranteed" and c.outnumbers(1, facts.kept):
+        sentences.append(f"Fewer than {facts.kept} other memories can be ahead of the first of {c.leg}.")
     elif bare == "guaranteed":
-        said.append(forces(c.leg, c.weight, c.constant, c.value(), c.upper_bar(1, k), c.bases, k))
+        sentences.append(forces(c.leg, c.weight, c.constant, c.value(), c.upper_bar(1, k), c.bases, k))
     elif bare == "boost-only":
-        said.append(forbids(c))
+        sentences.append(forbids(c))
     elif c.ties(c.own_most * c.best_value(), c.rival_least * c.lower_bar()) and c.lower_bar():
-        said.append(
+        sentences.append(
             f"The first place of {c.leg} earns {c.best_value()} = {float(c.best_value()):.5f}, exactly as much as the "
             f"least that place {k} of the others can have; a tie goes by key, so it may come in or not."
         )
     else:
-        said.append(
+        sentences.append(
             f"The first place of {c.leg} earns {c.value()} = {float(c.value()):.5f}, above the lower bar "
             f"{float(c.lower_bar()):.5f} and not above the upper bar {float(c.upper_bar(1, k)):.5f}: the lists decide."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
-def _before(leg: str, reserve: Reserved, given: Given) -> list[str]:
+def _before(leg: str, reserve: Reserved, facts: Facts) -> list[str]:
     """Say what decides before any bar: everything is shown, a reserved place, or another leg's only place."""
-    if given.all_shown:
+    if facts.all_shown:
         return ["All that was found is shown."]
     if reserve.shut:
         return [f"The only place belongs to the first memory of another leg, so {leg} brings in none of its own."]
     if reserve.place is None:
         return []
-    return [f"The reserve gives the first memory of {leg} place {reserve.place} or better of {given.k}."]
+    return [f"The reserve gives the first memory of {leg} place {reserve.place} or better of {facts.k}."]
 
 
 def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
@@ -193,25 +193,27 @@ def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
     return Witness(only, False, rankings, tuple(ids) if c.bonus else (), scores)
 
 
-def score_certificate(c: ScoreContest, bare: ReachClass, reserve: Reserved, given: Given) -> str:
+def score_certificate(c: ScoreContest, bare: ReachClass, reserve: Reserved, facts: Facts) -> str:
     """Return the bound, in words, that forces or forbids; for a leg in between, that the scores decide."""
     k = c.k
-    said = _before(c.leg, reserve, given)
+    sentences = _before(c.leg, reserve, facts)
     lower, upper = c.lower_bar(), c.upper_bar(1, k)
     earns = f"The first place of {c.leg} earns at most {plain(c.best())}"
-    if reserve.shut or (given.all_shown and said):
+    if reserve.shut or (facts.all_shown and sentences):
         pass
-    elif bare == "guaranteed" and c.outnumbers(1, given.kept, worst=False):
-        said.append(f"Fewer than {given.kept} other memories can be ahead of the first of {c.leg}.")
+    elif bare == "guaranteed" and c.outnumbers(1, facts.kept, worst=False):
+        sentences.append(f"Fewer than {facts.kept} other memories can be ahead of the first of {c.leg}.")
     elif bare == "guaranteed":
-        said.append(f"{earns} by rank, and {k} rivals cannot all have more than {plain(upper)} = {float(upper):.5f}.")
+        sentences.append(
+            f"{earns} by rank, and {k} rivals cannot all have more than {plain(upper)} = {float(upper):.5f}."
+        )
     elif bare == "boost-only":
-        said.append(f"{earns}; the {k} best of the others have at least {plain(lower)} each, which is more.")
+        sentences.append(f"{earns}; the {k} best of the others have at least {plain(lower)} each, which is more.")
     elif lower and c.ties(c.own_most * c.best(), c.rival_least * lower):
-        said.append(f"{earns}, exactly what place {k} of the others has at least; a tie goes by key.")
+        sentences.append(f"{earns}, exactly what place {k} of the others has at least; a tie goes by key.")
     else:
-        said.append(
+        sentences.append(
             f"{earns}; the others' top {k} is sure of {plain(lower)} only, and {k} rivals can all have up to "
             f"{plain(upper)}: the scores decide, so count on the corpus what gets in."
         )
-    return " ".join(said)
+    return " ".join(sentences)
