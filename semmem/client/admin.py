@@ -281,17 +281,17 @@ class Keeping(Life, Namespaces):
         ``changes`` are those of ``semmem.recipe``, and ``recipe`` a name; or one by one, by their dotted names. A
         recipe passed to ``recall`` wins over them. Raises InvalidInput and stores nothing if one cannot be used.
         """
-        found = changed(self.recipe, self.settings_of(namespace=namespace), changes, legs=self._legs)
-        self.store.change_settings(namespace, {n: found[n] for n in dotted(changes)}, ())
-        return found
+        settings = changed(self.recipe, self.settings_of(namespace=namespace), changes, legs=self._legs)
+        self.store.change_settings(namespace, {n: settings[n] for n in dotted(changes)}, ())
+        return settings
 
     @observed
     def unset_settings(self, *names: str, namespace: str = "default") -> Mapping[str, Any]:
         """Remove search settings of a namespace, all without ``names``; return the others. Raises NotFound."""
         before = self.settings_of(namespace=namespace)
-        found = changed(self.recipe, before, {}, names or tuple(before))
-        self.store.change_settings(namespace, {}, set(before) - set(found))
-        return found
+        settings = changed(self.recipe, before, {}, names or tuple(before))
+        self.store.change_settings(namespace, {}, set(before) - set(settings))
+        return settings
 
 
 class Concepts:
@@ -318,18 +318,18 @@ class Concepts:
     def merge(self, one: str, other: str, namespace: str) -> None:
         """Take the name ``one`` for ``other`` from now on, in what is stored as well."""
         corrections = self._graph.snapshot([namespace])[1][namespace]
-        key, into = self._known(one, namespace, corrections), self._known(other, namespace, corrections)
+        key, into = self._key(one, namespace, corrections), self._key(other, namespace, corrections)
         if not self._graph.record_correction(namespace, (key, " ".join(one.split())), (into, " ".join(other.split()))):
             raise InvalidInput(f"{one!r} and {other!r} are one concept already; nothing was changed.")
         self._upkeep.corrected(namespace)
 
     def split(self, name: str, namespace: str) -> None:
         """Let a name stand by itself: what was merged into it, or it into another, is parted again."""
-        key = self._known(name, namespace, self._graph.snapshot([namespace])[1][namespace])
+        key = self._key(name, namespace, self._graph.snapshot([namespace])[1][namespace])
         self._graph.record_correction(namespace, (key, " ".join(name.split())), None)
         self._upkeep.corrected(namespace)
 
-    def _known(self, name: str, namespace: str, corrections: Corrections) -> int:
+    def _key(self, name: str, namespace: str, corrections: Corrections) -> int:
         check_language(namespace, self._store.languages().get(namespace, self._language), self._language)
         key = name_of(name, self._language)
         if key not in corrections.names and not len(self._store.postings([namespace], [key])[namespace].keys):

@@ -129,13 +129,13 @@ def warm_up(mem: Connection) -> None:
         embedder.embed(["ready"])
 
 
-def extractor_of(wanted: str | Extractor, settings: Settings) -> Extractor:
-    """Return the extractor ``wanted`` if it is an object, else the one of that name, as the settings have it."""
-    check_extractor(wanted)
-    if not isinstance(wanted, str):
-        return wanted
+def extractor_of(extractor: str | Extractor, settings: Settings) -> Extractor:
+    """Return ``extractor`` if it is an object, else the one of that name, as the settings have it."""
+    check_extractor(extractor)
+    if not isinstance(extractor, str):
+        return extractor
     return load_extractor(
-        wanted,
+        extractor,
         language=settings.language,
         spacy_pipeline=settings.spacy_pipeline,
         triples=settings.triples,

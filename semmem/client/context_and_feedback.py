@@ -64,21 +64,21 @@ class Use(Connection):
         InvalidInput.
         """
         check_budget("token_budget", token_budget)
-        found = self.recall(
+        result = self.recall(
             query, namespace=namespace, limit=limit, recipe=recipe, filters=filters, exclude=exclude,
             min_confidence=min_confidence, as_of=as_of,
         )  # fmt: skip
         at = None if as_of is None else at_time("as_of", as_of)
-        pinned = self._pinned(found.candidates.scope.namespaces, frozenset(strings("exclude", exclude)), at)
-        return composed(found, pinned, token_budget)
+        pinned = self._pinned(result.candidates.scope.namespaces, frozenset(strings("exclude", exclude)), at)
+        return composed(result, pinned, token_budget)
 
     def _pinned(self, namespaces: Sequence[str], out: Collection[str], at: datetime | None) -> Sequence[Memory]:
         """Return the pinned memories of some namespaces, whole, in order, without the ids ``out``.
 
         None in a store that keeps no such thing.
         """
-        known = self.store.life.pinned(namespaces, _MOST_PINNED) if self.store.life is not None else ()
-        names = [name for name in known if name[1] not in out]
+        all_names = self.store.life.pinned(namespaces, _MOST_PINNED) if self.store.life is not None else ()
+        names = [name for name in all_names if name[1] not in out]
         if at is not None:
             then = [life_of(self.store).version_at(*name, at) for name in names]
             return [memory for memory in then if memory is not None and not memory.sensitive]
@@ -120,17 +120,17 @@ class Use(Connection):
         stored, waiting = self.store.life.accesses(namespace, ids), self._accesses.waiting(namespace, ids)
         out = []
         for memory in memories:
-            known = [access for of in (stored, waiting) if (access := of.get(memory.id)) is not None]
-            last = max((access.last for access in known), default=None)
-            out.append(replace(memory, access_count=sum(access.count for access in known), last_accessed=last))
+            accesses = [access for of in (stored, waiting) if (access := of.get(memory.id)) is not None]
+            last = max((access.last for access in accesses), default=None)
+            out.append(replace(memory, access_count=sum(access.count for access in accesses), last_accessed=last))
         return tuple(out)
 
-    def _noted(self, query: str, found: Recall) -> Recall:
+    def _noted(self, query: str, result: Recall) -> Recall:
         """Log a recall and return it with the id of its entry. A log that cannot be written makes it degraded."""
         try:
-            hits = [(hit.namespace, hit.id) for hit in found.hits]
-            asked = found.candidates.scope.namespaces
-            id = note_recall(life_of(self.store), query, found.recipe.name, asked, hits)
+            hits = [(hit.namespace, hit.id) for hit in result.hits]
+            namespaces = result.candidates.scope.namespaces
+            id = note_recall(life_of(self.store), query, result.recipe.name, namespaces, hits)
         except Exception as error:  # noqa: BLE001  # the answer is there, and stays
-            return replace(found, degraded={**found.degraded, "log": reason(error)})
-        return replace(found, id=id)
+            return replace(result, degraded={**result.degraded, "log": reason(error)})
+        return replace(result, id=id)

@@ -15,7 +15,7 @@ from typing import Any
 
 from semmem.client import values
 from semmem.client.http_recall import Answer, HttpSearch
-from semmem.client.http_request import Asked, asked, lines
+from semmem.client.http_request import Request, lines, request_of
 from semmem.client.memory import Semmem
 from semmem.client.routes import NOTED, REFUSED, ROUTES, Route, refusal
 from semmem.config import Settings
@@ -97,24 +97,24 @@ class HttpSemmem(Semmem):
         return HttpSearch(self.ask, chosen, values.sent("namespace", namespace))
 
     def settings_of(self, *, namespace: str = "default") -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.ask("settings", {"namespace": namespace})["settings"]
-        return found
+        settings: Mapping[str, Any] = self.ask("settings", {"namespace": namespace})["settings"]
+        return settings
 
     def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
-        found = self.ask("settings", {"namespace": namespace})
-        return values.recipe_of(found["recipe"]), found["used"], found["unused"]
+        answer = self.ask("settings", {"namespace": namespace})
+        return values.recipe_of(answer["recipe"]), answer["used"], answer["unused"]
 
     # ------------------------------------------------------------------ asking
 
     def ask(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Ask the route ``name`` and return its JSON. Raises what the facade raises, and StoreUnavailable."""
-        request = asked(_BY_NAME[name], arguments)
+        request = request_of(_BY_NAME[name], arguments)
         until = time.monotonic() + 30.0
         tries = 0
         while True:
             try:
                 response = self._sent(request)
-                return _read(response.status_code, response.content)
+                return _answer(response.status_code, response.content)
             except LimitExceeded as error:
                 wait = float(getattr(error, "retry_after", 0.0))
                 if not 0 < wait <= max(0.0, until - time.monotonic()):
@@ -131,7 +131,7 @@ class HttpSemmem(Semmem):
             raise StoreClosed
         return _httpx()
 
-    def _sent(self, request: Asked) -> Any:
+    def _sent(self, request: Request) -> Any:
         httpx = self._open()
         try:
             response = self._client.request(
@@ -165,16 +165,16 @@ class HttpSemmem(Semmem):
                 if noted := response.headers.get(NOTED):
                     warn(noted)
                 if response.status_code != 200 or progress is None:
-                    return _read(response.status_code, response.read())
+                    return _answer(response.status_code, response.read())
                 for line in response.iter_lines():
-                    told = json.loads(line)
-                    if "problem" in told:
-                        raise values.error_of(told["problem"], told["problem"]["status"])
-                    if noted := told.get("warnings"):
+                    message = json.loads(line)
+                    if "problem" in message:
+                        raise values.error_of(message["problem"], message["problem"]["status"])
+                    if noted := message.get("warnings"):
                         warn(" ".join(noted))
-                    if "report" in told:
-                        return told["report"]
-                    progress(told["progress"])
+                    if "report" in message:
+                        return message["report"]
+                    progress(message["progress"])
         except httpx.TransportError as error:
             raise unreachable(self.url, error) from None
         raise StoreError("The server ended its answer before the report; look at what is stored.")
@@ -182,12 +182,12 @@ class HttpSemmem(Semmem):
     def rows(self, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``export`` as they come."""
         httpx = self._open()
-        request = asked(_BY_NAME["export"], arguments)
+        request = request_of(_BY_NAME["export"], arguments)
         where = self.url + request.path
         try:
             with self._client.stream(request.method, where, params=list(request.query) or None) as response:
                 if response.status_code != 200:
-                    _read(response.status_code, response.read())
+                    _answer(response.status_code, response.read())
                 for line in response.iter_lines():
                     row = json.loads(line)
                     if "problem" in row and "text" not in row:
@@ -230,14 +230,14 @@ def _json(content: bytes) -> Any:
         return None
 
 
-def _read(status: int, content: bytes) -> Any:
+def _answer(status: int, content: bytes) -> Any:
     """Return the JSON of an answer. Raises the error that it tells of."""
     if status == 204:
         return None
-    found = _json(content)
-    if status >= 400 or found is None:
-        raise values.error_of(found, status)
-    return found
+    value = _json(content)
+    if status >= 400 or value is None:
+        raise values.error_of(value, status)
+    return value
 
 
 # ---------------------------------------------------------------------- every verb of the table
@@ -279,12 +279,12 @@ def _verb(name: str, route: Route) -> Callable[..., Any]:
     """Return the method of HttpSemmem for a verb: the arguments of the facade's, sent, and the answer read."""
     local: Callable[..., Any] = getattr(Semmem, name)
     signature = inspect.signature(local)
-    read = _READERS.get(name, lambda value: value)
+    reader = _READERS.get(name, lambda value: value)
     loose = next((p.name for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD), None)
 
     @wraps(local)
-    def method(self: HttpSemmem, *given: Any, **named: Any) -> Any:
-        arguments = dict(signature.bind(self, *given, **named).arguments)
+    def method(self: HttpSemmem, *args: Any, **named: Any) -> Any:
+        arguments = dict(signature.bind(self, *args, **named).arguments)
         arguments.pop("self")
         arguments |= arguments.pop(loose, {}) if loose else {}
         if route.lines:
@@ -296,19 +296,19 @@ def _verb(name: str, route: Route) -> Callable[..., Any]:
             if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
                 raise InvalidInput(f"{name} takes a list or a stream of items, not one {type(items).__name__}.")
             sent = {key: values.sent(key, one) for key, one in arguments.items()}
-            told = None if progress is None else _with_counts(read, progress)
-            return read(self.stream(route.name, items, sent, told))
+            batch_progress = None if progress is None else _with_counts(reader, progress)
+            return reader(self.stream(route.name, items, sent, batch_progress))
         if name == "recall":
             question = {key: values.sent(key, one) for key, one in arguments.items()}
             return Answer.of(self.ask(route.name, question), self.ask, question)
-        return read(self.ask(route.name, arguments))
+        return reader(self.ask(route.name, arguments))
 
     return method
 
 
-def _with_counts(read: Callable[[Any], Any], progress: Callable[[Any], None]) -> Callable[[Any], None]:
+def _with_counts(reader: Callable[[Any], Any], progress: Callable[[Any], None]) -> Callable[[Any], None]:
     """Return ``progress`` for the counts of a batch, which come without the lists of a report."""
-    return lambda counts: progress(read({"rejected": [], **({"gone": []} if "pruned" in counts else {}), **counts}))
+    return lambda counts: progress(reader({"rejected": [], **({"gone": []} if "pruned" in counts else {}), **counts}))
 
 
 def _refused(name: str) -> Callable[..., Any]:

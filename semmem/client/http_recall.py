@@ -37,7 +37,7 @@ class Answer(Recall):
     def of(cls, value: Any, ask: Callable[[str, Mapping[str, Any]], Any], question: Mapping[str, Any]) -> Answer:
         """Return the answer in a server's JSON to ``question``, the arguments of recall; ``ask`` asks another route."""
         hits = tuple(map(values.hit, value["hits"]))
-        known = {
+        fields = {
             name: value[name]
             for name in ("total", "total_is_exact", "degraded", "regime", "timings", "confidence", "settings")
         }
@@ -46,7 +46,7 @@ class Answer(Recall):
         more = {name: value[name] for name in ("min_confidence", "withheld", "plan")}
         return cls(
             hits=hits,
-            **known,
+            **fields,
             candidates=cast(Any, None),
             _store=cast(Any, None),
             cut=cut,
@@ -72,9 +72,9 @@ class Answer(Recall):
     @property
     def reach(self) -> Reach:
         """What each leg could bring into these hits, in every regime; the server makes the recall anew."""
-        found = self._again("recall_reach", {})
-        size, seen = found["scope_size"], values.lists(found["lists"])
-        return reach_in(values.recipe_of(found["plan"]), seen, self.offset + self.limit, scope_size=size)
+        answer = self._again("recall_reach", {})
+        size, lists = answer["scope_size"], values.lists(answer["lists"])
+        return reach_in(values.recipe_of(answer["plan"]), lists, self.offset + self.limit, scope_size=size)
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Say why the memory ``id`` is where it is, or what would let it in; the server makes the recall anew."""
@@ -88,9 +88,9 @@ class Answer(Recall):
         """Return plain JSON-ready values."""
         plain = ("total", "total_is_exact", "limit", "offset", "regime", "confidence", "min_confidence", "withheld")
         mappings = {name: dict(getattr(self, name)) for name in ("degraded", "timings", "settings")}
-        found = {"hits": [hit.as_dict() for hit in self.hits], **{name: getattr(self, name) for name in plain}}
+        table = {"hits": [hit.as_dict() for hit in self.hits], **{name: getattr(self, name) for name in plain}}
         more = {"id": self.id, "token_budget": self.token_budget, "left_out": [one.as_dict() for one in self.left_out]}
-        return {**found, **mappings, **more, "recipe": self.plan["name"]}
+        return {**table, **mappings, **more, "recipe": self.plan["name"]}
 
 
 class HttpSearch:
@@ -103,12 +103,12 @@ class HttpSearch:
 
     def search(self, query: str, *, limit: int = 10, offset: int = 0, filters: Any = None) -> tuple[list[Result], int]:
         """Return results ``offset`` to ``offset + limit``, best first, and how many memories match in all."""
-        given: dict[str, Any] = {"name": self.name, "query": query, "limit": limit, "offset": offset}
-        given["namespace"] = self._namespace
+        arguments: dict[str, Any] = {"name": self.name, "query": query, "limit": limit, "offset": offset}
+        arguments["namespace"] = self._namespace
         if isinstance(filters, Within):
-            given |= {"namespace": list(filters.namespaces), "exclude": list(filters.exclude)}
+            arguments |= {"namespace": list(filters.namespaces), "exclude": list(filters.exclude)}
             filters = filters_of(Filters(**{n: getattr(filters, n) for n in Filters.__dataclass_fields__}))
         if filters:
-            given["filters"] = filters
-        found = self._ask("search", given)
-        return [Result(**one) for one in found["results"]], found["total"]
+            arguments["filters"] = filters
+        answer = self._ask("search", arguments)
+        return [Result(**one) for one in answer["results"]], answer["total"]

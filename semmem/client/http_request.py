@@ -15,11 +15,11 @@ from semmem.model.filters import checked_filters, string
 from semmem.model.types import Filters
 from semmem.write.versions import check_expected
 
-__all__ = ["Asked", "asked", "filters_of", "lines", "quoted"]
+__all__ = ["Request", "filters_of", "lines", "quoted", "request_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """One request, before anything is sent: ``content`` is JSON, or a stream of lines."""
 
     method: str
@@ -31,52 +31,52 @@ class Asked:
     """Whether it may be sent again when nothing is known of the first time."""
 
 
-def asked(route: Route, arguments: Mapping[str, Any]) -> Asked:
+def request_of(route: Route, arguments: Mapping[str, Any]) -> Request:
     """Return the request of a route with the arguments that were given. Raises InvalidInput for what cannot be sent."""
-    given = dict(arguments)
+    rest = dict(arguments)
     path = route.path
     for name in ("id", "name", "old"):
         if f"{{{name}}}" in path:
-            value = string(name, given.pop(name))
+            value = string(name, rest.pop(name))
             if not value and name == "old":
                 raise InvalidInput("The name of a namespace must not be empty.")
             if not value:
                 raise NotFound(f"There is no memory {value!r}: an {name} is not empty.")
             path = path.replace(f"{{{name}}}", quoted(value))
     headers: dict[str, str] = {}
-    if (version := given.pop("expected_version", None)) is not None:
+    if (version := rest.pop("expected_version", None)) is not None:
         check_expected(version)
         headers["if-match"] = f'"{version}"'
     if route.form == "query":
-        found = _query(given, filters_apart=route.name != "export")
-        return Asked(route.method, path, found, headers, repeatable=route.method == "GET")
+        pairs = _query(rest, filters_apart=route.name != "export")
+        return Request(route.method, path, pairs, headers, repeatable=route.method == "GET")
     query: list[tuple[str, str]] = []
-    if "namespace" in given and route.name in ("update", "configure"):  # whose body is the changes alone
-        query = _query({"namespace": given.pop("namespace")})
+    if "namespace" in rest and route.name in ("update", "configure"):  # whose body is the changes alone
+        query = _query({"namespace": rest.pop("namespace")})
     if route.name in ("remember", "update"):
         headers["idempotency-key"] = str(uuid.uuid4())
-    body = b"{%s}" % b",".join(values.as_json(n, n) + b":" + values.as_json(n, one) for n, one in given.items())
+    body = b"{%s}" % b",".join(values.as_json(n, n) + b":" + values.as_json(n, one) for n, one in rest.items())
     headers["content-type"] = "application/json"
     repeatable = route.right == "read" or route.name == "remember"
-    return Asked(route.method, path, query, headers, body, repeatable)
+    return Request(route.method, path, query, headers, body, repeatable)
 
 
-def _query(given: Mapping[str, Any], *, filters_apart: bool = True) -> list[tuple[str, str]]:
+def _query(arguments: Mapping[str, Any], *, filters_apart: bool = True) -> list[tuple[str, str]]:
     """Return arguments as they stand in a URL; filters each by its own name, or as one object of JSON.
 
     An export needs the object: its argument ``sensitive`` has the name of a filter and another meaning.
     """
-    found: list[tuple[str, str]] = []
-    for name, value in given.items():
+    pairs: list[tuple[str, str]] = []
+    for name, value in arguments.items():
         if name == "filters" and value is not None:
             chosen = filters_of(value)
-            found += _query(chosen) if filters_apart else [(name, values.as_json(name, chosen).decode())]
+            pairs += _query(chosen) if filters_apart else [(name, values.as_json(name, chosen).decode())]
         elif value is not None:
             plain = values.sent(name, value)
             for one in plain if isinstance(plain, list) else [plain]:
                 text = one if isinstance(one, str) else values.as_json(name, one).decode()
-                found.append((name, text))
-    return found
+                pairs.append((name, text))
+    return pairs
 
 
 def quoted(id: str) -> str:
@@ -84,11 +84,11 @@ def quoted(id: str) -> str:
     return quote(id, safe="") if id.strip(".") else "%2E" * len(id)
 
 
-def filters_of(given: Any) -> dict[str, Any]:
+def filters_of(filters: Any) -> dict[str, Any]:
     """Return filters as a mapping of those that narrow anything. Raises InvalidInput."""
-    checked = checked_filters(given)
-    given_values = {name: getattr(checked, name) for name in Filters.__dataclass_fields__}
-    return {name: value for name, value in given_values.items() if value or value is False}
+    checked = checked_filters(filters)
+    fields = {name: getattr(checked, name) for name in Filters.__dataclass_fields__}
+    return {name: value for name, value in fields.items() if value or value is False}
 
 
 def lines(arguments: Mapping[str, Any], items: Iterable[Any]) -> Iterator[bytes]:

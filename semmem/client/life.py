@@ -64,9 +64,9 @@ class Life(Connection):
         with ``hard`` or with its whole namespace.
         """
         where, name = string("namespace", namespace), string("id", id)
-        there = self.store.stored_memories([(where, name)])  # what has expired under this id is swept, with all of it
+        current = self.store.stored_memories([(where, name)])  # what has expired under this id is swept, with all of it
         forgotten = self._life().forgotten(where, name)
-        if there:
+        if current:
             again = "it has been remembered anew since it was forgotten" if forgotten else "it is not forgotten"
             raise Conflict(f"There is a memory {id!r} in namespace {namespace!r}: {again}; nothing was changed.")
         if forgotten is None:
@@ -81,12 +81,12 @@ class Life(Connection):
     def _version_at(self, namespace: str, id: str, as_of: Any) -> Memory:
         """Return the version of a memory that was valid at a time. Raises NotFound, InvalidInput."""
         at = at_time("as_of", as_of)
-        found = self._life().version_at(namespace, id, at)
-        if found is None:
+        version = self._life().version_at(namespace, id, at)
+        if version is None:
             raise NotFound(
                 f"No version of {id!r} in namespace {namespace!r} was valid at {at.isoformat()}; see its history."
             )
-        return found
+        return version
 
     @contextmanager
     def _recaller_at(self, namespaces: Sequence[str], as_of: Any) -> Iterator[Recaller]:
@@ -122,21 +122,21 @@ class Life(Connection):
     def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
         """Take a link away; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
         row = checked_link(namespace, id, type, to)
-        gone = self._life().unlink(row.namespace, row.from_id, row.type, row.to_id)
-        if not gone:
-            self._known(row.from_id, row.namespace)
-            self._known(row.to_id, row.namespace)
-        return gone
+        was_linked = self._life().unlink(row.namespace, row.from_id, row.type, row.to_id)
+        if not was_linked:
+            self._check_stored(row.from_id, row.namespace)
+            self._check_stored(row.to_id, row.namespace)
+        return was_linked
 
     @observed
     def links(self, id: str, *, namespace: str = "default") -> Sequence[Link]:
         """Return the links from and to a memory. Raises NotFound for an unknown id."""
-        found = self._life().links(string("namespace", namespace), [string("id", id)])
-        if not found:
-            self._known(id, namespace)
-        return found
+        links = self._life().links(string("namespace", namespace), [string("id", id)])
+        if not links:
+            self._check_stored(id, namespace)
+        return links
 
-    def _known(self, id: str, namespace: str) -> None:
+    def _check_stored(self, id: str, namespace: str) -> None:
         if not self.store.get(namespace, [id]):
             raise self._unknown(id, namespace)
 

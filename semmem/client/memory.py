@@ -80,13 +80,13 @@ def connect(
         raise
 
 
-def _url(given: Any) -> str | None:
+def _url(url: Any) -> str | None:
     """Return the url if it is one. Raises InvalidInput for a path, which does not say which store it is."""
-    if given is None or isinstance(given, str):
-        return given
-    instead = f"'sqlite:{given}' or 'embedded:{given}'" if isinstance(given, PathLike) else "'sqlite:notes.db'"
+    if url is None or isinstance(url, str):
+        return url
+    instead = f"'sqlite:{url}' or 'embedded:{url}'" if isinstance(url, PathLike) else "'sqlite:notes.db'"
     raise InvalidInput(
-        f"The url must be a string that says which store it is, not {type(given).__name__}; write {instead}."
+        f"The url must be a string that says which store it is, not {type(url).__name__}; write {instead}."
     )
 
 
@@ -126,14 +126,14 @@ class Semmem(Keeping, Use):
         a ``sensitive`` memory enters no index: no recall finds it, ``get`` and ``list`` do, and show it where they are
         to ``reveal`` it. Raises InvalidInput.
         """
-        given = {
+        item = {
             "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
             "position": position, "source": source, "tags": tags, "importance": importance,
             "created_at": created_at, "vector": vector, "metadata": {} if metadata is None else metadata,
             "sensitive": sensitive, "valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at,
             "ttl": ttl, "pinned": pinned,
         }  # fmt: skip
-        memory = self._ingest.remember(given)
+        memory = self._ingest.remember(item)
         return masked(memory) if memory.sensitive else memory
 
     @observed
@@ -249,7 +249,7 @@ class Semmem(Keeping, Use):
         if not namespaces or not all(namespaces):
             raise InvalidInput("namespace must be a name, or a list of at least one.")
         with nullcontext(self._recaller) if as_of is None else self._recaller_at(namespaces, as_of) as reader:
-            found = reader.recall(
+            result = reader.recall(
                 query,
                 namespaces,
                 self.recipe if recipe is None else find_recipe(recipe),
@@ -264,8 +264,8 @@ class Semmem(Keeping, Use):
                 token_budget=token_budget,
                 tailor=recipe is None,
             )
-        self._accesses.note((hit.namespace, hit.id) for hit in found.hits)
-        return self._noted(query, found) if self.settings.recall_log else found
+        self._accesses.note((hit.namespace, hit.id) for hit in result.hits)
+        return self._noted(query, result) if self.settings.recall_log else result
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
@@ -288,10 +288,10 @@ class Semmem(Keeping, Use):
         shown = shown_by(reveal)
         if as_of is not None:
             return shown(self._version_at(string("namespace", namespace), string("id", id), as_of))
-        found = self.store.get(string("namespace", namespace), [string("id", id)])
-        if not found:
+        memories = self.store.get(string("namespace", namespace), [string("id", id)])
+        if not memories:
             raise self._unknown(id, namespace)
-        return shown(self._with_accesses(namespace, found)[0])
+        return shown(self._with_accesses(namespace, memories)[0])
 
     @observed
     def list(
@@ -380,10 +380,10 @@ class Semmem(Keeping, Use):
 def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:
     """Warn of each leg of ``plan`` that cannot bring a memory of its own into the top 10."""
     for regime, legs in reach(plan, 10).regimes.items():
-        for leg, its in legs.legs.items():
-            if leg in plan.legs and its.class_ in ("unreachable", "boost-only"):
+        for leg, status in legs.legs.items():
+            if leg in plan.legs and status.class_ in ("unreachable", "boost-only"):
                 warnings.warn(
-                    f"The leg {leg} of recipe {plan.name!r} is {its.class_} at k = 10 (regime {regime}): it cannot "
+                    f"The leg {leg} of recipe {plan.name!r} is {status.class_} at k = 10 (regime {regime}): it cannot "
                     f"bring in a memory of its own; `semmem reach --recipe {plan.name}` shows why.",
                     stacklevel=stacklevel + 1,
                 )

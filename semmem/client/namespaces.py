@@ -113,8 +113,8 @@ class Namespaces(Connection):
         """
         life = life_of(self.store)
         check_namespace(name)
-        given = {"keep_days": keep_days, "most_memories": most_memories, "most_bytes": most_bytes}
-        changes = {key: _checked(key, value) for key, value in given.items() if value is not None}
+        limits = {"keep_days": keep_days, "most_memories": most_memories, "most_bytes": most_bytes}
+        changes = {key: _checked(key, value) for key, value in limits.items() if value is not None}
         if not changes:
             return life.limits(name)
         return life.set_limits(name, {key: value or None for key, value in changes.items()})

@@ -78,12 +78,12 @@ def explain(
     The recall is made anew. ``of`` is the namespace of the memory, where several of those asked have its id.
     """
     with unlogged():
-        found = mem.recall(
+        result = mem.recall(
             query, namespace=namespace, limit=limit, offset=offset, recipe=recipe, filters=filters, exclude=exclude,
             sort_by=sort_by, vector=vector, fold_parts=fold_parts, min_confidence=min_confidence,
             token_budget=token_budget, as_of=as_of,
         )  # fmt: skip
-    return found.explain(id, of)
+    return result.explain(id, of)
 
 
 _MOST_PLACES = 1_000
@@ -110,19 +110,19 @@ def probe(
     return mem.probe(recipe=recipe, k=k, leg=leg, witness=witness, filters=filters)
 
 
-def recall_reach(mem: Semmem, query: str, **asked: Any) -> dict[str, Any]:
+def recall_reach(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:
     """Say which legs could bring a memory of their own into the answer to ``query``: nothing assumed, its lists known.
 
     The recall is made anew. ``lists`` is what of them the arithmetic reads, ``plan`` the recipe.
     """
-    limit, offset = asked.get("limit", 10), asked.get("offset", 0)
+    limit, offset = arguments.get("limit", 10), arguments.get("offset", 0)
     if isinstance(limit, int) and isinstance(offset, int):
         _check_places("limit and offset together", limit + offset)
     with unlogged():
-        found = mem.recall(query, **asked)
-    seen = lists(found.candidates, found.cut, withheld=bool(found.withheld))
-    known = {"lists": plain(seen), "plan": found.recipe.as_dict(), "scope_size": found.candidates.scope.size}
-    return {**found.reach.as_dict(), **known}
+        result = mem.recall(query, **arguments)
+    all_lists = lists(result.candidates, result.cut, withheld=bool(result.withheld))
+    basis = {"lists": plain(all_lists), "plan": result.recipe.as_dict(), "scope_size": result.candidates.scope.size}
+    return {**result.reach.as_dict(), **basis}
 
 
 recall_reach.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments
@@ -166,8 +166,8 @@ def settings(mem: Semmem, *, namespace: str = "default") -> dict[str, Any]:
     """Return how a namespace is searched: its recipe, the settings of its own, and what is wrong with them."""
     plan, used, wrong = mem.searched_by(namespace=namespace)
     own = mem.settings_of(namespace=namespace)
-    told = {"namespace": namespace, "settings": dict(own), "used": dict(used), "recipe": plan.as_dict()}
-    return told | {"unused": wrong}
+    table = {"namespace": namespace, "settings": dict(own), "used": dict(used), "recipe": plan.as_dict()}
+    return table | {"unused": wrong}
 
 
 def reach(

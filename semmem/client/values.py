@@ -80,36 +80,36 @@ _TABLES = {"lexical": LexicalSettings, "graph": GraphSettings, "conversation": C
 
 def recipe_of(table: Mapping[str, Any]) -> Recipe:
     """Return the very recipe that ``as_dict`` wrote. Raises InvalidInput for what is none."""
-    given = {key: value for key, value in table.items() if key in _FIELDS}
+    keywords = {key: value for key, value in table.items() if key in _FIELDS}
     try:
         for key, kind in _TABLES.items():
-            if given[key] is not None:
-                fields = {name: tuple(v) if isinstance(v, list) else v for name, v in given[key].items()}
-                given[key] = kind(**fields)
-        return find_recipe(Recipe(**given))
+            if keywords[key] is not None:
+                fields = {name: tuple(v) if isinstance(v, list) else v for name, v in keywords[key].items()}
+                keywords[key] = kind(**fields)
+        return find_recipe(Recipe(**keywords))
     except SemmemError:
         raise
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise InvalidInput(f"The recipe cannot be used: {error}.") from None
 
 
-def plan_of(given: Any, base: Recipe) -> Any:
+def plan_of(plan: Any, base: Recipe) -> Any:
     """Return a recipe that was sent as a mapping: whole, as ``as_dict`` writes it, or as changes of the one it names.
 
     Without a name they are changes of ``base``. What is no mapping stays as it is. Raises InvalidInput for one that
     cannot be used, and for a cross-encoder that is not ``base``'s: which model is loaded, the owner of the server says.
     """
-    if not isinstance(given, Mapping):
-        return given
-    reranker = given.get("rerank")
+    if not isinstance(plan, Mapping):
+        return plan
+    reranker = plan.get("rerank")
     if isinstance(reranker, str) and reranker.startswith("cross_encoder") and reranker != base.rerank:
         raise InvalidInput("A cross-encoder is chosen by the settings of the server; leave rerank out.")
-    if set(given) == _FIELDS:
-        return recipe_of(given)
-    if "name" in given and not (isinstance(given["name"], str) and given["name"] in RECIPES):
-        known = ", ".join(sorted(RECIPES))
-        raise errors.UnknownRecipe(f"There is no recipe named {given['name']!r}; choose one of {known}.")
-    return tailored(base, given)
+    if set(plan) == _FIELDS:
+        return recipe_of(plan)
+    if "name" in plan and not (isinstance(plan["name"], str) and plan["name"] in RECIPES):
+        names = ", ".join(sorted(RECIPES))
+        raise errors.UnknownRecipe(f"There is no recipe named {plan['name']!r}; choose one of {names}.")
+    return tailored(base, plan)
 
 
 # ---------------------------------------------------------------------- in
@@ -182,11 +182,11 @@ def limits(value: Any) -> Limits:
 
 def changes(value: Any) -> Changes:
     """Return some changes and the cursor to what follows."""
-    found = (
+    rows = (
         Change(**{**one, "at": datetime.fromisoformat(one["at"]), "types": tuple(one.get("types", ()))})
         for one in value["changes"]
     )
-    return Changes(tuple(found), value["cursor"])
+    return Changes(tuple(rows), value["cursor"])
 
 
 def concepts(value: Any) -> list[Concept]:
@@ -259,8 +259,8 @@ def explanation(value: Any) -> Explanation:
     """Return why a memory is where it is."""
     legs = {name: LegExplanation(**leg) for name, leg in value["legs"].items()}
     steps = tuple(Step(**step) for step in value["steps"])
-    given = {key: one for key, one in value.items() if key not in ("steps", "path", "legs")}
-    return Explanation(**given, legs=legs, path=steps)
+    fields = {key: one for key, one in value.items() if key not in ("steps", "path", "legs")}
+    return Explanation(**fields, legs=legs, path=steps)
 
 
 def lists(value: Any) -> Lists:
