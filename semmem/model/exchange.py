@@ -155,8 +155,8 @@ class Corrections:
 
     def key(self, at: int) -> int:
         """Return the key that ``at`` is merged into, ``at`` itself where it is not merged."""
-        found = self.into.get(at)
-        return at if found is None else found[0]
+        target = self.into.get(at)
+        return at if target is None else target[0]
 
     def forms(self, keys: Collection[int]) -> set[int]:
         """Return ``keys`` and all keys that are merged into one of them."""

@@ -63,16 +63,16 @@ def string(name: str, value: Any) -> str:
 
 def person(name: str, value: Any) -> str | None:
     """Return the name of who did something, or None. Raises InvalidInput for a name that is too long."""
-    said = None if value is None else string(name, value)
-    if said is not None and len(said) > LONGEST_NAME:
-        raise InvalidInput(f"{name} has {len(said)} characters; at most {LONGEST_NAME} are stored.")
-    return said
+    text = None if value is None else string(name, value)
+    if text is not None and len(text) > LONGEST_NAME:
+        raise InvalidInput(f"{name} has {len(text)} characters; at most {LONGEST_NAME} are stored.")
+    return text
 
 
-def one_of(name: str, value: Any, known: Sequence[T]) -> T:
-    """Return ``value`` if it is one of the ``known`` strings. Raises InvalidInput."""
-    if not isinstance(value, str) or value not in known:
-        *first, last = (f'"{one}"' for one in known)
+def one_of(name: str, value: Any, choices: Sequence[T]) -> T:
+    """Return ``value`` if it is one of ``choices``. Raises InvalidInput."""
+    if not isinstance(value, str) or value not in choices:
+        *first, last = (f'"{one}"' for one in choices)
         raise InvalidInput(f"{name} must be {', '.join(first)} or {last}, not {value!r}.")
     return value  # type: ignore[return-value]
 
@@ -95,19 +95,19 @@ def strings(name: str, value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(string(name, v) for v in value))
 
 
-def checked_filters(given: Filters | FilterValues | Mapping[str, Any] | None) -> Filters:
+def checked_filters(filters: Filters | FilterValues | Mapping[str, Any] | None) -> Filters:
     """Return checked filters. Raises InvalidInput for an unknown filter, or a value that no store can hold."""
-    known = [f.name for f in dataclasses.fields(Filters)]
-    if isinstance(given, Filters):
-        given = {name: value for name in known if (value := getattr(given, name)) or value is False}
-    if given is None:
+    names = [f.name for f in dataclasses.fields(Filters)]
+    if isinstance(filters, Filters):
+        filters = {name: value for name in names if (value := getattr(filters, name)) or value is False}
+    if filters is None:
         return Filters()
-    if not isinstance(given, Mapping):
-        raise InvalidInput(f"filters must be a mapping, not {type(given).__name__}; it takes {', '.join(known)}.")
+    if not isinstance(filters, Mapping):
+        raise InvalidInput(f"filters must be a mapping, not {type(filters).__name__}; it takes {', '.join(names)}.")
     values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in known:
-            raise InvalidInput(f"{name!r} is not a filter; use {', '.join(known)}.")
+    for name, value in filters.items():
+        if name not in names:
+            raise InvalidInput(f"{name!r} is not a filter; use {', '.join(names)}.")
         if value is None:
             continue
         if name == "metadata":
@@ -143,21 +143,21 @@ def _metadata(value: Any) -> Mapping[str, Any]:
     return contained
 
 
-def _refuse_operators(wanted: Any) -> None:
+def _refuse_operators(pattern: Any) -> None:
     """Raise InvalidInput for a value such as {"gte": 3}, which would match nothing without any error."""
-    if isinstance(wanted, Mapping):
-        operator = next((key for key in wanted if key.startswith("$")), None)
-        if operator is None and all(key.casefold() in _OPERATORS for key in wanted):
-            operator = next(iter(wanted), None)
+    if isinstance(pattern, Mapping):
+        operator = next((key for key in pattern if key.startswith("$")), None)
+        if operator is None and all(key.casefold() in _OPERATORS for key in pattern):
+            operator = next(iter(pattern), None)
         if operator is not None:
             raise InvalidInput(
                 f"The filter metadata knows no operators such as {operator}; memories match that contain "
                 "the values as they are given. created_after and created_before are ranges of time."
             )
-        for value in wanted.values():
+        for value in pattern.values():
             _refuse_operators(value)
-    elif isinstance(wanted, list):
-        for value in wanted:
+    elif isinstance(pattern, list):
+        for value in pattern:
             _refuse_operators(value)
 
 
@@ -191,8 +191,8 @@ class Within(Filters):
 
 def within(filters: Filters, namespaces: Sequence[str], exclude: Sequence[str] = ()) -> Within:
     """Return ``filters`` with the namespaces to search and the ids to leave out."""
-    given = {f.name: getattr(filters, f.name) for f in dataclasses.fields(Filters)}
-    return Within(**given, namespaces=tuple(namespaces), exclude=tuple(exclude))
+    fields = {f.name: getattr(filters, f.name) for f in dataclasses.fields(Filters)}
+    return Within(**fields, namespaces=tuple(namespaces), exclude=tuple(exclude))
 
 
 def at_time(name: str, value: Any) -> datetime:
@@ -232,10 +232,10 @@ def matches(memory: Memory, filters: Within) -> bool:
     return filters.created_before is None or (at is not None and at < filters.created_before)
 
 
-def contains(value: Any, wanted: Any) -> bool:
-    """Return whether the JSON ``value`` contains ``wanted``, as PostgreSQL's ``@>`` has it."""
-    if isinstance(wanted, Mapping):
-        return isinstance(value, Mapping) and all(k in value and contains(value[k], v) for k, v in wanted.items())
-    if isinstance(wanted, list):
-        return isinstance(value, list) and all(any(contains(one, w) for one in value) for w in wanted)
-    return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)
+def contains(value: Any, pattern: Any) -> bool:
+    """Return whether the JSON ``value`` contains ``pattern``, as PostgreSQL's ``@>`` has it."""
+    if isinstance(pattern, Mapping):
+        return isinstance(value, Mapping) and all(k in value and contains(value[k], v) for k, v in pattern.items())
+    if isinstance(pattern, list):
+        return isinstance(value, list) and all(any(contains(one, w) for one in value) for w in pattern)
+    return isinstance(value, bool) == isinstance(pattern, bool) and bool(value == pattern)

@@ -136,21 +136,21 @@ def around(limit: int | None, offset: int) -> tuple[int | None, int]:
     return None if limit is None else limit + min(offset, 1) + 1, max(offset - 1, 0)
 
 
-def versions_of(kept: Iterable[Kept], limit: int | None = None, offset: int = 0) -> list[Version]:
+def versions_of(rows: Iterable[Kept], limit: int | None = None, offset: int = 0) -> list[Version]:
     """Return the versions of one memory from the rows of a store, in the order given: the oldest first.
 
-    For a page, ``kept`` is read by ``around``: the version before the page says what its first version changed.
+    For a page, ``rows`` is read by ``around``: the version before the page says what its first version changed.
     """
-    lives = list(kept)
-    found: list[Version] = []
+    lives = list(rows)
+    versions: list[Version] = []
     for before, one, behind in zip([None, *lives], lives, [*lives[1:], None], strict=False):
         memory, ended_by, _, forgotten = one
         first = before is None or (before[3] is not None and before[3] != forgotten)  # or remembered anew
         changed = () if before is None or first else _differ(before[0], memory)
         by = None if before is None or first else before[1]
         last = behind is None or behind[3] != forgotten  # who ended an earlier one has changed it, not forgotten it
-        found.append(Version(memory, changed, by, forgotten, ended_by if forgotten is not None and last else None))
-    return found[min(offset, 1) :][:limit]
+        versions.append(Version(memory, changed, by, forgotten, ended_by if forgotten is not None and last else None))
+    return versions[min(offset, 1) :][:limit]
 
 
 def _differ(one: Memory, other: Memory) -> tuple[str, ...]:
@@ -308,8 +308,8 @@ def checked_link(
     Raises InvalidInput for an unknown type, for a link of a memory to itself, for ids that are too long together, and
     for a ``since`` that is no time.
     """
-    known = next((one for one in LINK_TYPES if one == string("type", type)), None)
-    if known is None:
+    link_type = next((one for one in LINK_TYPES if one == string("type", type)), None)
+    if link_type is None:
         raise InvalidInput(f"There is no type of link {type!r}; there are {', '.join(LINK_TYPES)}.")
     if string("id", id) == string("to", to):
         raise InvalidInput(f"A memory cannot be linked to itself, and both ids are {id!r}; name two memories.")
@@ -325,4 +325,4 @@ def checked_link(
         raise InvalidInput(f"since must be a time in ISO 8601, not {since!r}.") from None
     if when is not None and when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
-    return Link(namespace, id, known, to, when, who)
+    return Link(namespace, id, link_type, to, when, who)

@@ -91,13 +91,13 @@ class Kinds:
         cls, namespaces: Sequence[str], rows: Iterable[tuple[str, str, str | None, Sequence[str | None] | None]]
     ) -> dict[str, Kinds]:
         """Build from rows (namespace, what, author, authors before), where what is "session", "author" or "named"."""
-        seen: dict[str, set[str]] = {namespace: set() for namespace in namespaces}
+        kinds: dict[str, set[str]] = {namespace: set() for namespace in namespaces}
         named: dict[str, dict[str, list[Sequence[str | None]]]] = {namespace: {} for namespace in namespaces}
         for namespace, what, author, behind in rows:
-            seen[namespace].add(what)
+            kinds[namespace].add(what)
             if author is not None:
                 named[namespace].setdefault(author, []).append(tuple(behind or ()))
-        return {n: cls("session" in seen[n], "author" in seen[n], named[n]) for n in namespaces}
+        return {n: cls("session" in kinds[n], "author" in kinds[n], named[n]) for n in namespaces}
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,15 +280,15 @@ def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]"
         own = ", or make one with semmem.recipe('default', weights=…)" if isinstance(name, Mapping) else ""
         raise UnknownRecipe(f"There is no recipe named {name!r}; choose one of {', '.join(sorted(RECIPES))}{own}.")
     base = name if isinstance(name, Recipe) else RECIPES[name]
-    given: dict[str, Any] = {**changes}
-    if unknown := sorted(set(given) - {"name", *_VALUES}):
+    settings: dict[str, Any] = {**changes}
+    if unknown := sorted(set(settings) - {"name", *_VALUES}):
         raise InvalidInput(f"A recipe has no setting {unknown[0]!r}; it has {', '.join(sorted(('name', *_VALUES)))}.")
-    for key, value in given.items():
+    for key, value in settings.items():
         if key != "name":
             present = rules(base) if key == "conversation" else getattr(base, key)
-            given[key] = _VALUES[key].merged(key, value, present)
-    changed = dataclasses.replace(base, **given) if given else base
-    if given or isinstance(name, Recipe):
+            settings[key] = _VALUES[key].merged(key, value, present)
+    changed = dataclasses.replace(base, **settings) if settings else base
+    if settings or isinstance(name, Recipe):
         check(changed)
     return changed
 
@@ -325,12 +325,12 @@ def check(recipe: Recipe) -> None:
             raise InvalidInput(f"regime_weights has a leg {strange[0]!r} that has no weight of its own.")
 
 
-def deep_enough(recipe: Recipe, wanted: int) -> Recipe:
+def deep_enough(recipe: Recipe, hits: int) -> Recipe:
     """Raise every depth to the number of hits wanted, except where the recipe keeps a leg shallow on purpose.
 
     A recipe with headroom raises every leg to a multiple of that number.
     """
-    least = max(recipe.headroom, 1) * wanted
+    least = max(recipe.headroom, 1) * hits
     deep = recipe.legs if recipe.headroom else tuple(full_depths(recipe))
     raised = {leg: least for leg in deep if recipe.depths.get(leg, USUAL_DEPTH) < least}
     return replace(recipe, depths={**recipe.depths, **raised}) if raised else recipe

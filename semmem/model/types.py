@@ -122,9 +122,9 @@ class Memory:
         The text of a sensitive memory is not hashed.
         """
         whole = masked(self)
-        given = [getattr(whole, name) for name in _TAGGED]
+        values = [getattr(whole, name) for name in _TAGGED]
         at = [one and one.astimezone(UTC).isoformat() for one in (self.created_at, self.updated_at)]
-        content = json.dumps([*at, *given], sort_keys=True).encode()
+        content = json.dumps([*at, *values], sort_keys=True).encode()
         return f"{self.version}-{blake2b(content, digest_size=8).hexdigest()}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -167,8 +167,8 @@ class Filters:
     sensitive: bool | None = None
 
     def __bool__(self) -> bool:
-        given = (getattr(self, f.name) for f in dataclasses.fields(self))
-        return any(value or value is False for value in given)
+        values = (getattr(self, f.name) for f in dataclasses.fields(self))
+        return any(value or value is False for value in values)
 
 
 @dataclass(frozen=True, slots=True)
