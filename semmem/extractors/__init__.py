@@ -20,15 +20,15 @@ __all__ = ["NAMES", "Rules", "check", "load"]
 NAMES = ("rules", "spacy", "precomputed", "llm")
 
 
-def check(given: object) -> None:
-    """Raise InvalidInput unless ``given`` is a name, or an object with the methods of an extractor."""
-    if isinstance(given, str):
+def check(extractor: object) -> None:
+    """Raise InvalidInput unless ``extractor`` is a name, or an object with the methods of an extractor."""
+    if isinstance(extractor, str):
         return
     needed = ("name", "extract", "candidates", "subjects")
-    if lacks := [part for part in needed if not hasattr(given, part)]:
+    if lacks := [part for part in needed if not hasattr(extractor, part)]:
         raise InvalidInput(
             f"An extractor is a name ({', '.join(NAMES)}) or an object with {', '.join(needed)}; this "
-            f"{type(given).__name__} has no {lacks[0]}."
+            f"{type(extractor).__name__} has no {lacks[0]}."
         )
 
 
@@ -55,20 +55,20 @@ def load(
     if name == "spacy":
         from semmem.extractors.spacy import Trained
 
-        return Trained(_given(name, "spacy_pipeline", spacy_pipeline), language)
+        return Trained(_required_value(name, "spacy_pipeline", spacy_pipeline), language)
     if name == "precomputed":
         from semmem.extractors.precomputed import Precomputed
 
-        return Precomputed(_given(name, "triples", triples), language)
+        return Precomputed(_required_value(name, "triples", triples), language)
     if name == "llm":
         from semmem.extractors.llm import LLM
 
-        url, model = _given(name, "llm_url", llm_url), _given(name, "llm_model", llm_model)
+        url, model = _required_value(name, "llm_url", llm_url), _required_value(name, "llm_model", llm_model)
         return LLM(str(url), str(model), key=llm_key, language=language, cache=llm_cache, timeout_s=llm_timeout_s)
     raise InvalidInput(f"There is no extractor named {name!r}; choose one of {', '.join(NAMES)}, or pass an object.")
 
 
-def _given(name: str, setting: str, value: str | Path | None) -> str | Path:
+def _required_value(name: str, setting: str, value: str | Path | None) -> str | Path:
     if not value:
         raise InvalidInput(
             f"The extractor {name!r} needs the setting {setting}; set SEMMEM_{setting.upper()} or pass it."

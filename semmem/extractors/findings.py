@@ -68,10 +68,10 @@ class Gathered:
         _, _, shown, weight, subject, counted = self._rows.get(at, (at, kind, label, 0.0, 0.0, 0))
         self._rows[at] = (at, kind, shown, max(weight, mention), subject, counted + count)
 
-    def unmention(self, kind: int, kept: Collection[int] = ()) -> None:
-        """Remove every mention of a ``kind`` except of the keys ``kept``; subjects stay."""
+    def unmention(self, kind: int, exempt: Collection[int] = ()) -> None:
+        """Remove every mention of a ``kind`` except of the keys ``exempt``; subjects stay."""
         for at, row in list(self._rows.items()):
-            if row[1] == kind and at not in kept:
+            if row[1] == kind and at not in exempt:
                 if row[4]:
                     self._rows[at] = (at, kind, row[2], 0.0, row[4], row[5])
                 else:
@@ -92,8 +92,8 @@ def named(name: str, language: str = "english") -> tuple[tuple[str, ...], str]:
     Not a concept: only stop words (unless two of them have capitals, such as The Who), only numbers, more than 8
     tokens.
     """
-    found = reading(name, language)
-    words = found.words
+    name_reading = reading(name, language)
+    words = name_reading.words
     first, past = 0, len(words)
     while first < past and words[first].stop:
         first += 1
@@ -105,60 +105,60 @@ def named(name: str, language: str = "english") -> tuple[tuple[str, ...], str]:
         return (), ""
     if past - first > MAX_NAME:
         return (), ""
-    return tuple(w.folded for w in words[first:past]), label(name, found, first, past)
+    return tuple(w.folded for w in words[first:past]), label(name, name_reading, first, past)
 
 
-def _known_names(text: str, title: str | None, language: str, known: Collection[int]) -> set[int]:
-    return {at for part in (title, text) if part and known for _, _, at in gazetteer(part, known, language)}
+def _known_names(text: str, title: str | None, language: str, keys: Collection[int]) -> set[int]:
+    return {at for part in (title, text) if part and keys for _, _, at in gazetteer(part, keys, language)}
 
 
 def with_found(
     text: str,
     title: str | None,
-    found: Findings,
+    findings: Findings,
     *,
     language: str = "english",
     known: Collection[int] = (),
     spans: bool = True,
 ) -> Gathered:
-    """Return what the rules find with the names of ``found`` added at the weight of a name, the ends of relationships
+    """Return what the rules find, with the names of ``findings`` at the weight of a name, the ends of relationships
     at ``END_WEIGHT``; with ``spans=False`` the rules' capitalised spans are left out, known names and subjects stay.
     """
     out = Gathered(extract(text, title, language=language, known=known))
     if not spans:
         out.unmention(_NAME, _known_names(text, title, language, known))
-    ends = [end for left, _, right in found.relationships for end in (left, right)]
-    for given, weight in ((found.names, NAME_WEIGHT), (ends, END_WEIGHT)):
-        for name in given:
+    ends = [end for left, _, right in findings.relationships for end in (left, right)]
+    for names, weight in ((findings.names, NAME_WEIGHT), (ends, END_WEIGHT)):
+        for name in names:
             parts, shown = named(name, language)
             if parts:
                 out.add(key(_NAME, parts), _NAME, shown, weight)
     return out
 
 
-def ties(found: Findings, language: str = "english") -> list[tuple[int, str, int]]:
-    """Return the relationships of ``found`` as (key, predicate, key).
+def ties(findings: Findings, language: str = "english") -> list[tuple[int, str, int]]:
+    """Return the relationships of ``findings`` as (key, predicate, key).
 
     Relationships with an end that is no concept, or between a concept and itself, are left out.
     """
     out = []
-    for left, what, right in found.relationships:
+    for left, what, right in findings.relationships:
         one, other = named(left, language)[0], named(right, language)[0]
         if one and other and one != other:
             out.append((key(_NAME, one), printed(what), key(_NAME, other)))
     return out
 
 
-def within(found: Findings, text: str, title: str | None = None, language: str = "english") -> tuple[Findings, int]:
-    """Return the part of ``found`` that occurs in title or text, ignoring case and punctuation; count the rest."""
+def within(findings: Findings, text: str, title: str | None = None, language: str = "english") -> tuple[Findings, int]:
+    """Return the part of ``findings`` that occurs in title or text, ignoring case and punctuation; count the rest."""
     whole = _folded(text, title, language)
 
     def stands(name: str) -> bool:
         return _folded(name, None, language) in whole
 
-    names = tuple(n for n in found.names if stands(n))
-    tied = tuple(r for r in found.relationships if stands(r[0]) and stands(r[2]))
-    lost = len(found.names) + len(found.relationships) - len(names) - len(tied)
+    names = tuple(n for n in findings.names if stands(n))
+    tied = tuple(r for r in findings.relationships if stands(r[0]) and stands(r[2]))
+    lost = len(findings.names) + len(findings.relationships) - len(names) - len(tied)
     return Findings(names, tied), lost
 
 

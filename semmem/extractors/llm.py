@@ -113,17 +113,17 @@ class LLM:
 
     def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
         """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
-        found = self._found(text, title)
-        if isinstance(found, str):
-            self._tally.add("fallback", found)
+        findings = self._findings(text, title)
+        if isinstance(findings, str):
+            self._tally.add("fallback", findings)
             return extract(text, title, language=self.language, known=known)
-        joined = with_found(text, title, found, language=self.language, known=known, spans=self._spans)
-        return joined.extraction(ties(found, self.language))
+        joined = with_found(text, title, findings, language=self.language, known=known, spans=self._spans)
+        return joined.extraction(ties(findings, self.language))
 
     def prepare(self, memories: Iterable[tuple[str, str | None]], *, workers: int = 8) -> None:
         """Ask for many (text, title) at once and cache the answers for ``extract``, which asks again if one failed."""
         with ThreadPoolExecutor(workers) as pool:
-            for _ in pool.map(lambda memory: self._found(*memory), memories):
+            for _ in pool.map(lambda memory: self._findings(*memory), memories):
                 pass
 
     def candidates(self, text: str, title: str | None = None) -> set[int]:
@@ -134,12 +134,12 @@ class LLM:
         """Return the name keys of the subjects of one memory."""
         return self._rules.subjects(text, title)
 
-    def _found(self, text: str, title: str | None) -> Findings | str:
+    def _findings(self, text: str, title: str | None) -> Findings | str:
         """Return the names and relationships that the model found in the text, or the reason why there are none."""
         at = self._hash(text, title)
-        kept = self._answers.get(at)
-        if kept is not None:
-            answer = _read(kept)
+        content = self._answers.get(at)
+        if content is not None:
+            answer = _parsed_answer(content)
             if not isinstance(answer, str):
                 self._tally.add("cached")
                 return answer[0]
@@ -147,24 +147,24 @@ class LLM:
             if self._now() < self._paused_until:
                 return "paused"
         try:
-            found, lost = self._ask(text, title)
+            findings, lost = self._ask(text, title)
         except ChatFailed as error:
             self._note(error)
             return error.reason
         self._note(None)
-        held, invented = within(found, text, title, self.language)
+        present, invented = within(findings, text, title, self.language)
         self._tally.add("invented", times=invented)
         self._tally.add("malformed", times=lost)
-        if invented and not held:
+        if invented and not present:
             return "nothing of it in the text"
         self._tally.add("answered")
-        self._answers.put(at, _written(held))
-        return held
+        self._answers.put(at, _written(present))
+        return present
 
     def _ask(self, text: str, title: str | None) -> tuple[Findings, int]:
-        given = json.dumps({"title": title or "", "text": text[:_MOST_CHARS]}, ensure_ascii=False)
+        passage = json.dumps({"title": title or "", "text": text[:_MOST_CHARS]}, ensure_ascii=False)
         # A lone surrogate cannot be sent, and is no letter of a name.
-        message = given.encode("utf-8", "replace").decode()
+        message = passage.encode("utf-8", "replace").decode()
         used = self._format
         sent = 0
 
@@ -185,13 +185,13 @@ class LLM:
             used += 1
             return True
 
-        def read(content: str) -> tuple[Findings, int]:
-            answer = _read(content)
+        def parse(content: str) -> tuple[Findings, int]:
+            answer = _parsed_answer(content)
             if isinstance(answer, str):
                 raise ChatFailed(answer)
             return answer
 
-        answer = self._chat.ask(body, read, failed)
+        answer = self._chat.ask(body, parse, failed)
         self._format = used  # the endpoint has answered, so it knows this type
         return answer
 
@@ -220,7 +220,7 @@ def _unfenced(content: str) -> str:
     return content[opening.end() : -3] if opening and content[opening.end() :].endswith("```") else content
 
 
-def _read(content: str) -> tuple[Findings, int] | str:
+def _parsed_answer(content: str) -> tuple[Findings, int] | str:
     """Return the findings of an answer and the number of its malformed parts; or what is wrong, in a few words."""
     try:
         answer = json.loads(_unfenced(content.strip()))
@@ -241,7 +241,7 @@ def _is_tie(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(k), str) for k in ("subject", "relation", "object"))
 
 
-def _written(found: Findings) -> str:
-    """Return findings as the JSON that ``_read`` reads."""
-    tied = [{"subject": left, "relation": what, "object": right} for left, what, right in found.relationships]
-    return json.dumps({"names": found.names, "relationships": tied})
+def _written(findings: Findings) -> str:
+    """Return findings as the JSON that ``_parsed_answer`` reads."""
+    tied = [{"subject": left, "relation": what, "object": right} for left, what, right in findings.relationships]
+    return json.dumps({"names": findings.names, "relationships": tied})

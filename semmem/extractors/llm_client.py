@@ -93,17 +93,17 @@ class Chat:
     def ask(
         self,
         body: Callable[[], Mapping[str, Any]],
-        read: Callable[[str], T],
+        parse: Callable[[str], T],
         failed: Callable[[ChatFailed], bool],
     ) -> T:
-        """Return the result of ``read`` for the answer; ``body`` is called for each attempt.
+        """Return the result of ``parse`` for the answer; ``body`` is called for each attempt.
 
         ``failed`` is called with each failed attempt; it returns whether ``body`` has changed, so that the next attempt
         is made at once. Raises ChatFailed when the attempts are used up or when no attempt would help.
         """
         for attempt in range(1, self._attempts + 1):
             try:
-                return read(_content(self._post(json.dumps(body()).encode())))
+                return parse(_content(self._post(json.dumps(body()).encode())))
             except ChatFailed as error:
                 changed = failed(error)
                 if attempt == self._attempts or not (error.again or changed):
@@ -228,16 +228,16 @@ class Answers:
     def __init__(self, path: str | Path | None = None) -> None:
         self._path = None if path is None else Path(path).expanduser()
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, str] = OrderedDict()
-        self._made = False
+        self._cache: OrderedDict[str, str] = OrderedDict()
+        self._has_table = False
         self.failures = 0
 
     def get(self, at: str) -> str | None:
         """Return the answer stored under ``at``, None where there is none."""
         with self._lock:
-            if at in self._kept:
-                self._kept.move_to_end(at)
-                return self._kept[at]
+            if at in self._cache:
+                self._cache.move_to_end(at)
+                return self._cache[at]
             if self._path is None:
                 return None
             try:
@@ -251,9 +251,9 @@ class Answers:
     def put(self, at: str, answer: str) -> None:
         """Store ``answer`` under ``at``, replacing an older one."""
         with self._lock:
-            self._kept[at] = answer
-            if len(self._kept) > _MOST_IN_MEMORY:
-                self._kept.popitem(last=False)
+            self._cache[at] = answer
+            if len(self._cache) > _MOST_IN_MEMORY:
+                self._cache.popitem(last=False)
             if self._path is None:
                 return
             try:
@@ -264,15 +264,15 @@ class Answers:
 
     def _open(self) -> sqlite3.Connection:
         assert self._path is not None
-        if not self._made:
+        if not self._has_table:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             claimed(self._path)  # closed to other users: it holds names from people's memories
         file = sqlite3.connect(self._path, timeout=_WAIT_S)
-        if not self._made:
+        if not self._has_table:
             try:
                 file.execute(_TABLE)
             except sqlite3.Error:
                 file.close()
                 raise
-            self._made = True
+            self._has_table = True
         return file

@@ -40,8 +40,8 @@ class Precomputed:
         self._whole: dict[tuple[bytes, bytes], Findings] = {}
         self._text: dict[bytes, Findings | None] = {}
         self._sentence: dict[tuple[bytes, bytes], Findings | None] = {}
-        for title, text, found in self._passages(_read(path)):
-            self._learn(title, text, found)
+        for title, text, findings in self._passages(_rows(path)):
+            self._learn(title, text, findings)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -50,12 +50,12 @@ class Precomputed:
 
     def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
         """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
-        found, how = self._find(text, title)
-        self._tally.add(how)
-        if found is None:
+        findings, outcome = self._find(text, title)
+        self._tally.add(outcome)
+        if findings is None:
             return extract(text, title, language=self.language, known=known)
-        joined = with_found(text, title, found, language=self.language, known=known, spans=self._spans)
-        return joined.extraction(ties(found, self.language))
+        joined = with_found(text, title, findings, language=self.language, known=known, spans=self._spans)
+        return joined.extraction(ties(findings, self.language))
 
     def candidates(self, text: str, title: str | None = None) -> set[int]:
         """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
@@ -67,35 +67,35 @@ class Precomputed:
 
     def _find(self, text: str, title: str | None) -> tuple[Findings | None, str]:
         named, body = content_key(title or ""), content_key(text)
-        found = self._whole.get((named, body))
-        if found is None:
-            found = self._text.get(body)  # without a title here, or with another one
-        if found is not None:
-            return found, "matched"
+        findings = self._whole.get((named, body))
+        if findings is None:
+            findings = self._text.get(body)  # without a title here, or with another one
+        if findings is not None:
+            return findings, "matched"
         for sentence in sentences(text)[:1]:
             whole = self._sentence.get((named, content_key(sentence)))
             if whole is not None:
                 return within(whole, text, title, self.language)[0], "part"
         return None, "fallback"
 
-    def _learn(self, title: str, text: str, found: Findings) -> None:
+    def _learn(self, title: str, text: str, findings: Findings) -> None:
         named, body = content_key(title), content_key(text)
-        self._whole.setdefault((named, body), found)
+        self._whole.setdefault((named, body), findings)
         # A text or sentence that occurs in two passages does not identify one.
-        self._text[body] = found if body not in self._text else None
+        self._text[body] = findings if body not in self._text else None
         for key in {(named, content_key(sentence)) for sentence in sentences(text)}:
-            self._sentence[key] = found if key not in self._sentence else None
+            self._sentence[key] = findings if key not in self._sentence else None
 
     def _passages(self, rows: Sequence[Any]) -> Iterator[tuple[str, str, Findings]]:
         for row in rows:
-            read = _passage(row) if isinstance(row, Mapping) else None
-            if read is None:
+            passage = _passage(row) if isinstance(row, Mapping) else None
+            if passage is None:
                 self._tally.add("malformed")
                 continue
-            found, lost = _found(row)
+            findings, lost = _findings(row)
             self._tally.add("passages")
             self._tally.add("malformed", times=lost)
-            yield *read, found
+            yield *passage, findings
 
 
 def _version(path: Path) -> str:
@@ -107,7 +107,7 @@ def _version(path: Path) -> str:
     return f"{path.name} {about.st_size} {about.st_mtime_ns}"
 
 
-def _read(path: str | Path) -> Sequence[Any]:
+def _rows(path: str | Path) -> Sequence[Any]:
     where = Path(path).expanduser()
     form = 'it needs {"docs": [{"passage": …, "extracted_entities": […], "extracted_triples": [[…, …, …]]}]}'
     try:
@@ -135,7 +135,7 @@ def _passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
     return (first, rest) if cut else ("", first)
 
 
-def _found(row: Mapping[str, Any]) -> tuple[Findings, int]:
+def _findings(row: Mapping[str, Any]) -> tuple[Findings, int]:
     """Return the findings of one passage, and the number of its malformed names and relationships."""
     listed, tied = (v if isinstance(v := row.get(f"extracted_{k}"), list) else [] for k in ("entities", "triples"))
     names = tuple(n for n in listed if isinstance(n, str))

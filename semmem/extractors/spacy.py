@@ -135,7 +135,7 @@ class Trained:
             return
         for chunk in doc.noun_chunks:
             before, adjacent = "", False
-            for word in (w for token in chunk for w in self._read(token)):
+            for word in (w for token in chunk for w in self._words(token)):
                 if word.stop:
                     adjacent = False
                     continue
@@ -148,14 +148,14 @@ class Trained:
         if "lemmas" in self.degraded:
             return
         for token in doc:
-            written, lemma = tokens(token.text, self.language), self._read(token)
+            written, lemma = tokens(token.text, self.language), self._words(token)
             if len(written) != 1 or len(lemma) != 1 or written[0][0].stop:
                 continue
             root = lemma[0]
             if root.kind == _STEM and not root.stop and root.stem != written[0][0].stem:
                 yield root.stem
 
-    def _read(self, token: Any) -> list[Word]:
+    def _words(self, token: Any) -> list[Word]:
         """Return the words of a token's lemma; of the token itself where it is a stop word or has no lemma."""
         written = [word for word, _, _ in tokens(token.text, self.language)]
         if not token.lemma_ or all(word.stop for word in written):

@@ -47,23 +47,25 @@ def concept_spans(
     Subjects are the names given by the title, where the text mentions them. The concepts of the title itself, which
     ``extract`` counts too, have no place in the text.
     """
-    found = read(text, language)
+    reading = read(text, language)
     subjects = subject_keys(text, title, language=language) if title else set()
     spans = set()
-    runs = {(first, past): name_key(found, first, past) for first, past in capitalised_spans(found)}
+    runs = {(first, past): name_key(reading, first, past) for first, past in capitalised_spans(reading)}
     if not text.islower():
         runs |= {(first, past): at for first, past, at in gazetteer(text, subjects.union(known), language)}
     for (first, past), at in runs.items():
-        spans.add(ConceptSpan(found.starts[first], found.ends[past - 1], "SUBJECT" if at in subjects else "NAME", at))
-    spans.update(_words(found))
+        spans.add(
+            ConceptSpan(reading.starts[first], reading.ends[past - 1], "SUBJECT" if at in subjects else "NAME", at)
+        )
+    spans.update(_words(reading))
     return sorted(spans)
 
 
-def _words(found: Reading) -> Iterator[ConceptSpan]:
+def _words(reading: Reading) -> Iterator[ConceptSpan]:
     """Yield stems and bigrams, by the rule of ``extract``: see ``rules._Concepts.add_words``."""
     before: tuple[str, int] | None = None
     adjacent = False
-    for word, start, end in zip(found.words, found.starts, found.ends, strict=True):
+    for word, start, end in zip(reading.words, reading.starts, reading.ends, strict=True):
         if word.stop:
             adjacent = False
             continue
