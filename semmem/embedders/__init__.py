@@ -28,15 +28,15 @@ def known_as(recorded: str) -> str:
     return next((name for name, model in _MODELS.items() if model == recorded), recorded)
 
 
-def check(given: object) -> None:
-    """Raise InvalidInput unless ``given`` is a name, or has what an embedder needs; loads nothing."""
-    if isinstance(given, str):
+def check(embedder: object) -> None:
+    """Raise InvalidInput unless ``embedder`` is a name, or has what an embedder needs; loads nothing."""
+    if isinstance(embedder, str):
         return
     needed = ("name", "dimensions", "fingerprint", "count_tokens", "embed")
-    if lacks := [part for part in needed if not hasattr(type(given), part) and not hasattr(given, part)]:
+    if lacks := [part for part in needed if not hasattr(type(embedder), part) and not hasattr(embedder, part)]:
         raise InvalidInput(
             f"An embedder is a name ({', '.join(NAMES)}, none) or an object with {', '.join(needed)}; this "
-            f"{type(given).__name__} has no {lacks[0]}."
+            f"{type(embedder).__name__} has no {lacks[0]}."
         )
 
 
@@ -89,15 +89,15 @@ class Known:
         import numpy as np
 
         whose = self.fingerprint if self._vectors else ""
-        known = [self._vectors.get((whose, vector_key(text))) for text in texts] if self._vectors else []
-        known = [raw if raw is not None and self._usable(raw) else None for raw in known]
-        if not any(known):
+        buffers = [self._vectors.get((whose, vector_key(text))) for text in texts] if self._vectors else []
+        buffers = [raw if raw is not None and self._usable(raw) else None for raw in buffers]
+        if not any(buffers):
             return self._embedder.embed(texts)
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        missing = [i for i, raw in enumerate(known) if raw is None]
+        missing = [i for i, raw in enumerate(buffers) if raw is None]
         if missing:
             out[missing] = self._embedder.embed([texts[i] for i in missing])
-        for i, raw in enumerate(known):
+        for i, raw in enumerate(buffers):
             if raw is not None:
                 out[i] = np.frombuffer(raw, dtype="<f4")
         return out

@@ -24,14 +24,14 @@ __all__ = ["Encoder", "QuestionVectors", "embed_texts", "identity", "load_record
 class Encoder:
     """The embedder of one Semmem: a name, an object, or the one that settings and machine provide."""
 
-    def __init__(self, store: Store, wanted: str | Embedder | None, model: str | None) -> None:
-        if wanted is not None:
-            check_embedder(wanted)
+    def __init__(self, store: Store, choice: str | Embedder | None, model: str | None) -> None:
+        if choice is not None:
+            check_embedder(choice)
         self._store = store
         self._model = model
-        self._wanted = wanted
+        self._choice = choice
         self._lock = Lock()
-        self._found: Embedder | str | None = None
+        self._embedder: Embedder | str | None = None
         self._coming: Embedder | None = None
         self._recorded = False
 
@@ -42,26 +42,26 @@ class Encoder:
         recorded, each call checks whether another process did so meanwhile.
         """
         with self._lock:
-            if self._found is None:
-                self._found = self._find()
-            if not self._recorded and not isinstance(self._found, str):
+            if self._embedder is None:
+                self._embedder = self._find()
+            if not self._recorded and not isinstance(self._embedder, str):
                 recorded = _recorded(self._store)
                 if recorded is not None:
                     self._use(recorded)
-            return self._found
+            return self._embedder
 
     def filled(self) -> None:
         """Note that a vector of the embedder was stored, so that the store has recorded this embedder."""
         with self._lock:
-            self._recorded = self._recorded or not (self._found is None or isinstance(self._found, str))
+            self._recorded = self._recorded or not (self._embedder is None or isinstance(self._embedder, str))
 
-    def named(self, wanted: str | Embedder) -> Embedder:
-        """Return the embedder ``wanted`` without using it. Raises EmbedderUnavailable, InvalidInput."""
-        check_embedder(wanted)
-        found = self._find(wanted)
-        if isinstance(found, str):
-            raise EmbedderUnavailable(found)
-        return found
+    def named(self, choice: str | Embedder) -> Embedder:
+        """Return the embedder ``choice`` without using it. Raises EmbedderUnavailable, InvalidInput."""
+        check_embedder(choice)
+        embedder = self._find(choice)
+        if isinstance(embedder, str):
+            raise EmbedderUnavailable(embedder)
+        return embedder
 
     def expect(self, embedder: Embedder) -> None:
         """Note that ``embedder`` may soon fill the store, because this Semmem is rebuilding it."""
@@ -71,37 +71,37 @@ class Encoder:
         """Use ``embedder`` from now on, because it fills the store."""
         with self._lock:
             if self._chosen() is not None:
-                self._wanted = embedder
-            self._found, self._coming, self._recorded = embedder, None, True
+                self._choice = embedder
+            self._embedder, self._coming, self._recorded = embedder, None, True
 
     def renewed(self) -> bool:
         """Return whether the embedder that fills the store now is available; if so, use it."""
         recorded = _recorded(self._store)
         with self._lock:
-            for one in (self._found, self._coming):
+            for one in (self._embedder, self._coming):
                 if one is None or isinstance(one, str) or dict(recorded or {}) != identity(one):
                     continue
-                self._found, self._recorded = one, True
+                self._embedder, self._recorded = one, True
                 return True
             if self._chosen() is not None or recorded is None:
                 return False
-            before, self._found = self._found, self._stored(recorded)
-            self._recorded = not isinstance(self._found, str)
-            return self._recorded and self._found is not before
+            before, self._embedder = self._embedder, self._stored(recorded)
+            self._recorded = not isinstance(self._embedder, str)
+            return self._recorded and self._embedder is not before
 
     def _chosen(self) -> str | Embedder | None:
         """Return the embedder that the user chose; None where the store's own is to be used."""
-        return self._wanted
+        return self._choice
 
     def _use(self, recorded: Mapping[str, Any]) -> None:
         """Use the ``recorded`` embedder. Raises EmbedderMismatch where the user chose another one."""
-        if self._found is None or isinstance(self._found, str):
+        if self._embedder is None or isinstance(self._embedder, str):
             return
-        if self._chosen() is None and dict(recorded) != identity(self._found):
-            self._found = self._stored(recorded)
-            self._recorded = not isinstance(self._found, str)
+        if self._chosen() is None and dict(recorded) != identity(self._embedder):
+            self._embedder = self._stored(recorded)
+            self._recorded = not isinstance(self._embedder, str)
             return
-        _agree(recorded, self._found)
+        _agree(recorded, self._embedder)
         self._recorded = True
 
     def _stored(self, recorded: Mapping[str, Any]) -> Embedder | str:
@@ -112,14 +112,14 @@ class Encoder:
             return load_recorded(recorded, path=self._model)
         except (EmbedderUnavailable, MissingExtra) as error:
             return (
-                f"This store was filled by {_told(recorded)}, which cannot be loaded here: {error.message} Pass "
+                f"This store was filled by {_label(recorded)}, which cannot be loaded here: {error.message} Pass "
                 "that embedder to semmem.connect(), or make all vectors anew: semmem rebuild --embedder NAME"
             )
 
-    def _find(self, wanted: str | Embedder | None = None) -> Embedder | str:
+    def _find(self, choice: str | Embedder | None = None) -> Embedder | str:
         if (why := lacking(self._store, "dense")) is not None:
             return why
-        chosen = wanted or self._chosen()
+        chosen = choice or self._chosen()
         if chosen is None:
             recorded = _recorded(self._store)
             if recorded is not None:
@@ -141,7 +141,7 @@ def _recorded(store: Store) -> Mapping[str, Any] | None:
     return None if store.vectors is None else store.vectors.embedder()
 
 
-def _told(recorded: Mapping[str, Any]) -> str:
+def _label(recorded: Mapping[str, Any]) -> str:
     return f"{recorded['name']} ({recorded['dimensions']} dimensions, {str(recorded['fingerprint'])[:19]})"
 
 
@@ -149,7 +149,7 @@ def _agree(recorded: Mapping[str, Any], embedder: Embedder) -> None:
     """Raise EmbedderMismatch unless ``embedder`` is the one recorded in the store."""
     if dict(recorded) != identity(embedder):
         raise EmbedderMismatch(
-            f"This store was filled by {_told(recorded)} and you connected with {_told(identity(embedder))}; leave "
+            f"This store was filled by {_label(recorded)} and you connected with {_label(identity(embedder))}; leave "
             "the embedder out (of connect, SEMMEM_EMBEDDER and semmem.toml) to use the store's own, or make all "
             "vectors anew with `semmem rebuild --embedder NAME`."
         )
@@ -176,7 +176,7 @@ class QuestionVectors:
         self._fits = None  # else given vectors would count as those of the store's former embedder
         return True
 
-    def given(self, given: Any) -> Any:
+    def given(self, numbers: Any) -> Any:
         """Return a vector given by the caller as a unit vector of the store's embedder.
 
         Raises InvalidInput or EmbedderMismatch when it cannot be used, because that is the caller's error and no
@@ -188,7 +188,7 @@ class QuestionVectors:
 
         try:
             with np.errstate(over="ignore"):  # a number too large is refused below, as any that is not finite
-                vector = np.asarray(given, dtype=np.float32)
+                vector = np.asarray(numbers, dtype=np.float32)
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput("vector must be a list of numbers.") from None
         # a vector of the same length was checked before
@@ -214,12 +214,12 @@ class QuestionVectors:
         The first time, while the model is being read, the clock of the thread stands still.
         """
         with nullcontext() if self._loaded else standing(), step("embed"):
-            found = self._embedder()
-            if isinstance(found, str):
-                raise LegFailed(found)
+            embedder = self._embedder()
+            if isinstance(embedder, str):
+                raise LegFailed(embedder)
             from semmem.model.store.encoded import encoded
 
-            vector = encoded(found.embed([query])[0], identity(found))
+            vector = encoded(embedder.embed([query])[0], identity(embedder))
         self._loaded = True
         return vector
 
@@ -251,11 +251,13 @@ def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Em
     """
     for name in NAMES:
         try:
-            found = load_embedder(name, path=path)
+            embedder = load_embedder(name, path=path)
         except (EmbedderUnavailable, MissingExtra):
             if known_as(recorded["name"]) == name:
                 raise
             continue
-        if found.name == recorded["name"] and identity(found) == dict(recorded):  # without reading weights in vain
-            return found
+        if embedder.name == recorded["name"] and identity(embedder) == dict(
+            recorded
+        ):  # without reading weights in vain
+            return embedder
     raise EmbedderUnavailable(f"Neither {' nor '.join(NAMES)} is that one, with these weights.")

@@ -50,8 +50,8 @@ class Hashing:
 def _slots(word: str) -> tuple[tuple[int, float], ...]:
     padded = f" {word} "
     features = [word, *(padded[i : i + 3] for i in range(len(padded) - 2))]
-    found = []
+    slots = []
     for position, feature in enumerate(features):
         digest = int.from_bytes(blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
-        found.append((digest % 256, (1.0 if digest >> 31 else -1.0) * (1.0 if position == 0 else 0.3)))
-    return tuple(found)
+        slots.append((digest % 256, (1.0 if digest >> 31 else -1.0) * (1.0 if position == 0 else 0.3)))
+    return tuple(slots)

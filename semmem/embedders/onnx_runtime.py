@@ -77,18 +77,18 @@ class OnnxRuntime:
 
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         pieces = [self._pieces(text) for text in place]
-        found = np.empty((len(place), 384), dtype=np.float32)
+        vectors = np.empty((len(place), 384), dtype=np.float32)
         for group in _groups([len(one) for one in pieces]):
             (states,) = self._session.run(["states"], {"ids": np.array([pieces[i] for i in group], dtype=np.int64)})
             for i, of_text in zip(group, states, strict=True):  # each alone: a mean over many adds in another order
                 mean = of_text.mean(axis=0, dtype=np.float64)
-                found[i] = mean / np.linalg.norm(mean)
-        return found[[place[text] for text in texts]]
+                vectors[i] = mean / np.linalg.norm(mean)
+        return vectors[[place[text] for text in texts]]
 
     def _pieces(self, text: str) -> list[int]:
         """Return the ids of a text's word pieces, the two special ones included, at most 256."""
-        found: list[int] = self._tokenizer.encode(text).ids
-        return found if len(found) <= _MOST_PIECES else [*found[: _MOST_PIECES - 1], _SEPARATOR]
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids if len(ids) <= _MOST_PIECES else [*ids[: _MOST_PIECES - 1], _SEPARATOR]
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -36,10 +36,10 @@ def find(path: str | None = None) -> tuple[Path, str]:
         if not (folder / "model.safetensors").is_file():
             raise EmbedderUnavailable(f"The configured model folder {path} has no model.safetensors; {ADVICE}.")
         return folder, "configured"
-    found = next(copies(), None)
-    if found is None:
+    place = next(copies(), None)
+    if place is None:
         raise EmbedderUnavailable(f"The embedding model {NAME} is not on this machine; {ADVICE}.")
-    return found
+    return place
 
 
 def copies() -> Iterator[tuple[Path, str]]:
@@ -65,11 +65,11 @@ def _hub() -> Path:
 
 def digest(file: Path) -> str:
     """Return the sha256 of ``file``, in hexadecimal digits."""
-    found = sha256()
+    sha = sha256()
     with file.open("rb") as stream:
         while block := stream.read(1 << 20):
-            found.update(block)
-    return found.hexdigest()
+            sha.update(block)
+    return sha.hexdigest()
 
 
 def package(name: str) -> Any:
