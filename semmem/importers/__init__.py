@@ -80,8 +80,8 @@ def reader(format: str) -> Callable[..., Iterator[Item]]:
 
     if format not in FORMATS:
         raise InvalidInput(f"There is no importer for {format!r}; choose one of {', '.join(FORMATS)}.")
-    read: Callable[..., Iterator[Item]] = import_module(f"semmem.importers.{FORMATS[format]}").read
-    return read
+    function: Callable[..., Iterator[Item]] = import_module(f"semmem.importers.{FORMATS[format]}").read
+    return function
 
 
 def place(path: Path) -> str:
@@ -150,8 +150,8 @@ def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> li
 def content_hash(text: str, title: str | None, tags: Iterable[str], metadata: Mapping[str, Any]) -> str:
     """Return a hash of a note's content, the same wherever its folder lies; 16 characters."""
     rest = {key: value for key, value in metadata.items() if key not in (MARK, NOTE_HASH, "vault_id")}
-    said = json.dumps([text, title or None, list(tags), _numbers(rest)], sort_keys=True)
-    return blake2b(said.encode(), digest_size=8).hexdigest()
+    content = json.dumps([text, title or None, list(tags), _numbers(rest)], sort_keys=True)
+    return blake2b(content.encode(), digest_size=8).hexdigest()
 
 
 def edited(memory: Memory) -> bool:
@@ -205,11 +205,11 @@ class Item(dict[str, Any]):
     text_at: Any = None
 
 
-def item(where: str, **given: Any) -> Item:
+def item(where: str, **fields: Any) -> Item:
     """Return an item without the arguments that are None."""
-    made = Item({name: value for name, value in given.items() if value is not None})
-    made.where = where
-    return made
+    result = Item({name: value for name, value in fields.items() if value is not None})
+    result.where = where
+    return result
 
 
 def life_of(row: Mapping[str, Any]) -> dict[str, Any]:

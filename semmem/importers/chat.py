@@ -42,14 +42,14 @@ def read(path: Path, *, reject: Reject | None = None, name: str | None = None) -
     no text, goes to ``reject`` with its line; without ``reject`` it raises BadItem. It still counts as a position, so
     that later ids do not shift.
     """
-    bad = reject or _refuse
+    report = reject or _refuse
     positions: Counter[str] = Counter()
     times: dict[str, datetime] = {}
-    for where, row, session in _messages(path, bad, name or path.stem):
+    for where, row, session in _messages(path, report, name or path.stem):
         try:
             yield _item(where, row, session, positions, times)
         except RowError as error:
-            bad(BadRow(where, str(error)))
+            report(BadRow(where, str(error)))
 
 
 def name_of(
@@ -74,10 +74,10 @@ def name_of(
     hashes = [f"{stem}-{_hashed(first[:count])}" for count in range(len(first), 0, -1)]
     names = list(before) if replace and before else list(dict.fromkeys([*before, stem, *hashes]))
     rest = [str(item["id"])[len(stem) :] for item in first]
-    there = {memory.id: memory for memory in stored([name + end for name in names for end in rest])}
+    by_id = {memory.id: memory for memory in stored([name + end for name in names for end in rest])}
     free: list[str] = []
     for name in names:
-        both = [(item, there[name + end]) for item, end in zip(first, rest, strict=True) if name + end in there]
+        both = [(item, by_id[name + end]) for item, end in zip(first, rest, strict=True) if name + end in by_id]
         same = sum((item["text"], item.get("author")) == (memory.text, memory.author) for item, memory in both)
         if both and (2 * same > len(both) or (name in before and 2 * same == len(both))):
             return name
@@ -90,8 +90,8 @@ def name_of(
 
 def _hashed(first: Sequence[Item]) -> str:
     """Return a hash of the first messages, which tells a transcript from others."""
-    said = repr([(str(item["id"]), item.get("author"), item["text"]) for item in first])
-    return blake2b(said.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    content = repr([(str(item["id"]), item.get("author"), item["text"]) for item in first])
+    return blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def _messages(path: Path, reject: Reject, stem: str) -> Iterator[tuple[str, Any, str]]:

@@ -29,18 +29,18 @@ _LONGEST_CELL = 20_000_000
 _SAMPLE = 65_536
 
 
-def column_map(given: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+def column_map(arguments: Sequence[str]) -> dict[str, tuple[str, str | None]]:
     """Return {field: (header, separator)} from ``text=Body`` and ``tags=Labels:;``. Raises InvalidInput."""
-    found: dict[str, tuple[str, str | None]] = {}
-    for one in given:
+    columns: dict[str, tuple[str, str | None]] = {}
+    for one in arguments:
         name, mark, header = one.partition("=")
         if not mark or not header or name not in FIELDS:
             raise InvalidInput(f"--column takes FIELD=HEADER with a field of {', '.join(FIELDS)}, not {one!r}.")
-        if name in found:
+        if name in columns:
             raise InvalidInput(f"--column names {name} twice; a memory has it once.")
         apart = _SEPARATED.match(header) if name == "tags" else None
-        found[name] = (apart[1], apart[2]) if apart else (header, None)
-    return found
+        columns[name] = (apart[1], apart[2]) if apart else (header, None)
+    return columns
 
 
 def read(
@@ -59,7 +59,7 @@ def read(
     invalid row goes to ``reject``; without ``reject`` it raises BadItem. Raises InvalidInput for a file without the
     needed columns.
     """
-    bad = reject or refuse
+    report = reject or refuse
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     with TextIOWrapper(opened(path), encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         sample = file.read(_SAMPLE)
@@ -68,7 +68,7 @@ def read(
         header: list[str] = []
         places: dict[str, int] = {}
         separator: str | None = None
-        for line, row in _rows(rows, bad):
+        for line, row in _rows(rows, report):
             if not header:
                 header = [name.strip() or f"column {number}" for number, name in enumerate(row, 1)]
                 places, separator = _places(path, header, columns or {})
@@ -77,7 +77,7 @@ def read(
             try:
                 yield _item(where, row, header, places, separator, drop_others, path.stem)
             except RowError as error:
-                bad(BadRow(where, str(error)))
+                report(BadRow(where, str(error)))
     if not header:
         raise InvalidInput(f"{path} is empty; a table begins with a line of headers.")
 
@@ -119,9 +119,9 @@ def _places(
         if name not in header:
             raise InvalidInput(f"{path} has no column {name!r} for {field}; its columns are {listed}.")
         places[field] = header.index(name)
-    taken = set(places.values())
+    explicit = set(places.values())
     for place, name in enumerate(header):
-        if name.lower() in FIELDS and place not in taken:
+        if name.lower() in FIELDS and place not in explicit:
             places.setdefault(name.lower(), place)
     if "text" not in places:
         raise InvalidInput(f"{path} has no column 'text'; its columns are {listed}. Say --column text=ONE_OF_THEM.")
@@ -142,26 +142,26 @@ def _item(
     if any("\udc80" <= sign <= "\udcff" for cell in row for sign in cell):
         raise RowError("it is not UTF-8; save the table as UTF-8.")
     cells = row + [""] * (len(header) - len(row))
-    given = {field: cells[place] for field, place in places.items() if cells[place].strip()}
-    if "text" not in given:
+    values = {field: cells[place] for field, place in places.items() if cells[place].strip()}
+    if "text" not in values:
         raise RowError(f"its text ({' '.join(header[places['text']].split())}) is empty.")
-    made: dict[str, Any] = dict(given)
+    fields: dict[str, Any] = dict(values)
     others = {name: cells[place] for place, name in enumerate(header) if place not in places.values() and cells[place]}
-    made["metadata"] = {**_object(given.get("metadata")), **({} if drop_others else others)} or None
-    made["tags"] = _tags(given.get("tags", ""), separator) or None
-    made["position"] = _whole(given.get("position"))
-    made["importance"] = _number(given.get("importance"))
+    fields["metadata"] = {**_object(values.get("metadata")), **({} if drop_others else others)} or None
+    fields["tags"] = _tags(values.get("tags", ""), separator) or None
+    fields["position"] = _whole(values.get("position"))
+    fields["importance"] = _number(values.get("importance"))
     for name in ("created_at", "valid_from", "valid_to", "expires_at"):
-        made[name] = _time(given.get(name))
+        fields[name] = _time(values.get(name))
     for name in ("sensitive", "pinned"):
-        made[name] = _flag(name, given.get(name))
-    made["ttl"] = _lasting(given.get("ttl"))
-    if "id" not in made and made["sensitive"]:
+        fields[name] = _flag(name, values.get(name))
+    fields["ttl"] = _lasting(values.get("ttl"))
+    if "id" not in fields and fields["sensitive"]:
         raise RowError("it is sensitive and has no id, and an id made from its cells would reveal them; give it one.")
-    if "id" not in made:
+    if "id" not in fields:
         raw = json.dumps([header, cells]).encode()
-        made["id"] = f"{stem}:{blake2b(raw, digest_size=8).hexdigest()}"
-    return item(where, **made)
+        fields["id"] = f"{stem}:{blake2b(raw, digest_size=8).hexdigest()}"
+    return item(where, **fields)
 
 
 def _object(cell: str | None) -> dict[str, Any]:

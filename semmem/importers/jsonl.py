@@ -34,30 +34,30 @@ def read(path: Path, *, reject: Reject | None = None, into: str | None = None, v
     An integer id or session becomes text. A line that is no object goes to ``reject``; without ``reject`` it raises
     BadItem.
     """
-    bad = reject or refuse
-    for where, row in lines(path, bad):
+    report = reject or refuse
+    for where, row in lines(path, report):
         if not isinstance(row, Mapping):
-            bad(BadRow(where, f"it is {type(row).__name__}, not a memory."))
+            report(BadRow(where, f"it is {type(row).__name__}, not a memory."))
             continue
-        given = dict(row)
-        given |= {name: str(given[name]) for name in _NAMES if type(given.get(name)) is int}
+        fields = dict(row)
+        fields |= {name: str(fields[name]) for name in _NAMES if type(fields.get(name)) is int}
         if into is not None:
-            given["namespace"] = into
+            fields["namespace"] = into
         if not vectors:
-            given.pop("vector", None)
-        yield exported_item(where, given, vectors=vectors)
+            fields.pop("vector", None)
+        yield exported_item(where, fields, vectors=vectors)
 
 
 def exported_item(where: str, row: Mapping[str, Any], *, vectors: bool = True) -> Item:
     """Return one row of an export as an item: without the store's own fields, with the vectors of its parts."""
-    given = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
-    known, embedder = given.pop("vectors", None), given.pop("embedder", None)
-    links, text_at = given.pop("links", None), given.pop("text_at", None)
-    made = item(where, **given)
-    if vectors and isinstance(known, Mapping) and isinstance(embedder, str):
-        made = VectorItem(made)
-        made.where, made.embedder, made.vectors = where, embedder, known
-    made.text_at = text_at
+    fields = {name: value for name, value in row.items() if name not in _NOT_GIVEN}
+    stored_vectors, embedder = fields.pop("vectors", None), fields.pop("embedder", None)
+    links, text_at = fields.pop("links", None), fields.pop("text_at", None)
+    result = item(where, **fields)
+    if vectors and isinstance(stored_vectors, Mapping) and isinstance(embedder, str):
+        result = VectorItem(result)
+        result.where, result.embedder, result.vectors = where, embedder, stored_vectors
+    result.text_at = text_at
     if links is not None:
-        made.links = links if isinstance(links, list) else [links]
-    return made
+        result.links = links if isinstance(links, list) else [links]
+    return result

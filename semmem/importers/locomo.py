@@ -29,12 +29,14 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     turn. A turn that cannot be stored goes to ``reject`` with its conversation, session and number; without ``reject``
     it raises BadItem. Raises InvalidInput for an invalid file.
     """
-    bad = reject or _refuse
-    for where, turn, name, session, place, date in (_rows if path.suffix.lower() == ".jsonl" else _own_file)(path, bad):
+    report = reject or _refuse
+    for where, turn, name, session, place, date in (_rows if path.suffix.lower() == ".jsonl" else _own_file)(
+        path, report
+    ):
         try:
             yield _item(where, turn, name, session, place, date)
         except RowError as error:
-            bad(BadRow(where, str(error)))
+            report(BadRow(where, str(error)))
 
 
 def conversation_name(sample: Mapping[str, Any], number: int) -> str:
@@ -42,7 +44,7 @@ def conversation_name(sample: Mapping[str, Any], number: int) -> str:
     return str(sample.get("sample_id") or f"conversation-{number}")
 
 
-def _own_file(path: Path, bad: Reject) -> Iterator[_Turn]:
+def _own_file(path: Path, report: Reject) -> Iterator[_Turn]:
     """Yield (where, turn, conversation, session, position, date) of the authors' file, sessions by number."""
     samples = document(path)
     if not isinstance(samples, list) or not any(isinstance(s, Mapping) and "conversation" in s for s in samples):
@@ -50,7 +52,7 @@ def _own_file(path: Path, bad: Reject) -> Iterator[_Turn]:
     for number, sample in enumerate(samples, 1):
         talk = sample.get("conversation") if isinstance(sample, Mapping) else None
         if not isinstance(talk, Mapping):
-            bad(BadRow(f"conversation {number}", "it has no object 'conversation'."))
+            report(BadRow(f"conversation {number}", "it has no object 'conversation'."))
             continue
         name = conversation_name(sample, number)
         for session, turns in sorted((int(m[1]), talk[key]) for key in talk if (m := _SESSION.fullmatch(key))):
@@ -59,12 +61,12 @@ def _own_file(path: Path, bad: Reject) -> Iterator[_Turn]:
                 yield where, turn, name, str(session), place, talk.get(f"session_{session}_date_time")
 
 
-def _rows(path: Path, bad: Reject) -> Iterator[_Turn]:
+def _rows(path: Path, report: Reject) -> Iterator[_Turn]:
     """Yield the same from JSON lines, which are in the order of their conversation."""
     positions: Counter[tuple[str, str]] = Counter()
-    for where, row in lines(path, bad):
+    for where, row in lines(path, report):
         if not isinstance(row, Mapping) or not row.keys() >= _ROW:
-            bad(BadRow(where, "it is no object with 'conv', 'session' and 'date_time'."))
+            report(BadRow(where, "it is no object with 'conv', 'session' and 'date_time'."))
             continue
         at = str(row["conv"]), str(row["session"])
         yield where, row, *at, positions[at], row["date_time"]

@@ -22,14 +22,14 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     first date. Where its turns differ it goes to ``reject``, like turns that cannot be stored; without ``reject`` they
     raise BadItem. Raises InvalidInput for an invalid file.
     """
-    bad = reject or _refuse
-    met: dict[str, Any] = {}
-    for where, _, session, date, turns in sessions(path, bad):
-        if session not in met:
-            met[session] = turns
-            yield from turns_of(where, session, date, turns, bad)
-        elif met[session] != turns:
-            bad(BadRow(where, f"the session {session!r} was met before with other turns."))
+    report = reject or _refuse
+    turns_by_session: dict[str, Any] = {}
+    for where, _, session, date, turns in sessions(path, report):
+        if session not in turns_by_session:
+            turns_by_session[session] = turns
+            yield from turns_of(where, session, date, turns, report)
+        elif turns_by_session[session] != turns:
+            report(BadRow(where, f"the session {session!r} was met before with other turns."))
 
 
 def turns_of(where: str, session: str, date: Any, turns: Any, reject: Reject) -> Iterator[Item]:
@@ -64,8 +64,8 @@ def sessions(path: Path, reject: Reject) -> Iterator[tuple[str, int, str, Any, A
     for number, question in enumerate(questions, 1):
         where = f"question {number}"
         names = ("haystack_sessions", "haystack_session_ids", "haystack_dates")
-        held = [question.get(name) for name in names] if isinstance(question, Mapping) else []
-        columns = [column for column in held if isinstance(column, list)]
+        values = [question.get(name) for name in names] if isinstance(question, Mapping) else []
+        columns = [column for column in values if isinstance(column, list)]
         if len(columns) < len(names) or len({len(column) for column in columns}) > 1:
             reject(BadRow(where, f"it has no lists {', '.join(names)} of one length."))
             continue

@@ -71,27 +71,27 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
     ``reject``; a note with broken front matter is read without it and goes to ``reject`` as well. Without ``reject``
     these raise BadItem. Raises InvalidInput where ``folder`` is no folder.
     """
-    told = reject or refuse
+    sink = reject or refuse
     come = origin or vault_origin(folder)
 
-    def bad(row: BadRow) -> None:
-        told(replace(row, id=come.prefix + row.id) if row.id else row)
+    def report(row: BadRow) -> None:
+        sink(replace(row, id=come.prefix + row.id) if row.id else row)
 
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is no folder; give the one that holds the notes.")
-    paths = dict(sorted(_notes(folder, bad)))
+    paths = dict(sorted(_notes(folder, report)))
     vault = Vault(paths)
     for id, path in paths.items():  # titles first: a link is shown with its note's name
         note = _note(id, path, lambda row: None)
         if note is not None:
             vault.name(id, note.title, note.aliases)
     for id, path in paths.items():
-        note = _note(id, path, bad)
+        note = _note(id, path, report)
         if note is not None:
             yield _item(note, vault, come)
 
 
-def _notes(folder: Path, bad: Reject) -> Iterator[tuple[str, Path]]:
+def _notes(folder: Path, report: Reject) -> Iterator[tuple[str, Path]]:
     """Yield (id, path) of every note; the id is its path from the folder, composed (NFC) to be equal on all systems."""
     inside = os.path.realpath(folder)  # which takes a link to itself as it stands
     for place, folders, files in os.walk(folder):
@@ -102,13 +102,13 @@ def _notes(folder: Path, bad: Reject) -> Iterator[tuple[str, Path]]:
             path = Path(place) / file
             id = normalize("NFC", os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace"))
             if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
-                bad(BadRow(id, "it is a link to outside the folder, which is not followed."))
+                report(BadRow(id, "it is a link to outside the folder, which is not followed."))
             else:
                 yield id, path
 
 
-def _note(id: str, path: Path, bad: Reject) -> _Note | None:
-    """Return a note, or None when there is nothing to remember; bad rows go to ``bad``.
+def _note(id: str, path: Path, report: Reject) -> _Note | None:
+    """Return a note, or None when there is nothing to remember; bad rows go to ``report``.
 
     A bad row with an id is a note that exists and could not be read, so its memory is not pruned.
     """
@@ -116,26 +116,26 @@ def _note(id: str, path: Path, bad: Reject) -> _Note | None:
         with opened(path) as file:
             raw = file.read(_LARGEST + 1)
         if len(raw) > _LARGEST:
-            bad(BadRow(id, f"it has more than {_LARGEST // 1_000_000} MB; it is no note.", id))
+            report(BadRow(id, f"it has more than {_LARGEST // 1_000_000} MB; it is no note.", id))
             return None
         text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except InvalidInput:
-        bad(BadRow(id, "it is not a regular file.", id))
+        report(BadRow(id, "it is not a regular file.", id))
         return None
     except UnicodeDecodeError as error:
-        bad(BadRow(id, f"it is not UTF-8 (byte {error.start}).", id))
+        report(BadRow(id, f"it is not UTF-8 (byte {error.start}).", id))
         return None
     except OSError as error:
-        bad(BadRow(id, f"it cannot be read: {error.strerror}.", id))
+        report(BadRow(id, f"it cannot be read: {error.strerror}.", id))
         return None
     written, body = notes.split(text)
     front: dict[str, Any] = {}
     try:
         front = notes.read(written)
     except notes.BadFrontMatter as error:
-        bad(BadRow(f"{id}:{error.line}", f"of its front matter, {error.reason}; the note goes in without it.", id))
+        report(BadRow(f"{id}:{error.line}", f"of its front matter, {error.reason}; the note goes in without it.", id))
     if not body.strip():
-        bad(BadRow(id, "the note is empty."))
+        report(BadRow(id, "the note is empty."))
         return None
     return _described(id, path, body, front)
 
@@ -146,7 +146,7 @@ def _described(id: str, path: Path, body: str, front: dict[str, Any]) -> _Note:
     shown = " ".join(str(title).split()) if isinstance(title, str | int | float) else ""
     if title is not None and not shown:
         front["title"] = title
-    tags = [*_taken(front, notes.tags, "tags", "tag"), *notes.inline_tags(body)]
+    tags = [*_popped(front, notes.tags, "tags", "tag"), *notes.inline_tags(body)]
     note = _Note(
         id,
         path,
@@ -154,7 +154,7 @@ def _described(id: str, path: Path, body: str, front: dict[str, Any]) -> _Note:
         body.strip("\n"),
         [tag for tag in dict.fromkeys(tags) if len(tag) <= _LONGEST_TAG],
     )
-    note.aliases = _taken(front, notes.names, "aliases", "alias")
+    note.aliases = _popped(front, notes.names, "aliases", "alias")
     for name in _TIMES:
         try:
             when = moment(front[name]) if isinstance(front.get(name), str) else None
@@ -178,18 +178,18 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _taken(front: dict[str, Any], read: Any, *names: str) -> list[str]:
-    return [one for name in names for one in read(front.pop(name, None))]
+def _popped(front: dict[str, Any], parse: Any, *names: str) -> list[str]:
+    return [one for name in names for one in parse(front.pop(name, None))]
 
 
 def _item(note: _Note, vault: Vault, come: Origin) -> Item:
     links: dict[str, None] = {}
 
     def shown(target: str, alias: str | None) -> str:
-        found, seen = vault.shown(target, alias, note.id)
-        if found != note.id:
-            links[come.prefix + found if found in vault else found] = None
-        return seen
+        note_id, label = vault.shown(target, alias, note.id)
+        if note_id != note.id:
+            links[come.prefix + note_id if note_id in vault else note_id] = None
+        return label
 
     text = notes.linked(note.body, shown)
     for value in _strings(note.metadata):
@@ -287,10 +287,10 @@ class Vault:
         stem = PurePosixPath(id).stem
         if len(self._stems[stem.casefold()]) == 1 and stem.casefold() not in _NO_NAMES:
             names.append(stem)
-        found: dict[tuple[str, ...], str] = {}
+        by_folded: dict[tuple[str, ...], str] = {}
         for one in names:
-            found.setdefault(_folded(one), one)
-        self._names[id] = list(found.values())
+            by_folded.setdefault(_folded(one), one)
+        self._names[id] = list(by_folded.values())
 
     def aliases(self, id: str) -> list[str]:
         """Return the names of a note besides its title."""
@@ -302,19 +302,19 @@ class Vault:
         Ignoring case: a path from the root or (./, ../) from the source; else a note whose path ends with ``target``,
         preferably one in the source's folder, then the one with the shortest path.
         """
-        wanted = normalize("NFC", target.strip().replace("\\", "/"))
+        path = normalize("NFC", target.strip().replace("\\", "/"))
         here = posixpath.dirname(source)
-        if wanted.startswith(("./", "../")):
-            wanted = posixpath.normpath(posixpath.join(here, wanted))
-        wanted = wanted.lstrip("/").casefold()
-        wanted = wanted if wanted.endswith(".md") else f"{wanted}.md"
-        if wanted in self._paths:
-            return self._paths[wanted]
-        near = posixpath.join(here, wanted).casefold()
+        if path.startswith(("./", "../")):
+            path = posixpath.normpath(posixpath.join(here, path))
+        path = path.lstrip("/").casefold()
+        path = path if path.endswith(".md") else f"{path}.md"
+        if path in self._paths:
+            return self._paths[path]
+        near = posixpath.join(here, path).casefold()
         if near in self._paths:
             return self._paths[near]
         ending = [
-            id for id in self._stems.get(PurePosixPath(wanted).stem, ()) if f"/{id.casefold()}".endswith(f"/{wanted}")
+            id for id in self._stems.get(PurePosixPath(path).stem, ()) if f"/{id.casefold()}".endswith(f"/{path}")
         ]
         return min(ending, key=lambda id: (id.count("/"), len(id), id), default=None)
 
@@ -324,16 +324,16 @@ class Vault:
         The text is what the author shows. The title follows where the extractor would not recognise the note by that
         text, because it is no name of the note or has no capital.
         """
-        found = self.find(target, source)
+        note_id = self.find(target, source)
         last = target.rpartition("/")[2]
-        seen = alias or (last[:-3] if last.lower().endswith(".md") else last)
-        if found is None or found not in self._names:
-            return found or target, seen
-        title = self._names[found][0]
-        names = {_folded(name) for name in self._names[found]}
-        if _folded(seen) == _folded(title) or (_folded(seen) in names and seen[:1].isupper()):
-            return found, seen
-        return found, f"{seen} ({title})"
+        label = alias or (last[:-3] if last.lower().endswith(".md") else last)
+        if note_id is None or note_id not in self._names:
+            return note_id or target, label
+        title = self._names[note_id][0]
+        names = {_folded(name) for name in self._names[note_id]}
+        if _folded(label) == _folded(title) or (_folded(label) in names and label[:1].isupper()):
+            return note_id, label
+        return note_id, f"{label} ({title})"
 
 
 def _folded(name: str) -> tuple[str, ...]:

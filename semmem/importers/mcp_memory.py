@@ -19,35 +19,35 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     An entity without observations becomes one memory of its name and type. Ids are made from the content, so a file
     that has grown adds only its new lines. An invalid line goes to ``reject``; without ``reject`` it raises BadItem.
     """
-    bad = reject or refuse
-    for where, row in lines(path, bad):
+    report = reject or refuse
+    for where, row in lines(path, report):
         try:
-            yield from items_of(where, row, bad)
+            yield from items_of(where, row, report)
         except RowError as error:
-            bad(BadRow(where, str(error)))
+            report(BadRow(where, str(error)))
 
 
-def items_of(where: str, row: Any, bad: Reject = refuse) -> Iterator[Item]:
+def items_of(where: str, row: Any, report: Reject = refuse) -> Iterator[Item]:
     """Yield the items of one row of the file. Raises RowError for an invalid row; see ``read``."""
     kind = row.get("type") if isinstance(row, Mapping) else None
     if kind == "entity":
         name, what = _string(row, "name"), row.get("entityType")
         what = what.strip() if isinstance(what, str) else ""
-        said = row.get("observations") or []
-        if not isinstance(said, list):
-            raise RowError(f"its observations are {type(said).__name__}, not a list.")
+        observations = row.get("observations") or []
+        if not isinstance(observations, list):
+            raise RowError(f"its observations are {type(observations).__name__}, not a list.")
         shared: dict[str, Any] = {
             "title": _readable(name),
             "tags": [what] if what else None,
             "metadata": {"entity": name},
         }
-        if not said:
+        if not observations:
             yield item(where, id=name, text=f"{_readable(name)}: {_readable(what)}" if what else name, **shared)
-        for number, observation in enumerate(said, 1):
+        for number, observation in enumerate(observations, 1):
             if isinstance(observation, str) and observation.strip():
                 yield item(where, id=f"{name}:{_hash(observation)}", text=observation, **shared)
             else:
-                bad(BadRow(f"{where}, observation {number}", "it holds no text."))
+                report(BadRow(f"{where}, observation {number}", "it holds no text."))
     elif kind == "relation":
         one, other, tie = (_string(row, name) for name in ("from", "to", "relationType"))
         yield item(

@@ -11,7 +11,7 @@ from semmem.model.errors import InvalidInput
 
 __all__ = ["read"]
 
-_KEPT = ("user_id", "agent_id", "app_id", "updated_at")
+_METADATA = ("user_id", "agent_id", "app_id", "updated_at")
 _LISTS = ("results", "memories", "data")
 _LINES = (".jsonl", ".ndjson")
 
@@ -22,17 +22,17 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     Ids are mem0's; categories become tags; user, agent and app stay in metadata. A row without text goes to ``reject``;
     without ``reject`` it raises BadItem. Raises InvalidInput for an invalid file.
     """
-    bad = reject or refuse
-    for where, row in _rows(path, bad):
+    report = reject or refuse
+    for where, row in _rows(path, report):
         try:
             yield _item(where, row)
         except RowError as error:
-            bad(BadRow(where, str(error)))
+            report(BadRow(where, str(error)))
 
 
-def _rows(path: Path, bad: Reject) -> Iterator[tuple[str, Any]]:
+def _rows(path: Path, report: Reject) -> Iterator[tuple[str, Any]]:
     if path.suffix.lower() in _LINES:
-        yield from lines(path, bad)
+        yield from lines(path, report)
         return
     value = document(path)
     if isinstance(value, Mapping):
@@ -64,6 +64,6 @@ def _item(where: str, row: Any) -> Item:
         author=None if author is None else str(author),
         session=None if session is None else str(session),
         tags=[str(tag) for tag in tags if tag] if isinstance(tags, list) else None,
-        metadata={**metadata, **{name: row[name] for name in _KEPT if row.get(name) is not None}} or None,
+        metadata={**metadata, **{name: row[name] for name in _METADATA if row.get(name) is not None}} or None,
         created_at=moment(row.get("created_at")),
     )

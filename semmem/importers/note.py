@@ -97,15 +97,15 @@ def _too_deep(raw: str) -> int | None:
 
 def _excess(value: Any) -> str | None:
     """Return which limit ``value`` exceeds once every reference is expanded; None where it exceeds none."""
-    left = [(value, 1)]
+    stack = [(value, 1)]
     for _ in range(_MOST):
-        if not left:
+        if not stack:
             return None
-        one, depth = left.pop()
+        one, depth = stack.pop()
         if isinstance(one, dict | list | set | tuple):
             if depth > _DEEPEST:
                 return f"with its references it is nested more than {_DEEPEST} levels deep"
-            left.extend((inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one))
+            stack.extend((inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one))
     return f"it says more than {_MOST:,} values"
 
 
@@ -143,8 +143,8 @@ def names(value: Any) -> list[str]:
 def tags(value: Any) -> list[str]:
     """Return the tags in a list, or in a string separated by commas or spaces, without their #."""
     parts = value if isinstance(value, list) else re.split(r"[,\s]+", str(value)) if value is not None else []
-    found = (str(part).strip().lstrip("#").strip() for part in parts if part is not None)
-    return list(dict.fromkeys(filter(None, found)))
+    tag_names = (str(part).strip().lstrip("#").strip() for part in parts if part is not None)
+    return list(dict.fromkeys(filter(None, tag_names)))
 
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -213,23 +213,23 @@ def heading(text: str) -> str | None:
     whole = "".join(" " * len(piece) if code and "\n" in piece else piece for code, piece in pieces(text))
     for line in whole.split("\n"):
         mark = _HEADING.match(line)
-        if mark and (said := unclosed(line[mark.end() :])):
-            shown = linked(said, lambda target, shown: shown or target.rpartition("/")[2])
+        if mark and (title := unclosed(line[mark.end() :])):
+            shown = linked(title, lambda target, shown: shown or target.rpartition("/")[2])
             return " ".join(shown.translate({ord("*"): None, ord("`"): None}).split())[:_LONGEST_TITLE] or None
     return None
 
 
 def unclosed(heading: str) -> str:
     """Return a heading without the # signs that may close it; these follow a space (C# is a name)."""
-    said = heading.strip()
-    bare = said.rstrip("#")
-    return bare.rstrip() if not bare or bare[-1].isspace() else said
+    text = heading.strip()
+    bare = text.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1].isspace() else text
 
 
 def inline_tags(text: str) -> list[str]:
     """Return the #inline_tags of a note, each once; digits alone are no tag."""
-    found = [tag for code, piece in pieces(text) if not code for tag in _TAG.findall(piece)]
-    return list(dict.fromkeys(tag.strip("/-") for tag in found if any(c.isalpha() for c in tag)))
+    tag_names = [tag for code, piece in pieces(text) if not code for tag in _TAG.findall(piece)]
+    return list(dict.fromkeys(tag.strip("/-") for tag in tag_names if any(c.isalpha() for c in tag)))
 
 
 def linked(text: str, shown: Shown) -> str:
@@ -247,8 +247,8 @@ def linked(text: str, shown: Shown) -> str:
             return alias or section
         if embed and alias and re.fullmatch(r"[\dx]+", alias):
             alias = None
-        seen = shown(target, alias)
-        return f"{seen} > {section}" if section and alias is None and not section.startswith("^") else seen
+        label = shown(target, alias)
+        return f"{label} > {section}" if section and alias is None and not section.startswith("^") else label
 
     def plain(match: re.Match[str]) -> str:
         note = _NOTE.search(match[3], 1)
