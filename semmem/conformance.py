@@ -116,8 +116,8 @@ class LegConformance:
         _must([r.id for page, _ in pages for r in page] == [r.id for r in whole], "pages do not make up the whole")
         _must(all(t == total for _, t in pages), f"the total changes from page to page: {[t for _, t in pages]}")
         _must([r.score for page, _ in pages for r in page] == [r.score for r in whole], "scores change with the page")
-        past, its = leg.search(self.query, limit=3, offset=len(whole) + 5)
-        _must(not past and its == total, f"past the end there is nothing, and the total stays {total}, not {its}")
+        past, count = leg.search(self.query, limit=3, offset=len(whole) + 5)
+        _must(not past and count == total, f"past the end there is nothing, and the total stays {total}, not {count}")
         first, _ = leg.search(self.query, limit=1)
         _must(_ids(first) == _ids(whole[:1]), "a limit of 1 is the first of the whole")
 
@@ -126,12 +126,12 @@ class LegConformance:
         leg = self.leg_over(ITEMS)
         for narrowed, expected in _NARROWED:
             results, total = leg.search(self.query, limit=50, filters=Within(**narrowed))
-            found = set(_ids(results))
-            _must(found <= expected, f"{narrowed} let through {sorted(found - expected)}")
+            ids = set(_ids(results))
+            _must(ids <= expected, f"{narrowed} let through {sorted(ids - expected)}")
             _must(total == len(results), f"{narrowed}: the total says {total} of {len(results)}")
             if self.finds_some_of:
                 continue
-            _must(found == expected, f"{narrowed} kept out {sorted(expected - found)}")
+            _must(ids == expected, f"{narrowed} kept out {sorted(expected - ids)}")
             few, of_few = leg.search(self.query, limit=1, filters=Within(**narrowed))
             _must(_ids(few) == _ids(results[:1]) and of_few == total, f"{narrowed} starves a limit of 1")
 
@@ -147,8 +147,8 @@ class LegConformance:
 
     def test_the_same_question_has_the_same_answer(self) -> None:
         """An answer does not depend on earlier questions."""
-        there = self.leg_over(ITEMS)
-        once, again = there.search(self.query, limit=50), there.search(self.query, limit=50)
+        leg = self.leg_over(ITEMS)
+        once, again = leg.search(self.query, limit=50), leg.search(self.query, limit=50)
         _must(_shown(once) == _shown(again), "the same question had two answers")
 
     def test_many_threads_may_ask_at_once(self) -> None:
@@ -175,8 +175,8 @@ def _ids(results: Sequence[Result]) -> list[str]:
     return [result.id for result in results]
 
 
-def _shown(found: tuple[Sequence[Result], int]) -> tuple[list[tuple[str, float]], int]:
-    return [(result.id, result.score) for result in found[0]], found[1]
+def _shown(page: tuple[Sequence[Result], int]) -> tuple[list[tuple[str, float]], int]:
+    return [(result.id, result.score) for result in page[0]], page[1]
 
 
 def _must(holds: bool, otherwise: str) -> None:

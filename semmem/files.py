@@ -109,17 +109,17 @@ def data_folder() -> Path:
 
     Raises InvalidInput for a user without a home folder.
     """
-    if (found := _asked("user_data_path")) is None:
+    if (folder := _platform_folder("user_data_path")) is None:
         raise InvalidInput(
             "This user has no home folder to keep memories in; set SEMMEM_HOME to a folder, or name the store, such as "
             "embedded:///FOLDER or sqlite:///FILE."
         )
-    return found
+    return folder
 
 
 def settings_folder() -> Path | None:
     """Return the folder for semmem's settings, in XDG_CONFIG_HOME where that is set; None without a home folder."""
-    return _asked("user_config_path")
+    return _platform_folder("user_config_path")
 
 
 def state_folder() -> Path:
@@ -127,9 +127,9 @@ def state_folder() -> Path:
 
     Raises InvalidInput for a user without a home folder.
     """
-    if (found := _asked("user_state_path")) is None:
+    if (folder := _platform_folder("user_state_path")) is None:
         raise InvalidInput("This user has no home folder for notes between runs; set XDG_STATE_HOME to a folder.")
-    return found
+    return folder
 
 
 def expanded(path: str | Path) -> Path:
@@ -140,7 +140,7 @@ def expanded(path: str | Path) -> Path:
         raise InvalidInput(f"The ~ in {str(path)!r} is no user's home folder; write the path out.") from error
 
 
-def _asked(which: str) -> Path | None:
+def _platform_folder(which: str) -> Path | None:
     """Ask platformdirs for a folder, without its warning about the runtime folder, which semmem does not use."""
     import warnings
 
@@ -149,7 +149,7 @@ def _asked(which: str) -> Path | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            found: Path = getattr(platformdirs, which)("semmem", appauthor=False)
+            folder: Path = getattr(platformdirs, which)("semmem", appauthor=False)
         except RuntimeError:  # neither HOME nor a name in /etc/passwd
             return None
-    return found if found.is_absolute() else None
+    return folder if folder.is_absolute() else None

@@ -181,8 +181,8 @@ def finish(
     fsum = math.fsum
     fused: list[Fused[Key]] = []
     for key, of_key in shares.items():
-        given = _DEFAULT_IMPORTANCE if importance is None else importance.get(key, _DEFAULT_IMPORTANCE)
-        worth = 0.0 if given == _DEFAULT_IMPORTANCE else fsum(of_key.values()) * span * (given - _DEFAULT_IMPORTANCE)
+        own = _DEFAULT_IMPORTANCE if importance is None else importance.get(key, _DEFAULT_IMPORTANCE)
+        worth = 0.0 if own == _DEFAULT_IMPORTANCE else fsum(of_key.values()) * span * (own - _DEFAULT_IMPORTANCE)
         of_key = {name: share * usual for name, share in of_key.items()}
         if worth:
             of_key[IMPORTANCE] = worth / most
@@ -208,19 +208,19 @@ def fold_duplicates(
     memory it was folded into, is in the top 5" stays true. Folding before fusion would add up the shares of several
     memories.
     """
-    kept: list[tuple[Fused[Key], list[Key]]] = []
-    seen: dict[Hashable, list[Key]] = {}
+    groups: list[tuple[Fused[Key], list[Key]]] = []
+    by_content: dict[Hashable, list[Key]] = {}
     for fused in ranked:
         same = content.get(fused.key)
-        folded = seen.get(same) if same is not None else None
+        folded = by_content.get(same) if same is not None else None
         if folded is not None:
             folded.append(fused.key)
             continue
         folded = []
         if same is not None:
-            seen[same] = folded
-        kept.append((fused, folded))
-    return [(fused, tuple(keys)) for fused, keys in (kept[:limit] if limit > 0 else kept)]
+            by_content[same] = folded
+        groups.append((fused, folded))
+    return [(fused, tuple(keys)) for fused, keys in (groups[:limit] if limit > 0 else groups)]
 
 
 def _shares(
@@ -266,8 +266,8 @@ def _agreed(rankings: Mapping[str, Sequence[Key]], firsts: Mapping[str, float]) 
 def _places(reserve: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return the reserve from the first place down; served in this order, a move only shifts later places."""
     places = sorted(reserve.items(), key=lambda item: item[1])
-    taken = [place for _, place in places]
-    if len(set(taken)) != len(taken) or any(place < 1 for place in taken):
+    numbers = [place for _, place in places]
+    if len(set(numbers)) != len(numbers) or any(place < 1 for place in numbers):
         raise InvalidInput("Each leg of the reserve needs a place of its own, from 1 on.")
     return places
 

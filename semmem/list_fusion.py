@@ -107,16 +107,16 @@ def fuse_rows(
     first: dict[Hashable, Mapping[str, Any]] = {}
     shares: dict[Hashable, list[float]] = {}
     for rows in _each("fuse_rows", results, object, "lists of rows"):
-        seen: set[Hashable] = set()
+        keys: set[Hashable] = set()
         for rank, row in enumerate(
             () if rows is None else _each("fuse_rows", rows, Mapping, "rows, each a mapping"), 1
         ):
             if id_key is not None and id_key not in row:
                 raise InvalidInput(f"A row at rank {rank} has no {id_key!r}; name a key that every row has as id_key.")
             key = _signature(row if id_key is None else row[id_key])
-            if key in seen:  # a row that a list names twice counts at its first place
+            if key in keys:  # a row that a list names twice counts at its first place
                 continue
-            seen.add(key)
+            keys.add(key)
             first.setdefault(key, row)
             shares.setdefault(key, []).append(1 / (k_rank + rank))
     scored = [{**row, "rrf_score": math.fsum(shares[key])} for key, row in first.items()]
@@ -129,8 +129,8 @@ def dedup(results: Sequence[Entry], limit: int = 0) -> list[Entry]:
     first: dict[str, Entry] = {}
     for entry in _each("dedup", results, Entry, "semmem.list_fusion.Entry"):
         first.setdefault(normalise(entry.text), entry)
-    kept = list(first.values())
-    return kept[:limit] if limit > 0 else kept
+    entries = list(first.values())
+    return entries[:limit] if limit > 0 else entries
 
 
 def rerank(
@@ -180,11 +180,11 @@ def recency(time: datetime | None, now: datetime) -> float:
     return float(0.5 ** (max(age, timedelta(0)) / HALF_LIFE))
 
 
-def _each(who: str, given: Any, kind: type[Any], what: str) -> Iterator[Any]:
-    """Yield the elements of ``given``. Raises InvalidInput where that is no list of ``kind``."""
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise InvalidInput(f"{who} takes a list of {what}, not {type(given).__name__}.")
-    for one in given:
+def _each(who: str, values: Any, kind: type[Any], what: str) -> Iterator[Any]:
+    """Yield the elements of ``values``. Raises InvalidInput where that is no list of ``kind``."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{who} takes a list of {what}, not {type(values).__name__}.")
+    for one in values:
         if not isinstance(one, kind):
             raise InvalidInput(f"{who} takes a list of {what}, and one in it is {type(one).__name__}.")
         yield one
@@ -212,7 +212,7 @@ def _best(first: Mapping[str, Entry], scores: Mapping[str, float], limit: int) -
 def _signature(value: Any) -> Hashable:
     """Return a hashable value that is equal for equal values, mappings in any order of keys."""
     if isinstance(value, Mapping):
-        return ("mapping", frozenset((repr(key), _signature(its)) for key, its in value.items()))
+        return ("mapping", frozenset((repr(key), _signature(item)) for key, item in value.items()))
     if isinstance(value, list | tuple):
         return ("list", tuple(map(_signature, value)))
     return (type(value).__name__, repr(value))

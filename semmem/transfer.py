@@ -142,8 +142,8 @@ def exported(
     which map the ``vector_key`` of each embedded text (of the memory or its parts) to float32 bytes in base64. Pages
     are read one after the other, so memories written meanwhile may be missing.
     """
-    held = store.vectors if vectors else None
-    identity = None if held is None else held.embedder()
+    vector_store = store.vectors if vectors else None
+    identity = None if vector_store is None else vector_store.embedder()
     for namespace in store.namespaces() if namespaces is None else namespaces:
         cursor: str | None = None
         limit = _PAGE
@@ -153,10 +153,10 @@ def exported(
             links = _links(store, namespace, ids)
             began = store.life.texts_began(namespace, ids) if store.life is not None and ids else {}
             for memory in page:
-                begun = {"text_at": _told(began[memory.id])} if memory.id in began else {}
+                begun = {"text_at": _iso(began[memory.id])} if memory.id in began else {}
                 row = _row(memory) | begun | links.get(memory.id, {})
-                if held is not None and identity is not None:
-                    row |= _vectors(store, held, memory, str(identity["name"]), str(identity["fingerprint"]))
+                if vector_store is not None and identity is not None:
+                    row |= _vectors(store, vector_store, memory, str(identity["name"]), str(identity["fingerprint"]))
                 yield row
             cursor = page.cursor
             if cursor is None:
@@ -167,17 +167,17 @@ def exported(
 
 def _links(store: Store, namespace: str, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the links from memories, by id, as fields of their rows."""
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for link in store.life.links(namespace, ids) if store.life is not None and ids else ():
         if link.from_id in ids:
-            given = {"type": link.type, "to": link.to_id, "since": _told(link.since), "made_by": link.made_by}
-            row = {name: value for name, value in given.items() if value is not None}
-            found.setdefault(link.from_id, {"links": []})["links"].append(row)
-    return found
+            fields = {"type": link.type, "to": link.to_id, "since": _iso(link.since), "made_by": link.made_by}
+            row = {name: value for name, value in fields.items() if value is not None}
+            rows.setdefault(link.from_id, {"links": []})["links"].append(row)
+    return rows
 
 
 def _row(memory: Memory) -> dict[str, Any]:
-    given = {
+    fields = {
         "id": memory.id,
         "namespace": memory.namespace,
         "text": memory.text,
@@ -189,16 +189,16 @@ def _row(memory: Memory) -> dict[str, Any]:
         "tags": list(memory.tags) or None,
         "metadata": _sorted(memory.metadata) or None,
         "importance": memory.importance,
-        "created_at": _told(memory.created_at),
-        "updated_at": _told(memory.updated_at),
+        "created_at": _iso(memory.created_at),
+        "updated_at": _iso(memory.updated_at),
         "version": memory.version,
         "sensitive": memory.sensitive or None,
-        "valid_from": _told(memory.valid_from),
-        "valid_to": _told(memory.valid_to),
-        "expires_at": _told(memory.expires_at),
+        "valid_from": _iso(memory.valid_from),
+        "valid_to": _iso(memory.valid_to),
+        "expires_at": _iso(memory.expires_at),
         "pinned": memory.pinned or None,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _sorted(value: Any) -> Any:
@@ -208,21 +208,21 @@ def _sorted(value: Any) -> Any:
     return [_sorted(one) for one in value] if isinstance(value, list) else value
 
 
-def _told(when: datetime | None) -> str | None:
+def _iso(when: datetime | None) -> str | None:
     return None if when is None else when.astimezone(UTC).isoformat()
 
 
 def _vectors(store: Store, vectors: VectorStore, memory: Memory, name: str, fingerprint: str) -> dict[str, Any]:
     ords = store.ords_of(memory.namespace, memory.id)
-    found, values = vectors.vectors_of([memory.namespace], ords)
-    if not len(found):
+    owners, values = vectors.vectors_of([memory.namespace], ords)
+    if not len(owners):
         return {}
     if name.startswith("external:"):
         return {"vector": [float(x) for x in values[0]]}
     pieces = {ords[0]: memory} if len(ords) == 1 else store.indexed_memories([memory.namespace], ords)
     packed = {
         vector_key(embedded_text(pieces[ord])): base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
-        for ord, vector in zip(found.tolist(), values, strict=True)
+        for ord, vector in zip(owners.tolist(), values, strict=True)
         if ord in pieces
     }
     return {"embedder": fingerprint, "vectors": packed}
