@@ -57,8 +57,8 @@ _WITH_VALUE = ("--url", "--namespace", "-n", "--recipe")
 """Options before a command that take the next word."""
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(value: bool) -> None:
+    if value:
         from semmem import __version__
 
         sys.stdout.write(f"semmem {__version__}\n")
@@ -85,7 +85,7 @@ def program(command: str | None = None) -> typer.Typer:
 
     Only the modules of these are loaded. A name that no command has is as none.
     """
-    made = typer.Typer(
+    app = typer.Typer(
         name="semmem",
         help="Memory for AI agents on PostgreSQL: remember, recall, and see why.",
         no_args_is_help=True,
@@ -93,15 +93,15 @@ def program(command: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    made.callback()(options)
-    known = command in GROUPS or any(command in names for names in COMMANDS.values())
+    app.callback()(options)
+    is_command = command in GROUPS or any(command in names for names in COMMANDS.values())
     for place, names in COMMANDS.items():
-        if not known or command in names:
-            _at(place)(made)
+        if not is_command or command in names:
+            _at(place)(app)
     for name, place in GROUPS.items():
-        if not known or command == name:
-            made.add_typer(_at(place), name=name)
-    return made
+        if not is_command or command == name:
+            app.add_typer(_at(place), name=name)
+    return app
 
 
 def _at(place: str) -> Any:
@@ -120,9 +120,9 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _named(given: Iterable[str]) -> str | None:
+def _named(args: Iterable[str]) -> str | None:
     """Return the word that stands where the name of a command does, None where there is none."""
-    words = iter(given)
+    words = iter(args)
     for word in words:
         if word in _WITH_VALUE:
             next(words, None)
@@ -147,14 +147,14 @@ def run(args: list[str] | None = None) -> int:
 
     Whatever is said, of wrong options and warnings too, goes through the terminal, where no text can act.
     """
-    given = sys.argv[1:] if args is None else args
+    argv = sys.argv[1:] if args is None else args
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the help is typer's own: what the stream lacks is escaped there
             stream.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         warnings.showwarning = _warn
         try:
-            code = program(_named(given))(given, prog_name="semmem", standalone_mode=False)
+            code = program(_named(argv))(argv, prog_name="semmem", standalone_mode=False)
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
         except typer.Abort:  # Ctrl-C, or the end of the input, at a question
@@ -162,7 +162,7 @@ def run(args: list[str] | None = None) -> int:
         except _UsageError as error:
             code = error.exit_code
             if type(error).__name__ != "NoArgsIsHelpError":  # then the help was shown
-                _tell_usage(error, json="--json" in given)
+                _tell_usage(error, json="--json" in argv)
     return code if isinstance(code, int) else 0
 
 

@@ -47,14 +47,14 @@ __all__ = [
     "pairs",
 ]
 
-Given = TypeVar("Given", bound=str | list[str] | None)
+Value = TypeVar("Value", bound=str | list[str] | None)
 
 
-def not_empty(given: Given) -> Given:
+def not_empty(value: Value) -> Value:
     """Refuse an empty value of an option, such as an unset variable of the shell gives."""
-    if given == "" or (isinstance(given, list) and "" in given):
+    if value == "" or (isinstance(value, list) and "" in value):
         raise typer.BadParameter("it is empty; give it a value, or leave the option out.")
-    return given
+    return value
 
 
 Url = Annotated[
@@ -214,9 +214,9 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = [*common, "json", "debug"]
 
-    def run(ctx: typer.Context, **given: Any) -> None:
+    def run(ctx: typer.Context, **arguments: Any) -> None:
         before: Door = ctx.obj or Door()
-        mine = {key: given.pop(key) for key in shared}
+        mine = {key: arguments.pop(key) for key in shared}
         door = Door(
             url=mine.get("url") or before.url,
             namespace=mine.get("namespace") or before.namespace,
@@ -229,7 +229,7 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
             ctx.obj = door
             return
         with told(door):
-            function(door, **given)
+            function(door, **arguments)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
@@ -252,8 +252,8 @@ def told(door: Door) -> Iterator[None]:
     except SystemExit as end:  # how rich tells that the reader of our output has gone: nothing more to say
         raise typer.Exit(0 if end.code == 1 else 1) from end
     except KeyboardInterrupt as error:
-        kept = " Every memory that was acknowledged is stored, and none is stored in part."
-        door.say(f"Stopped.{kept if door.storing else ''}")
+        note = " Every memory that was acknowledged is stored, and none is stored in part."
+        door.say(f"Stopped.{note if door.storing else ''}")
         raise typer.Exit(wire.EXIT_INTERRUPTED) from error
     except BrokenPipeError as error:  # the same, from a plain write
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -316,7 +316,7 @@ def filters(
     sensitive: bool | None = None,
 ) -> dict[str, Any] | None:
     """Return the filters that were given as one mapping, None when there are none."""
-    given = {
+    values = {
         "sessions": sessions or None,
         "authors": authors or None,
         "tags": tags or None,
@@ -326,7 +326,7 @@ def filters(
         "titles": titles or None,
         "sensitive": sensitive or None,
     }
-    return {key: value for key, value in given.items() if value is not None} or None
+    return {key: value for key, value in values.items() if value is not None} or None
 
 
 def moment(text: str | None, option: str) -> datetime | None:

@@ -37,14 +37,14 @@ def counting(door: Door, what: str, total: int | None, unit: str = "memories") -
         patience = threading.Timer(_PATIENCE, bar.start)
         patience.daemon = True
         patience.start()
-    count, said, over = 0, -1, threading.Event()
+    count, last_count, over = 0, -1, threading.Event()
 
     def tell() -> None:
         """Say how many are done, while the first batch is at work too."""
-        nonlocal last, said
+        nonlocal last, last_count
         now = time.monotonic()
-        if now - last >= (_PAUSE if count != said else _MINUTE):
-            last, said = now, count
+        if now - last >= (_PAUSE if count != last_count else _MINUTE):
+            last, last_count = now, count
             door.say(line(what, count, total, now - start, unit))
 
     def keep_telling() -> None:
@@ -54,9 +54,9 @@ def counting(door: Door, what: str, total: int | None, unit: str = "memories") -
     if bar is None:
         threading.Thread(target=keep_telling, daemon=True).start()
 
-    def advance(done: Any) -> None:
+    def advance(report: Any) -> None:
         nonlocal count
-        count = done if isinstance(done, int) else int(done.read)
+        count = report if isinstance(report, int) else int(report.read)
         now = time.monotonic()
         if bar is not None:
             bar.update(bar.task_ids[0], completed=count, rate=f"{count / max(now - start, 1e-3):,.0f}/s")
@@ -80,8 +80,8 @@ def line(what: str, count: int, total: int | None, seconds: float, unit: str = "
     if not count:
         return f"{what}: 0{of} {unit} yet, {seconds:.0f} s"
     rate = count / seconds if seconds else 0.0
-    left = f", {(total - count) / rate:.0f} s left" if total and rate else ""
-    return f"{what}: {count:,}{of} {unit}, {rate:,.0f}/s{left}"
+    rest = f", {(total - count) / rate:.0f} s left" if total and rate else ""
+    return f"{what}: {count:,}{of} {unit}, {rate:,.0f}/s{rest}"
 
 
 def _bar(door: Door) -> Progress:

@@ -38,12 +38,12 @@ class Terminal(Console):
     A string is printed as it is: no markup, no emoji codes, no highlighting.
     """
 
-    def __init__(self, **how: Any) -> None:
-        super().__init__(markup=False, emoji=False, highlight=False, **how)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
 
-    def render_str(self, text: str, **how: Any) -> Text:
+    def render_str(self, text: str, **options: Any) -> Text:
         """Return the text of a string, made visible before anything measures it."""
-        return super().render_str(visible(text), **how)
+        return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of anything that can be printed; only those of the console itself may be control codes."""

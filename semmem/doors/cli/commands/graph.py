@@ -58,10 +58,10 @@ def graph(
     if out is not None:
         to_write(out, force=force)
     with door.connect() as mem:
-        found = mem.graph(namespace=door.namespace, around=around, hops=hops, limit=limit)
+        network = mem.graph(namespace=door.namespace, around=around, hops=hops, limit=limit)
     if out is not None:
-        graph_files.write(found, out, force=force)
-    door.give(graph_files.as_plain(found), lambda: _show(door, found, out))
+        graph_files.write(network, out, force=force)
+    door.give(graph_files.as_plain(network), lambda: _show(door, network, out))
 
 
 @alone(names, "url", "namespace")
@@ -72,8 +72,8 @@ def concepts(
 ) -> None:
     """List the names that memories mention, or correct them: merge two that are one, split one that is not another."""
     with door.connect() as mem:
-        found = mem.concepts(namespace=door.namespace, like=like, limit=limit)
-    door.give({"concepts": found}, lambda: _show_concepts(door, found))
+        rows = mem.concepts(namespace=door.namespace, like=like, limit=limit)
+    door.give({"concepts": rows}, lambda: _show_concepts(door, rows))
 
 
 @command(names, "merge", "url", "namespace")
@@ -96,88 +96,88 @@ def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was mer
     door.give({"split": a}, lambda: door.out.print(f"{a} stands by itself from now on."))
 
 
-def _show_concepts(door: Door, found: Sequence[Concept]) -> None:
+def _show_concepts(door: Door, rows: Sequence[Concept]) -> None:
     from rich.table import Table
 
     from semmem.doors.cli.terminal import Shown
 
-    if not found:
+    if not rows:
         door.out.print(f"No name in namespace {door.namespace} is like that.")
         return
     table = Table(box=None, pad_edge=False)
     for title, style in (("name", "green"), ("memories", ""), ("about it", ""), ("also written", "dim")):
         table.add_column(title, style=style, justify="right" if title in ("memories", "about it") else "left")
-    for one in found:
+    for one in rows:
         cells = (one.name, f"{one.df:,}", f"{one.subjects:,}", ", ".join(one.aliases))
         table.add_row(*map(Shown, cells))
     door.out.print(table)
 
 
-def _show(door: Door, found: networkx.Graph, out: Path | None) -> None:
-    memories = sum(about["kind"] == "memory" for _, about in found.nodes(data=True))
+def _show(door: Door, network: networkx.Graph, out: Path | None) -> None:
+    memories = sum(about["kind"] == "memory" for _, about in network.nodes(data=True))
     if not memories:
-        door.out.print(f"There is no memory in namespace {found.graph['namespace']}.")
+        door.out.print(f"There is no memory in namespace {network.graph['namespace']}.")
         return
-    for tree in _trees(found, door.out.width) if out is None else ():
+    for tree in _trees(network, door.out.width) if out is None else ():
         door.out.print(tree)
     counts = ", ".join(
         (
             counted(memories, "memory"),
-            counted(len(found) - memories, "concept"),
-            counted(found.number_of_edges(), "edge"),
+            counted(len(network) - memories, "concept"),
+            counted(network.number_of_edges(), "edge"),
         )
     )
-    if left_out := found.graph["left_out"]:
+    if left_out := network.graph["left_out"]:
         counts += f"; no room for {counted(left_out, 'memory')} more (--limit)"
-    if left_out := found.graph["left_out_concepts"]:
+    if left_out := network.graph["left_out_concepts"]:
         counts += f"; no room for {counted(left_out, 'concept')} more (--limit)"
-    if too_common := found.graph["too_common"]:
-        most = found.graph["max_df"]
+    if too_common := network.graph["too_common"]:
+        most = network.graph["max_df"]
         counts += (
             f"; without {counted(too_common, 'name')} that more than {most} memories mention (ask for it with --around)"
         )
     door.out.print(f"{counts}." + (f" Written to {out}." if out else ""), style="dim")
 
 
-def _trees(found: networkx.Graph, width: int) -> list[Tree]:
+def _trees(network: networkx.Graph, width: int) -> list[Tree]:
     """Return one tree for each start, every node where it is met first, the heaviest branches first.
 
     Without a start the concepts of most weight are the roots. Branches beyond 12 a node and 120 in all are counted.
     """
     from rich.tree import Tree
 
-    roots = [node for node, about in found.nodes(data=True) if about["start"]]
+    roots = [node for node, about in network.nodes(data=True) if about["start"]]
     if not roots:
-        heavy = dict(found.degree(weight="weight"))
-        concepts = [node for node, about in found.nodes(data=True) if about["kind"] == "concept"]
-        roots = sorted(concepts or found, key=lambda node: (-heavy[node], node))[:_MOST_BRANCHES]
-    seen = set(roots)
-    trees = [Tree(_label(found, root, None, width), guide_style="dim") for root in roots]
+        heavy = dict(network.degree(weight="weight"))
+        concepts = [node for node, about in network.nodes(data=True) if about["kind"] == "concept"]
+        roots = sorted(concepts or network, key=lambda node: (-heavy[node], node))[:_MOST_BRANCHES]
+    drawn = set(roots)
+    trees = [Tree(_label(network, root, None, width), guide_style="dim") for root in roots]
     layer = list(zip(roots, trees, strict=True))
     lines = len(layer)
     while layer:
         below = []
         width -= _INDENT
         for node, tree in layer:
-            ties = sorted(found[node].items(), key=lambda tie: (-tie[1]["weight"], tie[0]))
-            new = [(other, about) for other, about in ties if other not in seen]
+            ties = sorted(network[node].items(), key=lambda tie: (-tie[1]["weight"], tie[0]))
+            new = [(other, about) for other, about in ties if other not in drawn]
             shown = new[: min(_MOST_BRANCHES, max(0, _MOST_LINES - lines))]
             lines += len(shown)
             for other, about in shown:
-                seen.add(other)
-                below.append((other, tree.add(_label(found, other, about, width))))
+                drawn.add(other)
+                below.append((other, tree.add(_label(network, other, about, width))))
             if len(new) > len(shown):
                 tree.add(f"and {len(new) - len(shown)} more", style="dim")
         layer = below
     return trees
 
 
-def _label(found: networkx.Graph, node: str, tie: dict[str, Any] | None, width: int) -> Any:
+def _label(network: networkx.Graph, node: str, tie: dict[str, Any] | None, width: int) -> Any:
     """Return a node on one line of ``width``: what it is, its title, and how it is tied to the node above."""
     from semmem.doors.cli.show import one_line
     from semmem.doors.cli.terminal import Shown
 
-    about = found.nodes[node]
+    about = network.nodes[node]
     memory = about["kind"] == "memory"
     own = one_line(about["name"], _LONGEST_ID) if memory else f"{about['sort']} in {about['df']}"
     behind = f"  {own}" + (f"  {tie.get('role', tie['type'])} {tie['weight']:.2f}" if tie else "")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["numbered", "register", "register_export"]
 
-_TOLD = 20
+_MOST_LISTED = 20
 
 _ALIKE = (
     "Most of these notes were imported from another folder of this name, so nothing is replaced or pruned; if this is "
@@ -135,8 +135,8 @@ def import_(
         )
     if moved and not replace and format is not Format.markdown:
         raise InvalidInput("--moved goes with --replace.")
-    _there(format, file)
-    bad: list[BadRow] = []
+    _check_source(format, file)
+    bad_rows: list[BadRow] = []
     wheres: list[str] = []
     namespaces: set[str] = set()
     keep: set[str] = set()
@@ -144,7 +144,7 @@ def import_(
     marked = format.value in MARKED and (replace or format is not Format.jsonl)
 
     def tell(row: BadRow) -> None:
-        bad.append(row)
+        bad_rows.append(row)
         keep.update([row.id] if row.id else [])
 
     def noted(apart: dict[str, Any]) -> Iterator[Any]:
@@ -178,12 +178,12 @@ def import_(
                 raise
             at, reason = place
             raise type(error)(f"{wheres[at]}: {reason}") from error
-    bad += [BadRow(wheres[row.position], row.reason) for row in report.rejected]
-    told = {
+    bad_rows += [BadRow(wheres[row.position], row.reason) for row in report.rejected]
+    answer = {
         "remembered": report.remembered,
         "unchanged": report.unchanged,
         "replaced": report.replaced,
-        "rejected": bad,
+        "rejected": bad_rows,
         "more_rejected": report.more_rejected,
         "gone": report.gone if format is Format.markdown else (),
         "pruned": report.pruned,
@@ -195,15 +195,15 @@ def import_(
     }
     if format is not Format.markdown:  # only a vault is known to be read whole
         report = dataclasses.replace(report, gone=())
-    door.give(told, lambda: _show(door, report, bad, sorted(namespaces) or [into or door.namespace]))
-    if bad and not (report.remembered or report.unchanged or report.replaced):
+    door.give(answer, lambda: _show(door, report, bad_rows, sorted(namespaces) or [into or door.namespace]))
+    if bad_rows and not (report.remembered or report.unchanged or report.replaced):
         raise typer.Exit(wire.ERRORS[InvalidInput].exit_code)
 
 
 def numbered(error: SemmemError) -> tuple[int, str] | None:
     """Return the position in an error of remember_many or bring_in, and the reason behind it; None without one."""
-    found = _NUMBERED.match(error.message)
-    return None if found is None else (int(found[1]), error.message[found.end() :])
+    match = _NUMBERED.match(error.message)
+    return None if match is None else (int(match[1]), error.message[match.end() :])
 
 
 def _options(
@@ -218,7 +218,7 @@ def _options(
     """Return what the format's reader takes. Raises InvalidInput for an option that is another format's."""
     from semmem.model.errors import InvalidInput
 
-    given = {
+    options = {
         "--column": (Format.csv, bool(column)),
         "--delimiter": (Format.csv, delimiter is not None),
         "--drop-others": (Format.csv, drop_others),
@@ -226,7 +226,7 @@ def _options(
         "--no-vectors": (Format.jsonl, no_vectors),
         "--prune": (Format.markdown, prune),
     }
-    for option, (whose, is_given) in given.items():
+    for option, (whose, is_given) in options.items():
         if is_given and whose is not format:
             raise InvalidInput(f"{option} is an option of import {whose.value}, not of import {format.value}.")
     if format is Format.csv:
@@ -239,7 +239,7 @@ def _options(
     return {"into": into, "vectors": not no_vectors} if format is Format.jsonl else {}
 
 
-def _there(format: Format, file: Path) -> None:
+def _check_source(format: Format, file: Path) -> None:
     from semmem.model.errors import InvalidInput
 
     if format is Format.markdown:
@@ -251,9 +251,9 @@ def _there(format: Format, file: Path) -> None:
         raise InvalidInput(f"There is no file {file}.")
 
 
-def _show(door: Door, report: BroughtIn, bad: list[BadRow], namespaces: list[str]) -> None:
+def _show(door: Door, report: BroughtIn, bad_rows: list[BadRow], namespaces: list[str]) -> None:
     changed = f"{report.replaced:,} {'has' if report.replaced == 1 else 'have'} changed, " if report.replaced else ""
-    all_bad = len(bad) + report.more_rejected
+    all_bad = len(bad_rows) + report.more_rejected
     were, rows = ("was" if count == 1 else "were" for count in (report.unchanged, all_bad))
     into = f"namespace {namespaces[0]}" if len(namespaces) == 1 else f"{len(namespaces):,} namespaces"
     door.out.print(
@@ -262,7 +262,7 @@ def _show(door: Door, report: BroughtIn, bad: list[BadRow], namespaces: list[str
     )
     if len(namespaces) > 1:
         _listed(door, namespaces, str)
-    _listed(door, bad, lambda row: f"{row.where}: {row.reason}")
+    _listed(door, bad_rows, lambda row: f"{row.where}: {row.reason}")
     if report.gone and report.pruned:
         door.out.print(f"Forgot {counted(report.pruned, 'memory')} of notes that are gone.")
     elif report.gone:
@@ -277,10 +277,10 @@ def _show(door: Door, report: BroughtIn, bad: list[BadRow], namespaces: list[str
 
 
 def _listed(door: Door, rows: Any, line: Callable[[Any], str]) -> None:
-    for row in rows[:_TOLD]:
+    for row in rows[:_MOST_LISTED]:
         door.say(f"  {line(row)}")
-    if len(rows) > _TOLD:
-        door.say(f"  and {len(rows) - _TOLD} more; --json lists them all.")
+    if len(rows) > _MOST_LISTED:
+        door.say(f"  and {len(rows) - _MOST_LISTED} more; --json lists them all.")
 
 
 _OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".xls", ".md", ".html", ".xml", ".yaml", ".yml", ".toml", ".db", ".zip")
@@ -327,19 +327,19 @@ def export(
             f"export writes JSON lines, not {path.suffix}; name the file otherwise, such as {path.stem}.jsonl."
         )
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles)
-    wanted = None if everything else namespace or door.namespace
+    namespaces = None if everything else namespace or door.namespace
     with door.connect() as mem, counting(door, "export", None) as advance:
-        rows = mem.export(namespace=wanted, filters=narrow, vectors=vectors, sensitive=sensitive)
+        rows = mem.export(namespace=namespaces, filters=narrow, vectors=vectors, sensitive=sensitive)
         with _sink(path, force) as sink:
             count = _written(rows, sink, advance)
-        left = 0 if sensitive else _sensitive(mem, wanted, narrow)
-    if left:
-        door.say(f"Left out: {left:,} sensitive; export them with --sensitive.")
+        left_out = 0 if sensitive else _sensitive(mem, namespaces, narrow)
+    if left_out:
+        door.say(f"Left out: {left_out:,} sensitive; export them with --sensitive.")
     if path is None:
         return
-    told = {"exported": count, "file": str(path), "sensitive_left_out": left}
+    answer = {"exported": count, "file": str(path), "sensitive_left_out": left_out}
     line = f"Exported {counted(count, 'memory')} to {path}."
-    door.give(told, lambda: door.out.print(line, soft_wrap=True))
+    door.give(answer, lambda: door.out.print(line, soft_wrap=True))
 
 
 def _sensitive(mem: Semmem, namespaces: str | list[str] | None, narrow: Mapping[str, Any] | None) -> int:

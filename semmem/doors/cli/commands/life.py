@@ -35,20 +35,20 @@ def history(
 ) -> None:
     """Print the versions of a memory, oldest first: what was changed, when, and by whom."""
     with door.connect() as mem:
-        found = mem.history(id, namespace=door.namespace, reveal=reveal, limit=limit, offset=offset)
-    given = [one.as_dict() for one in found]
+        versions = mem.history(id, namespace=door.namespace, reveal=reveal, limit=limit, offset=offset)
+    rows = [one.as_dict() for one in versions]
     if diff:
-        for before, one, shown in zip(found, found[1:], given[1:], strict=False):
+        for before, one, shown in zip(versions, versions[1:], rows[1:], strict=False):
             shown["diff"] = one.diff(before)
-    door.give({"versions": given}, lambda: door.print_lines(_lines(found, diff)))
+    door.give({"versions": rows}, lambda: door.print_lines(_lines(versions, diff)))
 
 
-def _lines(found: Sequence[Version], diff: bool) -> list[Text]:
+def _lines(versions: Sequence[Version], diff: bool) -> list[Text]:
     from semmem.doors.cli.show import one_line
     from semmem.doors.cli.terminal import Shown
 
     lines: list[Text] = []
-    for before, one in zip([None, *found[:-1]], found, strict=True):
+    for before, one in zip([None, *versions[:-1]], versions, strict=True):
         head = Shown(f"version {one.version}", style="bold")
         at = f"  {one.changed_at:%Y-%m-%d %H:%M}" if one.changed_at else ""
         by = f" by {one.changed_by}" if one.changed_by else ""

@@ -41,31 +41,31 @@ def link(
     What is superseded stays findable, behind what supersedes it. Linked already, they stay as they are.
     """
     with door.connect() as mem:
-        made = mem.link(id, type, to, namespace=door.namespace, made_by=made_by)
-    door.give(made, lambda: _show(door, [made], id))
+        new_link = mem.link(id, type, to, namespace=door.namespace, made_by=made_by)
+    door.give(new_link, lambda: _show(door, [new_link], id))
 
 
 def unlink(door: Door, id: From, type: Type, to: To) -> None:
     """Take a link between two memories away."""
     with door.connect() as mem:
-        gone = mem.unlink(id, type, to, namespace=door.namespace)
-    line = f"{id} {type} {to} no longer." if gone else f"There was no link {id} {type} {to}."
-    door.give({"unlinked": gone}, lambda: door.out.print(line, markup=False))
+        was_linked = mem.unlink(id, type, to, namespace=door.namespace)
+    line = f"{id} {type} {to} no longer." if was_linked else f"There was no link {id} {type} {to}."
+    door.give({"unlinked": was_linked}, lambda: door.out.print(line, markup=False))
 
 
 def links(door: Door, id: One) -> None:
     """List the links from and to a memory."""
     with door.connect() as mem:
-        found = mem.links(id, namespace=door.namespace)
-    door.give({"links": found}, lambda: _show(door, found, id))
+        rows = mem.links(id, namespace=door.namespace)
+    door.give({"links": rows}, lambda: _show(door, rows, id))
 
 
-def _show(door: Door, found: Sequence[Link], id: str) -> None:
+def _show(door: Door, rows: Sequence[Link], id: str) -> None:
     from semmem.doors.cli.terminal import Shown
 
-    if not found:
+    if not rows:
         door.out.print(f"{id} is linked to no memory.", markup=False)
-    for one in found:
+    for one in rows:
         since = f"{one.since:%Y-%m-%d}" if one.since else ""
         by = f", by {one.made_by}" if one.made_by else ""
         door.out.print(Shown(f"{one.from_id} {one.type} {one.to_id}  (since {since}{by})"))

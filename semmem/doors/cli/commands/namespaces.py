@@ -40,8 +40,8 @@ def register(app: typer.Typer) -> None:
 def namespaces(door: Door) -> None:
     """List the namespaces of a store: how many memories each holds, and when one of them was last changed."""
     with door.connect() as mem:
-        found = mem.namespaces()
-    door.give({"namespaces": found}, lambda: _show_namespaces(door, found))
+        rows = mem.namespaces()
+    door.give({"namespaces": rows}, lambda: _show_namespaces(door, rows))
 
 
 @command(names, "rename", "url")
@@ -95,8 +95,8 @@ def limit(
     A write that would go beyond a limit stores nothing. What is kept no longer, `semmem maintain` forgets for good.
     """
     with door.connect(create=True) as mem:
-        found = mem.namespace_limits(name, keep_days=keep_days, most_memories=most_memories, most_bytes=most_bytes)
-    door.give(found, lambda: door.out.print(_limits_line(name, found), soft_wrap=True))
+        limits = mem.namespace_limits(name, keep_days=keep_days, most_memories=most_memories, most_bytes=most_bytes)
+    door.give(limits, lambda: door.out.print(_limits_line(name, limits), soft_wrap=True))
 
 
 def changes(
@@ -117,57 +117,59 @@ def changes(
     For those who keep a copy: take a cursor with --since now, export, and ask for the changes since it. With --follow
     and --json each line is one look: its changes and the cursor behind them.
     """
-    asked = namespace or [door.namespace]
+    spaces = namespace or [door.namespace]
     with door.connect() as mem:
-        for found in _looks(mem, since, asked, limit, follow):
-            door.give(found.as_dict(), partial(_show_changes, door, found, len(asked) > 1))
+        for page in _looks(mem, since, spaces, limit, follow):
+            door.give(page.as_dict(), partial(_show_changes, door, page, len(spaces) > 1))
             if not (follow or door.json):
-                door.say(f"Cursor: {found.cursor}")
+                door.say(f"Cursor: {page.cursor}")
 
 
-def _looks(mem: Semmem, since: str | None, asked: Sequence[str], limit: int, follow: bool) -> Iterator[Changes]:
+def _looks(mem: Semmem, since: str | None, spaces: Sequence[str], limit: int, follow: bool) -> Iterator[Changes]:
     """Yield the changes since a cursor; with ``follow`` again and again, where there are any."""
     while True:
-        found = mem.changes(since, namespace=asked, limit=limit)
-        if len(found) or not follow or found.cursor != since:
-            yield found
+        page = mem.changes(since, namespace=spaces, limit=limit)
+        if len(page) or not follow or page.cursor != since:
+            yield page
         if not follow:
             return
-        if not len(found):
+        if not len(page):
             time.sleep(_EVERY_S)
-        since = found.cursor
+        since = page.cursor
 
 
-def _show_changes(door: Door, found: Changes, several: bool) -> None:
-    for one in found:
+def _show_changes(door: Door, page: Changes, several: bool) -> None:
+    for one in page:
         where = f"{one.namespace}  " if several else ""
         what = one.id if one.id is not None else f"all of {one.namespace}"
         types = f"  ({', '.join(one.types)})" if one.types else ""
         door.out.print(f"{one.at:%Y-%m-%d %H:%M:%S}  {where}{one.kind:<9}  {what}{types}", soft_wrap=True)
 
 
-def _limits_line(name: str, found: Limits) -> str:
-    kept = "for ever" if found.keep_days is None else f"{found.keep_days:g} days after their last change"
+def _limits_line(name: str, limits: Limits) -> str:
+    days = "for ever" if limits.keep_days is None else f"{limits.keep_days:g} days after their last change"
     count = (
-        "any number of memories" if found.most_memories is None else f"at most {counted(found.most_memories, 'memory')}"
+        "any number of memories"
+        if limits.most_memories is None
+        else f"at most {counted(limits.most_memories, 'memory')}"
     )
     size = (
-        "any number of bytes" if found.most_bytes is None else f"at most {counted(found.most_bytes, 'byte')} of texts"
+        "any number of bytes" if limits.most_bytes is None else f"at most {counted(limits.most_bytes, 'byte')} of texts"
     )
-    return f"The namespace {name} keeps memories {kept} and may hold {count}, {size}."
+    return f"The namespace {name} keeps memories {days} and may hold {count}, {size}."
 
 
-def _show_namespaces(door: Door, found: Sequence[Namespace]) -> None:
+def _show_namespaces(door: Door, rows: Sequence[Namespace]) -> None:
     from rich.table import Table
 
-    if not found:
+    if not rows:
         door.out.print("The store holds no memories.")
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("namespace")
     table.add_column("memories", justify="right")
     table.add_column("last changed", style="dim")
-    for one in found:
+    for one in rows:
         name = one.name if one.state is None else f"{one.name} ({one.state})"
         table.add_row(*_plain_cells(name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}"))
     door.out.print(table)

@@ -58,15 +58,15 @@ def reach(
             raise InvalidInput("Give --recipe, or --weights with --rank-constants, not both.")
         from semmem.rank_cap import reach_of
 
-        told = reach_of(_by_leg(weights, "--weights"), _by_leg(rank_constants, "--rank-constants"), k)
+        report = reach_of(_by_leg(weights, "--weights"), _by_leg(rank_constants, "--rank-constants"), k)
     else:
         from semmem.rank_cap import reach as reach_in
 
-        told = reach_in(_recipe(door), k)
-    door.give(told, lambda: show_reach(door, told))
-    if require is not None and (short := told.short_of(require.value, called=weights is None)):
-        for regime, leg, found in short:
-            door.say(f"{leg} is {found} in regime {regime}, short of {require.value} at k = {k}.")
+        report = reach_in(_recipe(door), k)
+    door.give(report, lambda: show_reach(door, report))
+    if require is not None and (short := report.short_of(require.value, called=weights is None)):
+        for regime, leg, leg_class in short:
+            door.say(f"{leg} is {leg_class} in regime {regime}, short of {require.value} at k = {k}.")
         raise typer.Exit(wire.EXIT_REACH)
 
 
@@ -83,8 +83,8 @@ def _recipe(door: Door) -> Recipe:
     with door.connect() as mem:
         plan, own, wrong = mem.searched_by(namespace=door.namespace)
     if own and not door.json:
-        its = ", ".join(f"{name} {value}" for name, value in own.items())
-        door.out.print(f"In namespace {door.namespace}: {its}.")
+        text = ", ".join(f"{name} {value}" for name, value in own.items())
+        door.out.print(f"In namespace {door.namespace}: {text}.")
     if wrong:
         door.say(f"{wrong[0].upper()}{wrong[1:]}.".replace("..", "."))
     return plan
@@ -105,21 +105,21 @@ def _by_leg(text: str, option: str) -> dict[str, float]:
     return out
 
 
-def show_reach(door: Door, told: Reach) -> None:
+def show_reach(door: Door, report: Reach) -> None:
     """Print the table, one line a leg and regime; then what would change a class, and what boost-only means."""
     from rich.table import Table
 
     from semmem.doors.cli.terminal import CLASS_COLOURS, Shown
     from semmem.rank_cap.report import describe
 
-    door.out.print(f"Reach of recipe {told.recipe} at k = {told.k}", style="bold")
+    door.out.print(f"Reach of recipe {report.recipe} at k = {report.k}", style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("regime", "leg", "class"):
         table.add_column(name, no_wrap=True)
     for name in ("1st earns", "lower bar", "upper bar", "may enter", "must enter"):
         table.add_column(name, justify="right", min_width=6)  # in a narrow terminal the heading takes two lines
     changes: dict[str, list[str]] = {}
-    for row in describe(told):
+    for row in describe(report):
         table.add_row(
             row["regime"],
             row["leg"],
@@ -133,14 +133,14 @@ def show_reach(door: Door, told: Reach) -> None:
     door.out.print(table)
     for change, legs in changes.items():
         door.out.print(f"{', '.join(legs)}: {change.replace(': ', ' with ', 1)}", style="dim")
-    if any(leg.class_ == "boost-only" for regime in told.regimes.values() for leg in regime.legs.values()):
+    if any(leg.class_ == "boost-only" for regime in report.regimes.values() for leg in regime.legs.values()):
         door.out.print(
             Shown("boost-only", "red").append(
-                f": it can move what other legs found, never bring its own into the top {told.k}.", "not red"
+                f": it can move what other legs found, never bring its own into the top {report.k}.", "not red"
             )
         )
-    if told.assumptions:
-        door.out.print(f"As long as: {'; '.join(told.assumptions)}.", style="dim")
+    if report.assumptions:
+        door.out.print(f"As long as: {'; '.join(report.assumptions)}.", style="dim")
 
 
 _WIDTHS = {"dropped at": 9, "reach there": 10, "also listed by": 12}
@@ -176,32 +176,32 @@ def probe(
     if (question is None) != (text is None):
         raise InvalidInput("--question and --text go together: what is asked, and the memory that is to come back.")
     with door.connect() as mem:
-        told = mem.probe(
+        report = mem.probe(
             recipe=door.recipe,
             k=k,
             leg=leg,
             witness=(question, text) if question is not None and text is not None else None,
             filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles),
         )
-    door.give(told, lambda: _show(door, told))
-    if told.dropped:
-        for one in told.dropped:
+    door.give(report, lambda: _show(door, report))
+    if report.dropped:
+        for one in report.dropped:
             door.say(f"{one.leg} ({one.regime}) was dropped at the stage {one.dropped}: {one.why}")
         raise typer.Exit(wire.EXIT_REACH)
 
 
-def _show(door: Door, told: Probe) -> None:
+def _show(door: Door, report: Probe) -> None:
     """Print one line a witness, then what it means to be dropped where it was."""
     from rich.table import Table
 
     from semmem.client.probe.stages import STAGES
     from semmem.doors.cli.terminal import Shown
 
-    door.out.print(f"Probe of recipe {told.recipe} at k = {told.k}, in {told.seconds:.1f} s", style="bold")
+    door.out.print(f"Probe of recipe {report.recipe} at k = {report.k}, in {report.seconds:.1f} s", style="bold")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("regime", "leg", "came back", "dropped at", "rank in leg", "place", "reach there", "also listed by"):
         table.add_column(name, no_wrap=name in ("regime", "leg"), min_width=_WIDTHS.get(name))
-    for one in told:
+    for one in report:
         table.add_row(
             one.regime,
             one.leg,
@@ -213,11 +213,11 @@ def _show(door: Door, told: Probe) -> None:
             ", ".join(f"{leg} ({rank})" for leg, rank in one.others.items()),
         )
     door.out.print(table)
-    for one in told:
+    for one in report:
         if one.alone is False and one.returned:
             line = f"{one.leg} ({one.regime}) came back only because another leg listed it too."
             door.out.print(line, style="yellow")
-    for stage in dict.fromkeys(one.dropped for one in told.dropped if one.dropped):
+    for stage in dict.fromkeys(one.dropped for one in report.dropped if one.dropped):
         door.out.print(f"{stage}, to be passed: {STAGES[stage]}.", style="dim")
-    for why in told.left_out.values():
+    for why in report.left_out.values():
         door.out.print(why, style="dim")

@@ -107,16 +107,16 @@ def _arguments(
 
 
 def _asking(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a recall in the place of its argument ``how``, which is what they say."""
+    """Give a command the options of a recall in the place of its parameter ``arguments``, which is what they say."""
     options = inspect.signature(_arguments).parameters
     own = inspect.signature(function).parameters
 
     @wraps(function)
-    def run(door: Door, **given: Any) -> None:
-        how = _arguments(**{name: given.pop(name) for name in options})
-        function(door, **given, how=how)
+    def run(door: Door, **values: Any) -> None:
+        arguments = _arguments(**{name: values.pop(name) for name in options})
+        function(door, **values, arguments=arguments)
 
-    every = [one for name in own for one in (options.values() if name == "how" else [own[name]])]
+    every = [one for name in own for one in (options.values() if name == "arguments" else [own[name]])]
     run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what ``command`` reads
     run.__annotations__ = {one.name: one.annotation for one in every}
     return run
@@ -138,28 +138,28 @@ def recall(
         list[str] | None,
         typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
     ] = None,
-    how: Arguments = None,
+    arguments: Arguments = None,
     full: Annotated[bool, typer.Option("--full", help="Whole texts, not what stands around the match.")] = False,
 ) -> None:
     """Show the memories that answer a question, best first, each score with its components."""
     with door.connect() as mem:
-        found = mem.recall(query, namespace=namespace or door.namespace, recipe=door.recipe, **(how or {}))
-        asked = namespace or [door.namespace]
-        others = _others(mem, asked) if not found.total and not door.json else ""
-    door.give(found, lambda: _show_recall(door, found, full, others))
+        result = mem.recall(query, namespace=namespace or door.namespace, recipe=door.recipe, **(arguments or {}))
+        names = namespace or [door.namespace]
+        others = _others(mem, names) if not result.total and not door.json else ""
+    door.give(result, lambda: _show_recall(door, result, full, others))
 
 
 def explain(
     door: Door,
     id: Annotated[str, typer.Argument(help="The id of a memory, returned or not.")],
     query: Annotated[str, typer.Option("--query", "-q", help="The question of the recall to explain.")],
-    how: Arguments = None,
+    arguments: Arguments = None,
 ) -> None:
     """Say why a memory is among the hits of a question, or why not, and what would let it in."""
     with door.connect() as mem:
         mem.get(id, namespace=door.namespace)  # one that is not there is told before a model is loaded
-        found = mem.recall(query, namespace=door.namespace, recipe=door.recipe, **(how or {}))
-        why = found.explain(id)
+        result = mem.recall(query, namespace=door.namespace, recipe=door.recipe, **(arguments or {}))
+        why = result.explain(id)
     door.give(why, lambda: door.out.print(str(why)))
 
 
@@ -204,10 +204,10 @@ def list_(
     door.give(page, lambda: _show_page(door, page, others))
 
 
-def _others(mem: Semmem, asked: Sequence[str]) -> str:
+def _others(mem: Semmem, targets: Sequence[str]) -> str:
     """Return where there are memories, if none of the namespaces that were asked holds any."""
     names = [one.name for one in mem.namespaces()]
-    if not names or not set(names).isdisjoint(asked):
+    if not names or not set(names).isdisjoint(targets):
         return "" if names else " The store holds no memories."
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f" There are memories in namespace {', '.join(names[:_NAMED])}{more}: say which with -n."
@@ -228,35 +228,35 @@ def stats(
     """Count memories, concepts, mentions and vectors."""
     with door.connect() as mem:
         counts = mem.stats(namespace=namespace)
-        held = mem.hashes(namespace=namespace) if verify else {}
-    told = {**dataclasses.asdict(counts), "hashes": held} if verify else counts
-    door.give(told, lambda: _show_stats(door, counts, held))
+        hashes = mem.hashes(namespace=namespace) if verify else {}
+    answer = {**dataclasses.asdict(counts), "hashes": hashes} if verify else counts
+    door.give(answer, lambda: _show_stats(door, counts, hashes))
 
 
-def _show_recall(door: Door, found: Recall, whole: bool, others: str) -> None:
+def _show_recall(door: Door, result: Recall, whole: bool, others: str) -> None:
     from semmem.doors.cli.show import degraded_lines, full_score, hit_lines, left_out_lines, legend
 
-    total = f"{found.total}" if found.total_is_exact else f"at least {found.total}"
-    regime = "" if found.regime == "any" else f" · {found.regime} question"
-    sure = f" · confidence {found.confidence:.2f}"
-    door.out.print(f"{counted(len(found), 'hit')} of {total} that a leg matched{regime}{sure}", style="dim")
-    if found.id is not None:
-        door.out.print(f"Useful, or not: semmem feedback {found.id} --useful ID", style="dim")
-    door.print_lines(degraded_lines(found.degraded))
-    if found.withheld:
-        door.out.print(f"The confidence {found.confidence:.2f} is below {found.min_confidence:g}: no hit is shown.")
+    total = f"{result.total}" if result.total_is_exact else f"at least {result.total}"
+    regime = "" if result.regime == "any" else f" · {result.regime} question"
+    sure = f" · confidence {result.confidence:.2f}"
+    door.out.print(f"{counted(len(result), 'hit')} of {total} that a leg matched{regime}{sure}", style="dim")
+    if result.id is not None:
+        door.out.print(f"Useful, or not: semmem feedback {result.id} --useful ID", style="dim")
+    door.print_lines(degraded_lines(result.degraded))
+    if result.withheld:
+        door.out.print(f"The confidence {result.confidence:.2f} is below {result.min_confidence:g}: no hit is shown.")
         return
-    if not len(found) and found.left_out:
-        door.print_lines(left_out_lines(found.left_out, found.token_budget))
+    if not len(result) and result.left_out:
+        door.print_lines(left_out_lines(result.left_out, result.token_budget))
         return
-    if not len(found):
+    if not len(result):
         door.out.print(f"Nothing was found.{others}")
         return
     door.out.print(legend())
-    full = full_score([found])
-    for hit in found:
+    full = full_score([result])
+    for hit in result:
         door.print_lines(hit_lines(hit, full, door.out.width, whole=whole))
-    door.print_lines(left_out_lines(found.left_out, found.token_budget))
+    door.print_lines(left_out_lines(result.left_out, result.token_budget))
     door.out.print('Why, or why not: semmem explain ID --query "…"', style="dim")
 
 
@@ -287,7 +287,7 @@ def _plain_cells(*cells: str) -> list[Any]:
     return [Shown(cell) for cell in cells]
 
 
-def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) -> None:
+def _show_stats(door: Door, counts: Stats, hashes: Mapping[str, NamespaceHash]) -> None:
     from semmem.model.serialization import plain
 
     for name, value in plain(counts).items():
@@ -295,7 +295,7 @@ def _show_stats(door: Door, counts: Stats, held: Mapping[str, NamespaceHash]) ->
         if name == "bytes":
             shown = "not for this key" if value is None else f"{value / 2**20:,.1f} MiB"
         door.out.print(f"{name:>10}  {shown}")
-    for name, one in held.items():
+    for name, one in hashes.items():
         door.out.print(f"{name}: {counted(one.memories, 'memory')}, {counted(one.vectors, 'vector')}", soft_wrap=True)
         for what in ("content", "vector", "graph"):
             door.out.print(f"{what:>10}  {getattr(one, what)}")

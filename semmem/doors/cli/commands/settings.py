@@ -29,13 +29,13 @@ def settings(door: Door) -> None:
     from semmem.config import Settings
     from semmem.read.overrides import recipe_of
 
-    found = Settings.load(**({} if door.url is None else {"url": door.url}))
-    recipe_of(found)  # a broken one is told here, where people look for it
-    told: dict[str, Any] = {"files": [str(file.path) for file in found.files], "settings": _rows(found)}
+    current = Settings.load(**({} if door.url is None else {"url": door.url}))
+    recipe_of(current)  # a broken one is told here, where people look for it
+    answer: dict[str, Any] = {"files": [str(file.path) for file in current.files], "settings": _rows(current)}
     if door.named:
         with door.connect() as mem:
-            told |= {"namespace": door.namespace, **_searched(mem, door.namespace)}
-    door.give(told, lambda: _show(door, told))
+            answer |= {"namespace": door.namespace, **_searched(mem, door.namespace)}
+    door.give(answer, lambda: _show(door, answer))
 
 
 @command(names, "set", "url", "namespace")
@@ -50,37 +50,37 @@ def set_(
     from semmem.read.overrides import value_of
 
     with door.connect(create=True) as mem:
-        found = mem.configure(namespace=door.namespace, **{name: value_of(value)})
-    line = f"{name} is {json.dumps(found[name])} in namespace {door.namespace}, from the next recall on."
-    door.give({"namespace": door.namespace, "settings": found}, lambda: door.out.print(line))
+        own = mem.configure(namespace=door.namespace, **{name: value_of(value)})
+    line = f"{name} is {json.dumps(own[name])} in namespace {door.namespace}, from the next recall on."
+    door.give({"namespace": door.namespace, "settings": own}, lambda: door.out.print(line))
 
 
 @command(names, "unset", "url", "namespace")
 def unset(
     door: Door,
-    wanted: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="What to unset.")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="What to unset.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every setting of the namespace.")] = False,
 ) -> None:
     """Remove search settings of a namespace; the program's own settings apply again."""
     from semmem.model.errors import InvalidInput
 
-    if bool(wanted) == everything:
+    if bool(keys) == everything:
         raise InvalidInput("Name the settings to unset, or give --all.")
     with door.connect() as mem:
-        left = mem.unset_settings(*(wanted or ()), namespace=door.namespace)
-    line = f"Namespace {door.namespace} has {len(left) or 'no'} search settings of its own."
-    door.give({"namespace": door.namespace, "settings": left}, lambda: door.out.print(line))
+        rest = mem.unset_settings(*(keys or ()), namespace=door.namespace)
+    line = f"Namespace {door.namespace} has {len(rest) or 'no'} search settings of its own."
+    door.give({"namespace": door.namespace, "settings": rest}, lambda: door.out.print(line))
 
 
-def _rows(found: Settings) -> list[dict[str, Any]]:
+def _rows(current: Settings) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "value": _masked(getattr(found, name)),
-            "source": found.source(name),
+            "value": _masked(getattr(current, name)),
+            "source": current.source(name),
             "meaning": field.description,
         }
-        for name, field in type(found).model_fields.items()
+        for name, field in type(current).model_fields.items()
     ]
 
 
@@ -110,12 +110,12 @@ def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
     return {"search": rows, "unused": wrong}
 
 
-def _show(door: Door, told: dict[str, Any]) -> None:
+def _show(door: Door, answer: dict[str, Any]) -> None:
     from rich.table import Table
 
     from semmem.doors.cli.terminal import Shown
 
-    for rows in (told["settings"], told.get("search", [])):
+    for rows in (answer["settings"], answer.get("search", [])):
         if not rows:
             continue
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -125,11 +125,11 @@ def _show(door: Door, told: dict[str, Any]) -> None:
         for row in rows:
             table.add_row(*map(Shown, (row["name"], _shown(row["value"]), _short(row["source"]), row["meaning"])))
         door.out.print(table)
-        if rows is told["settings"]:
-            files = ", ".join(map(_short, told["files"])) or "none"
+        if rows is answer["settings"]:
+            files = ", ".join(map(_short, answer["files"])) or "none"
             door.out.print(f"Files read: {files}.\n", style="dim", soft_wrap=True)
-    if told.get("unused"):
-        door.out.print(told["unused"], style="red")
+    if answer.get("unused"):
+        door.out.print(answer["unused"], style="red")
 
 
 def _short(source: str) -> str:

@@ -73,21 +73,21 @@ def restore(door: Door, file: Annotated[Path, typer.Argument(help="A file that b
 
 
 def _show_copy(door: Door, report: CopyReport) -> None:
-    there = (
+    note = (
         f", {counted(report.found, 'row')} {'was' if report.found == 1 else 'were'} there already"
         if report.found
         else ""
     )
     index = ", with its vector index" if report.indexed else ""
     door.out.print(
-        f"Copied {counted(report.memories, 'memory')} ({counted(sum(report.tables.values()), 'row')}{there}) "
+        f"Copied {counted(report.memories, 'memory')} ({counted(sum(report.tables.values()), 'row')}{note}) "
         f"in {report.seconds:.1f} s{index}; counts and hashes are the same.",
     )
-    for name, held in report.namespaces.items():
+    for name, hashes in report.namespaces.items():
         door.out.print(
-            f"  {name}: {counted(held.memories, 'memory')}, {counted(held.vectors, 'vector')}", soft_wrap=True
+            f"  {name}: {counted(hashes.memories, 'memory')}, {counted(hashes.vectors, 'vector')}", soft_wrap=True
         )
-        door.out.print(f"    content {held.content[:24]}  graph {held.graph[:24]}")
+        door.out.print(f"    content {hashes.content[:24]}  graph {hashes.graph[:24]}")
     if report.came or report.went:
         door.say(
             f"Meanwhile {counted(report.came, 'memory')} came into the source and {report.went:,} went; run the "
@@ -129,46 +129,46 @@ def rebuild(
 
     if extract and embedder is not None:
         raise InvalidInput("Give --embedder or --extract, one after the other: each can be interrupted by itself.")
-    done = 0
+    progress = 0
     with door.connect() as mem:
         counts = mem.stats()
         total = counts.memories if extract or embedder is not None else None
         with counting(door, "extracting" if extract else "embedding", total) as show:
 
             def advance(count: int) -> None:
-                nonlocal done
-                done = count
+                nonlocal progress
+                progress = count
                 show(count)
 
             try:
-                made = (
+                report = (
                     mem.rebuild(embedder=embedder, extract=extract, progress=advance) if counts.memories else Rebuilt()
                 )
             except KeyboardInterrupt as error:
-                door.say(f"Stopped. What was done so far ({done:,}) is kept: the same command goes on from there.")
+                door.say(f"Stopped. What was done so far ({progress:,}) is kept: the same command goes on from there.")
                 raise typer.Exit(wire.EXIT_INTERRUPTED) from error
         mem.maintain()
         spaces = mem.store.namespaces() if "graph" in mem.store.capabilities else ()
         hashes = {namespace: mem.graph_hash(namespace=namespace) for namespace in spaces}
         filler = mem.stats().embedder
-    if made.dropped is not None:
-        door.say(f"Began anew: the half-done rebuild by {made.dropped} was thrown away.")
+    if report.dropped is not None:
+        door.say(f"Began anew: the half-done rebuild by {report.dropped} was thrown away.")
     door.give(
-        {**plain(made), "embedder": filler, "graph_hashes": hashes},
-        lambda: _show(door, made, hashes, filler, extract),
+        {**plain(report), "embedder": filler, "graph_hashes": hashes},
+        lambda: _show(door, report, hashes, filler, extract),
     )
 
 
-def _show(door: Door, made: Rebuilt, hashes: Mapping[str, str], filler: str | None, extract: bool) -> None:
+def _show(door: Door, report: Rebuilt, hashes: Mapping[str, str], filler: str | None, extract: bool) -> None:
     if extract:
-        line = f"Found the concepts anew: {counted(made.read, 'memory')} read, {made.changed:,} changed."
-        before = f" {made.skipped:,} were read by a call that was interrupted." if made.skipped else ""
+        line = f"Found the concepts anew: {counted(report.read, 'memory')} read, {report.changed:,} changed."
+        before = f" {report.skipped:,} were read by a call that was interrupted." if report.skipped else ""
     else:
-        line = f"Made {counted(made.embedded, 'vector')}{f' with {filler}' if filler else ''}."
-        before = f" {made.kept:,} were made by a call that was interrupted." if made.kept else ""
+        line = f"Made {counted(report.embedded, 'vector')}{f' with {filler}' if filler else ''}."
+        before = f" {report.kept:,} were made by a call that was interrupted." if report.kept else ""
     door.out.print(line + before)
-    for namespace, found in sorted(hashes.items()):
-        door.out.print(f"{found}  {namespace}", soft_wrap=True)
+    for namespace, digest in sorted(hashes.items()):
+        door.out.print(f"{digest}  {namespace}", soft_wrap=True)
 
 
 app = typer.Typer(help="The embedded server: look at it, stop it.", no_args_is_help=True)
@@ -206,8 +206,8 @@ def stop_server(folder: Path) -> bool:
 
 def status(door: Door) -> None:
     """Show whether the embedded server runs, where its data are, and who is connected. Starts nothing."""
-    found = server_of(door.url).status()
-    door.give(found, lambda: door.out.print(status_line(found), soft_wrap=True))
+    state = server_of(door.url).status()
+    door.give(state, lambda: door.out.print(status_line(state), soft_wrap=True))
 
 
 def stop(
@@ -221,15 +221,15 @@ def stop(
     door.give({"stopped": stopped}, lambda: door.out.print("Stopped." if stopped else "It was not running."))
 
 
-def status_line(found: ServerStatus) -> str:
+def status_line(state: ServerStatus) -> str:
     """Return what a person wants to know of a server, in one line."""
-    size = f"{found.size_bytes / 2**20:,.0f} MiB in {found.data}"
-    if not found.running:
+    size = f"{state.size_bytes / 2**20:,.0f} MiB in {state.data}"
+    if not state.running:
         return (
-            f"Not running; {size}." if found.size_bytes else f"Not running, and nothing is stored in {found.data} yet."
+            f"Not running; {size}." if state.size_bytes else f"Not running, and nothing is stored in {state.data} yet."
         )
-    clients = "" if found.connections is None else f", {found.connections} connected"
-    return f"Running: PostgreSQL {found.version}, process {found.pid}{clients}, {size}."
+    clients = "" if state.connections is None else f", {state.connections} connected"
+    return f"Running: PostgreSQL {state.version}, process {state.pid}{clients}, {size}."
 
 
 command(app, "status", "url")(status)

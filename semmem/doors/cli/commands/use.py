@@ -64,7 +64,7 @@ def context(
 ) -> None:
     """Print the memories that answer a question as a block for the prompt of an agent."""
     with door.connect() as mem:
-        found = mem.context(
+        block = mem.context(
             query,
             namespace=namespace or door.namespace,
             token_budget=budget,
@@ -75,7 +75,7 @@ def context(
             min_confidence=min_confidence,
             as_of=moment(as_of, "--as-of"),
         )
-    door.give(found, lambda: _show_context(door, found))
+    door.give(block, lambda: _show_context(door, block))
 
 
 def feedback(
@@ -101,21 +101,21 @@ def feedback(
 def judgements(door: Door) -> None:
     """Print what feedback has said of memories as JSON, one judgement a line, as python -m eval reads it."""
     with door.connect() as mem:
-        found = mem.judgements(namespace=door.namespace)
+        rows = mem.judgements(namespace=door.namespace)
     encoding = sys.stdout.encoding or "utf-8"
     door.give(
-        {"judgements": found},
-        lambda: sys.stdout.writelines(as_json(one.as_dict(), encoding=encoding) + "\n" for one in found),
+        {"judgements": rows},
+        lambda: sys.stdout.writelines(as_json(one.as_dict(), encoding=encoding) + "\n" for one in rows),
     )
 
 
-def _show_context(door: Door, found: Context) -> None:
+def _show_context(door: Door, block: Context) -> None:
     """Print the block on standard output; what is beside it on standard error."""
     from semmem.doors.cli.show import degraded_lines, left_out_lines
 
-    for line in found.text.splitlines():
+    for line in block.text.splitlines():
         door.out.print(line, soft_wrap=True)
-    if not found.text:
+    if not block.text:
         door.say("Nothing is shown: the block is empty.")
-    for said in (*left_out_lines(found.left_out, found.token_budget), *degraded_lines(found.degraded)):
-        door.err.print(said)
+    for note in (*left_out_lines(block.left_out, block.token_budget), *degraded_lines(block.degraded)):
+        door.err.print(note)

@@ -110,7 +110,7 @@ def remember(
     if path is not None and path.suffix.lower() in _ITEMS:
         _remember_lines(door, path, on_error, batch_size)
         return
-    whole, extra, numbers = _read(text, path), pairs(metadata), _vector(vector)
+    whole, extra, numbers = _text_of(text, path), pairs(metadata), _vector(vector)
     when = moment(created_at, "--created-at")
     with door.connect(create=True) as mem:
         memory = mem.remember(
@@ -171,8 +171,8 @@ def update(
     Its id stays, its time too unless --created-at is given; its version counts up. `semmem history` has the versions
     before it. --valid-from, --valid-to and --expires-at take '' for no such time.
     """
-    given = {
-        "text": None if text is None else _read(text, None),
+    fields = {
+        "text": None if text is None else _text_of(text, None),
         "title": title,
         "author": author,
         "session": session,
@@ -187,7 +187,7 @@ def update(
         "ttl": ttl,
         "pinned": pinned,
     }
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
     for name, time in (("valid_from", valid_from), ("valid_to", valid_to), ("expires_at", expires_at)):
         if time is not None:
             changes[name] = moment(time or None, f"--{name.replace('_', '-')}")
@@ -248,14 +248,14 @@ def maintain(door: Door) -> None:
     from semmem.doors.cli.commands.doctor import unindexed
 
     with door.connect() as mem:
-        done = mem.maintain()
-        why = unindexed(mem, done)
-    said = {name: f"{name} {count:,}" for name, count in done.items() if count and name != "busy"}
-    seen = ", ".join(said.pop(name) for name in _TO_LOOK_AT if name in said)
-    shown = ", ".join(said.values())
+        counts = mem.maintain()
+        why = unindexed(mem, counts)
+    phrases = {name: f"{name} {count:,}" for name, count in counts.items() if count and name != "busy"}
+    advice = ", ".join(phrases.pop(name) for name in _TO_LOOK_AT if name in phrases)
+    shown = ", ".join(phrases.values())
     line = f"Done: {shown}." if shown else "There was nothing to tidy."
-    line = f"{line} To look at: {seen}." if seen else line
-    door.give(done, lambda: door.out.print(f"{line} {why}" if why else line, soft_wrap=True))
+    line = f"{line} To look at: {advice}." if advice else line
+    door.give(counts, lambda: door.out.print(f"{line} {why}" if why else line, soft_wrap=True))
 
 
 def _path(text: str | None, file: Path | None) -> Path | None:
@@ -267,13 +267,13 @@ def _path(text: str | None, file: Path | None) -> Path | None:
         return to_read(file)
     if not text or "\n" in text or len(text) >= 1024:
         return None
-    path, there = Path(text), os.path.isfile(text)
+    path, is_file = Path(text), os.path.isfile(text)
     if text.lower().endswith(_TEXT + _ITEMS):
-        if there:
+        if is_file:
             return path
         if " " not in text:
             raise InvalidInput(f"There is no file {text}; to remember these very words, add a full stop or a space.")
-    elif there and (path.suffix or len(path.parts) > 1):
+    elif is_file and (path.suffix or len(path.parts) > 1):
         raise InvalidInput(
             f"{text} is a file, and only .txt, .md and .jsonl files are read by their name: say --file {text} if it is "
             "plain text, or see `semmem import --help`."
@@ -290,7 +290,7 @@ def _id_of(path: Path) -> str | None:
     return f"{path.stem[:200]}-{blake2b(os.fsencode(path.resolve()), digest_size=4).hexdigest()}"
 
 
-def _read(text: str | None, path: Path | None) -> str:
+def _text_of(text: str | None, path: Path | None) -> str:
     from semmem.model.errors import InvalidInput
 
     try:
@@ -301,13 +301,13 @@ def _read(text: str | None, path: Path | None) -> str:
         raise InvalidInput(f"{path or 'Standard input'} is not UTF-8 text (byte {error.start}); convert it.") from error
 
 
-def _vector(given: str | None) -> list[float] | None:
+def _vector(text: str | None) -> list[float] | None:
     from semmem.model.errors import InvalidInput
 
-    if given is None:
+    if text is None:
         return None
     try:
-        return [float(one) for one in json.loads(given)]
+        return [float(one) for one in json.loads(text)]
     except (TypeError, ValueError) as error:
         raise InvalidInput("--vector must be a JSON list of numbers, such as '[0.1, 0.2]'.") from error
 
@@ -365,7 +365,7 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
             at, reason = place
             raise type(error)(f"{path.name}, line {numbers[at]}: {_in_the_file(reason)}") from error
     rejected = [
-        {"line": numbers[bad.position], **plain(bad), "reason": _in_the_file(bad.reason)} for bad in report.rejected
+        {"line": numbers[row.position], **plain(row), "reason": _in_the_file(row.reason)} for row in report.rejected
     ]
     door.give({**plain(report), "rejected": rejected}, lambda: _show_report(door, report, rejected))
     if rejected and not (report.remembered or report.unchanged):
@@ -373,8 +373,8 @@ def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) 
 
 
 def _show_memory(door: Door, memory: Memory) -> None:
-    known = f" again, {memory.seen_count} times so far" if memory.last_seen else ""
-    door.out.print(f"Remembered {memory.id} in namespace {memory.namespace}{known}.")
+    again = f" again, {memory.seen_count} times so far" if memory.last_seen else ""
+    door.out.print(f"Remembered {memory.id} in namespace {memory.namespace}{again}.")
     if memory.contradicts:
         older = ", ".join(memory.contradicts)
         door.out.print(f"It contradicts {older}; `semmem links` shows both.", markup=False, soft_wrap=True)
@@ -386,9 +386,9 @@ def _show_report(door: Door, report: IngestReport, rejected: list[dict[str, Any]
         f"Remembered {report.remembered} of {report.read} in {report.seconds:.1f} s ({rate:,.0f}/s); "
         f"{report.unchanged} unchanged, {len(report.rejected) + report.more_rejected} rejected."
     )
-    for bad in rejected[:20]:
-        id = f" ({bad['id']})" if bad["id"] else ""
-        door.say(f"  line {bad['line']}{id}: {bad['reason']}")
+    for row in rejected[:20]:
+        id = f" ({row['id']})" if row["id"] else ""
+        door.say(f"  line {row['line']}{id}: {row['reason']}")
     if len(report.rejected) > 20:
         more = len(report.rejected) + report.more_rejected - 20
         door.say(f"  and {more} more; --json lists {'them all' if not report.more_rejected else 'the first of them'}.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semmem.doors.cli.context import Door, command
-from semmem.doors.cli.demo.data import QUESTIONS, Asked, folder, story
+from semmem.doors.cli.demo.data import QUESTIONS, DemoQuestion, folder, story
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -53,11 +53,11 @@ def demo(
     if recipes:
         return _recipes(door)
     with _scratch(door) as mem:
-        told: dict[str, Any] = {"story": _story(door, mem, show)}
+        answer: dict[str, Any] = {"story": _story(door, mem, show)}
         if data is not None:
-            told["folder"] = _folder(door, mem, show, data, ask or ())
-    told["seconds"] = round(time.monotonic() - started, 1)
-    door.give(told, lambda: show.closing(told["seconds"]))
+            answer["folder"] = _folder(door, mem, show, data, ask or ())
+    answer["seconds"] = round(time.monotonic() - started, 1)
+    door.give(answer, lambda: show.closing(answer["seconds"]))
 
 
 def _recipes(door: Door) -> None:
@@ -77,7 +77,7 @@ def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
     report = mem.remember_many(story(), namespace=_STORY)
     mem.maintain()
     show.opening(report, mem.stats(namespace=_STORY))
-    questions = [_ask(mem, _STORY, number, asked, show) for number, asked in enumerate(QUESTIONS, 1)]
+    questions = [_ask(mem, _STORY, number, question, show) for number, question in enumerate(QUESTIONS, 1)]
     first, missed = QUESTIONS[0].query, QUESTIONS[0].answer or ""
     why = mem.recall(first, namespace=_STORY, limit=_LIMIT, recipe="seed").explain(missed)
     show.why_not(missed, why)
@@ -103,25 +103,25 @@ def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str]) 
         report = mem.remember_many(items, namespace=_FOLDER, batch_size=32, on_error="skip", progress=advance)
     show.remembered(report)
     if ask:
-        asked = [Asked(query) for query in ask]
+        queries = [DemoQuestion(query) for query in ask]
     else:
-        asked, tried = _from_headings(mem, items)
-        show.headings(len(asked), tried)
-    questions = [_ask(mem, _FOLDER, number, one, show) for number, one in enumerate(asked, 1)]
+        queries, tried = _from_headings(mem, items)
+        show.headings(len(queries), tried)
+    questions = [_ask(mem, _FOLDER, number, one, show) for number, one in enumerate(queries, 1)]
     return {"memories": report.remembered, "rejected": report.rejected, "questions": questions}
 
 
-def _ask(mem: Semmem, namespace: str, number: int, asked: Asked, show: Any) -> dict[str, Any]:
+def _ask(mem: Semmem, namespace: str, number: int, question: DemoQuestion, show: Any) -> dict[str, Any]:
     """Ask both recipes, and explain the first memory that only the graph brought in."""
-    hybrid = mem.recall(asked.query, namespace=namespace, limit=_LIMIT, recipe="hybrid")
-    default = mem.recall(asked.query, namespace=namespace, limit=_LIMIT, recipe="default")
+    hybrid = mem.recall(question.query, namespace=namespace, limit=_LIMIT, recipe="hybrid")
+    default = mem.recall(question.query, namespace=namespace, limit=_LIMIT, recipe="default")
     new = _new(hybrid, default)
-    shown = asked.answer if asked.answer in new else next(iter(new), None)
+    shown = question.answer if question.answer in new else next(iter(new), None)
     why = default.explain(shown) if shown is not None else None
-    show.question(number, asked, hybrid, default, why)
+    show.question(number, question, hybrid, default, why)
     return {
-        "query": asked.query,
-        "answer": asked.answer,
+        "query": question.query,
+        "answer": question.answer,
         "hybrid": list(hybrid),
         "default": list(default),
         "regime": default.regime,
@@ -133,20 +133,20 @@ def _ask(mem: Semmem, namespace: str, number: int, asked: Asked, show: Any) -> d
 
 def _new(hybrid: Recall, default: Recall) -> list[str]:
     """Return the ids that `default` has and `hybrid` has not, those that the graph ranked."""
-    known = {hit.id for hit in hybrid}
-    return [hit.memory.id for hit in default if hit.id not in known and "graph" in hit.legs]
+    ids = {hit.id for hit in hybrid}
+    return [hit.memory.id for hit in default if hit.id not in ids and "graph" in hit.legs]
 
 
-def _from_headings(mem: Semmem, items: Sequence[dict[str, Any]]) -> tuple[list[Asked], int]:
+def _from_headings(mem: Semmem, items: Sequence[dict[str, Any]]) -> tuple[list[DemoQuestion], int]:
     """Return as questions the five headings where the graph brings in the most, and how many were tried."""
     titles = list(dict.fromkeys(str(item["title"]) for item in items if len(str(item["title"])) > 1))
     step = max(1, len(titles) // _TRIED)
     tried = titles[::step][:_TRIED]
     gains = []
     for place, title in enumerate(tried):
-        found = [mem.recall(title, namespace=_FOLDER, limit=_LIMIT, recipe=name) for name in ("hybrid", "default")]
-        gains.append((-len(_new(*found)), place, title))
-    return [Asked(title) for _, _, title in sorted(gains)[:5]], len(tried)
+        recalls = [mem.recall(title, namespace=_FOLDER, limit=_LIMIT, recipe=name) for name in ("hybrid", "default")]
+        gains.append((-len(_new(*recalls)), place, title))
+    return [DemoQuestion(title) for _, _, title in sorted(gains)[:5]], len(tried)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-__all__ = ["QUESTIONS", "Asked", "folder", "story"]
+__all__ = ["QUESTIONS", "DemoQuestion", "folder", "story"]
 
 _KINDS = {".md", ".markdown", ".txt", ".rst"}
 _SKIP = {"node_modules", "build", "dist", "site-packages", "__pycache__", "runs"}
@@ -21,7 +21,7 @@ _FENCE = re.compile(r"```|~~~")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DemoQuestion:
     """A question of the demonstration, and the id of the memory that answers it where that is known."""
 
     query: str
@@ -29,11 +29,11 @@ class Asked:
 
 
 QUESTIONS = (
-    Asked("In which town did the designer of the Kestrel logger grow up?", "petra"),
-    Asked("Who repairs the engine of the boat that carries the spare Marlin blades?", "sandpiper"),
-    Asked("On which day is the building closed where the Corrigan tide books are kept?", "heron-house"),
-    Asked("How does the supplier of the Vellamo mesh want to be paid?", "orrin"),
-    Asked("Which instrument does the person who calibrates the Tarka flow meters play?", "yusuf"),
+    DemoQuestion("In which town did the designer of the Kestrel logger grow up?", "petra"),
+    DemoQuestion("Who repairs the engine of the boat that carries the spare Marlin blades?", "sandpiper"),
+    DemoQuestion("On which day is the building closed where the Corrigan tide books are kept?", "heron-house"),
+    DemoQuestion("How does the supplier of the Vellamo mesh want to be paid?", "orrin"),
+    DemoQuestion("Which instrument does the person who calibrates the Tarka flow meters play?", "yusuf"),
 )
 """Each needs two memories: the first is found by its words, the second shares nothing with the question."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semmem.doors.cli.context import Door
-from semmem.doors.cli.demo.data import QUESTIONS, Asked
+from semmem.doors.cli.demo.data import QUESTIONS, DemoQuestion
 from semmem.doors.cli.show import bar, degraded_lines, full_score, legend, one_line
 
 if TYPE_CHECKING:
@@ -57,26 +57,28 @@ class Show:
         line.append("★ the answer   ", style="bold").append("+ not among hybrid's five", style="green")
         self._out.print(line)
 
-    def question(self, number: int, asked: Asked, hybrid: Recall, default: Recall, why: Explanation | None) -> None:
+    def question(
+        self, number: int, question: DemoQuestion, hybrid: Recall, default: Recall, why: Explanation | None
+    ) -> None:
         """Print one question: the hits of both recipes beside each other, and the path of the graph."""
         from rich.table import Table
 
         self._out.print()
-        self._out.print(f"{number}. {asked.query}", style="bold")
+        self._out.print(f"{number}. {question.query}", style="bold")
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         side = min(_SIDE, (self._out.width - 4) // 2)
         for name in ("hybrid: lexical and dense", f"default: and the graph ({default.regime})"):
             table.add_column(name, width=side, no_wrap=True, header_style="dim")
-        known = {hit.id for hit in hybrid}
+        ids = {hit.id for hit in hybrid}
         for place in range(max(len(hybrid), len(default))):
-            left = _cell(hybrid[place], asked, full_score([hybrid]), None, side) if place < len(hybrid) else ""
-            right = _cell(default[place], asked, full_score([default]), known, side) if place < len(default) else ""
+            left = _cell(hybrid[place], question, full_score([hybrid]), None, side) if place < len(hybrid) else ""
+            right = _cell(default[place], question, full_score([default]), ids, side) if place < len(default) else ""
             table.add_row(left, right)
         self._out.print(table)
         self._door.print_lines(degraded_lines(default.degraded))
         if why is not None:
-            found = next(hit.memory for hit in default if hit.memory.id == why.id)
-            self._out.print(f"  reads  {one_line(found.text, self._out.width - 10)}")
+            memory = next(hit.memory for hit in default if hit.memory.id == why.id)
+            self._out.print(f"  reads  {one_line(memory.text, self._out.width - 10)}")
             self._out.print(f"  others {_places(why)}", style="dim")
             self._out.print(_path(why))
 
@@ -135,13 +137,13 @@ class Show:
         self._out.print(Rule(Shown(title, style="bold"), align="left", style="dim"))
 
 
-def _cell(hit: Hit, asked: Asked, full: float, known: set[str] | None, side: int) -> Text:
+def _cell(hit: Hit, question: DemoQuestion, full: float, ids: set[str] | None, side: int) -> Text:
     from semmem.doors.cli.terminal import Shown
 
     mark, style = " ", ""
-    if hit.memory.id == asked.answer:
+    if hit.memory.id == question.answer:
         mark, style = "★", "bold"
-    elif known is not None and hit.id not in known:
+    elif ids is not None and hit.id not in ids:
         mark, style = "+", "green"
     cell = Shown(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
     cell.append_text(bar(hit.components, full, _BAR))
@@ -196,8 +198,8 @@ def compared(mem: Semmem, namespace: str) -> list[dict[str, Any]]:
     for name, plan in RECIPES.items():
         answers = [mem.recall(q.query, namespace=namespace, limit=_K, recipe=name) for q in QUESTIONS]
         ranks = [
-            next((hit.rank for hit in found if hit.memory.id == asked.answer), None)
-            for found, asked in zip(answers, QUESTIONS, strict=True)
+            next((hit.rank for hit in result if hit.memory.id == question.answer), None)
+            for result, question in zip(answers, QUESTIONS, strict=True)
         ]
         regimes = reach(plan, _K).regimes
         rows.append(
@@ -206,8 +208,10 @@ def compared(mem: Semmem, namespace: str) -> list[dict[str, Any]]:
                 "fusion": plan.fusion,
                 "ranks": ranks,
                 "answered": sum(rank is not None for rank in ranks),
-                "degraded": {leg: why for found in answers for leg, why in found.degraded.items()},
-                "reach": {r: {leg: its.class_ for leg, its in of.legs.items()} for r, of in regimes.items()},
+                "degraded": {leg: why for result in answers for leg, why in result.degraded.items()},
+                "reach": {
+                    r: {leg: leg_reach.class_ for leg, leg_reach in of.legs.items()} for r, of in regimes.items()
+                },
             }
         )
     return rows
@@ -228,8 +232,8 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
     for name in ("recipe", *(() if narrow else ("fusion",)), "answers at rank", "of 5", "regime", *_LEGS):
         table.add_column(name, no_wrap=name not in ("answers at rank", "of 5"), min_width=9 if "rank" in name else None)
     for row in rows:
-        found = " ".join("-" if rank is None else str(rank) for rank in row["ranks"])
-        head = [row["recipe"], *([] if narrow else [row["fusion"]]), found, str(row["answered"])]
+        ranks = " ".join("-" if rank is None else str(rank) for rank in row["ranks"])
+        head = [row["recipe"], *([] if narrow else [row["fusion"]]), ranks, str(row["answered"])]
         before: dict[str, str] | None = None
         for regime, legs in row["reach"].items():
             if legs == before:
