@@ -154,7 +154,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.concepts.aliases._ENDED": (aliases.acronyms, (("", "Ab. Bc (AB)", ""), ("a", ".", " (AB)"))),
     "semmem.concepts.aliases._SHORT": (aliases._is_short, (("A", "A", ""), ("A", "A.", "!"), ("A", "&", "A"))),
     "semmem.extractors.llm._FENCE": (
-        llm._read,
+        llm._parsed_answer,
         (("```", "\n", ""), ("```", " ", ""), ("```\n", "`", "x"), ("```\n", "\n```", "x"), ("", "\n", "```")),
     ),
     "semmem.concepts.names._PARENTHESIS": (
