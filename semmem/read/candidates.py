@@ -28,7 +28,7 @@ __all__ = [
     "RECENCY",
     "Candidates",
     "Cut",
-    "Kept",
+    "Group",
     "Key",
     "Name",
     "Priors",
@@ -49,7 +49,7 @@ Key: TypeAlias = "tuple[str, int, str]"
 """(id, part, namespace): the key by which candidates are fused and ordered."""
 Name: TypeAlias = "tuple[str, str]"
 """(id, namespace): the key of a memory in links."""
-Kept: TypeAlias = "tuple[Fused[Key], tuple[Key, ...]]"
+Group: TypeAlias = "tuple[Fused[Key], tuple[Key, ...]]"
 """A candidate, and the keys of those that were folded into it."""
 
 
@@ -94,18 +94,18 @@ class Priors(Generic[K]):
     @classmethod
     def of(cls, recipe: Recipe, regime: str, heads: Mapping[K, Weighed], newest: float) -> Priors[K]:
         """Return the priors of a recipe; ``newest`` is when the newest candidate was created, in seconds since 1970."""
-        given = {key: head.importance for key, head in heads.items()} if recipe.prior else None
+        importances = {key: head.importance for key, head in heads.items()} if recipe.prior else None
         least = recipe.floor(regime)
         if recipe.recency_half_life is None:
-            return cls(given, least)
+            return cls(importances, least)
         half_life, floor = recipe.recency_half_life * _DAY_S, recipe.recency_floor
         ages = {key: max(0.0, newest - head.created_at) for key, head in heads.items()}
         recency = {key: floor + (1 - floor) * 2.0 ** (-age / half_life) for key, age in ages.items()}
-        importance = {key: 1.0 if given is None else least + (1 - least) * given[key] for key in heads}
-        both = floor if given is None else floor * least
+        importance = {key: 1.0 if importances is None else least + (1 - least) * importances[key] for key in heads}
+        both = floor if importances is None else floor * least
         span = 1 - both
         weighed = {key: (importance[key] * recency[key] - both) / span for key in heads} if span else None
-        return cls(weighed, both, importance, recency, 1.0 if given is None else (1 + least) / 2)
+        return cls(weighed, both, importance, recency, 1.0 if importances is None else (1 + least) / 2)
 
     def factor(self, key: K) -> float:
         """Return the factor by which the score of one memory is multiplied."""
@@ -238,11 +238,11 @@ def _is_falling(rows: Sequence[tuple[int, float]]) -> bool:
 
 
 def alone(
-    namespace: str, found: Mapping[str, Ranking], heads: Mapping[int, Head], recipe: Recipe
+    namespace: str, rankings: Mapping[str, Ranking], heads: Mapping[int, Head], recipe: Recipe
 ) -> dict[str, Ranking]:
     """Return the list of each leg for one namespace alone, cut to the leg's depth, with the ords of that namespace."""
     own = {ord: head for ord, head in heads.items() if head.namespace == namespace}
-    lists = {leg: settle(r, own, recipe.depths.get(leg, 100)) for leg, r in found.items()}
+    lists = {leg: settle(r, own, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
     return {leg: replace(r, ords=tuple(local(ord) for ord in r.ords)) for leg, r in lists.items()}
 
 
@@ -258,7 +258,7 @@ def gather(
     """Turn the rankings of the legs into fused candidates; a leg without a weight, such as a seeder, adds no share."""
     names = {o: (h.id, h.part, h.namespace) for o, h in by_ord.items()}
     exact = frozenset[int]().union(*(r.trace.exact for r in answers.values())) if recipe.exact_bonus else ()
-    found = Candidates(
+    candidates = Candidates(
         question,
         scope,
         recipe,
@@ -271,10 +271,10 @@ def gather(
         dict(degraded),
         best={leg: r.scores[0] if r.scores else 0.0 for leg, r in answers.items()},
     )
-    return replace(found, ranked=found.fuse())
+    return replace(candidates, ranked=candidates.fuse())
 
 
-def total(found: Candidates, shown: Collection[Key] = ()) -> tuple[int, bool]:
+def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, bool]:
     """Return how many memories any leg matched, and whether that number is exact: no leg failed or was cut.
 
     ``shown`` memories are counted as well, because a memory that supersedes a match may match nothing itself.
@@ -282,21 +282,22 @@ def total(found: Candidates, shown: Collection[Key] = ()) -> tuple[int, bool]:
     A leg may count matches beyond its depth, as the lexical leg does. It counts the parts of a memory separately, so
     where texts were split the total is an upper estimate and not exact.
     """
-    keys = {key for ranking in found.rankings.values() for key in ranking} | set(shown)
-    counted = {leg: m for leg in found.rankings if (m := found.traces[leg].matched) is not None}
+    keys = {key for ranking in candidates.rankings.values() for key in ranking} | set(shown)
+    counted = {leg: m for leg in candidates.rankings if (m := candidates.traces[leg].matched) is not None}
     beyond = 0
     if counted:
         import numpy as np
 
-        ords = np.array(sorted({found.heads[key].ord for key in keys}), dtype=np.int64)
+        ords = np.array(sorted({candidates.heads[key].ord for key in keys}), dtype=np.int64)
         every = next(iter(counted.values())) if len(counted) == 1 else np.unique(np.concatenate([*counted.values()]))
         seen = every[np.searchsorted(every, ords[ords <= every[-1]])] if len(every) else every  # few among many
         beyond = len(every) - int((seen == ords[: len(seen)]).sum())
     whole = all(
-        len(ranking) < found.recipe.depths.get(leg, 100) or leg in counted for leg, ranking in found.rankings.items()
+        len(ranking) < candidates.recipe.depths.get(leg, 100) or leg in counted
+        for leg, ranking in candidates.rankings.items()
     )
     parts = beyond > 0 and any(part for _, part, _ in keys)
-    return len({(id, namespace) for id, _, namespace in keys}) + beyond, whole and not parts and not found.degraded
+    return len({(id, namespace) for id, _, namespace in keys}) + beyond, whole and not parts and not candidates.degraded
 
 
 CURVES: Mapping[tuple[str, ...], tuple[tuple[float, ...], float]] = {
@@ -307,49 +308,54 @@ CURVES: Mapping[tuple[str, ...], tuple[tuple[float, ...], float]] = {
 """For each set of legs that know how well they match: the weight of each leg's match, and the constant."""
 
 
-def confidence(found: Candidates) -> float:
+def confidence(candidates: Candidates) -> float:
     """Return the confidence of a recall, in [0, 1]; 0 where nothing was found.
 
     Where neither the lexical nor the dense leg knows how well it matches, this is the mean of the first scores of the
     other legs, which is not fitted to data.
     """
-    if not found.ranked:  # only a leg without a weight found something
+    if not candidates.ranked:  # only a leg without a weight found something
         return 0.0
-    known = matches(found)
-    if not known:
-        others = [min(1.0, max(0.0, score)) for leg, score in found.best.items() if leg != "graph"]
+    match_by_leg = matches(candidates)
+    if not match_by_leg:
+        others = [min(1.0, max(0.0, score)) for leg, score in candidates.best.items() if leg != "graph"]
         return sum(others) / len(others) if others else 0.0
-    return curve(known)
+    return curve(match_by_leg)
 
 
-def matches(found: Candidates) -> dict[str, float]:
+def matches(candidates: Candidates) -> dict[str, float]:
     """Return how well the first memory of the lexical and of the dense leg matches, in [0, 1].
 
     A leg is left out if it was not asked, could not answer, or knows no word of the question.
     """
-    most = found.most
+    most = candidates.most
     return {
-        leg: min(1.0, max(0.0, found.best[leg] / most[leg]))
+        leg: min(1.0, max(0.0, candidates.best[leg] / most[leg]))
         for leg in ("dense", "lexical")
-        if leg in found.best and most.get(leg, 0.0) > 0
+        if leg in candidates.best and most.get(leg, 0.0) > 0
     }
 
 
-def curve(known: Mapping[str, float]) -> float:
+def curve(match_by_leg: Mapping[str, float]) -> float:
     """Return the confidence for the matches of some legs, in [0, 1]."""
-    weights, constant = CURVES[tuple(sorted(known))]
-    return 1 / (1 + math.exp(-constant - sum(w * known[leg] for w, leg in zip(weights, sorted(known), strict=True))))
+    weights, constant = CURVES[tuple(sorted(match_by_leg))]
+    return 1 / (
+        1
+        + math.exp(-constant - sum(w * match_by_leg[leg] for w, leg in zip(weights, sorted(match_by_leg), strict=True)))
+    )
 
 
 _DEEPEST = 1_000
 
 
-def deeper(found: Candidates) -> Recipe | None:
+def deeper(candidates: Candidates) -> Recipe | None:
     """Return the recipe with deeper lists (eightfold) for the legs that were cut; None where no leg was cut.
 
     Folding copies of one text or parts of one memory can leave fewer hits than the limit.
     """
-    depths = full_depths(found.recipe)
-    cut_off = {leg: 8 * depths[leg] for leg, r in found.rankings.items() if leg in depths and len(r) >= depths[leg]}
+    depths = full_depths(candidates.recipe)
+    cut_off = {
+        leg: 8 * depths[leg] for leg, r in candidates.rankings.items() if leg in depths and len(r) >= depths[leg]
+    }
     short = {leg: depth for leg, depth in cut_off.items() if depths[leg] < _DEEPEST}
-    return replace(found.recipe, depths={**found.recipe.depths, **short}) if short else None
+    return replace(candidates.recipe, depths={**candidates.recipe.depths, **short}) if short else None

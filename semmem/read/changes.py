@@ -32,11 +32,11 @@ def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit
     A ``since`` of None begins at the first change. Raises InvalidInput for a cursor that does not belong to these
     namespaces, and where changes after the cursor were deleted, because there would be a gap.
     """
-    places = dict.fromkeys(namespaces, _BEGINNING) if since in (None, NOW) else _read(str(since), namespaces)
+    places = dict.fromkeys(namespaces, _BEGINNING) if since in (None, NOW) else _places(str(since), namespaces)
     logs = life.changes({n: (number, id) for n, (_, number, id, _) in places.items()}, limit)
     if since == NOW:
         return Changes((), _cursor({n: (log.origin, log.number, None, _life(log)) for n, log in logs.items()}))
-    found: list[Change] = []
+    page: list[Change] = []
     for namespace, log in logs.items():
         _, number, id, _ = places[namespace]
         if _lost(places[namespace], log):
@@ -45,13 +45,13 @@ def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit
                 f"(keep_changes_days), so a copy would have a gap: ask for changes since {NOW!r}, take a full export, "
                 "and go on from there."
             )
-        rows = log.changes[: limit - len(found)]
-        found += [change for _, change in rows]
+        rows = log.changes[: limit - len(page)]
+        page += [change for _, change in rows]
         if rows:
             last, cut = rows[-1], len(rows) < len(log.changes) or len(log.changes) == limit
             number, id = last[0], last[1].id or "" if cut else None
         places[namespace] = (log.origin, number, id, _life(log))
-    return Changes(tuple(found), _cursor(places))
+    return Changes(tuple(page), _cursor(places))
 
 
 def _life(log: ChangeLog) -> int | None:
@@ -75,15 +75,15 @@ def _cursor(places: Mapping[str, _Place]) -> str:
     return base64.urlsafe_b64encode(json.dumps(places, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def _read(cursor: str, namespaces: Sequence[str]) -> dict[str, _Place]:
+def _places(cursor: str, namespaces: Sequence[str]) -> dict[str, _Place]:
     """Return the place in each namespace; a namespace that the cursor does not name is read from its first change."""
     try:
-        found = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
-        places = {n: (origin, number, id, *life) for n, (origin, number, id, *life) in found.items()}
+        table = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        places = {n: (origin, number, id, *life) for n, (origin, number, id, *life) in table.items()}
         places = {n: place if len(place) == _PARTS else (*place, None) for n, place in places.items()}
         for origin, number, id, life in places.values():
-            known = isinstance(origin, int | None) and isinstance(number, int) and isinstance(id, str | None)
-            if not (known and isinstance(life, int | None)):
+            is_place = isinstance(origin, int | None) and isinstance(number, int) and isinstance(id, str | None)
+            if not (is_place and isinstance(life, int | None)):
                 raise ValueError
     except (ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
         raise InvalidInput("That is no cursor of changes; pass on the one that the call before has returned.") from None

@@ -79,17 +79,17 @@ def packed(hits: Sequence[Hit], budget: int) -> tuple[tuple[Hit, ...], tuple[Lef
     text is cut, so a hit larger than the whole budget is left out even at rank 1. A hit has the tokens of its line in
     ``context``: its text, title, author, id, namespace and times.
     """
-    left = budget
-    taken: list[Hit] = []
+    room = budget
+    chosen: list[Hit] = []
     out: list[LeftOut] = []
     for hit in hits:
         size = tokens(_line(_of_hit(hit)))
-        if size <= left:
-            taken.append(hit)
-            left -= size
+        if size <= room:
+            chosen.append(hit)
+            room -= size
         else:
             out.append(LeftOut(hit.id, hit.namespace, hit.rank, size))
-    return tuple(taken), tuple(out)
+    return tuple(chosen), tuple(out)
 
 
 # ---------------------------------------------------------------------- a block for a prompt
@@ -130,19 +130,19 @@ class Context:
         }
 
 
-def composed(found: Recall, pinned: Sequence[Memory], budget: int) -> Context:
-    """Return the block of ``pinned`` memories and of the hits of ``found``, within ``budget`` tokens.
+def composed(recall: Recall, pinned: Sequence[Memory], budget: int) -> Context:
+    """Return the block of ``pinned`` memories and of the hits of ``recall``, within ``budget`` tokens.
 
     Pinned memories take at most ``PINNED_SHARE`` of the budget. A memory is shown whole. Where the whole does not fit,
     the matching passage is shown with its offsets; where that does not fit either, the memory is left out and the next
     is tried.
     """
     head, tail = _around("")
-    left = max(0, budget - tokens(head) - tokens(tail))
+    room = max(0, budget - tokens(head) - tokens(tail))
     lines: list[str] = []
     out: list[LeftOut] = []
     shown: list[Memory] = []
-    share = int(left * PINNED_SHARE)
+    share = int(room * PINNED_SHARE)
     for memory in pinned:
         line = _line({**memory.as_dict(), "pinned": True})
         if (size := tokens(line)) > share:
@@ -151,23 +151,23 @@ def composed(found: Recall, pinned: Sequence[Memory], budget: int) -> Context:
         lines.append(line)
         shown.append(memory)
         share -= size
-        left -= size
+        room -= size
     standing = {(memory.namespace, memory.id) for memory in pinned}
     hits: list[Hit] = []
-    for hit in found.hits:
+    for hit in recall.hits:
         if (hit.namespace, hit.id) in standing:
             continue
         whole = _line(_of_hit(hit))
-        line = whole if tokens(whole) <= left or hit.part is None else _line(_of_passage(hit))
-        if tokens(line) > left:
+        line = whole if tokens(whole) <= room or hit.part is None else _line(_of_passage(hit))
+        if tokens(line) > room:
             out.append(LeftOut(hit.id, hit.namespace, hit.rank, tokens(whole)))
             continue
         lines.append(line)
         hits.append(hit)
-        left -= tokens(line)
+        room -= tokens(line)
     text = head + "".join(lines) + tail if lines else ""
-    known = (found.confidence, found.withheld, found.degraded, found.id)
-    return Context(text, tuple(hits), tuple(shown), tuple(out), tokens(text), budget, *known)
+    facts = (recall.confidence, recall.withheld, recall.degraded, recall.id)
+    return Context(text, tuple(hits), tuple(shown), tuple(out), tokens(text), budget, *facts)
 
 
 def block_within(memories: Iterable[Mapping[str, Any]], *, budget: int, note: str = "") -> str:
@@ -177,17 +177,17 @@ def block_within(memories: Iterable[Mapping[str, Any]], *, budget: int, note: st
     block.
     """
     head, tail = _around(note)
-    left = budget - tokens(head) - tokens(tail)
+    room = budget - tokens(head) - tokens(tail)
     lines: list[str] = []
     for memory in memories:
         line = _line(memory)
-        if tokens(line) > left:
-            line = _cut(memory, left)
+        if tokens(line) > room:
+            line = _cut(memory, room)
             if line:
                 lines.append(line)
             break
         lines.append(line)
-        left -= tokens(line)
+        room -= tokens(line)
     return head + "".join(lines) + tail if lines else ""
 
 
@@ -226,13 +226,13 @@ def _escape(character: str) -> str:
     return f"\\u{ord(character):04x}" if character.isascii() else json.dumps(character)[1:-1]
 
 
-def _cut(memory: Mapping[str, Any], left: int) -> str:
+def _cut(memory: Mapping[str, Any], room: int) -> str:
     """Return the line of a memory with as much of its text as fits; "" where too little fits."""
     text = str(memory.get("text", ""))
     short, long = 0, len(text)
     while short < long:
         middle = (short + long + 1) // 2
-        if tokens(_line({**memory, "text": f"{text[:middle]} …"})) <= left:
+        if tokens(_line({**memory, "text": f"{text[:middle]} …"})) <= room:
             short = middle
         else:
             long = middle - 1

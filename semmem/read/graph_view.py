@@ -126,7 +126,7 @@ def _whole(store: Store, namespace: str, limit: int) -> list[int]:
     return [] if allowed is None else allowed.tolist()
 
 
-def _start(store: Store, known: GraphStore, namespace: str, around: str, language: str) -> _Start:
+def _start(store: Store, graph: GraphStore, namespace: str, around: str, language: str) -> _Start:
     """Return the memory with the id ``around``, else the concept of that name.
 
     A name is tried as a whole, then with its variants, then as the names and words that ``around`` consists of.
@@ -137,19 +137,19 @@ def _start(store: Store, known: GraphStore, namespace: str, around: str, languag
         return _Start({}, list(ords))
     folded = [word for word, _, _ in tokens(around, language)]
     stems = [w.stem for w in folded if not w.stop]
-    asked = question(around, language)
+    concepts = question(around, language)
     parts = tuple(w.folded for w in folded)
     forms = [
         [key(Kind.NAME, parts)],
         [key(Kind.NAME, form) for form in variants(parts)] if parts else [],
-        [n.key for n in asked.spans],
+        [n.key for n in concepts.spans],
         [key(Kind.BIGRAM, stems)] if len(stems) == 2 else [],
-        list(asked.keys),
+        list(concepts.keys),
     ]
-    corrections = known.snapshot([namespace])[1][namespace]  # a name that was merged by hand stands for the other name
+    corrections = graph.snapshot([namespace])[1][namespace]  # a name that was merged by hand stands for the other name
     forms = [[corrections.key(k) for k in form] for form in forms]
-    found = store.postings([namespace], {k for form in forms for k in form})[namespace]
-    by_key = dict(found.items())
+    postings = store.postings([namespace], {k for form in forms for k in form})[namespace]
+    by_key = dict(postings.items())
     for form in forms:
         held_by = {k: by_key[k] for k in form if k in by_key}
         if not held_by:
@@ -167,7 +167,7 @@ def _start(store: Store, known: GraphStore, namespace: str, around: str, languag
 
 
 def _outwards(
-    store: Store, known: GraphStore, namespace: str, start: _Start, hops: int, limit: int, plan: GraphSettings
+    store: Store, graph: GraphStore, namespace: str, start: _Start, hops: int, limit: int, plan: GraphSettings
 ) -> tuple[list[int], int]:
     """Return the ords of the memories reached, and how many more were reached but had no room."""
     import numpy as np
@@ -175,32 +175,32 @@ def _outwards(
     def names(ords: list[int]) -> dict[int, tuple[Any, ...]]:
         return {o: (h.created_at, h.id, h.part) for o, h in store.candidate_info([namespace], ords).items()}
 
-    seen = np.unique(np.array(start.ords[:limit], dtype=np.int64))
-    met = np.unique(np.array(start.ords, dtype=np.int64))
-    beam = Mass(seen, np.full(len(seen), 1 / max(len(seen), 1)))
+    shown_ords = np.unique(np.array(start.ords[:limit], dtype=np.int64))
+    all_ords = np.unique(np.array(start.ords, dtype=np.int64))
+    beam = Mass(shown_ords, np.full(len(shown_ords), 1 / max(len(shown_ords), 1)))
     for _ in range(hops):
-        forwards = known.forwards([namespace], beam.ords)
+        forwards = graph.forwards([namespace], beam.ords)
         keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
         postings = store.postings([namespace], keys, max_df=plan.max_df, shared=True)[namespace]
         along = edges(
             forwards, postings, about=plan.about, co_mention=plan.co_mention, fan=plan.fan, max_df=plan.max_df
         )
         beside: dict[int, list[tuple[int, float]]] = {}
-        for ord, other, own in known.neighbours([namespace], beam.ords):
+        for ord, other, own in graph.neighbours([namespace], beam.ords):
             beside.setdefault(ord, []).append((other, plan.neighbour_own if own else plan.neighbour))
         for ord, other, _ in _linked(store, namespace, beam.ords):
             beside.setdefault(ord, []).append((other, plan.neighbour))
         arrived, _ = hop(beam, along, beside)
-        fresh = ~np.isin(arrived.ords, seen) & (arrived.values > 0)
-        new = Mass(arrived.ords[fresh], arrived.values[fresh])
-        kept = strongest(new, limit - len(seen), names)[: limit - len(seen)]
-        met = np.union1d(met, new.ords)
-        beam = gather(kept, new.at(kept))
-        seen = np.union1d(seen, kept)
+        is_new = ~np.isin(arrived.ords, shown_ords) & (arrived.values > 0)
+        new = Mass(arrived.ords[is_new], arrived.values[is_new])
+        chosen = strongest(new, limit - len(shown_ords), names)[: limit - len(shown_ords)]
+        all_ords = np.union1d(all_ords, new.ords)
+        beam = gather(chosen, new.at(chosen))
+        shown_ords = np.union1d(shown_ords, chosen)
         if not len(beam):
             break
-    reached: list[int] = seen.tolist()
-    return reached, len(met) - len(seen)
+    reached: list[int] = shown_ords.tolist()
+    return reached, len(all_ords) - len(shown_ords)
 
 
 @dataclass(slots=True)
@@ -210,20 +210,20 @@ class _Concept:
     kind: int
     df: int
     idf: float
-    held: dict[str, tuple[float, float]]
+    weights: dict[str, tuple[float, float]]
 
     def weight(self, id: str) -> float:
         """Return the weight of the edge to one memory: idf × the larger of its mention and subject weights."""
-        return self.idf * max(self.held[id])
+        return self.idf * max(self.weights[id])
 
     @property
     def total(self) -> float:
         """Return the sum of the weights of the concept's edges."""
-        return sum(map(self.weight, self.held))
+        return sum(map(self.weight, self.weights))
 
 
 def _concepts(
-    store: Store, known: GraphStore, namespace: str, ids: Mapping[int, str], start: _Start, plan: GraphSettings
+    store: Store, graph: GraphStore, namespace: str, ids: Mapping[int, str], start: _Start, plan: GraphSettings
 ) -> tuple[dict[int, _Concept], int]:
     """Return the concepts to draw, and how many names were left out because more than ``max_df`` memories mention them.
 
@@ -231,28 +231,28 @@ def _concepts(
     the starting memory mentions. ``ids`` maps each ord to the id of its memory; of the parts of one memory the largest
     weight counts.
     """
-    forwards = known.forwards([namespace], list(ids))
+    forwards = graph.forwards([namespace], list(ids))
     entries = forwards.entries
-    held: dict[int, dict[str, tuple[float, float]]] = {}
+    weights: dict[int, dict[str, tuple[float, float]]] = {}
     kinds: dict[int, int] = {}
     owners = [o for o, size in zip(forwards.ords.tolist(), forwards.sizes.tolist(), strict=True) for _ in range(size)]
     columns = (entries[f].tolist() for f in ("key", "kind", "mention", "subject"))
     for ord, at, kind, a, b in zip(owners, *columns, strict=True):
         if kind != Kind.TERM and (a or b):
-            by = held.setdefault(at, {})
+            by = weights.setdefault(at, {})
             before = by.get(ids[ord], (0.0, 0.0))
             by[ids[ord]] = max(before[0], a / _WEIGHT_UNIT), max(before[1], b / _WEIGHT_UNIT)
             kinds[at] = kind
     own = set() if start.df else {ids[o] for o in start.ords if o in ids}
-    wanted = {
-        at for at, by in held.items() if len(by) > 1 or at in start.df or (kinds[at] == Kind.NAME and own & set(by))
+    keys = {
+        at for at, by in weights.items() if len(by) > 1 or at in start.df or (kinds[at] == Kind.NAME and own & set(by))
     }
-    found = store.postings([namespace], wanted, max_df=plan.max_df)[namespace]
-    df = {at: int((e["mention"] > 0).sum()) for at, e in found.items()} | start.df
-    too_common = sum(kinds[at] == Kind.NAME for at in wanted if at not in df)
+    postings = store.postings([namespace], keys, max_df=plan.max_df)[namespace]
+    df = {at: int((e["mention"] > 0).sum()) for at, e in postings.items()} | start.df
+    too_common = sum(kinds[at] == Kind.NAME for at in keys if at not in df)
     concepts = {
-        at: _Concept(kinds[at], df[at], float(idf(found.memories, max(df[at], 1))), held[at])
-        for at in sorted(wanted)
+        at: _Concept(kinds[at], df[at], float(idf(postings.memories, max(df[at], 1))), weights[at])
+        for at in sorted(keys)
         if at in df
     }
     return concepts, too_common
@@ -260,7 +260,7 @@ def _concepts(
 
 def _drawn(
     store: Store,
-    known: GraphStore,
+    store_graph: GraphStore,
     namespace: str,
     ords: Sequence[int],
     start: _Start,
@@ -271,23 +271,23 @@ def _drawn(
     import networkx
 
     graph = networkx.Graph()
-    there = passages(store, [namespace], list(store.candidate_info([namespace], ords).values()))
-    ids = {o: there[o][0].id for o in ords if o in there}
-    asked = set() if start.df else {ids[o] for o in start.ords if o in ids}
+    memories = passages(store, [namespace], list(store.candidate_info([namespace], ords).values()))
+    ids = {o: memories[o][0].id for o in ords if o in memories}
+    starts = set() if start.df else {ids[o] for o in start.ords if o in ids}
     for ord, id in ids.items():
         if memory_node(id) not in graph:
-            graph.add_node(memory_node(id), start=id in asked, **_shown(there[ord][0]))
-    concepts, too_common = _concepts(store, known, namespace, ids, start, plan)
+            graph.add_node(memory_node(id), start=id in starts, **_shown(memories[ord][0]))
+    concepts, too_common = _concepts(store, store_graph, namespace, ids, start, plan)
     order = sorted(concepts, key=lambda at: (at not in start.df, -concepts[at].kind, -concepts[at].total, at))
     same: dict[Any, list[int]] = {}
     for at in order:
         concept = concepts[at]
-        alone = len(concept.held) < 2 and at not in start.df
-        same.setdefault(at if alone else frozenset(concept.held), []).append(at)
+        alone = len(concept.weights) < 2 and at not in start.df
+        same.setdefault(at if alone else frozenset(concept.weights), []).append(at)
     every = sorted(same.values(), key=lambda g: (g[0] not in start.df, -concepts[g[0]].total, g[0]))
     groups = every[:limit]
-    names = known.names([namespace], {at for group in groups for at in group[: _MOST_ALSO + 1]})
-    whole = {id: there[o][0] for o, id in ids.items()}
+    names = store_graph.names([namespace], {at for group in groups for at in group[: _MOST_ALSO + 1]})
+    whole = {id: memories[o][0] for o, id in ids.items()}
     names = written(names, (text for memory in whole.values() for text in (memory.title, memory.text)), language)
     graph.graph.update(left_out_concepts=len(every) - len(groups), too_common=too_common, max_df=plan.max_df)
     for at, *others in groups:
@@ -299,14 +299,14 @@ def _drawn(
             node, kind="concept", name=name, title=name, sort=Kind(concept.kind).name.lower(), df=concept.df,
             idf=concept.idf, also=", ".join(also.values()), start=at in start.df,
         )  # fmt: skip
-        for id, (_, b) in concept.held.items():
+        for id, (_, b) in concept.weights.items():
             role = "subject" if b else "mention"
             graph.add_edge(memory_node(id), node, type=MENTION, role=role, weight=concept.weight(id))
     drawn = {at for at, *_ in groups}
-    for at, other in known.relationships([namespace], drawn, _MOST_TIES * limit):
+    for at, other in store_graph.relationships([namespace], drawn, _MOST_TIES * limit):
         if other in drawn and at != other:
             graph.add_edge(concept_node(at), concept_node(other), type=RELATED, weight=1.0)
-    for ord, other, by_same in known.neighbours([namespace], list(ids)):
+    for ord, other, by_same in store_graph.neighbours([namespace], list(ids)):
         if other in ids and ids[ord] != ids[other]:
             weight = plan.neighbour_own if by_same else plan.neighbour
             graph.add_edge(memory_node(ids[ord]), memory_node(ids[other]), type=BESIDE, weight=weight)
@@ -325,7 +325,7 @@ def _shown(memory: Memory) -> dict[str, Any]:
     """Return the attributes of a memory's node. Values of None are left out, because GraphML has no None."""
     flat = " ".join(memory.text.split())
     short = flat if len(flat) <= _FIRST_WORDS else flat[: _FIRST_WORDS - 1].rstrip() + "…"
-    given = {"author": memory.author, "session": memory.session, "position": memory.position, "source": memory.source}
+    fields = {"author": memory.author, "session": memory.session, "position": memory.position, "source": memory.source}
     when = memory.created_at.isoformat() if memory.created_at else None
     shown = {"kind": "memory", "name": memory.id, "title": memory.title or short, "text": memory.text}
-    return shown | {k: v for k, v in {**given, "created_at": when}.items() if v is not None}
+    return shown | {k: v for k, v in {**fields, "created_at": when}.items() if v is not None}

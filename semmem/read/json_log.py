@@ -22,7 +22,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line of JSON."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -30,10 +30,10 @@ class JsonLines(logging.Formatter):
             **getattr(record, "semmem", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
-            told["error"] = record.exc_info[0].__name__
+            fields["error"] = record.exc_info[0].__name__
             frames = traceback.extract_tb(record.exc_info[2])
-            told["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-10:]]
-        return json.dumps(told, ensure_ascii=False)
+            fields["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-10:]]
+        return json.dumps(fields, ensure_ascii=False)
 
 
 class JsonLog:
@@ -58,18 +58,18 @@ class JsonLog:
         try:
             yield
         finally:
-            told = {"verb": call.name, **call.facts, "seconds": round(call.seconds, 6)}
+            fields = {"verb": call.name, **call.facts, "seconds": round(call.seconds, 6)}
             if call.legs:
-                told["legs"] = {
+                fields["legs"] = {
                     name: {"seconds": round(leg.seconds, 6), **leg.facts, **({"error": leg.error} if leg.error else {})}
                     for name, leg in tuple(call.legs.items())
                 }
             if call.steps:
-                told["steps"] = {name: round(seconds, 6) for name, seconds in tuple(call.steps.items())}
+                fields["steps"] = {name: round(seconds, 6) for name, seconds in tuple(call.steps.items())}
             if call.error is not None:
-                told["error"] = call.error
+                fields["error"] = call.error
             level = logging.WARNING if call.error is not None else logging.INFO
-            self._logger.getChild("verbs").log(level, call.name, extra={"semmem": told})
+            self._logger.getChild("verbs").log(level, call.name, extra={"semmem": fields})
 
     @contextmanager
     def leg(self, call: Any) -> Iterator[None]:

@@ -21,7 +21,7 @@ from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.reports import LeftOut
 from semmem.model.store import Moved, Store
 from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
-from semmem.read.candidates import Candidates, Cut, Kept, Key, alone, confidence, deeper, gather, settle, total
+from semmem.read.candidates import Candidates, Cut, Group, Key, alone, confidence, deeper, gather, settle, total
 from semmem.read.context import check_budget, packed
 from semmem.read.overrides import Tailor
 from semmem.read.question import candidates as name_candidates
@@ -339,7 +339,7 @@ class Recaller:
         finally:
             timings["rerank"] = time.perf_counter() - started
 
-    def _hits(self, found: Candidates, how: Cut, shown: Sequence[Kept], asked: Sequence[str]) -> tuple[Hit, ...]:
+    def _hits(self, found: Candidates, how: Cut, shown: Sequence[Group], asked: Sequence[str]) -> tuple[Hit, ...]:
         known = self._shown(found, [fused for fused, _ in shown])
         hits: list[Hit] = []
         for fused, folded in shown:

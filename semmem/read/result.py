@@ -59,15 +59,15 @@ class Recall(Sequence[Hit]):
     def __repr__(self) -> str:
         first = ", ".join(f"{brief(hit.id)} {hit.score:.3f}" for hit in self.hits[:3])
         more = ", …" if len(self.hits) > 3 else ""
-        said = [f"confidence {self.confidence:.2f}"]
+        parts = [f"confidence {self.confidence:.2f}"]
         if self.withheld:
-            said.append(f"{self.withheld} withheld below {self.min_confidence:g}")
+            parts.append(f"{self.withheld} withheld below {self.min_confidence:g}")
         if self.left_out:
-            said.append(f"{len(self.left_out)} left out of {self.token_budget} tokens")
+            parts.append(f"{len(self.left_out)} left out of {self.token_budget} tokens")
         if self.degraded:
-            said.append(f"degraded: {', '.join(sorted(self.degraded))}"[:80])
+            parts.append(f"degraded: {', '.join(sorted(self.degraded))}"[:80])
         shown = f": {first}{more}" if first else ""
-        return f"Recall({len(self.hits)} of {self.total}{shown}; {', '.join(said)})"
+        return f"Recall({len(self.hits)} of {self.total}{shown}; {', '.join(parts)})"
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -106,8 +106,10 @@ class Recall(Sequence[Hit]):
         sort order and page. Of a leg that is boost-only or unreachable, no hit was found by that leg alone. The first
         ``guaranteed_ranks`` memories of a leg are hits, or duplicates of a hit. ``k`` is the last place of the page.
         """
-        found = lists(self.candidates, self.cut, withheld=bool(self.withheld))
-        return reach_in(self.candidates.recipe, found, self.offset + self.limit, scope_size=self.candidates.scope.size)
+        recall_lists = lists(self.candidates, self.cut, withheld=bool(self.withheld))
+        return reach_in(
+            self.candidates.recipe, recall_lists, self.offset + self.limit, scope_size=self.candidates.scope.size
+        )
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Explain why the memory ``id`` is where it is, or what would let it in.

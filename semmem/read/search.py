@@ -54,25 +54,25 @@ class Search:
             own = {name: getattr(filters, name) for name in Filters.__dataclass_fields__}
             chosen = {"namespace": filters.namespaces, "filters": Filters(**own), "exclude": filters.exclude}
         if not self._single:
-            found = self._recall(query, limit=limit, offset=offset, **chosen)  # settings of the namespace apply
-            return [as_result(hit) for hit in found], found.total
-        found = self._recall(query, limit=limit, offset=offset, recipe=self.recipe, **chosen)
-        if self.name in found.degraded:
-            raise LegFailed(f"The leg {self.name} could not answer: {found.degraded[self.name]}")
-        raw = found.candidates.raw.get(self.name, ())
+            recall = self._recall(query, limit=limit, offset=offset, **chosen)  # settings of the namespace apply
+            return [as_result(hit) for hit in recall], recall.total
+        recall = self._recall(query, limit=limit, offset=offset, recipe=self.recipe, **chosen)
+        if self.name in recall.degraded:
+            raise LegFailed(f"The leg {self.name} could not answer: {recall.degraded[self.name]}")
+        raw = recall.candidates.raw.get(self.name, ())
         best = max(raw[0], 0.0) if raw else 0.0
-        scores = [max(hit.legs[self.name].score, 0.0) / best if best > 0 else 0.0 for hit in found]
-        return [as_result(hit, score=min(1.0, s)) for hit, s in zip(found, scores, strict=True)], found.total
+        scores = [max(hit.legs[self.name].score, 0.0) / best if best > 0 else 0.0 for hit in recall]
+        return [as_result(hit, score=min(1.0, s)) for hit, s in zip(recall, scores, strict=True)], recall.total
 
 
 def search_of(
-    name: str | None, recall: Callable[..., Recall], namespaces: Sequence[str], recipe: Recipe, known: Collection[str]
+    name: str | None, recall: Callable[..., Recall], namespaces: Sequence[str], recipe: Recipe, names: Collection[str]
 ) -> Search:
     """Return the leg ``name`` as a search, or the whole recall for None. Raises InvalidInput for an unknown name."""
     if name is None:
         return Search("recall", recall, namespaces, recipe, single=False)
-    if name not in known:
-        raise InvalidInput(f"There is no leg named {name!r}; there are {', '.join(known)}.")
+    if name not in names:
+        raise InvalidInput(f"There is no leg named {name!r}; there are {', '.join(names)}.")
     return Search(name, recall, namespaces, alone(recipe, name), single=True)
 
 

@@ -14,7 +14,7 @@ from math import fsum
 
 from semmem.fusion import Fused, fold_duplicates
 from semmem.rank_cap.places import Effect, Listed, Lists, merged
-from semmem.read.candidates import Candidates, Cut, Kept, Key
+from semmem.read.candidates import Candidates, Cut, Group, Key
 from semmem.read.superseding import of_superseding, supersede
 
 __all__ = ["STEPS", "Step", "cut", "lists", "page", "unseen"]
@@ -31,92 +31,100 @@ class Step:
     """
 
     name: str
-    apply: Callable[[list[Kept], Candidates, Cut], list[Kept]]
+    apply: Callable[[list[Group], Candidates, Cut], list[Group]]
     effect: Callable[[int, int, Candidates, Cut], Effect]
 
 
-def cut(found: Candidates, how: Cut) -> list[Kept]:
+def cut(candidates: Candidates, window: Cut) -> list[Group]:
     """Return all candidates after all steps; the hits are one ``page`` of them."""
-    kept: list[Kept] = [(fused, ()) for fused in found.ranked]
+    groups: list[Group] = [(fused, ()) for fused in candidates.ranked]
     for step in STEPS:
-        kept = step.apply(kept, found, how)
-    return kept
+        groups = step.apply(groups, candidates, window)
+    return groups
 
 
-def page(kept: Sequence[Kept], how: Cut) -> Sequence[Kept]:
+def page(groups: Sequence[Group], window: Cut) -> Sequence[Group]:
     """Return the candidates of the page from ``offset`` to ``offset + limit``."""
-    return kept[how.offset : how.offset + how.limit]
+    return groups[window.offset : window.offset + window.limit]
 
 
-def lists(found: Candidates, how: Cut, *, withheld: bool = False) -> Lists:
+def lists(candidates: Candidates, window: Cut, *, withheld: bool = False) -> Lists:
     """Return what reach may know of one recall: the list of each leg, and the effects of the steps after fusion.
 
     ``withheld`` says that no hit is shown, because the confidence was too low.
     """
-    places = len(cut(found, how))
-    k = how.limit + how.offset
+    places = len(cut(candidates, window))
+    k = window.limit + window.offset
     decided: int | None = k
-    kept = how.limit if how.offset == 0 else 0
-    notes = [f"What is guaranteed a place may stand on a page before place {how.offset + 1}."] if how.offset else []
+    sure_places = window.limit if window.offset == 0 else 0
+    notes = (
+        [f"What is guaranteed a place may stand on a page before place {window.offset + 1}."] if window.offset else []
+    )
     effects = []
     for step in reversed(STEPS):
-        effects.append(its := step.effect(kept, places, found, how))
-        decided = None if decided is None else step.effect(decided, places, found, how).decided
-        kept = its.kept
-        notes += [its.note] if its.note else []
-    called = {leg: keys for leg, keys in found.rankings.items() if leg in found.recipe.legs and not withheld}
-    one = merged([f.key for f in found.ranked], [its.one for its in effects if its.one])
-    gone = {key for its in effects for key in its.gone}
-    unsure = {key for its in effects for key in its.unsure}
-    importance = found.priors().weighed
+        effects.append(effect := step.effect(sure_places, places, candidates, window))
+        decided = None if decided is None else step.effect(decided, places, candidates, window).decided
+        sure_places = effect.kept
+        notes += [effect.note] if effect.note else []
+    called = {leg: keys for leg, keys in candidates.rankings.items() if leg in candidates.recipe.legs and not withheld}
+    one = merged([f.key for f in candidates.ranked], [effect.one for effect in effects if effect.one])
+    dropped = {key for effect in effects for key in effect.gone}
+    unsure = {key for effect in effects for key in effect.unsure}
+    importance = candidates.priors().weighed
     return Lists(
         {
-            leg: Listed.of(keys, one=one, gone=gone, unsure=unsure, importance=importance, exact=found.exact)
+            leg: Listed.of(keys, one=one, gone=dropped, unsure=unsure, importance=importance, exact=candidates.exact)
             for leg, keys in called.items()
         },
-        {leg: _why_not(leg, found, withheld) for leg in found.recipe.legs if leg not in called},
+        {leg: _why_not(leg, candidates, withheld) for leg in candidates.recipe.legs if leg not in called},
         decided,
-        kept,
+        sure_places,
         places,
-        len(found.ranked) - len({one[fused.key] for fused in found.ranked if fused.key not in gone}),
+        len(candidates.ranked) - len({one[fused.key] for fused in candidates.ranked if fused.key not in dropped}),
         tuple(notes),
-        {leg: f"{why} For one of these it is unreachable." for leg, why in unseen(found).items()},
+        {leg: f"{why} For one of these it is unreachable." for leg, why in unseen(candidates).items()},
     )
 
 
-def unseen(found: Candidates) -> dict[str, str]:
+def unseen(candidates: Candidates) -> dict[str, str]:
     """Return, for a leg that cannot see earlier versions in a recall of an earlier time, a sentence that says so."""
-    return {"graph": found.degraded["as_of"]} if "as_of" in found.degraded and "graph" in found.recipe.legs else {}
+    return (
+        {"graph": candidates.degraded["as_of"]}
+        if "as_of" in candidates.degraded and "graph" in candidates.recipe.legs
+        else {}
+    )
 
 
-def _why_not(leg: str, found: Candidates, withheld: bool) -> str:
+def _why_not(leg: str, candidates: Candidates, withheld: bool) -> str:
     if withheld:
         return "may have answered: the confidence is below min_confidence, so nothing is shown."
-    return f"could not answer: {found.degraded[leg].rstrip('.')}." if leg in found.degraded else "has no list"
+    return f"could not answer: {candidates.degraded[leg].rstrip('.')}." if leg in candidates.degraded else "has no list"
 
 
 # ---------------------------------------------------------------------- copies of one text
 
 
-def _fold_copies(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+def _fold_copies(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
     """Fold candidates with the same normalised content; each that stays has the keys folded into it.
 
     Copies are folded before parts, because two long memories that share one paragraph are not the same: the later one
     stays, with its next best part. It is a duplicate only when all of its parts that were found are.
     """
-    ranked = [fused for fused, _ in kept]
-    return fold_duplicates(ranked, {f.key: found.heads[f.key].content for f in ranked} if found.recipe.dedup else {})
+    ranked = [fused for fused, _ in groups]
+    return fold_duplicates(
+        ranked, {f.key: candidates.heads[f.key].content for f in ranked} if candidates.recipe.dedup else {}
+    )
 
 
-def _of_copies(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+def _of_copies(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of folding copies: they become one place, and the hit names what was folded into it.
 
     There is one exception. A part may have the same text as a part of another memory while its own memory is shown by
     another part. It may be folded into the other memory, and its own memory may stand far below.
     """
-    if not found.recipe.dedup:
+    if not candidates.recipe.dedup:
         return Effect(k, k)
-    content = {fused.key: found.heads[fused.key].content for fused in found.ranked}
+    content = {fused.key: candidates.heads[fused.key].content for fused in candidates.ranked}
     owners: dict[bytes, set[tuple[str, str]]] = {}
     rows: dict[tuple[str, str], set[bytes]] = {}
     for (id, _, namespace), text in content.items():
@@ -125,7 +133,7 @@ def _of_copies(k: int, places: int, found: Candidates, how: Cut) -> Effect:
     unsure = [
         key
         for key, text in content.items()
-        if how.fold_parts and places > k and len(owners[text]) > 1 and len(rows[key[0], key[2]]) > 1
+        if window.fold_parts and places > k and len(owners[text]) > 1 and len(rows[key[0], key[2]]) > 1
     ]
     return Effect(k, k, one=content, unsure=unsure)
 
@@ -133,29 +141,29 @@ def _of_copies(k: int, places: int, found: Candidates, how: Cut) -> Effect:
 # ---------------------------------------------------------------------- parts of one memory
 
 
-def _fold_parts(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
-    return _parts(kept) if how.fold_parts else kept
+def _fold_parts(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+    return _parts(groups) if window.fold_parts else groups
 
 
-def _of_parts(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+def _of_parts(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of folding parts: all parts of a memory become one place, that of the best part."""
-    if not how.fold_parts:
+    if not window.fold_parts:
         return Effect(k, k)
-    return Effect(k, k, one={fused.key: (fused.key[0], fused.key[2]) for fused in found.ranked})
+    return Effect(k, k, one={fused.key: (fused.key[0], fused.key[2]) for fused in candidates.ranked})
 
 
-def _parts(kept: Sequence[Kept]) -> list[Kept]:
-    if not any(folded for _, folded in kept) and len({(f.key[0], f.key[2]) for f, _ in kept}) == len(kept):
-        return list(kept)  # no memory has two parts here
+def _parts(groups: Sequence[Group]) -> list[Group]:
+    if not any(folded for _, folded in groups) and len({(f.key[0], f.key[2]) for f, _ in groups}) == len(groups):
+        return list(groups)  # no memory has two parts here
     places: dict[tuple[str, str], int] = {}
     whole: list[tuple[Fused[Key], list[Key]]] = []
-    for fused, folded in kept:
+    for fused, folded in groups:
         id, _, namespace = fused.key
         at = places.setdefault((id, namespace), len(whole))
         if at == len(whole):
             whole.append((fused, []))
         whole[at][1].extend(folded)
-    out: list[Kept] = []
+    out: list[Group] = []
     for fused, folded_ in whole:
         first = {(id, namespace): (id, part, namespace) for id, part, namespace in reversed(folded_)}
         once = [key for key in folded_ if first[key[0], key[2]] == key and (key[0], key[2]) not in places]
@@ -166,18 +174,18 @@ def _parts(kept: Sequence[Kept]) -> list[Kept]:
 # ---------------------------------------------------------------------- a reranker
 
 
-def _rerank(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+def _rerank(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
     """Order the candidates that the reranker saw by its scores, ties in their former order.
 
     The other candidates follow, with scores scaled so that none exceeds those.
     """
-    terms = found.reranked
+    terms = candidates.reranked
     if not terms:
-        return kept
-    seen = [(f, folded) for f, folded in kept if f.key in terms]
-    head = [(replace(f, score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in seen]
+        return groups
+    judged = [(f, folded) for f, folded in groups if f.key in terms]
+    head = [(replace(f, score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in judged]
     head.sort(key=lambda k: -k[0].score)
-    rest = [k for k in kept if k[0].key not in terms]
+    rest = [k for k in groups if k[0].key not in terms]
     top = max((f.score for f, _ in rest), default=0.0)
     factor = min(1.0, head[-1][0].score / top) if head and top > 0 else 1.0
     for f, folded in rest:
@@ -186,68 +194,69 @@ def _rerank(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
     return head
 
 
-def _of_reranker(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+def _of_reranker(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of a reranker: any candidate that it saw may come first."""
-    if not found.reranked:
+    if not candidates.reranked:
         return Effect(k, k)
-    seen = found.recipe.rerank_depth
-    note = f"The reranker {found.recipe.rerank} orders the first {seen} anew, so this is about the top {max(k, seen)}."
-    return Effect(max(k, seen), k if k >= min(seen, places) else 0, note=note)
+    depth = candidates.recipe.rerank_depth
+    reranker, top = candidates.recipe.rerank, max(k, depth)
+    note = f"The reranker {reranker} orders the first {depth} anew, so this is about the top {top}."
+    return Effect(top, k if k >= min(depth, places) else 0, note=note)
 
 
 # ---------------------------------------------------------------------- another order
 
 
-def _sort(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
-    if how.sort_by == "relevance":
-        return kept
-    if how.sort_by == "accessed":
-        return sorted(kept, key=lambda k: found.accessed.get((k[0].key[0], k[0].key[2]), _NEVER), reverse=True)
-    field = _FIELDS[how.sort_by]
-    return sorted(kept, key=lambda k: getattr(found.heads[k[0].key], field), reverse=True)
+def _sort(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+    if window.sort_by == "relevance":
+        return groups
+    if window.sort_by == "accessed":
+        return sorted(groups, key=lambda k: candidates.accessed.get((k[0].key[0], k[0].key[2]), _NEVER), reverse=True)
+    field = _FIELDS[window.sort_by]
+    return sorted(groups, key=lambda k: getattr(candidates.heads[k[0].key], field), reverse=True)
 
 
-def _of_sorting(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+def _of_sorting(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of sorting by a field: any candidate may come first."""
-    if how.sort_by == "relevance":
+    if window.sort_by == "relevance":
         return Effect(k, k)
-    note = f"Sorted by {how.sort_by}, so scores decide nothing and whatever a leg finds may come first."
+    note = f"Sorted by {window.sort_by}, so scores decide nothing and whatever a leg finds may come first."
     return Effect(None, k if places <= k else 0, note=note)
 
 
 # ---------------------------------------------------------------------- a budget of tokens
 
 
-def _as_it_stands(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+def _as_it_stands(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
     """Return the list unchanged; the budget is applied when texts have been read (semmem.read.context.packed)."""
-    return kept
+    return groups
 
 
-def _of_budget(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+def _of_budget(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of a token budget: any hit may be left out, and none from behind the page replaces it."""
-    if how.token_budget is None:
+    if window.token_budget is None:
         return Effect(k, k)
-    note = f"A budget of {how.token_budget:,} tokens leaves out what has no place in it, so no place is guaranteed."
+    note = f"A budget of {window.token_budget:,} tokens leaves out what has no place in it, so no place is guaranteed."
     return Effect(k, 0, note=note)
 
 
 # ---------------------------------------------------------------------- what is superseded
 
 
-def _supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
-    return supersede(kept, found, how) if found.newer else kept
+def _supersede(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+    return supersede(groups, candidates, window) if candidates.newer else groups
 
 
 # ---------------------------------------------------------------------- what is not valid now
 
 
-def _below(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+def _below(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
     """Put memories that are not valid now behind those that are; lower their scores and components in proportion."""
-    lapsed = found.scope.lapsed
-    behind = [one for one in kept if found.heads[one[0].key].ord in lapsed] if lapsed else []
-    if not behind or len(behind) == len(kept):
-        return kept
-    valid = [one for one in kept if found.heads[one[0].key].ord not in lapsed]
+    lapsed = candidates.scope.lapsed
+    behind = [one for one in groups if candidates.heads[one[0].key].ord in lapsed] if lapsed else []
+    if not behind or len(behind) == len(groups):
+        return groups
+    valid = [one for one in groups if candidates.heads[one[0].key].ord not in lapsed]
     least, top = valid[-1][0].score, max(fused.score for fused, _ in behind)
     factor = min(1.0, least / top) if top > 0 else 1.0
     for fused, folded in behind:
@@ -256,12 +265,12 @@ def _below(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
     return valid
 
 
-def _of_validity(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+def _of_validity(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of validity: a memory that is not valid now falls behind all others."""
-    if not any(found.heads[fused.key].ord in found.scope.lapsed for fused in found.ranked):
+    if not any(candidates.heads[fused.key].ord in candidates.scope.lapsed for fused in candidates.ranked):
         return Effect(k, k)
     note = "What is not valid now ranks below what is, so scores alone do not decide the places."
-    return Effect(None, k if len(found.ranked) <= k else 0, note=note)
+    return Effect(None, k if len(candidates.ranked) <= k else 0, note=note)
 
 
 STEPS = (

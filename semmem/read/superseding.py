@@ -15,7 +15,7 @@ from semmem.fusion import SUPERSEDING, Fused
 from semmem.model.life import DEEPEST
 from semmem.model.store import Store
 from semmem.rank_cap.places import Effect
-from semmem.read.candidates import Candidates, Cut, Kept, Key, Name
+from semmem.read.candidates import Candidates, Cut, Group, Key, Name
 
 __all__ = ["above", "newest", "of_superseding", "supersede", "with_newer"]
 
@@ -95,7 +95,7 @@ def _to_fetch(found: Candidates) -> dict[Name, Key]:
 # ---------------------------------------------------------------------- what it does to the list
 
 
-def supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
+def supersede(kept: list[Group], found: Candidates, how: Cut) -> list[Group]:
     """Put newer memories before those that they supersede; see the module's docstring."""
     listed = _with_fetched([_shown_by(one, found) for one in kept], found)
     folded_at = {_name(key): [at] for at, (_, folded) in enumerate(listed) for key in folded}
@@ -110,7 +110,7 @@ def supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
     order = _arranged(before)
     if how.sort_by == "relevance":
         return [_with_score(listed[of], listed[at][0].score) for at, of in enumerate(order)]
-    out: list[Kept] = []
+    out: list[Group] = []
     score: dict[int, float] = {}
     for of in order:  # sorted by a field, so scores stay as they are
         score[of] = min([listed[of][0].score, *(score[one] for one in before[of] if one in score)])
@@ -118,7 +118,7 @@ def supersede(kept: list[Kept], found: Candidates, how: Cut) -> list[Kept]:
     return out
 
 
-def _shown_by(one: Kept, found: Candidates) -> Kept:
+def _shown_by(one: Group, found: Candidates) -> Group:
     """Let the newest of several copies of one text stand for the hit, where one supersedes the others."""
     fused, folded = one
     newer = above(_name(fused.key), found.newer)
@@ -132,11 +132,11 @@ def _shown_by(one: Kept, found: Candidates) -> Kept:
     return shown, (fused.key, *(key for key in folded if key != of))
 
 
-def _with_fetched(kept: Sequence[Kept], found: Candidates) -> list[Kept]:
+def _with_fetched(kept: Sequence[Group], found: Candidates) -> list[Group]:
     """Put each newest memory that no leg found directly above the first memory that it supersedes, with its score."""
     wanted = _to_fetch(found)
     done: set[Key] = set()
-    out: list[Kept] = []
+    out: list[Group] = []
     for fused, folded in kept:
         key = wanted.get(_name(fused.key))
         if key is not None and key not in done:
@@ -181,7 +181,7 @@ def _arranged(before: Sequence[Sequence[int]]) -> list[int]:
     return out
 
 
-def _with_score(one: Kept, score: float) -> Kept:
+def _with_score(one: Group, score: float) -> Group:
     """Return a candidate with another score.
 
     A lower score lowers all components in proportion; a higher one adds the component "superseding".

@@ -40,7 +40,7 @@ _OPERATIONS = {
 Names of the conventions are used where they exist; a verb that is not listed is reported under its own name.
 """
 
-_SAID = (
+_REPORTED = (
     "namespace", "id", "to", "session", "limit", "offset", "token_budget", "everything", "hard", "dry_run", "on_error",
 )  # fmt: skip
 """Arguments of a verb that are reported. None of them holds a text."""
@@ -107,10 +107,10 @@ def observed(verb: Callable[P, T]) -> Callable[P, T]:
     """Wrap a verb so that its calls are reported while watching is switched on."""
 
     @wraps(verb)
-    def method(*args: P.args, **given: P.kwargs) -> T:
+    def method(*args: P.args, **named: P.kwargs) -> T:
         if not _watchers or _current.get() is not None:  # a verb called by another verb is part of the outer call
-            return verb(*args, **given)
-        return _watched(verb, args, given)
+            return verb(*args, **named)
+        return _watched(verb, args, named)
 
     return method
 
@@ -147,8 +147,8 @@ def _asks(work: Any) -> bool:
     return getattr(getattr(work, "func", None), "__name__", "") == "_search"
 
 
-def _watched(verb: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, Any]) -> T:
-    call = Call(verb.__name__, _said(verb, args, given), remote=bool(args) and hasattr(args[0], "url"))
+def _watched(verb: Callable[..., T], args: tuple[Any, ...], named: Mapping[str, Any]) -> T:
+    call = Call(verb.__name__, _reported_arguments(verb, args, named), remote=bool(args) and hasattr(args[0], "url"))
     token, steps = _current.set(call), WATCHED.set(_watched_step)
     started = time.perf_counter()
     try:
@@ -156,8 +156,8 @@ def _watched(verb: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, 
             for watcher in tuple(_watchers.values()):
                 stack.enter_context(watcher.verb(call))
             try:
-                result = verb(*args, **given)
-                call.facts |= _found(result)
+                result = verb(*args, **named)
+                call.facts |= _result_facts(result)
                 return result
             except BaseException as error:
                 call.error = type(error).__name__
@@ -211,31 +211,31 @@ def _signature(verb: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(verb)
 
 
-def _said(verb: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call that are reported (see ``_SAID``), by name."""
+def _reported_arguments(verb: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call that are reported (see ``_REPORTED``), by name."""
     try:
-        bound = _signature(verb).bind_partial(*args, **given)
+        bound = _signature(verb).bind_partial(*args, **named)
     except TypeError:  # the arguments do not fit the signature: the verb itself raises
         return {}
     bound.apply_defaults()
-    found = {name: bound.arguments[name] for name in _SAID if bound.arguments.get(name) not in (None, False)}
+    values = {name: bound.arguments[name] for name in _REPORTED if bound.arguments.get(name) not in (None, False)}
     if (whole := _WHOLE.get(verb.__name__)) in bound.arguments:
-        found["namespace"] = bound.arguments[whole]
-    if not isinstance(names := found.get("namespace", ""), str):
-        found["namespace"] = ",".join(map(str, names)) if isinstance(names, list | tuple) else "?"
-    return {name: value for name, value in found.items() if isinstance(value, str | int | float)}
+        values["namespace"] = bound.arguments[whole]
+    if not isinstance(names := values.get("namespace", ""), str):
+        values["namespace"] = ",".join(map(str, names)) if isinstance(names, list | tuple) else "?"
+    return {name: value for name, value in values.items() if isinstance(value, str | int | float)}
 
 
-def _found(result: Any) -> dict[str, Any]:
+def _result_facts(result: Any) -> dict[str, Any]:
     """Return the reported facts about a verb's result: counts, names and ids."""
     if isinstance(result, int):
         return {"count": int(result)}
     if hasattr(result, "hits") and hasattr(result, "pinned"):
-        told = {"count": len(result.hits) + len(result.pinned), "pinned": len(result.pinned), "tokens": result.tokens}
-        return {**told, "confidence": result.confidence, "degraded": sorted(result.degraded)}
+        facts = {"count": len(result.hits) + len(result.pinned), "pinned": len(result.pinned), "tokens": result.tokens}
+        return {**facts, "confidence": result.confidence, "degraded": sorted(result.degraded)}
     if hasattr(result, "confidence") and hasattr(result, "hits"):
-        told = {"count": len(result.hits), "confidence": result.confidence, "regime": result.regime}
-        return {**told, "recipe": result.recipe.name, "degraded": sorted(result.degraded)}
+        facts = {"count": len(result.hits), "confidence": result.confidence, "regime": result.regime}
+        return {**facts, "recipe": result.recipe.name, "degraded": sorted(result.degraded)}
     if hasattr(result, "from_id"):
         return {"type": result.type, "count": 1}
     if hasattr(result, "cursor") and hasattr(result, "changes"):

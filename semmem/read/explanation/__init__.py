@@ -121,36 +121,38 @@ class Explanation:
 
 
 def explain(
-    found: Candidates, how: Cut, id: str, store: Store, namespace: str | None = None, language: str = "english"
+    candidates: Candidates, window: Cut, id: str, store: Store, namespace: str | None = None, language: str = "english"
 ) -> Explanation:
     """Explain the memory ``id`` of ``namespace``, or of the only namespace of the recall that has the id.
 
     Raises NotFound where no namespace has it, and InvalidInput where several have it or where it is in no index.
     """
-    memory = _memory(found, id, store, namespace)
+    memory = _memory(candidates, id, store, namespace)
     namespace = memory.namespace
-    heads = _heads(memory, store, found.scope.namespaces.index(namespace))
-    found = with_newer(found, store, [(id, namespace)])
-    inside = dict(zip(heads, _admitted(found, list(heads.values())), strict=True))
-    ranked = {fused.key: fused for fused in found.ranked}
-    kept = cut(found, how)
-    place = next((at for at, (f, _) in enumerate(kept, 1) if f.key in heads), None)
-    order = [kept[place - 1][0].key] if place is not None else [f.key for f in found.ranked if f.key in heads]
+    heads = _heads(memory, store, candidates.scope.namespaces.index(namespace))
+    candidates = with_newer(candidates, store, [(id, namespace)])
+    inside = dict(zip(heads, _admitted(candidates, list(heads.values())), strict=True))
+    ranked = {fused.key: fused for fused in candidates.ranked}
+    groups = cut(candidates, window)
+    place = next((at for at, (f, _) in enumerate(groups, 1) if f.key in heads), None)
+    order = [groups[place - 1][0].key] if place is not None else [f.key for f in candidates.ranked if f.key in heads]
     key = next(iter([*order, *(k for k in heads if inside[k]), *heads]))
     fused = ranked.get(key)
-    final = kept[place - 1][0] if place is not None else fused  # reranker and superseding change the components
-    newer = newest(found, (id, namespace))
-    last = how.offset + how.limit
-    returned = place is not None and how.offset < place <= last
+    final = groups[place - 1][0] if place is not None else fused  # reranker and superseding change the components
+    newer = newest(candidates, (id, namespace))
+    last = window.offset + window.limit
+    returned = place is not None and window.offset < place <= last
     folded_into = None
     if place is None and fused is not None:
-        folded_into = next((f.key[0] for f, folded in kept if _holds(f, folded, key, how)), None)
-    by_score = how.sort_by == "relevance"
-    bar = kept[last - 1][0].score if by_score and len(kept) >= last else None
-    wanting = by_score and inside[key] and not folded_into and (place is None or place > last) and not found.reranked
-    opening = Opening(found, how, key, heads) if wanting else None
-    lapsed = _lapsed(found, memory, heads[key], store, any(inside.values()))
-    outside = "" if inside[key] else lapsed if found.scope.at is not None else None
+        folded_into = next((f.key[0] for f, folded in groups if _holds(f, folded, key, window)), None)
+    by_score = window.sort_by == "relevance"
+    bar = groups[last - 1][0].score if by_score and len(groups) >= last else None
+    wanting = (
+        by_score and inside[key] and not folded_into and (place is None or place > last) and not candidates.reranked
+    )
+    opening = Opening(candidates, window, key, heads) if wanting else None
+    lapsed = _lapsed(candidates, memory, heads[key], store, any(inside.values()))
+    outside = "" if inside[key] else lapsed if candidates.scope.at is not None else None
     return Explanation(
         id,
         namespace,
@@ -158,11 +160,11 @@ def explain(
         returned,
         final.score if final else 0.0,
         bar,
-        how.limit,
-        found.regime,
-        {leg: _leg(leg, found, key, fused, outside, opening, heads[key]) for leg in found.recipe.weights},
+        window.limit,
+        candidates.regime,
+        {leg: _leg(leg, candidates, key, fused, outside, opening, heads[key]) for leg in candidates.recipe.weights},
         dict(final.components) if final else {},
-        _path(found, store, heads[key].ord, language) if fused is not None else (),
+        _path(candidates, store, heads[key].ord, language) if fused is not None else (),
         folded_into,
         key[1] or None,
         superseded_by=newer[0] if newer is not None else None,
@@ -170,17 +172,17 @@ def explain(
     )
 
 
-def _memory(found: Candidates, id: str, store: Store, given: str | None) -> Memory:
-    """Return the memory ``id`` of the namespace ``given``, or of the only namespace of the recall that has it."""
+def _memory(candidates: Candidates, id: str, store: Store, space: str | None) -> Memory:
+    """Return the memory ``id`` of the namespace ``space``, or of the only namespace of the recall that has it."""
     string("id", id)
-    asked = found.scope.namespaces
-    if given is not None and string("namespace", given) not in asked:
-        raise InvalidInput(f"This recall did not look into namespace {shown(given)}, only into {', '.join(asked)}.")
-    places = (given,) if given is not None else asked
+    spaces = candidates.scope.namespaces
+    if space is not None and string("namespace", space) not in spaces:
+        raise InvalidInput(f"This recall did not look into namespace {shown(space)}, only into {', '.join(spaces)}.")
+    places = (space,) if space is not None else spaces
     having = [memory for namespace in places for memory in store.get(namespace, [id])]
     if not having:
-        said = next(filter(None, (what_became(store, namespace, id) for namespace in places)), "")
-        raise NotFound(said or f"There is no memory {shown(id)} in {', '.join(places)}; `list` shows what is stored.")
+        reason = next(filter(None, (what_became(store, namespace, id) for namespace in places)), "")
+        raise NotFound(reason or f"There is no memory {shown(id)} in {', '.join(places)}; `list` shows what is stored.")
     if len(having) > 1:
         names = [memory.namespace for memory in having]
         raise InvalidInput(
@@ -190,14 +192,14 @@ def _memory(found: Candidates, id: str, store: Store, given: str | None) -> Memo
     return having[0]
 
 
-def _lapsed(found: Candidates, memory: Memory, head: Head, store: Store, inside: bool) -> str | None:
+def _lapsed(candidates: Candidates, memory: Memory, head: Head, store: Store, inside: bool) -> str | None:
     """Return since when the memory is not valid and what follows from it; None where nothing follows."""
-    at = found.scope.at
+    at = candidates.scope.at
     if at is not None and not inside and store.life is not None:
-        there = store.life.version_at(memory.namespace, memory.id, at)
-        return f"{not_valid_at(at)}, so it is not there" if there is None else None
-    said = not_valid(memory, datetime.now(UTC)) if head.ord in found.scope.lapsed else None
-    return said and f"{said}: it stands below what is valid"
+        version = store.life.version_at(memory.namespace, memory.id, at)
+        return f"{not_valid_at(at)}, so it is not there" if version is None else None
+    reason = not_valid(memory, datetime.now(UTC)) if head.ord in candidates.scope.lapsed else None
+    return reason and f"{reason}: it stands below what is valid"
 
 
 def _heads(memory: Memory, store: Store, at: int) -> dict[Key, Head]:
@@ -216,21 +218,21 @@ def _heads(memory: Memory, store: Store, at: int) -> dict[Key, Head]:
     return keys
 
 
-def _admitted(found: Candidates, heads: list[Head]) -> list[bool]:
+def _admitted(candidates: Candidates, heads: list[Head]) -> list[bool]:
     import numpy as np
 
-    admitted: list[bool] = found.scope.admits(np.array([h.ord for h in heads], dtype=np.int64)).tolist()
+    admitted: list[bool] = candidates.scope.admits(np.array([h.ord for h in heads], dtype=np.int64)).tolist()
     return admitted
 
 
-def _holds(fused: Fused[Key], folded: tuple[Key, ...], key: Key, how: Cut) -> bool:
+def _holds(fused: Fused[Key], folded: tuple[Key, ...], key: Key, window: Cut) -> bool:
     """Return whether ``key`` was folded into ``fused``: as the same text, or as another part of the same memory."""
-    return key in folded or (how.fold_parts and (key[0], key[2]) in {(k[0], k[2]) for k in (fused.key, *folded)})
+    return key in folded or (window.fold_parts and (key[0], key[2]) in {(k[0], k[2]) for k in (fused.key, *folded)})
 
 
 def _leg(
     leg: str,
-    found: Candidates,
+    candidates: Candidates,
     key: Key,
     fused: Fused[Key] | None,
     outside: str | None,
@@ -242,23 +244,23 @@ def _leg(
     ``outside`` is "" for a memory in scope, None for one that a filter leaves out, else the reason why it is out of
     scope.
     """
-    recipe = found.recipe
-    weight = recipe.weights_in(found.regime).get(leg, recipe.weights[leg])
-    constant = recipe.constants(found.regime).get(leg, 0.0)
+    recipe = candidates.recipe
+    weight = recipe.weights_in(candidates.regime).get(leg, recipe.weights[leg])
+    constant = recipe.constants(candidates.regime).get(leg, 0.0)
     if leg not in recipe.legs:
         return LegExplanation(leg, None, None, 0.0, weight, constant, "not called (weight or depth 0)", {})
-    if leg in found.degraded:
-        return LegExplanation(leg, None, None, 0.0, weight, constant, f"degraded: {found.degraded[leg]}", {})
+    if leg in candidates.degraded:
+        return LegExplanation(leg, None, None, 0.0, weight, constant, f"degraded: {candidates.degraded[leg]}", {})
     rank = fused.ranks.get(leg) if fused is not None else None
     share = fused.components.get(leg, 0.0) if fused is not None else 0.0
-    score = found.raw[leg][rank - 1] if rank else None
+    score = candidates.raw[leg][rank - 1] if rank else None
     if rank:
         status = f"rank {rank}, {share:.4f} = {weight:g} / ({constant:g} + {rank}), scaled"
         if recipe.fusion != "rrf":
             status = f"rank {rank}, {share:.4f} by {recipe.fusion} at weight {weight:g}"
     elif outside != "":
         status = f"out of scope: {outside or 'a filter or exclude leaves it out'}"
-    elif leg in unseen(found) and _is_version(head):
+    elif leg in unseen(candidates) and _is_version(head):
         return LegExplanation(leg, None, None, 0.0, weight, constant, "not in the list: it sees no earlier version", {})
     else:
         status = f"not in the list (depth {recipe.depths.get(leg, 100)})"
@@ -273,11 +275,11 @@ def _is_version(head: Head) -> bool:
     return bool(local(head.ord) >= FIRST_EARLIER)
 
 
-def _path(found: Candidates, store: Store, target: int, language: str) -> tuple[Step, ...]:
+def _path(candidates: Candidates, store: Store, target: int, language: str) -> tuple[Step, ...]:
     """Return how the graph leg reached the memory; empty where the leg was not called or did not reach it."""
     from semmem.legs.graph_linking import WalkTrace
 
-    trace = found.traces.get("graph")
-    if not isinstance(trace, WalkTrace) or store.graph is None or "graph" not in found.rankings:
+    trace = candidates.traces.get("graph")
+    if not isinstance(trace, WalkTrace) or store.graph is None or "graph" not in candidates.rankings:
         return ()
-    return ways_to(target, trace, store, store.graph, found.scope.namespaces, language)
+    return ways_to(target, trace, store, store.graph, candidates.scope.namespaces, language)

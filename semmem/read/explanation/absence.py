@@ -21,11 +21,13 @@ def what_became(store: Store, namespace: str, id: str) -> str:
     if not versions:
         return ""
     last = versions[-1]
-    gone = f"There is no memory {shown(id)} in namespace {namespace!r} any more: it"
+    beginning = f"There is no memory {shown(id)} in namespace {namespace!r} any more: it"
     if last.forgotten_at is not None:
-        return f"{gone} was forgotten on {_day(last.forgotten_at)}, and can be restored until maintain has swept it."
+        return (
+            f"{beginning} was forgotten on {_day(last.forgotten_at)}, and can be restored until maintain has swept it."
+        )
     if last.memory.expires_at is not None and last.memory.expires_at <= datetime.now(UTC):
-        return f"{gone} expired on {_day(last.memory.expires_at)}."
+        return f"{beginning} expired on {_day(last.memory.expires_at)}."
     return ""
 
 

@@ -35,13 +35,13 @@ _BY_RANK = ("rrf", "rank-scaled")
 class Opening:
     """Search for the changes that would return a memory that was not returned."""
 
-    def __init__(self, found: Candidates, how: Cut, key: Key, heads: Mapping[Key, Head]) -> None:
-        self._found = found
-        self._how = how
+    def __init__(self, candidates: Candidates, window: Cut, key: Key, heads: Mapping[Key, Head]) -> None:
+        self._candidates = candidates
+        self._window = window
         self._key = key
         self._heads = heads
-        self._weights = found.recipe.weights_in(found.regime)
-        self._constants = found.recipe.constants(found.regime)
+        self._weights = candidates.recipe.weights_in(candidates.regime)
+        self._constants = candidates.recipe.constants(candidates.regime)
 
     def needs(self, leg: str) -> dict[str, float]:
         """Return the nearest ``weight``, ``rank_constant`` and ``rank`` of ``leg`` that return the memory, if any."""
@@ -50,10 +50,10 @@ class Opening:
 
     def _is_in(self, **changed: Any) -> bool:
         """Return whether the memory is a hit after fusing and folding with the ``changed`` numbers or lists."""
-        known = {**self._found.heads, self._key: self._heads[self._key]}
-        again = replace(self._found, heads=known)
+        heads = {**self._candidates.heads, self._key: self._heads[self._key]}
+        again = replace(self._candidates, heads=heads)
         again = replace(again, ranked=again.fuse(**changed))
-        shown = cut(again, self._how)[: self._how.offset + self._how.limit]
+        shown = cut(again, self._window)[: self._window.offset + self._window.limit]
         return any(fused.key in self._heads for fused, _ in shown)
 
     # ------------------------------------------------------------------ weight
@@ -65,18 +65,18 @@ class Opening:
         """
         import numpy as np
 
-        if self._at is None or leg not in self._found.rankings:
+        if self._at is None or leg not in self._candidates.rankings:
             return None
-        if self._found.recipe.fusion == "rank-scaled":
+        if self._candidates.recipe.fusion == "rank-scaled":
             return self._weight_by_steps(leg)
         now = self._weights[leg]
         slopes = self._slopes(leg, self._constants[leg])
         rest = self._rest(leg)
         with np.errstate(divide="ignore", invalid="ignore"):
             crossings = (rest - rest[self._at]) / (slopes[self._at] - slopes)
-        found = np.unique(crossings[np.isfinite(crossings) & (crossings > now) & (crossings < _LARGEST_WEIGHT)])
+        weights = np.unique(crossings[np.isfinite(crossings) & (crossings > now) & (crossings < _LARGEST_WEIGHT)])
         tries = 0
-        for weight in found.tolist():
+        for weight in weights.tolist():
             just_above = weight * (1 + _NEARER)
             if self._ahead(rest + just_above * slopes) >= self._places:
                 continue
@@ -109,7 +109,7 @@ class Opening:
 
     def _rank_constant(self, leg: str) -> float | None:
         """Return the largest rank constant below the present one that lets the memory in."""
-        if self._at is None or leg not in self._found.rankings or self._ranks(leg)[self._at] == 0:
+        if self._at is None or leg not in self._candidates.rankings or self._ranks(leg)[self._at] == 0:
             return None
         now, weight = self._constants[leg], self._weights[leg]
         rest = self._rest(leg)
@@ -138,22 +138,22 @@ class Opening:
 
     def _rank(self, leg: str) -> float | None:
         """Return the last rank in this leg at which the memory is in; the other memories move down by one."""
-        if leg not in self._found.rankings:
+        if leg not in self._candidates.rankings:
             return None
-        ranking = self._found.rankings[leg]
+        ranking = self._candidates.rankings[leg]
         others = [key for key in ranking if key != self._key]
 
         def is_in(rank: int) -> bool:
             return self._is_in(rankings={leg: (*others[: rank - 1], self._key, *others[rank - 1 :])[:depth]})
 
-        depth = max(len(ranking), self._found.recipe.depths.get(leg, 100))
+        depth = max(len(ranking), self._candidates.recipe.depths.get(leg, 100))
         last = ranking.index(self._key) if self._key in ranking else min(depth, len(others) + 1)
         if last < 1 or not is_in(1):
             return None
-        good, bad = 1, last + 1
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            good, bad = (middle, bad) if is_in(middle) else (good, middle)
+        good, too_low = 1, last + 1
+        while too_low - good > 1:
+            middle = (good + too_low) // 2
+            good, too_low = (middle, too_low) if is_in(middle) else (good, middle)
         return float(good)
 
     # ------------------------------------------------------------------ arithmetic on all rivals at once
@@ -161,25 +161,25 @@ class Opening:
     @cached_property
     def _at(self) -> int | None:
         """Return the memory's index among the ranked candidates; None where no leg found it."""
-        return next((i for i, fused in enumerate(self._found.ranked) if fused.key == self._key), None)
+        return next((i for i, fused in enumerate(self._candidates.ranked) if fused.key == self._key), None)
 
     @cached_property
     def _places(self) -> int:
         """Return how many candidates may be ahead: the places shown, and the candidates that folding removes."""
-        kept = len(cut(self._found, self._how))
-        return self._how.offset + self._how.limit + len(self._found.ranked) - kept
+        count = len(cut(self._candidates, self._window))
+        return self._window.offset + self._window.limit + len(self._candidates.ranked) - count
 
     @cached_property
     def _priors(self) -> NDArray[np.float64]:
         import numpy as np
 
-        priors = self._found.priors()
-        return np.array([priors.factor(fused.key) for fused in self._found.ranked])
+        priors = self._candidates.priors()
+        return np.array([priors.factor(fused.key) for fused in self._candidates.ranked])
 
     def _ranks(self, leg: str) -> NDArray[np.float64]:
         import numpy as np
 
-        return np.array([fused.ranks.get(leg, 0) for fused in self._found.ranked], dtype=np.float64)
+        return np.array([fused.ranks.get(leg, 0) for fused in self._candidates.ranked], dtype=np.float64)
 
     def _slopes(self, leg: str, constant: float) -> NDArray[np.float64]:
         """Return what one unit of the leg's weight adds to each candidate's score, exact bonus and prior included."""
@@ -190,20 +190,20 @@ class Opening:
         if not len(places):
             return np.zeros(len(ranks))
         out = np.where(ranks > 0, places[np.maximum(ranks.astype(np.int64), 1) - 1], 0.0)
-        if leg == _BONUS_LEG and self._found.recipe.exact_bonus:
-            exact = np.array([fused.key in self._found.exact for fused in self._found.ranked])
-            first = places[0] if self._found.recipe.fusion in _BY_RANK else 1.0
-            out = out + exact * (self._found.recipe.exact_bonus * first)
+        if leg == _BONUS_LEG and self._candidates.recipe.exact_bonus:
+            exact = np.array([fused.key in self._candidates.exact for fused in self._candidates.ranked])
+            first = places[0] if self._candidates.recipe.fusion in _BY_RANK else 1.0
+            out = out + exact * (self._candidates.recipe.exact_bonus * first)
         return out * self._priors
 
     def _worths(self, leg: str, constant: float) -> NDArray[np.float64]:
         """Return what each rank in the leg's list adds to a score for one unit of weight."""
         import numpy as np
 
-        found, count = self._found, len(self._found.rankings[leg])
-        fusion = found.recipe.fusion
+        candidates, count = self._candidates, len(self._candidates.rankings[leg])
+        fusion = candidates.recipe.fusion
         if fusion not in _BY_RANK:
-            return np.array(shares_of(fusion, leg, found.raw[leg], count, constant, found.most))
+            return np.array(shares_of(fusion, leg, candidates.raw[leg], count, constant, candidates.most))
         if fusion == "rank-scaled":
             constant = scaled(self._weights, {leg: constant})[leg]
         return 1.0 / (constant + np.arange(1.0, count + 1))
@@ -212,9 +212,9 @@ class Opening:
         """Return what each candidate's score has from the other legs, in the same units as ``_slopes``."""
         import numpy as np
 
-        out = np.zeros(len(self._found.ranked))
+        out = np.zeros(len(self._candidates.ranked))
         for other, weight in self._weights.items():
-            if other != leg and other in self._found.rankings:
+            if other != leg and other in self._candidates.rankings:
                 out = out + weight * self._slopes(other, self._constants[other])
         return out
 
