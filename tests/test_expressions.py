@@ -144,7 +144,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.write.screening._FORMATS": (secrets.credentials, SECRETS),
     "semmem.write.screening._HEX": (secrets.credentials, SECRETS),
     "semmem.write.screening._RUN": (secrets.credentials, SECRETS),
-    "semmem.write.screening._SAID": (secrets.credentials, SECRETS),
+    "semmem.write.screening._AFTER_WORD": (secrets.credentials, SECRETS),
     "semmem.write.screening._SIGN": (secrets.credentials, SECRETS),
     "semmem.write.screening._UUID": (secrets.credentials, SECRETS),
     "semmem.concepts.aliases._BRACKETS": (

@@ -42,11 +42,11 @@ def judge(
     ways; then nothing is recorded.
     """
     id, who = string("recall_id", recall_id), person("made_by", made_by)
-    said = {"useful": strings("useful", useful), "not_useful": strings("not_useful", not_useful)}
-    both = sorted(set(said["useful"]) & set(said["not_useful"]))
+    answers = {"useful": strings("useful", useful), "not_useful": strings("not_useful", not_useful)}
+    both = sorted(set(answers["useful"]) & set(answers["not_useful"]))
     if both:
         raise InvalidInput(f"{both[0]!r} is in useful and in not_useful; name it in one of the two.")
-    if not (said["useful"] or said["not_useful"]):
+    if not (answers["useful"] or answers["not_useful"]):
         raise InvalidInput("No memory is judged; pass ids as useful or as not_useful.")
     names = strings("namespace", namespaces)
     logged = life.recalled(names, id)
@@ -55,7 +55,7 @@ def judge(
             f"There is no recall {id!r} in the log of {', '.join(map(repr, names))}; recalls are logged where the "
             "setting recall_log is on, for keep_recall_log_days."
         )
-    judged = {(_home(one, names, logged), one): answer == "useful" for answer, ids in said.items() for one in ids}
+    judged = {(_home(one, names, logged), one): answer == "useful" for answer, ids in answers.items() for one in ids}
     missing = sorted(life.judge(id, judged, who))
     if missing:
         namespace, first = missing[0]
@@ -64,5 +64,5 @@ def judge(
 
 
 def _home(id: str, names: Sequence[str], logged: Mapping[str, Sequence[str]]) -> str:
-    asked = [name for name in names if name in logged]
-    return next((name for name in asked if id in logged[name]), asked[0])
+    spaces = [name for name in names if name in logged]
+    return next((name for name in spaces if id in logged[name]), spaces[0])

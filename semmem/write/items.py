@@ -177,12 +177,12 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         valid_to=bounds["valid_to"],
         expires_at=bounds["expires_at"],
     )
-    given = frozenset(item) - {name for name in ("id", "created_at", "ttl", "sensitive") if values.get(name) is None}
-    if "ttl" in given:
-        given = given | {"expires_at"}
+    fields = frozenset(item) - {name for name in ("id", "created_at", "ttl", "sensitive") if values.get(name) is None}
+    if "ttl" in fields:
+        fields = fields | {"expires_at"}
     payload = payload_of(memory, timed=created_at is not None)
     made_id = isinstance(values.get("id"), MadeId)
-    return Draft(at, memory, payload, _vector(values.get("vector")), given, made_id=made_id)
+    return Draft(at, memory, payload, _vector(values.get("vector")), fields, made_id=made_id)
 
 
 def _string(values: Mapping[str, Any], name: str, longest: int) -> str | None:
@@ -242,15 +242,15 @@ def _check_json(value: Any, levels: int) -> None:
 
 def _bounds(values: Mapping[str, Any], now: datetime) -> dict[str, datetime | None]:
     """Return valid_from, valid_to and expires_at. Raises InvalidInput."""
-    found = {n: _time(n, values[n]) if n in values else None for n in ("valid_from", "valid_to", "expires_at")}
-    check_validity(found["valid_from"], found["valid_to"])
+    bounds = {n: _time(n, values[n]) if n in values else None for n in ("valid_from", "valid_to", "expires_at")}
+    check_validity(bounds["valid_from"], bounds["valid_to"])
     if "ttl" in values:
-        if found["expires_at"] is not None:
+        if bounds["expires_at"] is not None:
             raise InvalidInput("Give expires_at or ttl, not both: ttl is the time from now until the memory expires.")
-        found["expires_at"] = now + _lasting(values["ttl"])
-    if found["expires_at"] is not None and found["expires_at"] <= now:
+        bounds["expires_at"] = now + _lasting(values["ttl"])
+    if bounds["expires_at"] is not None and bounds["expires_at"] <= now:
         raise InvalidInput("expires_at is in the past, so the memory would never be seen; give a later time.")
-    return found
+    return bounds
 
 
 def check_validity(begins: datetime | None, ends: datetime | None) -> None:
@@ -325,14 +325,14 @@ def payload_of(memory: Memory, *, timed: bool) -> bytes:
         drawn = os.urandom(16)
         return drawn[:15] + bytes([drawn[15] & 0xFE | timed])
     at = memory.created_at.isoformat() if timed and memory.created_at is not None else None
-    given = [
+    content = [
         memory.text, memory.title, memory.author, memory.session, memory.source, memory.position, list(memory.tags),
         memory.metadata, memory.importance, at,
     ]  # fmt: skip
     bounds = [None if one is None else one.isoformat() for one in (memory.valid_from, memory.valid_to)]
     if any(bounds) or memory.pinned:  # expires_at is not content: repeating an item does not prolong its life
-        given += [*bounds, memory.pinned]
-    return blake2b(json.dumps(given, sort_keys=True).encode(), digest_size=16).digest()
+        content += [*bounds, memory.pinned]
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def timed_of(memory: Memory, payload: bytes) -> bool:

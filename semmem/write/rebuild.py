@@ -40,33 +40,33 @@ def fill_in(vectors: VectorStore, encoder: Encoder, progress: Progress = None) -
     if isinstance(embedder, str):
         raise EmbedderUnavailable(embedder)
     with vectors.rebuilding():
-        return Rebuilt(embedded=_pass(vectors, embedder, shadow=False, done=0, progress=progress))
+        return Rebuilt(embedded=_pass(vectors, embedder, shadow=False, earlier=0, progress=progress))
 
 
 def replace_vectors(
-    vectors: VectorStore, encoder: Encoder, wanted: str | Embedder, progress: Progress = None
+    vectors: VectorStore, encoder: Encoder, choice: str | Embedder, progress: Progress = None
 ) -> Rebuilt:
-    """Let the embedder ``wanted`` fill the store from now on, with a vector for every memory.
+    """Let the embedder ``choice`` fill the store from now on, with a vector for every memory.
 
     Where it fills the store already, only missing vectors are made. Raises EmbedderUnavailable where there is none,
     Conflict while another process rebuilds, and StoreUnavailable while the table of vectors stays in use; the next call
     continues.
     """
-    embedder = encoder.named(wanted)
-    its = identity(embedder)
+    embedder = encoder.named(choice)
+    own_identity = identity(embedder)
     with vectors.rebuilding():
-        if dict(vectors.claim_embedder(its)) == its:
+        if dict(vectors.claim_embedder(own_identity)) == own_identity:
             encoder.adopt(embedder)
             dropped = vectors.drop_shadow()
-            return Rebuilt(_pass(vectors, embedder, shadow=False, done=0, progress=progress), dropped=dropped)
+            return Rebuilt(_pass(vectors, embedder, shadow=False, earlier=0, progress=progress), dropped=dropped)
         encoder.expect(embedder)
-        kept, dropped = vectors.open_shadow(its)
-        made = _pass(vectors, embedder, shadow=True, done=kept, progress=progress)
+        earlier, dropped = vectors.open_shadow(own_identity)
+        count = _pass(vectors, embedder, shadow=True, earlier=earlier, progress=progress)
         vectors.index_shadow(embedder.dimensions)
         end = time.monotonic() + _PATIENCE
         rounds = 0
         while True:
-            late = vectors.swap_shadow(its, _embedding(embedder), _FEW if rounds < _ROUNDS else None)
+            late = vectors.swap_shadow(own_identity, _embedding(embedder), _FEW if rounds < _ROUNDS else None)
             if late is not None:
                 break
             if time.monotonic() > end:
@@ -74,28 +74,28 @@ def replace_vectors(
                     "The new vectors are made, but another program, such as a backup, reads the old ones; call the "
                     "same rebuild again later, and it continues from here."
                 )
-            caught_up = _pass(vectors, embedder, shadow=True, done=kept + made, progress=progress)
-            made += caught_up
+            caught_up = _pass(vectors, embedder, shadow=True, earlier=earlier + count, progress=progress)
+            count += caught_up
             rounds += caught_up > _FEW
             if not caught_up:
                 time.sleep(_PAUSE)
         encoder.adopt(embedder)
-        return Rebuilt(made + late, kept, dropped)
+        return Rebuilt(count + late, earlier, dropped)
 
 
-def _pass(vectors: VectorStore, embedder: Embedder, *, shadow: bool, done: int, progress: Progress) -> int:
+def _pass(vectors: VectorStore, embedder: Embedder, *, shadow: bool, earlier: int, progress: Progress) -> int:
     """Embed all memories without a vector, in order; return how many."""
-    its = identity(embedder)
-    made, after = 0, ("", 0)
+    own_identity = identity(embedder)
+    count, after = 0, ("", 0)
     while rows := vectors.missing_vectors(after, BATCH, shadow=shadow):
         made_now = _embedding(embedder)([memory for _, memory in rows])
-        found = [(memory.namespace, ord, vector) for (ord, memory), vector in zip(rows, made_now, strict=True)]
-        vectors.add_vectors(found, its, shadow=shadow)
+        vector_rows = [(memory.namespace, ord, vector) for (ord, memory), vector in zip(rows, made_now, strict=True)]
+        vectors.add_vectors(vector_rows, own_identity, shadow=shadow)
         after = (rows[-1][1].namespace, rows[-1][0])
-        made += len(rows)
+        count += len(rows)
         if progress is not None:
-            progress(done + made)
-    return made
+            progress(earlier + count)
+    return count
 
 
 def _embedding(embedder: Embedder) -> Callable[[Sequence[Memory]], Any]:

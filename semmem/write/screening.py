@@ -69,7 +69,7 @@ _FORMATS = re.compile(
     r"|(?P<json_web_token>\beyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000})"
     r"|(?P<password_in_url>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,100}:(?![*<$\{])[^\s/@]{3,200}@[\w.-]{1,200})"
 )
-_SAID = re.compile(
+_AFTER_WORD = re.compile(
     r"(?<![^\W_])(?:pass(?:word|phrase|wd|code)|pwd|secret|api[ _-]?key|access[ _-]?key|auth[ _-]?token|token|pin)\b"
     r"(?: (?:for|of|to) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?"
     r"\s{0,3}(?P<sign>[:=]|\bis\b|\bwas changed to\b|\bchanged to\b)\s{0,3}[\"'`]?(?P<said>[^\s\"'`,;]{4,200})",
@@ -113,8 +113,8 @@ def screened(
     if screening == "off":
         return draft
     opened = changed is not None and "sensitive" in changed and not hidden
-    asked = not hidden and (changed is None or "text" in changed or opened)
-    secret = _kinds([memory.text]) if asked else ()
+    reads_text = not hidden and (changed is None or "text" in changed or opened)
+    secret = _kinds([memory.text]) if reads_text else ()
     shown = _kinds(_labels(memory, changed))
     if shown and screening != "warn":
         raise InvalidInput(
@@ -202,30 +202,30 @@ def _strings(value: Any) -> Iterator[str]:
 
 def credentials(text: str) -> list[Credential]:
     """Return the credentials in ``text`` in the order in which they stand, without overlaps."""
-    found: list[Credential] = []
+    chosen: list[Credential] = []
     end = 0
     long = "://" in text or "-----BEGIN" in text or any(len(word) >= _SHORTEST for word in text.split())
-    runs = (*_known(text), *_random(text)) if long else ()
-    said = _said(text) if _CALLED.search(text) else ()
-    for one in sorted((*runs, *said), key=lambda one: (one.start, -one.end)):
+    runs = (*_by_format(text), *_random(text)) if long else ()
+    after_words = _after_words(text) if _CALLED.search(text) else ()
+    for one in sorted((*runs, *after_words), key=lambda one: (one.start, -one.end)):
         if one.start >= end:
-            found.append(one)
+            chosen.append(one)
             end = one.end
-    return found
+    return chosen
 
 
-def _known(text: str) -> Iterator[Credential]:
+def _by_format(text: str) -> Iterator[Credential]:
     for match in _FORMATS.finditer(text):
         yield Credential((match.lastgroup or "").replace("_", " "), match.start(), match.end())
 
 
-def _said(text: str) -> Iterator[Credential]:
+def _after_words(text: str) -> Iterator[Credential]:
     """Yield what follows a word such as password or key; after "is" it must hold a digit or a sign."""
-    for match in _SAID.finditer(text):
-        said = match["said"].rstrip(".!?)")
-        plain = said.isalpha() if match["sign"] in (":", "=") else not _SIGN.search(said)
-        if len(said) >= 4 and not plain and not said.startswith(("<", "$", "{", "***", "http://", "https://")):
-            yield Credential("password", match.start("said"), match.start("said") + len(said))
+    for match in _AFTER_WORD.finditer(text):
+        secret = match["said"].rstrip(".!?)")
+        plain = secret.isalpha() if match["sign"] in (":", "=") else not _SIGN.search(secret)
+        if len(secret) >= 4 and not plain and not secret.startswith(("<", "$", "{", "***", "http://", "https://")):
+            yield Credential("password", match.start("said"), match.start("said") + len(secret))
 
 
 def _random(text: str) -> Iterator[Credential]:

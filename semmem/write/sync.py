@@ -69,15 +69,15 @@ class _Bringing:
         self._vectors: dict[tuple[str, str], bytes] = {}
         self._filler = filler
         self._namespace = namespace
-        self.met: set[tuple[str, str]] = set()
+        self.names: set[tuple[str, str]] = set()
         self.links: dict[str, dict[tuple[Any, ...], Link]] = {}
         self.unlinked: list[str] = []
         self.ingest = ingest.with_embedder(self._embedder)
 
     def _embedder(self) -> Embedder | str:
         """Return the embedder, which knows the vectors that came with the batch."""
-        found = self._filler()
-        return found if isinstance(found, str) or not self._vectors else Known(found, self._vectors)
+        embedder = self._filler()
+        return embedder if isinstance(embedder, str) or not self._vectors else Known(embedder, self._vectors)
 
     def take(self, items: Iterable[Any]) -> None:
         """Keep the vectors that came with the items of a batch; those of the batch before are dropped."""
@@ -92,37 +92,37 @@ class _Bringing:
     def tie(self, items: Iterable[Any], rejected: Collection[str | None]) -> None:
         """Collect the links of the stored items; the memory that a link leads to may come in a later batch."""
         for item in items:
-            for given in getattr(item, "links", ()):
+            for fields in getattr(item, "links", ()):
                 id, where = item.get("id"), item.get("namespace") or self._namespace
                 if not isinstance(id, str) or id in rejected:
                     continue
                 try:
-                    link = checked_link(where, id, **given)
+                    link = checked_link(where, id, **fields)
                 except (SemmemError, TypeError) as error:
-                    said = error.message if isinstance(error, SemmemError) else f"{given!r} is no link."
-                    self.unlinked.append(f"{id}: {said}")
+                    reason = error.message if isinstance(error, SemmemError) else f"{fields!r} is no link."
+                    self.unlinked.append(f"{id}: {reason}")
                 else:
                     self.links.setdefault(where, {})[link.key] = link
 
     def link(self, store: Store) -> int:
         """Make the collected links; return how many exist now. Links that cannot be made are noted in ``unlinked``."""
         count = 0
-        for where, found in sorted(self.links.items()):
-            rows = list(found.values())
-            self._turn(life_of(store), where, found)
+        for where, by_key in sorted(self.links.items()):
+            rows = list(by_key.values())
+            self._turn(life_of(store), where, by_key)
             for start in range(0, len(rows), _LINKS_AT_ONCE):
                 some = rows[start : start + _LINKS_AT_ONCE]
-                made = life_of(store).link(where, some, skip=True)
-                count += len(made)
-                missing = {row.key for row in some} - {row.key for row in made}
+                new_links = life_of(store).link(where, some, skip=True)
+                count += len(new_links)
+                missing = {row.key for row in some} - {row.key for row in new_links}
                 for one, type, other in sorted(missing):
                     self.unlinked.append(f"{one} {type} {other}: {other} is not there, or the link is not allowed.")
         return count
 
-    def _turn(self, life: LifeStore, where: str, found: Mapping[tuple[Any, ...], Link]) -> None:
+    def _turn(self, life: LifeStore, where: str, by_key: Mapping[tuple[Any, ...], Link]) -> None:
         """Remove links that semmem made in the other direction just now: of equal times, the source's order decides."""
-        turned = {(link.to_id, link.type, link.from_id) for link in found.values() if link.made_by == MADE_BY} - {
-            *found
+        turned = {(link.to_id, link.type, link.from_id) for link in by_key.values() if link.made_by == MADE_BY} - {
+            *by_key
         }
         ends = sorted({one for one, _, _ in turned})
         for start in range(0, len(ends), _LINKS_AT_ONCE):
@@ -136,7 +136,7 @@ class _Bringing:
             id = item.get("id") if isinstance(item, Mapping) else None
             if isinstance(id, str):
                 where = item.get("namespace")
-                self.met.add((where if where and isinstance(where, str) else self._namespace, id))
+                self.names.add((where if where and isinstance(where, str) else self._namespace, id))
 
 
 def bring_in(
@@ -183,43 +183,43 @@ def bring_in(
     may_replace = own if replace_changed else None
     policy = Policy(partial=True, may_replace=may_replace, mark=mark, keep_edits=not overwrite)
     work = _Bringing(ingest, filler, namespace)
-    done = BroughtIn()
-    for batch in batches(enumerate(map(_taken, items)), batch_size):
-        found = [item for _, item in batch]
-        work.take(found)
-        one = work.ingest.batch(batch, namespace, on_error, policy, work.met)
-        work.meet(found)
-        work.tie(found, {row.id for row in one.rejected})
-        work.met |= one.names
-        done = BroughtIn(
-            done.remembered + one.remembered,
-            done.unchanged + one.unchanged,
-            done.replaced + one.replaced,
-            done.rejected + one.rejected,
-            more_rejected=done.more_rejected,
+    report = BroughtIn()
+    for batch in batches(enumerate(map(_importable, items)), batch_size):
+        rows = [item for _, item in batch]
+        work.take(rows)
+        one = work.ingest.batch(batch, namespace, on_error, policy, work.names)
+        work.meet(rows)
+        work.tie(rows, {row.id for row in one.rejected})
+        work.names |= one.names
+        report = BroughtIn(
+            report.remembered + one.remembered,
+            report.unchanged + one.unchanged,
+            report.replaced + one.replaced,
+            report.rejected + one.rejected,
+            more_rejected=report.more_rejected,
             seconds=time.monotonic() - started,
-            degraded={**done.degraded, **one.degraded},
+            degraded={**report.degraded, **one.degraded},
         )
         if progress is not None:
-            progress(done)
-    done = replace(done, linked=work.link(store), unlinked=tuple(work.unlinked[:MOST_REJECTED]))
-    gone: tuple[str, ...] = ()
+            progress(report)
+    report = replace(report, linked=work.link(store), unlinked=tuple(work.unlinked[:MOST_REJECTED]))
+    missing: tuple[str, ...] = ()
     pruned = 0
     if owned:
-        there = {memory.id for one in owned for memory in _all(store, namespace, one)}
-        gone = tuple(sorted(there - {id for where, id in work.met if where == namespace} - set(keep)))
-        if prune and gone and not work.met and not keep:
+        ids = {memory.id for one in owned for memory in _all(store, namespace, one)}
+        missing = tuple(sorted(ids - {id for where, id in work.names if where == namespace} - set(keep)))
+        if prune and missing and not work.names and not keep:
             raise InvalidInput(
-                f"The source is empty, so its {len(gone)} memories are not pruned; if that is right, "
+                f"The source is empty, so its {len(missing)} memories are not pruned; if that is right, "
                 "forget them by a filter."
             )
-        if prune and gone:
-            pruned = sum(store.forget(namespace, id, Filters(), dry_run=False, soft=soft) for id in gone)
+        if prune and missing:
+            pruned = sum(store.forget(namespace, id, Filters(), dry_run=False, soft=soft) for id in missing)
             upkeep.forgotten(namespace)
-    return replace(done, gone=gone, pruned=pruned, seconds=time.monotonic() - started)
+    return replace(report, gone=missing, pruned=pruned, seconds=time.monotonic() - started)
 
 
-def _taken(item: Any) -> Any:
+def _importable(item: Any) -> Any:
     """Return an item; of a row of ``Semmem.export``, only the fields that ``remember`` takes."""
     return exported_item("", item) if isinstance(item, Mapping) and not EXPORTED.isdisjoint(item) else item
 
