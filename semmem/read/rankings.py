@@ -159,7 +159,7 @@ class _Begun(Generic[T]):
 
     def __init__(self, spent: float) -> None:
         self.spent = spent
-        self.asked = time.perf_counter()
+        self.start = time.perf_counter()
         self.clock = Clock()
         self.cancel: Callable[[], None] | None = None
 
@@ -199,18 +199,18 @@ class Asking:
         leg worked; a leg that is asked a second time has only the rest of its time.
         """
         work = observed_legs(work)
-        found: dict[str, _Begun[T]] = {}
+        begun: dict[str, _Begun[T]] = {}
         for name in sorted(work):
             one: _Begun[T] = _Begun(timings.get(name, 0.0))
             try:
-                one.task = self._threads.submit(name, partial(self._done, name, work[name], one, timings))
+                one.task = self._threads.submit(name, partial(self._run_leg, name, work[name], one, timings))
             except LegFailed as error:
                 degraded[name] = error.message
             else:
-                found[name] = one
-        return found
+                begun[name] = one
+        return begun
 
-    def _done(self, name: str, work: Callable[[], T], one: _Begun[T], timings: dict[str, float]) -> T:
+    def _run_leg(self, name: str, work: Callable[[], T], one: _Begun[T], timings: dict[str, float]) -> T:
         try:
             with one.clock.running(), self._store.session() as one.cancel:
                 return work()
@@ -228,10 +228,10 @@ class Asking:
         for name, one in begun.items():
             limit = recipe.timeouts.get(name, 5.0)
             try:
-                answers[name] = _wait(one.task, one.clock, limit - one.spent, one.asked)
+                answers[name] = _wait(one.task, one.clock, limit - one.spent, one.start)
             except TimedOut:
                 self._threads.give_up(one.task)
-                degraded[name] = _late(one.clock, limit, one.asked)
+                degraded[name] = _late(one.clock, limit, one.start)
                 if one.cancel is not None and (failed := _cancelled(one.cancel)):
                     degraded[name] += f", and what it asks of the store goes on: {failed}"
             except EmbedderReplaced as error:
@@ -250,37 +250,37 @@ class Asking:
         That raises LegFailed where the work is late or the leg is not asked any more, and whatever the work raises.
         """
         limit = recipe.timeouts.get(name, 5.0)
-        clock, asked, began = Clock(), time.perf_counter(), threading.Event()
+        clock, start, began = Clock(), time.perf_counter(), threading.Event()
 
-        def done() -> T:
+        def run() -> T:
             with clock.running():
                 began.set()
                 return work()
 
         task: Task[T]
         try:
-            task = self._threads.submit(name, done)
+            task = self._threads.submit(name, run)
         except SemmemError as error:
-            task = Task(name, done)
+            task = Task(name, run)
             task.set_exception(error)
         else:
             began.wait(_HANDED_OVER)
 
         def result() -> T:
             try:
-                return _wait(task, clock, limit, asked)
+                return _wait(task, clock, limit, start)
             except TimedOut:
                 self._threads.give_up(task)
-                raise LegFailed(_late(clock, limit, asked)) from None
+                raise LegFailed(_late(clock, limit, start)) from None
             finally:
                 timings[name] = clock.spent()
 
         return result
 
 
-def _late(clock: Clock, limit: float, asked: float) -> str:
-    """Return a sentence that says why work submitted at the time ``asked`` has no answer."""
-    waiting = not clock.begun and time.perf_counter() - asked >= _LONGEST_QUEUE
+def _late(clock: Clock, limit: float, start: float) -> str:
+    """Return a sentence that says why work submitted at the time ``start`` has no answer."""
+    waiting = not clock.begun and time.perf_counter() - start >= _LONGEST_QUEUE
     return f"no thread within {_LONGEST_QUEUE:g} s" if waiting else f"no answer within {limit:g} s"
 
 
@@ -293,20 +293,20 @@ def _cancelled(cancel: Callable[[], None]) -> str | None:
     return None
 
 
-def _wait(future: Future[T], clock: Clock, limit: float, asked: float) -> T:
+def _wait(future: Future[T], clock: Clock, limit: float, start: float) -> T:
     """Return the answer of a future; raise TimedOut once its clock has run for ``limit`` seconds.
 
     The time spent waiting for a thread, for a connection or for the model file does not count against ``limit``; it has
     a limit of its own.
     """
     while True:
-        waited = time.perf_counter() - asked
+        waited = time.perf_counter() - start
         most = limit + _LONGEST_LOADING if clock.begun else _LONGEST_QUEUE
-        left = min(limit - clock.spent(), most - waited)
-        if left <= 0:
+        rest = min(limit - clock.spent(), most - waited)
+        if rest <= 0:
             raise TimedOut
         try:
-            return future.result(timeout=max(left, 0.01))
+            return future.result(timeout=max(rest, 0.01))
         except TimedOut:
             if future.done():  # the leg itself raised a TimeoutError
                 return future.result()

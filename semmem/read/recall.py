@@ -127,7 +127,7 @@ class Recaller:
         text = checked(query, limit, offset, sort_by, min_confidence)
         if token_budget is not None:
             check_budget("token_budget", token_budget)
-        how = Cut(limit, offset, sort_by, fold_parts, token_budget)
+        window = Cut(limit, offset, sort_by, fold_parts, token_budget)
         timings: dict[str, float] = {}
         names = name_candidates(text)
         scope = self._store.scope(namespaces, filters, exclude, None if _asked_first.get() else names)
@@ -139,34 +139,37 @@ class Recaller:
         if tailor and scope.settings is not None:
             recipe, settings, wrong = self._tailor.fit(recipe, namespaces, scope.settings)
         recipe = deep_enough(recipe, limit + offset)
-        self._known(recipe)
+        self._check_legs(recipe)
         kinds = scope.kinds
         if kinds is None:
             kinds = self._store.conversation_facts(namespaces, names)
         talks = heard(text, names, kinds, recipe)
         embedded = self._embedded(spoken(text, talks), recipe, vector, timings)
         question = parse(text, kinds, talks, recipe, self._language)
-        found = self._accessed(self.candidates(question, scope, recipe, timings, vector, embedded), how)
-        kept = cut(found, how)
-        if len(kept) < limit + offset and (again := deeper(found)) is not None:
-            found = self._accessed(self.candidates(found.question, scope, again, timings, vector), how)
-            kept = cut(found, how)
-        matched, is_exact = total(found, [fused.key for fused, _ in kept])
+        candidates = self._accessed(self.candidates(question, scope, recipe, timings, vector, embedded), window)
+        groups = cut(candidates, window)
+        if len(groups) < limit + offset and (again := deeper(candidates)) is not None:
+            candidates = self._accessed(self.candidates(candidates.question, scope, again, timings, vector), window)
+            groups = cut(candidates, window)
+        matched, is_exact = total(candidates, [fused.key for fused, _ in groups])
         if recipe.rerank is not None:
-            found = self._reranked(found, how, text, timings)
-            kept = cut(found, how)
-        sure = confidence(found)
-        shown = page(kept, how)
+            candidates = self._reranked(candidates, window, text, timings)
+            groups = cut(candidates, window)
+        sure = confidence(candidates)
+        shown = page(groups, window)
         withheld = len(shown) if sure < min_confidence else 0
-        hits = () if withheld else self._hits(found, how, shown, terms(text, self._language))
+        hits = () if withheld else self._hits(candidates, window, shown, terms(text, self._language))
         self._store.confirm()  # an answer from memory is checked afterwards
         left_out: tuple[LeftOut, ...] = ()
         if token_budget is not None:
             hits, left_out = packed(hits, token_budget)
         timings = {**timings, "total": time.perf_counter() - started}  # a copy: a late leg still writes to the old dict
-        bad = {**found.degraded, "settings": wrong} if wrong else found.degraded
-        known = (hits, matched, is_exact, bad, found.regime, timings, sure, found, self._explained_by, how, settings)
-        return Recall(*known, min_confidence, withheld, self._language, left_out)
+        degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
+        fields = (
+            hits, matched, is_exact, degraded, candidates.regime, timings, sure, candidates, self._explained_by,
+            window, settings,
+        )  # fmt: skip
+        return Recall(*fields, min_confidence, withheld, self._language, left_out)
 
     def candidates(
         self,
@@ -211,37 +214,37 @@ class Recaller:
             begun = self._asking.begin(self._work(first, question, scope, recipe), degraded, timings)
             question, called = embedded(question), called - first
         begun |= self._asking.begin(self._work(called, question, scope, recipe), degraded, timings)
-        found = self._asking.answers(begun, recipe, degraded, timings)
-        prepared = {"prepared": found.pop(_LAST)} if _LAST in found else {}
-        degraded |= {part: why for ranking in found.values() for part, why in ranking.degraded.items()}
-        read = {ord: turn for ranking in found.values() for ord, turn in ranking.turns.items()}
-        heads = self._heads(scope, found.values(), {}, read)
-        rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in found.items()}
+        answers = self._asking.answers(begun, recipe, degraded, timings)
+        prepared = {"prepared": answers.pop(_LAST)} if _LAST in answers else {}
+        degraded |= {part: why for ranking in answers.values() for part, why in ranking.degraded.items()}
+        turns = {ord: turn for ranking in answers.values() for ord, turn in ranking.turns.items()}
+        heads = self._heads(scope, answers.values(), {}, turns)
+        rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in answers.items()}
         regime = "unnamed"
         if _LAST in legs and _LAST not in degraded:
-            each = {n: replace(q, heads=alone(n, found, heads, recipe)) for n, q in question.narrowed.items()}
+            each = {n: replace(q, heads=alone(n, answers, heads, recipe)) for n, q in question.narrowed.items()}
             seeded = replace(question, heads=dict(rankings), narrowed=each)
             last = {_LAST: partial(self._search, _LAST, seeded, scope, recipe, **prepared)}
             for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():
                 degraded |= ranking.degraded
                 regime = ranking.regime or regime
-                heads = self._heads(scope, [ranking], heads, read)
+                heads = self._heads(scope, [ranking], heads, turns)
                 rankings[leg] = settle(ranking, heads, recipe.depths.get(leg, 100))
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         gathered = gather(question, scope, recipe, regime, rankings, heads, degraded)
         return with_newer(gathered, self._store) if scope.superseding else gathered
 
-    def _accessed(self, found: Candidates, how: Cut) -> Candidates:
-        """Return ``found`` with the times of last access where the hits are sorted by them; asks the store once."""
+    def _accessed(self, candidates: Candidates, window: Cut) -> Candidates:
+        """Return ``candidates`` with the times of last access where hits are sorted by them; asks the store once."""
         life = self._store.life
-        if how.sort_by != "accessed" or life is None:
-            return found
+        if window.sort_by != "accessed" or life is None:
+            return candidates
         ids: dict[str, set[str]] = {}
-        for id, _, namespace in found.heads:
+        for id, _, namespace in candidates.heads:
             ids.setdefault(namespace, set()).add(id)
         each = {namespace: life.accesses(namespace, of) for namespace, of in ids.items()}
         last = {(id, n): access.last.timestamp() for n, of in each.items() for id, access in of.items()}
-        return replace(found, accessed=last)
+        return replace(candidates, accessed=last)
 
     def _search(self, leg: str, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
         return self._legs[leg].search(question, scope, recipe, **prepared)
@@ -259,26 +262,26 @@ class Recaller:
         return work
 
     def _embedded(
-        self, texts: Sequence[str], recipe: Recipe, given: Any, timings: dict[str, float]
+        self, texts: Sequence[str], recipe: Recipe, numbers: Any, timings: dict[str, float]
     ) -> Callable[[Question], Question]:
         """Begin to embed ``texts`` where a called leg reads their vectors; return what puts these into the question.
 
-        Where a vector cannot be made, the legs that need it are degraded. ``given`` is used instead of all of them.
+        Where a vector cannot be made, the legs that need it are degraded. ``numbers`` is used instead of all of them.
         Raises InvalidInput or EmbedderMismatch where it cannot be used.
         """
-        if given is not None:
-            vector = self._vectors.given(given)
+        if numbers is not None:
+            vector = self._vectors.given(numbers)
             return lambda question: _each(question, lambda one: replace(one, vector=vector))
         readers = self._readers(recipe)
         if not readers:
             return lambda question: question
 
-        def made() -> dict[str, Any]:
+        def embed() -> dict[str, Any]:
             if not any(map(self._reads_vector, readers)):  # a leg registered by the program is loaded here
                 return {}
             return {text: self._vectors.embedded(text) for text in texts}
 
-        result = self._asking.once(readers[0], made, recipe, timings)
+        result = self._asking.once(readers[0], embed, recipe, timings)
 
         def embedded(question: Question) -> Question:
             try:
@@ -301,41 +304,43 @@ class Recaller:
         except SemmemError:
             return False
 
-    def _known(self, recipe: Recipe) -> None:
+    def _check_legs(self, recipe: Recipe) -> None:
         """Raise InvalidInput for a leg of ``recipe`` that is not registered; a registered broken leg is degraded."""
         if unknown := [name for name in recipe.legs if name not in self._legs]:
-            there = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
-            raise InvalidInput(f"{there} Add yours with register_leg, or install the package that brings it.")
+            beginning = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
+            raise InvalidInput(f"{beginning} Add yours with register_leg, or install the package that brings it.")
 
     def _heads(
-        self, scope: Scope, rankings: Any, known: Mapping[int, Head], read: Mapping[int, Turn]
+        self, scope: Scope, rankings: Any, heads: Mapping[int, Head], turns: Mapping[int, Turn]
     ) -> dict[int, Head]:
         """Return the heads of all ords of ``rankings``; the store is asked for those that no leg has read."""
-        wanted = {o for ranking in rankings for o in ranking.ords} - set(known)
-        at_hand = {o: read[o].head for o in wanted if o in read}
-        missing = sorted(wanted - at_hand.keys())
-        return {**known, **at_hand, **(self._store.candidate_info(scope.namespaces, missing) if missing else {})}
+        ords = {o for ranking in rankings for o in ranking.ords} - set(heads)
+        at_hand = {o: turns[o].head for o in ords if o in turns}
+        missing = sorted(ords - at_hand.keys())
+        return {**heads, **at_hand, **(self._store.candidate_info(scope.namespaces, missing) if missing else {})}
 
-    def _reranked(self, found: Candidates, how: Cut, query: str, timings: dict[str, float]) -> Candidates:
+    def _reranked(self, candidates: Candidates, window: Cut, query: str, timings: dict[str, float]) -> Candidates:
         """Let the recipe's reranker, if any, reorder the head of the list; where it fails, the fused order stays."""
-        recipe = found.recipe
-        if recipe.rerank is None or how.sort_by != "relevance":
-            return found
+        recipe = candidates.recipe
+        if recipe.rerank is None or window.sort_by != "relevance":
+            return candidates
         started = time.perf_counter()
         try:
-            head = [fused for fused, _ in cut(found, how)[: recipe.rerank_depth]]
-            shown = self._shown(found, head)
-            seen = [(fused, *shown[fused.key]) for fused in head if fused.key in shown]
+            head = [fused for fused, _ in cut(candidates, window)[: recipe.rerank_depth]]
+            shown = self._shown(candidates, head)
+            rows = [(fused, *shown[fused.key]) for fused in head if fused.key in shown]
             if recipe.rerank not in self._rerankers:
                 self._rerankers[recipe.rerank] = load_reranker(recipe.rerank)
             reranker = self._rerankers[recipe.rerank]
-            its = reranker.rerank(
-                query, [memory for _, memory, _ in seen], [fused.score for fused, _, _ in seen],
-                passages=[passage.text for _, _, passage in seen], now=datetime.now(UTC),
+            terms = reranker.rerank(
+                query, [memory for _, memory, _ in rows], [fused.score for fused, _, _ in rows],
+                passages=[passage.text for _, _, passage in rows], now=datetime.now(UTC),
             )  # fmt: skip
-            return replace(found, reranked={fused.key: of_key for (fused, _, _), of_key in zip(seen, its, strict=True)})
+            return replace(
+                candidates, reranked={fused.key: of_key for (fused, _, _), of_key in zip(rows, terms, strict=True)}
+            )
         except Exception as error:  # noqa: BLE001  # the fused order is a complete answer
-            return replace(found, degraded={**found.degraded, "rerank": reason(error)})
+            return replace(candidates, degraded={**candidates.degraded, "rerank": reason(error)})
         finally:
             timings["rerank"] = time.perf_counter() - started
 
@@ -358,8 +363,10 @@ class Recaller:
             hits.append(Hit(memory, *scored, best, matches, duplicates, by, part, passage, where))
         return tuple(hits)
 
-    def _shown(self, found: Candidates, ranked: Sequence[Fused[Key]]) -> Mapping[Key, tuple[Memory, Passage]]:
+    def _shown(self, candidates: Candidates, ranked: Sequence[Fused[Key]]) -> Mapping[Key, tuple[Memory, Passage]]:
         """Return the whole memory and the passage for each of ``ranked`` that the store still has."""
-        heads = [found.heads[fused.key] for fused in ranked]
-        there = passages(self._store, found.scope.namespaces, heads)
-        return {fused.key: there[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in there}
+        heads = [candidates.heads[fused.key] for fused in ranked]
+        memories = passages(self._store, candidates.scope.namespaces, heads)
+        return {
+            fused.key: memories[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in memories
+        }
