@@ -89,12 +89,15 @@ class _Bringing:
                 except (binascii.Error, TypeError, ValueError):
                     continue  # an invalid vector: the text is embedded instead
 
-    def tie(self, items: Iterable[Any], rejected: Collection[str | None]) -> None:
-        """Collect the links of the stored items; the memory that a link leads to may come in a later batch."""
-        for item in items:
+    def tie(self, batch: Iterable[tuple[int, Any]], rejected: Collection[int]) -> None:
+        """Collect the links of the stored items; the memory that a link leads to may come in a later batch.
+
+        ``batch`` has (position, item), and ``rejected`` the positions of the items that were not stored.
+        """
+        for at, item in batch:
             for fields in getattr(item, "links", ()):
                 id, where = item.get("id"), item.get("namespace") or self._namespace
-                if not isinstance(id, str) or id in rejected:
+                if not isinstance(id, str) or at in rejected:
                     continue
                 try:
                     link = checked_link(where, id, **fields)
@@ -189,7 +192,7 @@ def bring_in(
         work.take(rows)
         one = work.ingest.batch(batch, namespace, on_error, policy, work.names)
         work.meet(rows)
-        work.tie(rows, {row.id for row in one.rejected})
+        work.tie(batch, {row.position for row in one.rejected})
         work.names |= one.names
         report = BroughtIn(
             report.remembered + one.remembered,

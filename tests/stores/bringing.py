@@ -70,6 +70,17 @@ class BringingConformance:
         assert texts(mem) == {"hand": "By hand.", "source": "Changed."}
         assert (report.replaced, [row.id for row in report.rejected]) == (1, ["hand"])
 
+    def test_a_bad_item_takes_no_links_from_an_item_of_the_same_id_elsewhere(self, mem: Semmem) -> None:
+        links = [{"type": "see-also", "to": "other"}]
+        items = [
+            {"id": "one", "text": "", "namespace": "here", "links": links},
+            {"id": "one", "text": "one", "namespace": "there", "links": links},
+            {"id": "other", "text": "two", "namespace": "there"},
+        ]
+        report = mem.bring_in(items)
+        assert ([row.position for row in report.rejected], report.linked, report.unlinked) == ([0], 1, ())
+        assert [link.key for link in mem.links("one", namespace="there")] == [("one", "see-also", "other")]
+
     def test_what_is_brought_in_without_an_id_is_not_pruned_by_the_same_call(self, mem: Semmem) -> None:
         owned = {"tags": ["own"]}
         items = [{"id": "1", "text": "one", "tags": ["own"]}, {"text": "only copy", "tags": ["own"]}]
