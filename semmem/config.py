@@ -158,36 +158,36 @@ class Settings(BaseModel):
             raise PydanticKnownError("int_type")
         return value
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{**_outside(given), **given})
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**{**_outside(values), **values})
 
     @classmethod
-    def load(cls, **given: Any) -> Settings:
+    def load(cls, **values: Any) -> Settings:
         """Return the settings, arguments over environment over files. Raises InvalidInput, in one sentence."""
         names = list(cls.model_fields)
-        if unknown := sorted(set(given) - set(names)):
+        if unknown := sorted(set(values) - set(names)):
             raise InvalidInput(f"There is no setting {unknown[0]!r}; there are {', '.join(names)}.")
         for sentence in unknown_variables().values():
             _warn(sentence)
         environment = _environment()
-        files = _files(given.get("config", environment.get("config")), names)
+        files = _files(values.get("config", environment.get("config")), names)
         in_file = {name: file for file in files for name in file.values}
         try:
-            found = cls(**given)
+            settings = cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
             name = str(first["loc"][0]) if first["loc"] else "?"
             where = ""
-            if name not in given and (name in environment or name in in_file):
+            if name not in values and (name in environment or name in in_file):
                 where = f" (SEMMEM_{name.upper()})" if name in environment else f" ({in_file[name].where(name)})"
             raise InvalidInput(f"The setting {name}{where} {wrong(name, first)}.") from None
-        found._files = files
-        found._sources = {
-            name: "argument" if name in given else "environment" if name in environment else str(in_file[name].path)
+        settings._files = files
+        settings._sources = {
+            name: "argument" if name in values else "environment" if name in environment else str(in_file[name].path)
             for name in names
-            if name in given or name in in_file or name in environment
+            if name in values or name in in_file or name in environment
         }
-        return found
+        return settings
 
     def where(self, name: str) -> str:
         """Return what set ``name``, as the beginning of a sentence: a file and line, a variable, or an argument."""
@@ -205,30 +205,30 @@ class Settings(BaseModel):
         return self._sources.get(name, "default")
 
 
-def _outside(given: Mapping[str, Any]) -> dict[str, Any]:
+def _outside(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return what files and environment say and no argument does; each setting whole, so no two recipes are mixed."""
     environment = _environment()
-    config = given.get("config", environment.get("config"))
-    found: dict[str, Any] = {}
+    config = arguments.get("config", environment.get("config"))
+    values: dict[str, Any] = {}
     for file in _files(config, list(Settings.model_fields)):
-        found |= file.values
-    found |= environment
-    if "config" in found:
-        found["config"] = found["config"] or None
-    return {name: value for name, value in found.items() if name not in given}
+        values |= file.values
+    values |= environment
+    if "config" in values:
+        values["config"] = values["config"] or None
+    return {name: value for name, value in values.items() if name not in arguments}
 
 
 def _environment() -> dict[str, Any]:
     """Return the settings of the environment, in any case; an empty path is not set, a recipe may be JSON."""
     variables = {name.upper(): value for name, value in os.environ.items()}
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         name: variables[f"SEMMEM_{name.upper()}"]
         for name in Settings.model_fields
         if f"SEMMEM_{name.upper()}" in variables
     }
     with suppress(KeyError, ValueError, RecursionError):  # a name of a recipe is no JSON
-        found["recipe"] = json.loads(found["recipe"])
-    return {name: value for name, value in found.items() if value is not None and (value or name not in PATHS)}
+        values["recipe"] = json.loads(values["recipe"])
+    return {name: value for name, value in values.items() if value is not None and (value or name not in PATHS)}
 
 
 _OF_OTHERS = re.compile(r"SEMMEM_(?:EVAL_|TEST_|SERVICE_|PORT_\d|PORT=tcp:)")
@@ -237,16 +237,16 @@ _OF_OTHERS = re.compile(r"SEMMEM_(?:EVAL_|TEST_|SERVICE_|PORT_\d|PORT=tcp:)")
 
 def unknown_variables() -> dict[str, str]:
     """Return the variables of the environment that are named as settings are and are none, each with a sentence."""
-    known = {f"SEMMEM_{name.upper()}" for name in Settings.model_fields}
-    given = {name.upper(): value for name, value in os.environ.items() if name.upper().startswith("SEMMEM_")}
-    names = [one for one, value in given.items() if one not in known and not _OF_OTHERS.match(f"{one}={value}")]
-    return {name: f"{name} is no setting and is ignored; {_nearest(name, known)}" for name in sorted(names)}
+    fields = {f"SEMMEM_{name.upper()}" for name in Settings.model_fields}
+    variables = {name.upper(): value for name, value in os.environ.items() if name.upper().startswith("SEMMEM_")}
+    names = [one for one, value in variables.items() if one not in fields and not _OF_OTHERS.match(f"{one}={value}")]
+    return {name: f"{name} is no setting and is ignored; {_nearest(name, fields)}" for name in sorted(names)}
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
+def _nearest(name: str, candidates: Collection[str]) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name[7:], [one[7:] for one in known], 1)
+    near = get_close_matches(name[7:], [one[7:] for one in candidates], 1)
     return f"did you mean SEMMEM_{near[0]}?" if near else "`semmem settings` lists the settings."
 
 
@@ -256,15 +256,15 @@ def _warn(sentence: str) -> None:
     warnings.warn(sentence, stacklevel=4)
 
 
-def _files(config: Any, known: list[str]) -> tuple[SettingsFile, ...]:
+def _files(config: Any, names: list[str]) -> tuple[SettingsFile, ...]:
     """Return the existing settings files, lowest precedence first. Raises InvalidInput where one cannot be read."""
     if config is not None:
-        wanted = str(config)
-        return (read_settings_file(expanded(wanted).absolute(), known),) if wanted else ()
+        text = str(config)
+        return (read_settings_file(expanded(text).absolute(), names),) if text else ()
     own = users_file()
     here = Path(NAME).absolute()
-    found = [(path, path == own) for path in dict.fromkeys((own, here)) if path is not None and path.is_file()]
-    return tuple(read_settings_file(path, known, trusted=trusted) for path, trusted in found)
+    files = [(path, path == own) for path in dict.fromkeys((own, here)) if path is not None and path.is_file()]
+    return tuple(read_settings_file(path, names, trusted=trusted) for path, trusted in files)
 
 
 _SECRET = frozenset(("key", "llm_key", "llm_url", "url"))
@@ -335,8 +335,8 @@ class SettingsFile:
     def line(self, name: str) -> int | None:
         """Return the line, from 1, that sets ``name``, such as ``pool_size`` or ``recipe.weights``."""
         key = re.escape(name.rpartition(".")[2])
-        wanted = re.compile(rf"""\s*(?:\[+\s*(?:[\w.-]+\.)?|(?:[\w-]+\s*\.\s*)*)["']?{key}["']?\s*[\].=]""")
-        return next((at for at, line in enumerate(self.text.splitlines(), 1) if wanted.match(line)), None)
+        pattern = re.compile(rf"""\s*(?:\[+\s*(?:[\w.-]+\.)?|(?:[\w-]+\s*\.\s*)*)["']?{key}["']?\s*[\].=]""")
+        return next((at for at, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)), None)
 
     def where(self, name: str) -> str:
         """Return the file and line that set ``name``, as the beginning of a sentence."""
@@ -350,7 +350,7 @@ def users_file() -> Path | None:
     return None if folder is None else folder / NAME
 
 
-def read_settings_file(path: Path, known: Collection[str], *, trusted: bool = True) -> SettingsFile:
+def read_settings_file(path: Path, names: Collection[str], *, trusted: bool = True) -> SettingsFile:
     """Read the settings in ``path``; relative folders in it are relative to the file's folder.
 
     A file that is not ``trusted`` may contain only what ``ANYWHERE`` lists. Raises InvalidInput with the file and,
@@ -365,16 +365,16 @@ def read_settings_file(path: Path, known: Collection[str], *, trusted: bool = Tr
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}); convert it.") from None
     except OSError as error:
         raise InvalidInput(f"The file of settings {path} cannot be read: {error.strerror}.") from None
-    found = SettingsFile(path, values, text)
+    file = SettingsFile(path, values, text)
     for name in values:
-        if name not in known:
-            raise InvalidInput(f"{found.where(name)}: there is no setting {name!r}; there are {', '.join(known)}.")
+        if name not in names:
+            raise InvalidInput(f"{file.where(name)}: there is no setting {name!r}; there are {', '.join(names)}.")
         if name == "config":
-            raise InvalidInput(f"{found.where(name)}: config names this file and cannot stand in it; remove the line.")
+            raise InvalidInput(f"{file.where(name)}: config names this file and cannot stand in it; remove the line.")
         if not trusted and (name not in ANYWHERE or _sends_or_loads(name, values[name])):
             what = name if name not in ANYWHERE else f"{name} = {_sends_or_loads(name, values[name])}"
             raise InvalidInput(
-                f"{found.where(name)}: {what} cannot be set by a file of the working folder, which may be anybody's; "
+                f"{file.where(name)}: {what} cannot be set by a file of the working folder, which may be anybody's; "
                 f"put it into your own file of settings, or trust this one with SEMMEM_CONFIG={NAME}."
             )
     return SettingsFile(path, {name: _placed(name, value, path.parent) for name, value in values.items()}, text)

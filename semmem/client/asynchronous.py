@@ -167,18 +167,18 @@ def _streamed(verb: Callable[Concatenate[Semmem, P], T]) -> Verb[P, T]:
     async def method(self: AsyncSemmem, /, *args: P.args, **kwargs: P.kwargs) -> T:
         bound: Callable[..., T] = getattr(self.semmem, verb.__name__)
         named: dict[str, Any] = dict(kwargs)
-        given = args[0] if args else named.pop("items")
+        source = args[0] if args else named.pop("items")
         loop, stop, run = asyncio.get_running_loop(), Event(), self._work.run
-        items = given
-        if isinstance(given, AsyncIterable):
-            coming = _Coming(given, named.get("batch_size"))
+        items = source
+        if isinstance(source, AsyncIterable):
+            coming = _Coming(source, named.get("batch_size"))
             items = await coming.some()
             if not coming.ended:
                 items, run = chain(items, coming.rest(loop, stop)), self._work.run_apart
         if _is_stream(items):
             items = _until(stop, items)
-        if (told := named.get("progress")) is not None:
-            named["progress"] = lambda report: loop.call_soon_threadsafe(told, report)
+        if (progress := named.get("progress")) is not None:
+            named["progress"] = lambda report: loop.call_soon_threadsafe(progress, report)
         try:
             return await run(partial(bound, items, *args[1:], **named))
         except asyncio.CancelledError:
@@ -188,8 +188,8 @@ def _streamed(verb: Callable[Concatenate[Semmem, P], T]) -> Verb[P, T]:
     return method
 
 
-def _is_stream(given: Any) -> TypeGuard[Iterable[Any]]:
-    return isinstance(given, Iterable) and not isinstance(given, Mapping | str | bytes)
+def _is_stream(value: Any) -> TypeGuard[Iterable[Any]]:
+    return isinstance(value, Iterable) and not isinstance(value, Mapping | str | bytes)
 
 
 def _until(stop: Event, items: Iterable[T]) -> Iterator[T]:
@@ -207,30 +207,30 @@ class _Coming:
 
     def __init__(self, items: AsyncIterable[Any], batch_size: Any) -> None:
         self._items = aiter(items)
-        known = isinstance(batch_size, int) and 1 <= batch_size <= _AT_ONCE
-        self._at_once = batch_size if known else _AT_ONCE
+        fits = isinstance(batch_size, int) and 1 <= batch_size <= _AT_ONCE
+        self._at_once = batch_size if fits else _AT_ONCE
         self.ended = False
 
     async def some(self) -> list[Any]:
         """Return the next items; fewer than asked for are the last ones."""
-        found: list[Any] = []
-        while len(found) < self._at_once:
+        batch: list[Any] = []
+        while len(batch) < self._at_once:
             try:
-                found.append(await anext(self._items))
+                batch.append(await anext(self._items))
             except StopAsyncIteration:
                 self.ended = True
                 break
-        return found
+        return batch
 
     def rest(self, loop: asyncio.AbstractEventLoop, stop: Event) -> Iterator[Any]:
         """Yield the items that are left, in another thread than that of the loop, until somebody says stop."""
         while not self.ended:
-            asked = asyncio.run_coroutine_threadsafe(self.some(), loop)
-            while not wait((asked,), timeout=0.2).done:
+            future = asyncio.run_coroutine_threadsafe(self.some(), loop)
+            while not wait((future,), timeout=0.2).done:
                 if stop.is_set():
-                    asked.cancel()
+                    future.cancel()
                     raise asyncio.CancelledError
-            yield from asked.result()
+            yield from future.result()
 
 
 class AsyncSearch(Generic[T]):
@@ -241,9 +241,9 @@ class AsyncSearch(Generic[T]):
         self._search = search
         self._work = work
 
-    async def search(self, query: str, **given: Any) -> Any:
+    async def search(self, query: str, **arguments: Any) -> Any:
         """Return results and how many memories match in all; the arguments are those of the facade's search."""
-        return await self._work.run(partial(self._search.search, query, **given))
+        return await self._work.run(partial(self._search.search, query, **arguments))
 
 
 class AsyncSemmem:
@@ -295,8 +295,8 @@ class AsyncSemmem:
     unset_settings = _awaited(Semmem.unset_settings)
 
     @wraps(Semmem.export)
-    async def export(self, **given: Any) -> AsyncIterator[dict[str, Any]]:
-        rows = await self._work.run(partial(self.semmem.export, **given))
+    async def export(self, **arguments: Any) -> AsyncIterator[dict[str, Any]]:
+        rows = await self._work.run(partial(self.semmem.export, **arguments))
         alone = Lock()  # cancelled, the thread may still be making the next row
 
         def following() -> dict[str, Any] | None:
@@ -314,8 +314,8 @@ class AsyncSemmem:
             await asyncio.shield(self._work.run(close))
 
     @wraps(Semmem.leg)
-    async def leg(self, name: str | None = None, **given: Any) -> AsyncSearch[Any]:
-        return AsyncSearch(await self._work.run(partial(self.semmem.leg, name, **given)), self._work)
+    async def leg(self, name: str | None = None, **arguments: Any) -> AsyncSearch[Any]:
+        return AsyncSearch(await self._work.run(partial(self.semmem.leg, name, **arguments)), self._work)
 
     async def explain(self, recall: Any, id: str, namespace: str | None = None) -> Any:
         """Return ``recall.explain(id)``, which asks the store or the server again."""

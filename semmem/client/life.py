@@ -50,10 +50,10 @@ class Life(Connection):
         if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**31:
             raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
         life = self._life()
-        found = life.history(where, string("id", id), limit, offset)
-        if not found and not (offset and life.history(where, id, 1)):
+        versions = life.history(where, string("id", id), limit, offset)
+        if not versions and not (offset and life.history(where, id, 1)):
             raise self._unknown(id, namespace)
-        return [replace(one, memory=shown(one.memory), changed=_told(one, reveal)) for one in found]
+        return [replace(one, memory=shown(one.memory), changed=_shown_changes(one, reveal)) for one in versions]
 
     @observed
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
@@ -147,7 +147,7 @@ class Life(Connection):
         )
 
 
-def _told(version: Version, reveal: bool) -> tuple[str, ...]:
+def _shown_changes(version: Version, reveal: bool) -> tuple[str, ...]:
     """Return the fields that a version changed, without a text that is not shown."""
     hidden = version.memory.sensitive and not reveal
     return tuple(name for name in version.changed if not (hidden and name == "text"))

@@ -56,11 +56,11 @@ def doctor(
     """
     if download:
         _download(door)
-    found = examine(door, connect=connect)
-    bad = [one for one in found if one.state == "bad"]
-    told = {"findings": found, "degraded": [one.what for one in bad]}
-    door.give(told, lambda: _show(door, found))
-    if any(one.what == "store" and one.state == "bad" for one in found):
+    findings = examine(door, connect=connect)
+    failures = [one for one in findings if one.state == "bad"]
+    answer = {"findings": findings, "degraded": [one.what for one in failures]}
+    door.give(answer, lambda: _show(door, findings))
+    if any(one.what == "store" and one.state == "bad" for one in findings):
         raise typer.Exit(wire.ERRORS[StoreError].exit_code)
 
 
@@ -101,7 +101,7 @@ def _variables() -> list[Finding]:
     """Name the variables of the environment that are written as settings and are none."""
     from semmem.config import unknown_variables
 
-    return [Finding("variable", "bad", said, f"unset {name}") for name, said in unknown_variables().items()]
+    return [Finding("variable", "bad", sentence, f"unset {name}") for name, sentence in unknown_variables().items()]
 
 
 def _settings() -> Finding:
@@ -111,11 +111,11 @@ def _settings() -> Finding:
     from semmem.read.overrides import recipe_of
 
     try:
-        found = Settings.load()
-        recipe_of(found)
+        settings = Settings.load()
+        recipe_of(settings)
     except SemmemError as error:
         return Finding("settings", "bad", str(error), "semmem settings")
-    files = ", ".join(str(file.path) for file in found.files)
+    files = ", ".join(str(file.path) for file in settings.files)
     return Finding("settings", "good", f"from {files}" if files else "no file")
 
 
@@ -222,8 +222,8 @@ def _store(door: Door) -> list[Finding]:
         out.append(Finding("vectors", "bad", detail, "semmem rebuild"))
     elif counts.embedder:
         out.append(Finding("vectors", "good", f"{counts.vectors:,}, made by {counts.embedder}"))
-    for what, (by, done) in half_done.items():
-        detail = f"one of the {what} by {by} is half done ({done:,} are made), or under way; the same call goes on"
+    for what, (by, count) in half_done.items():
+        detail = f"one of the {what} by {by} is half done ({count:,} are made), or under way; the same call goes on"
         mend = "semmem rebuild --extract" if what == "concepts" else f"semmem rebuild --embedder {known_as(by)}"
         out.append(Finding("rebuild", "optional", detail, mend))
     return out
@@ -258,11 +258,11 @@ def _searched(mem: Semmem) -> list[Finding]:
     return out
 
 
-def _show(door: Door, found: list[Finding]) -> None:
+def _show(door: Door, findings: list[Finding]) -> None:
     from semmem.doors.cli.terminal import Shown
 
     marks = {"good": ("✓", "green"), "optional": ("·", "dim"), "bad": ("✗", "red")}
-    for one in found:
+    for one in findings:
         mark, colour = marks[one.state]
         line = Shown(f"{mark} ", style=colour)
         line.append(f"{one.what:<22}", style="bold").append(one.detail)
