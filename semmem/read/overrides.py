@@ -19,7 +19,7 @@ __all__ = ["Tailor", "changed", "dotted", "fitted", "outgrown", "recipe_of", "se
 
 _NONE_USED = "none of its settings is used: "
 _WEIGHTS = "weights."
-_KEPT = 64
+_MOST_CACHED = 64
 """Recipes that a process caches; a namespace usually needs one at a time."""
 
 
@@ -35,11 +35,11 @@ def tailored(base: Recipe, table: Mapping[str, Any]) -> Recipe:
 
 def recipe_of(settings: Settings) -> Recipe:
     """Return the recipe that the settings choose, ``default`` where they name none. Raises InvalidInput."""
-    wanted = settings.recipe
+    choice = settings.recipe
     try:
-        if isinstance(wanted, str):
-            return recipe(wanted)
-        return tailored(recipe("default"), wanted or {})
+        if isinstance(choice, str):
+            return recipe(choice)
+        return tailored(recipe("default"), choice or {})
     except SemmemError as error:
         raise type(error)(f"{settings.where('recipe')}: the recipe cannot be used: {error.message}") from None
 
@@ -56,7 +56,7 @@ def dotted(changes: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in changes.items():
         named |= _split(key, value)
     for name in named:
-        if not _known(name):
+        if not _is_known(name):
             raise InvalidInput(_unknown(name))
     return named
 
@@ -101,16 +101,16 @@ def changed(
     for an ``unset`` name that is not set.
     """
     if missing := sorted(set(unset) - set(stored)):
-        known = ", ".join(sorted(stored)) or "none"
-        raise NotFound(f"This namespace has no setting {missing[0]!r} of its own; it has {known}.")
-    fresh = dotted(changes)
-    for name, value in fresh.items():
+        names = ", ".join(sorted(stored)) or "none"
+        raise NotFound(f"This namespace has no setting {missing[0]!r} of its own; it has {names}.")
+    additions = dotted(changes)
+    for name, value in additions.items():
         if name.startswith(_WEIGHTS):
             STORED_WEIGHT.check(name, value)
-    found = {name: value for name, value in stored.items() if name not in unset} | fresh
-    if changes and (wrong := _apply(base, found, legs)[1]) is not None and wrong.startswith(_NONE_USED):
+    settings = {name: value for name, value in stored.items() if name not in unset} | additions
+    if changes and (wrong := _apply(base, settings, legs)[1]) is not None and wrong.startswith(_NONE_USED):
         raise InvalidInput(wrong.removeprefix(_NONE_USED))
-    return found
+    return settings
 
 
 def outgrown(namespace: str, settings: Mapping[str, Any]) -> str | None:
@@ -127,14 +127,14 @@ def outgrown(namespace: str, settings: Mapping[str, Any]) -> str | None:
     )
 
 
-def _known(name: str) -> bool:
+def _is_known(name: str) -> bool:
     return name == "recipe" or setting(name) is not None
 
 
 def _unknown(name: str) -> str:
     """Return the error sentence for an unknown setting, with the known ones."""
     key, dot, inner = name.partition(".")
-    parts = [known.partition(".") for known in SETTINGS]
+    parts = [one.partition(".") for one in SETTINGS]
     if dot and (others := sorted(of for at, _, of in parts if at == key and of not in ("", "LEG"))):
         return f"{key} has no setting {inner!r}; it has {', '.join(others)}."
     if not dot and any(at == key and of == "LEG" for at, _, of in parts):
@@ -151,10 +151,10 @@ def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | No
     A setting with an unknown name is left out by itself. Where the others do not form a valid recipe together, none of
     them is used, because half of the settings would be a recipe that nobody chose.
     """
-    known = {name: value for name, value in settings.items() if _known(name)}
-    left = sorted(set(settings) - set(known))
+    usable = {name: value for name, value in settings.items() if _is_known(name)}
+    unknown_names = sorted(set(settings) - set(usable))
     table: dict[str, Any] = {}
-    for name, value in sorted(known.items()):
+    for name, value in sorted(usable.items()):
         key, dot, inner = name.partition(".")
         if name == "recipe":
             table["name"] = value
@@ -170,8 +170,11 @@ def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | No
             raise InvalidInput(f"There is no leg named {strange[0]!r}; there are {', '.join(sorted(legs))}.")
     except SemmemError as error:
         return base, _NONE_USED + error.message
-    if left:
-        return plan, f"this semmem does not know {', '.join(left)}; upgrade it, or unset what is not meant for it"
+    if unknown_names:
+        return (
+            plan,
+            f"this semmem does not know {', '.join(unknown_names)}; upgrade it, or unset what is not meant for it",
+        )
     return plan, None
 
 
@@ -192,7 +195,7 @@ def fitted(
         wrong = f"the namespaces {', '.join(namespaces)} have different search settings, so none of them is used"
         return base, {}, f"{wrong}; ask them one by one, or pass a recipe"
     plan, wrong_one = _apply(base, settings, legs)
-    used = {name: value for name, value in settings.items() if plan is not base and _known(name)}
+    used = {name: value for name, value in settings.items() if plan is not base and _is_known(name)}
     where = "namespace " + namespaces[0] if not others else "namespaces " + ", ".join(namespaces)
     return plan, used, f"{where}: {wrong_one}" if wrong_one else None
 
@@ -202,16 +205,16 @@ class Tailor:
 
     def __init__(self, legs: Collection[str]) -> None:
         self._legs = legs
-        self._made: dict[tuple[int, tuple[str, ...], str], tuple[Recipe, Recipe, Mapping[str, Any], str | None]] = {}
+        self._cache: dict[tuple[int, tuple[str, ...], str], tuple[Recipe, Recipe, Mapping[str, Any], str | None]] = {}
 
     def fit(self, base: Recipe, namespaces: Sequence[str], raw: str) -> tuple[Recipe, Mapping[str, Any], str | None]:
         """Return the result of ``fitted``; ``raw`` holds its rows as JSON, as in ``Scope.settings``."""
         key = (id(base), tuple(namespaces), raw)
-        made = self._made.get(key)
-        if made is None or made[0] is not base:
-            if len(self._made) >= _KEPT:
-                self._made.clear()
-            made = (base, *fitted(base, namespaces, json.loads(raw), self._legs))
-            if made[3] is None:  # not cached where a setting failed: its leg may be registered later
-                self._made[key] = made
-        return made[1:]
+        entry = self._cache.get(key)
+        if entry is None or entry[0] is not base:
+            if len(self._cache) >= _MOST_CACHED:
+                self._cache.clear()
+            entry = (base, *fitted(base, namespaces, json.loads(raw), self._legs))
+            if entry[3] is None:  # not cached where a setting failed: its leg may be registered later
+                self._cache[key] = entry
+        return entry[1:]

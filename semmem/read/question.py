@@ -48,16 +48,16 @@ def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
     They are keyed by ``author_key``. A stop word alone ("will", "may") counts only with a capital letter inside the
     question. The roles that programs give the sides of a chat ("user", "assistant") are never names.
     """
-    found = tokens(question)
+    text_tokens = tokens(question)
     out: dict[str, list[tuple[int, int]]] = {}
-    for first in range(len(found)):
-        for past in range(first + 1, min(first + _LONGEST_NAME, len(found)) + 1):
-            words = [found[i][0] for i in range(first, past)]
+    for first in range(len(text_tokens)):
+        for past in range(first + 1, min(first + _LONGEST_NAME, len(text_tokens)) + 1):
+            words = [text_tokens[i][0] for i in range(first, past)]
             if all(w.stop for w in words) and not (first > 0 and _is_written_as_name(words)):
                 continue
             name = " ".join(w.folded for w in words)
             if name not in _ROLES:
-                out.setdefault(name, []).append((found[first][1], found[past - 1][2]))
+                out.setdefault(name, []).append((text_tokens[first][1], text_tokens[past - 1][2]))
     return out
 
 
@@ -101,15 +101,15 @@ def parse(
     quoted = tuple(phrases(query)[0])
     called = "graph" in recipe.legs
 
-    def asked(talk: Talk | None, sessions: bool) -> Question:
+    def question_of(talk: Talk | None, sessions: bool) -> Question:
         text = query if talk is None else talk.text
         concepts = concepts_of(text, language) if called else None
         return Question(text, quoted, talk, concepts, sessions=sessions, asked=query)
 
-    each = {n: asked(talks[n], at.sessions) for n, at in kinds.items()}
+    each = {n: question_of(talks[n], at.sessions) for n, at in kinds.items()}
     if len(each) == 1:
         return next(iter(each.values()))
-    return replace(asked(None, any(at.sessions for at in kinds.values())), narrowed=each)
+    return replace(question_of(None, any(at.sessions for at in kinds.values())), narrowed=each)
 
 
 def heard(

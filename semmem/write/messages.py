@@ -73,9 +73,9 @@ def _check_content(message: Mapping[str, Any], number: int) -> None:
         return
     content = message.get("content")
     if "content" not in message or (content is None and message.get("role") in _ASKS):
-        there = ", ".join(map(repr, message))
+        keys = ", ".join(map(repr, message))
         raise InvalidInput(
-            f"Message {number} has no content, only {there}; write {{'role': …, 'content': '…'}}. Nothing was stored."
+            f"Message {number} has no content, only {keys}; write {{'role': …, 'content': '…'}}. Nothing was stored."
             if "content" not in message
             else f"The content of message {number} is None; leave it out, or give its text. Nothing was stored."
         )
@@ -86,8 +86,8 @@ def _check_content(message: Mapping[str, Any], number: int) -> None:
         )
     for part in content if isinstance(content, list | tuple) else [content] if isinstance(content, Mapping) else ():
         text = part.get("text") if isinstance(part, Mapping) else part
-        said = isinstance(text.get("value") if isinstance(text, Mapping) else text, str)
-        if not said and (not isinstance(part, Mapping) or part.get("type") in _TEXTS):
+        has_text = isinstance(text.get("value") if isinstance(text, Mapping) else text, str)
+        if not has_text and (not isinstance(part, Mapping) or part.get("type") in _TEXTS):
             raise InvalidInput(
                 f"A part of the content of message {number} must be a string, or a mapping with the string 'text' or "
                 f"another 'type', not {part!r:.100}. Nothing was stored."
