@@ -232,6 +232,8 @@ class MemoryFiles:
             memory = self._find(path)
             if memory is None:
                 raise NotFound(f"The path {path} does not exist. Please provide a valid path.")
+            if memory.sensitive:
+                raise InvalidInput(f"The text of {path} is sensitive and not shown here, so no piece of it is changed.")
             text, line = change(_text(memory))
             try:
                 self._memory.update(path, namespace=self.namespace, expected_version=memory.tag,

@@ -201,3 +201,16 @@ def test_clearing_takes_the_files_and_nothing_else(files: MemoryFiles, mem: semm
     files.clear()
     assert [one.id for one in mem.list(namespace="claude")] == ["x"]
     assert dict(mem.settings_of(namespace="claude")) == {"exact_bonus": 0.5}
+
+
+def test_no_piece_of_a_sensitive_file_is_changed_so_what_is_shown_in_its_place_destroys_nothing(
+    files: MemoryFiles, mem: semmem.Semmem
+) -> None:
+    path = "/memories/safe.md"
+    mem.remember("zqx7kolibri", id=path, namespace="claude", sensitive=True)
+    shown = files.view(path).split("\t")[1]
+    for old in (shown, "sensitive", "zqx7kolibri"):
+        edits = {"command": "str_replace", "path": path, "old_str": old, "new_str": "open"}
+        assert "is sensitive and not shown here" in refused(files, **edits)
+    assert "is sensitive" in refused(files, command="insert", path=path, insert_line=0, insert_text="More.")
+    assert mem.get(path, namespace="claude", reveal=True).text == "zqx7kolibri"
