@@ -5,6 +5,7 @@ A leg that fails or is late is reported as degraded; the other legs answer witho
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter, deque
@@ -62,11 +63,16 @@ class Threads:
 
     def __init__(self, most: int = 16) -> None:
         self._most = most
+        self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Count no thread and no task: a child process has none of its parent's."""
+        self._process = os.getpid()
         self._change = threading.Condition()
         self._waiting: deque[Task[Any]] = deque()
         self._overdue: Counter[str] = Counter()
         self._alive = self._idle = 0
-        self._closed = False
 
     def close(self) -> None:
         """Start no more tasks; running tasks end by themselves."""
@@ -83,6 +89,8 @@ class Threads:
         Raises LegFailed while too many tasks of this leg are overdue, and StoreClosed after ``close``.
         """
         task = Task(leg, work)
+        if self._process != os.getpid():
+            self._begin()
         with self._change:
             if self._closed:
                 raise StoreClosed()

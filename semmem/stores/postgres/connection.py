@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import selectors
 import threading
 import time
@@ -63,6 +64,7 @@ class Pooled:
     ) -> None:
         self.url = url
         self._held = threading.local()
+        self._process = os.getpid()
         self.conninfo = conninfo if callable(conninfo) else lambda: conninfo
         self._start_timeout_s = start_timeout_s
         migrate(conninfo, before=before_migration, start_timeout_s=start_timeout_s)
@@ -80,8 +82,9 @@ class Pooled:
         )
 
     def close(self) -> None:
-        """Close the connections; the data stays."""
-        self._pool.close()
+        """Close the connections; the data stays. In a child process they are the parent's, and stay open."""
+        if self._process == os.getpid():
+            self._pool.close()
 
     @contextmanager
     def session(self) -> Iterator[Callable[[], None]]:
@@ -131,6 +134,8 @@ class Pooled:
         The pool itself would retry at growing intervals without reporting why. Raises PoolTimeout after ``timeout``
         seconds.
         """
+        if self._process != os.getpid():
+            raise StoreUnavailable("The store stays with the process that opened it; connect in this process too.")
         end = time.monotonic() + self._pool.timeout
         while True:
             if self._pool.closed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,3 +75,20 @@ def test_a_block_that_raises_leaves_nothing_behind(connection: Any) -> None:
     with pytest.raises(KeyError):
         work()
     assert held(connection) == []
+
+
+def test_a_child_process_is_told_that_the_connections_are_its_parents_and_takes_none_of_them(other_url: str) -> None:
+    program = (
+        "import os, sys, semmem\n"
+        "mem = semmem.connect(sys.argv[1], embedder='none')\nmem.remember('heron', id='a', namespace='forked')\n"
+        "if (child := os.fork()) == 0:\n"
+        "    for verb in (mem.stats, lambda: mem.recall('heron', namespace='forked')):\n"
+        "        try:\n            verb()\n"
+        "        except semmem.StoreUnavailable as error:\n            print(error, flush=True)\n"
+        "    mem.close()\n    os._exit(0)\n"
+        "os.waitpid(child, 0)\nprint(len(mem.recall('heron', namespace='forked')))\n"
+        "mem.drop_namespace('forked')\nmem.close()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, other_url], capture_output=True, text=True, timeout=120)
+    said = "The store stays with the process that opened it; connect in this process too.\n"
+    assert (done.stdout, done.stderr) == (said * 2 + "1\n", "")

@@ -70,6 +70,17 @@ def test_a_child_process_leaves_its_parents_connections_alone(mem: semmem.Semmem
     assert mem.stats().memories == 3
 
 
+def test_a_child_process_recalls_with_threads_of_its_own(file: Path) -> None:
+    program = (
+        "import os\nmem = semmem.connect(url)\nmem.remember('heron', id='a')\nmem.recall('heron')\n"
+        "if (child := os.fork()) == 0:\n    found = mem.recall('heron')\n"
+        "    print([hit.id for hit in found], sorted(found.degraded), flush=True)\n    os._exit(0)\n"
+        "os.waitpid(child, 0)\nprint(len(mem.recall('heron')))"
+    )
+    done = fresh(f"sqlite://{file}", program)
+    assert (done.stdout, done.stderr) == ("['a'] ['dense', 'graph']\n1\n", "")
+
+
 def test_a_store_in_memory_says_in_a_child_process_whose_it_is() -> None:
     program = (
         "import os\nmem = semmem.connect('sqlite::memory:')\nmem.remember('heron', id='parent')\n"
