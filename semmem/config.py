@@ -231,8 +231,9 @@ def _environment() -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None and (value or name not in PATHS)}
 
 
-_OF_OTHERS = re.compile(r"SEMMEM_(?:EVAL_|TEST_|SERVICE_|PORT_\d|PORT=tcp:)")
-"""Variables that are no settings: those of the evaluation and the tests, and those of a service named semmem."""
+_OF_OTHERS = re.compile(r"SEMMEM_(?:EVAL_|TEST_|(?:\w+_)?(?:SERVICE_(?:HOST|PORT)|PORT_\d+_|PORT=(?:tcp|udp):))")
+"""Variables that are no settings: those of the evaluation and the tests, and those that Kubernetes sets for services
+whose names begin with semmem, such as semmem-db."""
 
 
 def unknown_variables() -> dict[str, str]:

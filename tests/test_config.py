@@ -242,6 +242,8 @@ def test_a_misspelt_variable_is_warned_of_once_and_its_neighbour_named(monkeypat
     [
         ("SEMMEM_EVAL_DATA", "/data"), ("SEMMEM_TEST_CITUS", "1"), ("SEMMEM_SERVICE_HOST", "10.0.0.7"),
         ("SEMMEM_PORT", "tcp://10.0.0.7:8765"), ("SEMMEM_PORT_8765_TCP_ADDR", "10.0.0.7"), ("SEMMEMORY", "x"),
+        ("SEMMEM_DB_SERVICE_HOST", "10.0.0.8"), ("SEMMEM_DB_SERVICE_PORT_PG", "5432"),
+        ("SEMMEM_DB_PORT", "tcp://10.0.0.8:5432"), ("SEMMEM_DB_PORT_5432_TCP_PROTO", "tcp"),
     ],
 )  # fmt: skip
 def test_a_variable_that_somebody_else_reads_or_sets_is_not_warned_of(
