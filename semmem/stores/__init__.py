@@ -74,7 +74,7 @@ def _backup(place: Callable[[], Path], *, one_store: bool) -> Callable[[Any, int
     return before
 
 
-_FORMS = "embedded:[FOLDER], postgresql://…, sqlite:FILE or sqlite::memory:"
+_FORMS = "embedded:[FOLDER], postgresql://…, sqlite:FILE, sqlite::memory: or http://HOST:PORT"
 
 
 @dataclass(frozen=True)
