@@ -232,8 +232,7 @@ def _environment() -> dict[str, Any]:
 
 
 _OF_OTHERS = re.compile(r"SEMMEM_(?:EVAL_|TEST_|(?:\w+_)?(?:SERVICE_(?:HOST|PORT)|PORT_\d+_|PORT=(?:tcp|udp):))")
-"""Variables that are no settings: those of the evaluation and the tests, and those that Kubernetes sets for services
-whose names begin with semmem, such as semmem-db."""
+"""Variables that are no settings: those of the evaluation, the tests, and Kubernetes for services such as semmem-db."""
 
 
 def unknown_variables() -> dict[str, str]:
