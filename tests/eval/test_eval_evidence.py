@@ -203,10 +203,6 @@ def committed() -> list[Any]:
 
 OF_BEFORE = {
     "agentnotes_c-default": "the set is kept apart, so it is not measured again for the sake of its form",
-    "locomo3-changes": "measured before conversations were drawn as one; `make evidence` says what differs",
-    "locomo3-ingredients": "measured before conversations were drawn as one; `make evidence` says what differs",
-    "vaswani-changes": "measured before results had a line; `make evidence` says what differs",
-    "vaswani-recipes": "measured before results had a line; `make evidence` says what differs",
     "musique100-related": "of the names and triples of a language model, which a command line does not say",
     "robustness": "of python -m eval.robustness",
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
