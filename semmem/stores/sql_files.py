@@ -19,7 +19,16 @@ from types import MappingProxyType
 from semmem.model.errors import InvalidInput, NamespaceFull, StoreError
 from semmem.model.types import ListOrder, Memory, Page
 
-__all__ = ["check_limits", "check_number", "cursor_after", "migrations", "read_cursor", "statements", "too_old"]
+__all__ = [
+    "changed_by_newer",
+    "check_limits",
+    "check_number",
+    "cursor_after",
+    "migrations",
+    "read_cursor",
+    "statements",
+    "too_old",
+]
 
 _MOST_NAMESPACES = (1 << 23) - 1
 """In a SQLite file, the 63 bits of a row id are the number of the namespace, followed by the 40 bits of the ord."""
@@ -80,6 +89,14 @@ def too_old(what: str, number: int, backend: str) -> str | None:
     return (
         f"{what} has schema {number} and this semmem reads {oldest} or newer: with the semmem that wrote it, run "
         "`semmem export FILE`, and with this one `semmem import jsonl FILE` into a new store."
+    )
+
+
+def changed_by_newer(found: int, newest: int) -> str:
+    """Return what to say where a newer semmem has migrated a store that this process has open."""
+    return (
+        f"This store was changed by a newer semmem: it has schema {found} and this process knows {newest}; upgrade "
+        "with `pip install -U semmem`, and start this program anew."
     )
 
 

@@ -20,7 +20,7 @@ from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreEr
 from semmem.model.exchange import Ords, apart
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import moving, starting, told_at_connect, told_at_work
-from semmem.stores.postgres.migrate import migrate
+from semmem.stores.postgres.migrate import migrate, newer
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
@@ -39,6 +39,9 @@ _OTHERS_PATIENCE = 3.0
 """Seconds after which the server notices that a client process was killed."""
 
 _PAUSE = 0.05
+
+_OTHER_SCHEMA = ("42703", "42P01", "42P10")
+"""What a statement meets where a newer semmem has changed the tables: no such column, table or unique key."""
 
 _MOVES_S = 0.03
 """Seconds after which a writer tries again while its namespace is being renamed; each pause is four times as long."""
@@ -208,7 +211,8 @@ class Pooled:
 
     def _told(self, error: psycopg.Error) -> Exception:
         """Return the error to raise for one that remains; semmem's own errors are returned unchanged."""
-        return told_at_work(error) or error
+        late = newer(self.conninfo()) if error.sqlstate in _OTHER_SCHEMA else None
+        return late or told_at_work(error) or error
 
     def _refusal(self) -> psycopg.OperationalError | StoreUnavailable | None:
         """Return the error that a new connection gets now; None where one can be made."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
 from semmem.stores.postgres.errors import gone, starting, told_at_connect, told_at_work, too_old, without
-from semmem.stores.sql_files import migrations, statements
+from semmem.stores.sql_files import changed_by_newer, migrations, statements
 from semmem.stores.sql_files import too_old as outdated
 
-__all__ = ["apply", "create", "migrate", "number"]
+__all__ = ["apply", "create", "migrate", "newer", "number"]
 
 Before = Callable[[Any, int, int], None]
 _PAUSE_S = 0.05
@@ -130,6 +130,19 @@ def number(connection: Any) -> int:
     if found is None:
         return 0
     return int(connection.execute(sql["migration_number"]).fetchone()[0])
+
+
+def newer(conninfo: str) -> SchemaTooNew | None:
+    """Return the error of a program that is still open while a newer semmem has migrated the store; None otherwise."""
+    import psycopg
+
+    newest = migrations("postgres")[-1][0]
+    try:
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            found = number(connection)
+    except (psycopg.Error, StoreUnavailable):
+        return None
+    return SchemaTooNew(changed_by_newer(found, newest)) if found > newest else None
 
 
 def _prepare(connection: Any) -> None:

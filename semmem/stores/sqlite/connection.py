@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -30,7 +31,7 @@ from semmem.model.errors import (
 )
 from semmem.model.exchange import Ords, apart
 from semmem.model.filters import contains
-from semmem.stores.sql_files import migrations, statements, too_old
+from semmem.stores.sql_files import changed_by_newer, migrations, statements, too_old
 from semmem.text.tokens import unfinished
 
 __all__ = ["APPLICATION", "Filed", "is_busy", "migrate", "sentence"]
@@ -130,12 +131,24 @@ class Filed:
                     return work(connection)
             except sqlite3.Error as error:
                 if not is_busy(error) or attempt == _TRIES - 1:
-                    told = sentence(error, self._place)
+                    told = self._newer(error) or sentence(error, self._place)
                     if told is None:
                         raise
                     raise told from error
             time.sleep(0.05 * 2**attempt)
         raise AssertionError("unreachable")
+
+    def _newer(self, error: sqlite3.Error) -> SchemaTooNew | None:
+        """Return the error to raise where a newer semmem has changed the tables since this process opened the file."""
+        if not re.search("no such (column|table|index)|has no column", str(error)):
+            return None
+        newest = migrations("sqlite")[-1][0]
+        try:
+            with self._borrowed() as connection:
+                found = int(connection.execute(_SQL["migration_number"]).fetchone()[0])
+        except sqlite3.Error:
+            return None
+        return SchemaTooNew(changed_by_newer(found, newest)) if found > newest else None
 
     # ------------------------------------------------------------------ connections
 

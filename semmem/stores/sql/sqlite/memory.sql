@@ -200,4 +200,5 @@ SELECT (SELECT count(*) FROM asked AS a JOIN memory AS m ON m.namespace = a.name
 
 -- namespace_list --
 -- Return each namespace with its number of whole memories and its last change, for people.
-SELECT namespace, count(*), max(updated_at) FROM memory WHERE part = 0 GROUP BY namespace ORDER BY namespace;
+SELECT namespace, count(*), max(updated_at) FROM memory INDEXED BY memory_changed
+WHERE part = 0 GROUP BY namespace ORDER BY namespace;
