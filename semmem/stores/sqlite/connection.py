@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -140,7 +139,9 @@ class Filed:
 
     def _newer(self, error: sqlite3.Error) -> SchemaTooNew | None:
         """Return the error to raise where a newer semmem has changed the tables since this process opened the file."""
-        if not re.search("no such (column|table|index)|has no column", str(error)):
+        if not any(
+            words in str(error) for words in ("no such column", "no such table", "no such index", "has no column")
+        ):
             return None
         newest = migrations("sqlite")[-1][0]
         try:
