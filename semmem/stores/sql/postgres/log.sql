@@ -14,7 +14,7 @@ INSERT INTO judgement (namespace, recall_id, id, useful, made_by)
 SELECT m.namespace, %(recall_id)s, m.id, j.useful, %(made_by)s
 FROM unnest(%(namespaces)s::text[], %(ids)s::text[], %(useful)s::boolean[]) AS j(namespace, id, useful)
 JOIN memory m ON m.namespace = j.namespace AND m.id = j.id AND m.part = 0
-WHERE NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
+WHERE NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
 ORDER BY m.namespace, m.id
 ON CONFLICT (namespace, recall_id, id) DO UPDATE SET useful = excluded.useful, made_by = excluded.made_by, at = now()
 RETURNING namespace, id;
@@ -45,5 +45,5 @@ DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
 -- Return the pinned memories for a context, the most important first; sensitive ones are left out.
 SELECT namespace, id FROM memory m
 WHERE namespace = ANY(%(namespaces)s) AND pinned AND part = 0 AND NOT sensitive AND (expires_at IS NULL OR expires_at > now())
-  AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
+  AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
 ORDER BY importance DESC, created_at DESC, id DESC, namespace LIMIT %(limit)s;

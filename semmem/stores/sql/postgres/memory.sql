@@ -349,11 +349,11 @@ WITH waiting AS (
       AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = l.namespace AND p.key = u.key)
 )
 SELECT (SELECT count(*) FROM memory m WHERE part = 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-          AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
        (SELECT count(*) FROM memory m WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-          AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
        (SELECT count(DISTINCT namespace) FROM memory m WHERE (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-          AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
        (SELECT count(DISTINCT key) FROM (
             SELECT key FROM folded UNION ALL SELECT key FROM waiting) AS held),
        (SELECT coalesce(sum(n), 0)::bigint FROM (

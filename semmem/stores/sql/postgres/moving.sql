@@ -77,7 +77,7 @@ DROP SCHEMA semmem CASCADE;
 
 -- content_namespaces --
 -- List the namespaces that hold memories.
-SELECT DISTINCT namespace FROM memory m WHERE NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
+SELECT DISTINCT namespace FROM memory m WHERE NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
 ORDER BY namespace;
 
 -- content_hash --

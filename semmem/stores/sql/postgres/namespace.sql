@@ -1,6 +1,6 @@
 -- <open> --
 -- Nothing is there while a rename or a copy fills the namespace, or empties it behind a rename.
-NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = %(namespace)s AND o.state <> 'moving')
+NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = %(namespace)s AND o.state <> 'moving')
 
 -- <unmoved> --
 -- A cast that fails, with these words, where the namespace of the row is being moved; see errors.py.
@@ -88,7 +88,7 @@ WHERE (memories > 0 OR EXISTS (SELECT FROM memory m WHERE m.namespace = n.namesp
 -- namespace_list --
 -- Return each namespace with its number of whole memories and its last change, for people.
 SELECT namespace, count(*), max(updated_at) FROM memory m
-WHERE part = 0 AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
+WHERE part = 0 AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
 GROUP BY namespace ORDER BY namespace COLLATE "C";
 
 -- language_list --
