@@ -149,9 +149,7 @@ def moving(error: Any) -> bool:
 
     A constraint refuses to number a change then, and a cast the lock of the namespace (namespace.sql).
     """
-    if error.sqlstate == "23514":
-        return (error.diag.constraint_name or "").startswith(_STILL)  # Citus appends the number of a shard
-    return error.sqlstate == "22P02" and _STILL in str(error)
+    return error.sqlstate in ("23514", "22P02") and _STILL in str(error)  # Citus passes on the words alone
 
 
 def starting(error: Any) -> bool:

@@ -24,6 +24,8 @@ from semmem.embedders.hashing import Hashing
 from semmem.stores.postgres import nearest
 from semmem.stores.postgres.migrate import migrate
 from tests.stores.audit import check
+from tests.stores.postgres.test_moving_namespaces import REFUSED, killed, moved, told, unseen
+from tests.stores.test_namespaces import full
 
 BESIDE = Path(__file__).parents[4] / "shared/engines/citus/cluster"
 CLUSTER = Path(os.environ.get("SEMMEM_TEST_CITUS") or BESIDE)
@@ -171,6 +173,29 @@ def test_three_nodes_copy_rename_and_drop_namespaces_as_one_does(both: tuple[Sem
     for mem in both:
         assert mem.drop_namespace("renamed") == 32
         check(mem)
+
+
+@pytest.mark.parametrize("step", [4, 12])
+def test_three_nodes_hide_a_namespace_that_is_not_filled_and_end_a_move_that_was_killed(
+    both: tuple[Semmem, Semmem], monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    _, mem = both
+    full(mem, "old")
+    before = told(mem, "old")
+    killed(mem, monkeypatch, step, stay=False)
+    assert told(mem, "old") == before
+    unseen(mem, "new")
+    assert mem.recall("owl 7", namespace="new", as_of="2030-01-01").total == 0
+    assert "Owl" not in str(mem.context("owl 7", namespace="new"))
+    assert len(mem.judgements(namespace="new")) == 0
+    with pytest.raises(semmem.StoreUnavailable, match=REFUSED):
+        mem.remember("New.", namespace="old")
+    with pytest.raises(semmem.StoreUnavailable, match=REFUSED):
+        mem.link("m7", "see-also", "m8", namespace="old")
+    assert mem.maintain()["moves"] == 2
+    assert moved(mem, stay=False) == 70
+    assert told(mem, "new") == before
+    check(mem)
 
 
 def test_three_nodes_get_the_vectors_of_another_embedder_as_one_does(

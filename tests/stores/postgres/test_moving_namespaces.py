@@ -94,7 +94,7 @@ def states(mem: Semmem) -> dict[str, str | None]:
 def unseen(mem: Semmem, where: str) -> None:
     """Prove that a namespace answers as one in which nothing was ever stored."""
     assert mem.list(namespace=where).memories == ()
-    assert len(mem.recall("Ada Lovelace", namespace=where)) == 0
+    assert [mem.recall(asked, namespace=where).total for asked in ("Ada Lovelace", "owl 7", "long")] == [0, 0, 0]
     assert len(mem.recall("Ada Lovelace", namespace=where, filters={"titles": ["Owl 3"]})) == 0
     assert {hit.memory.namespace for hit in mem.recall("owl 7", namespace=[where, "else"])} <= {"else"}
     assert (mem.stats(namespace=where).memories, len(mem.concepts(namespace=where))) == (0, 0)

@@ -96,7 +96,7 @@ def _moved(pool: Pooled, connection: Any, old: str, new: str, *, stay: bool) -> 
         check_limits(new, (*limits, count, size), count)
         kept = _row(connection, old)
         kept["number"] = max(kept["changes"], _row(connection, new)["changes"]) + 1
-        for table in tables:
+        for table in reversed(tables):  # memories first: by these the scope of a recall knows what is not to be seen
             _copy(pool, connection, table.of(old, new), new)
         _write_changes(pool, connection, old, new, kept["number"])
         settings = connection.execute(_SQL["moved_settings"], here).fetchall() if stay else None

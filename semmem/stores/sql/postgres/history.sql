@@ -195,13 +195,13 @@ SELECT * FROM (
     SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
            updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count,
            NULL::timestamptz AS last_seen, 0::bigint AS ord
-    FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NULL
+    FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NULL AND <open>
     UNION ALL
     SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
            updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count,
            last_seen, ord
-    FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0) AS v
-WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz AND <open>
+    FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open>) AS v
+WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
               AND (m.expires_at IS NULL OR m.expires_at > now()))
 ORDER BY version DESC LIMIT 1;
