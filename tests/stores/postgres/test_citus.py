@@ -24,8 +24,8 @@ from semmem.embedders.hashing import Hashing
 from semmem.stores.postgres import nearest
 from semmem.stores.postgres.migrate import migrate
 from tests.stores.audit import check
-from tests.stores.postgres.test_moving_namespaces import REFUSED, killed, moved, told, unseen
-from tests.stores.test_namespaces import full
+from tests.stores.postgres.test_moving_namespaces import REFUSED, killed, moved, unseen
+from tests.stores.test_namespaces import full, told
 
 BESIDE = Path(__file__).parents[4] / "shared/engines/citus/cluster"
 CLUSTER = Path(os.environ.get("SEMMEM_TEST_CITUS") or BESIDE)

@@ -14,8 +14,7 @@ from semmem.client.memory import Semmem
 from semmem.stores.postgres import connection
 from semmem.stores.postgres.moving import namespaces
 from tests.stores.audit import check, sql
-from tests.stores.test_namespaces import full
-from tests.stores.test_namespaces import told as told_exactly
+from tests.stores.test_namespaces import full, told
 
 AT_ONCE = 40
 REFUSED = "being renamed, or a rename or a copy fills it, so nothing was changed in it"
@@ -30,12 +29,6 @@ def mem(store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semmem]:
     monkeypatch.setattr(namespaces, "AT_ONCE", AT_ONCE)
     with semmem.connect(store_url, embedder="hashing") as mem:
         yield mem
-
-
-def told(mem: Semmem, where: str) -> Any:
-    """Return what a namespace answers, but for the order of hits that the last digit of a cosine decides."""
-    found, *others = told_exactly(mem, where)
-    return [(hits[0][0], {id for id, _ in hits}) for hits in found], *others
 
 
 class Killed(BaseException):
