@@ -26,7 +26,7 @@ WHERE namespace = %(namespace)s AND number = ANY(%(numbers)s);
 -- alias_namespaces --
 -- List the namespaces where names wait, and that nobody moves.
 SELECT DISTINCT namespace FROM alias_change a WHERE cardinality(waiting) > 0
-AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = a.namespace AND o.state IS NOT NULL) ORDER BY namespace;
+AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = a.namespace AND o.state IS NOT NULL) ORDER BY namespace;
 
 -- alias_prune --
 -- Delete records of names older than a day; no writer still uses knowledge from before.

@@ -101,7 +101,7 @@ WHERE namespace = %(namespace)s AND ord > %(after)s AND part = 0 AND NOT sensiti
   AND (expires_at IS NULL OR expires_at > now())
   AND (NOT EXISTS (SELECT FROM likeness l WHERE l.namespace = m.namespace AND l.ord = m.ord)
        OR EXISTS (SELECT FROM uncompared u WHERE u.namespace = m.namespace AND u.ord = m.ord))
-  AND NOT EXISTS (SELECT FROM namespace o WHERE o.namespace = %(namespace)s AND o.state IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = %(namespace)s AND o.state IS NOT NULL)
 ORDER BY ord LIMIT %(limit)s;
 
 -- <likeness_gone> --

@@ -175,7 +175,7 @@ SELECT name, value, changed_at FROM namespace_setting WHERE namespace = %(namesp
 
 -- moved_set --
 -- Return whether the namespace has settings.
-SELECT EXISTS (SELECT FROM namespace_setting WHERE namespace = %(namespace)s);
+SELECT EXISTS (SELECT 1 FROM namespace_setting WHERE namespace = %(namespace)s);
 
 -- moved_setting --
 -- Store a setting of the new name.

@@ -8,7 +8,8 @@ CASE WHEN still IS NOT NULL THEN ('namespace_is_still: ' || state)::integer END
 
 -- ords_take --
 -- Reserve ords for memories and parts; the first call creates the namespace's row. Returns the last ord. Another maker than
--- before gets a mark at the first of the ords; of too many marks all before it become one, of nobody known.
+-- before gets a mark at the first of the ords; of too many marks all before it become one, of nobody known. The marks are
+-- put together as text, for jsonb_build_array is not immutable and Citus allows nothing else here.
 INSERT INTO namespace (namespace, ords, changed_at, language, makers)
 VALUES (%(namespace)s, %(count)s, now(), %(language)s,
         CASE WHEN %(made_by)s::text <> '' THEN jsonb_build_array(jsonb_build_array(1, %(made_by)s::text)) END)
@@ -17,9 +18,9 @@ ON CONFLICT (namespace) DO UPDATE SET ords = namespace.ords + excluded.ords, cha
     makers = CASE
         WHEN excluded.makers IS NULL OR namespace.makers #>> '{-1,1}' = excluded.makers #>> '{0,1}' THEN namespace.makers
         WHEN jsonb_array_length(namespace.makers) >= 32
-            THEN jsonb_build_array('[1, ""]'::jsonb, jsonb_build_array(namespace.ords + 1, excluded.makers #> '{0,1}'))
+            THEN ('[[1, ""], [' || (namespace.ords + 1)::text || ', ' || (excluded.makers #> '{0,1}')::text || ']]')::jsonb
         ELSE coalesce(namespace.makers, '[]'::jsonb)
-            || jsonb_build_array(jsonb_build_array(namespace.ords + 1, excluded.makers #> '{0,1}')) END
+            || ('[[' || (namespace.ords + 1)::text || ', ' || (excluded.makers #> '{0,1}')::text || ']]')::jsonb END
 RETURNING ords, language;
 
 -- namespace_make --
