@@ -98,7 +98,7 @@ def plot(result: Mapping[str, Any]) -> str:
         for name, at in lines.items():
             axes.plot(list(at), list(at.values()), "o-", label=name, lw=2.4 if name == "semmem" else 1.2)
         axes.set(xscale="log", yscale="log", title=f"{what}, p50", xlabel="memories", ylabel="ms")
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper left")
         axes.grid(alpha=0.3)
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})

@@ -181,7 +181,7 @@ def components(name: str, places: Sequence[Mapping[str, float]]) -> str:
     axes.set_xlabel("place")
     axes.set_ylabel("score, mean")
     axes.set_title(name, fontsize=10)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="upper right")  # the best place takes long to find where the machine is busy
     axes.spines[["top", "right"]].set_visible(False)
     return _svg(figure, f"Components of {name}")
 

@@ -19,7 +19,7 @@ from semmem.model.clock import standing
 from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
 from semmem.model.exchange import Ords, apart
 from semmem.stores.postgres.encoding import register_arrays
-from semmem.stores.postgres.errors import moving, starting, told_at_connect, told_at_work
+from semmem.stores.postgres.errors import OTHER_SCHEMA, moving, starting, told_at_connect, told_at_work
 from semmem.stores.postgres.migrate import migrate, newer
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
@@ -39,9 +39,6 @@ _OTHERS_PATIENCE = 3.0
 """Seconds after which the server notices that a client process was killed."""
 
 _PAUSE = 0.05
-
-_OTHER_SCHEMA = ("42703", "42P01", "42P10")
-"""What a statement meets where a newer semmem has changed the tables: no such column, table or unique key."""
 
 _MOVES_S = 0.03
 """Seconds after which a writer tries again while its namespace is being renamed; each pause is four times as long."""
@@ -211,7 +208,7 @@ class Pooled:
 
     def _told(self, error: psycopg.Error) -> Exception:
         """Return the error to raise for one that remains; semmem's own errors are returned unchanged."""
-        late = newer(self.conninfo()) if error.sqlstate in _OTHER_SCHEMA else None
+        late = newer(self.conninfo()) if error.sqlstate in OTHER_SCHEMA else None
         return late or told_at_work(error) or error
 
     def _refusal(self) -> psycopg.OperationalError | StoreUnavailable | None:
