@@ -31,7 +31,7 @@ OLDEST_SERVER = 15
 OLDEST_VECTOR = (0, 8)
 """The first pgvector with iterative index scans (hnsw.iterative_scan), which a search within a scope needs."""
 OTHER_SCHEMA = ("42703", "42P01", "42P10")
-"""What a statement meets where a newer semmem has changed the tables: no such column, table or unique key (SQLSTATE)."""
+"""What a statement meets where a newer semmem has changed the tables: no such column, table, unique key (SQLSTATE)."""
 
 _PASSWORD_HELP = "check the one in the URL, in PGPASSWORD or in your password file (PGPASSFILE, ~/.pgpass)"
 _STATES = "starting up|shutting down|in recovery mode|not yet accepting connections"
