@@ -35,6 +35,10 @@ def test_the_server_is_durable_and_listens_on_no_network(own: EmbeddedServer) ->
     assert dict(found) == wanted
 
 
+def test_no_segment_of_the_write_ahead_log_is_kept_with_what_was_forgotten_in_it(server: EmbeddedServer) -> None:
+    assert query(server, "SHOW wal_recycle") == [("off",)]
+
+
 def test_the_only_way_in_is_peer_authentication(server: EmbeddedServer) -> None:
     assert query(server, "SELECT type, auth_method FROM pg_hba_file_rules") == [("local", "peer")]
 
