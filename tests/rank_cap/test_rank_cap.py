@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,6 +12,7 @@ from semmem.fusion import fuse, rank
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import RECIPES, recipe
 from semmem.rank_cap import reach, reach_in, reach_of
+from semmem.rank_cap.bounds import exact_floor
 from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import CLASSES, LegReach, Witness, describe
 
@@ -441,3 +443,10 @@ def test_bare_numbers_are_checked() -> None:
     with pytest.raises(InvalidInput, match="The cut-off k must be 1 or more, not 0"):
         reach(RECIPES["seed"], 0)
     assert list(reach_of((1, 1, 1, 1), (60, 60, 60, 60), 10).regimes["any"].legs) == [*LEGS, "leg4"]
+
+
+def test_the_least_factor_of_an_importance_is_exact_and_that_of_the_recipe() -> None:
+    bounded = replace(RECIPES["seed"], prior_floor=None)  # every rank constant is 60, so 1 - 1/2 / 62
+    assert exact_floor(bounded, bounded.constants()) == Fraction(123, 124)
+    assert bounded.floor() == pytest.approx(123 / 124)
+    assert exact_floor(RECIPES["seed"], {"dense": 60.0}) == Fraction(7, 10)
