@@ -6,7 +6,7 @@ number of workers cannot change the result.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -223,6 +223,12 @@ def question(text: str, language: str = "english") -> QuestionConcepts:
     )
 
 
+def _rows(extraction: Extraction) -> Iterator[tuple[int, int, str, float, float, int]]:
+    """Yield each concept of a text: its key, kind and name, the strength of mention and subject, and the count."""
+    columns = (extraction.keys, extraction.kinds, extraction.names)
+    return zip(*columns, extraction.mentions, extraction.subjects, extraction.counts, strict=True)
+
+
 def corrected(extraction: Extraction, corrections: Corrections) -> Extraction:
     """Apply the corrections of a namespace to an extraction; where two names become one, the larger weights are kept.
 
@@ -232,15 +238,7 @@ def corrected(extraction: Extraction, corrections: Corrections) -> Extraction:
     if not into or (into.keys().isdisjoint(extraction.keys) and not extraction.relationships):
         return extraction
     rows: dict[int, tuple[int, str, float, float, int]] = {}
-    columns = (
-        extraction.keys,
-        extraction.kinds,
-        extraction.names,
-        extraction.mentions,
-        extraction.subjects,
-        extraction.counts,
-    )
-    for at, kind, name, mention, subject, count in zip(*columns, strict=True):
+    for at, kind, name, mention, subject, count in _rows(extraction):
         if kind == _NAME and at in into:
             at, name = into[at]
         if at in rows:
@@ -291,15 +289,7 @@ def with_other_names(extraction: Extraction, names: Sequence[str], language: str
     """
     if not names:
         return extraction
-    columns = (
-        extraction.keys,
-        extraction.kinds,
-        extraction.names,
-        extraction.mentions,
-        extraction.subjects,
-        extraction.counts,
-    )
-    rows = {row[0]: row for row in zip(*columns, strict=True)}
+    rows = {row[0]: row for row in _rows(extraction)}
     for name in names:
         for place, (parts, shown, weight) in enumerate(subject_aliases("", name, language=language)):
             at = key(_NAME, parts)
