@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import wait
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -133,11 +134,8 @@ class Items:
 
         future = asyncio.run_coroutine_threadsafe(piece(), self._loop)
         while not self._ended.is_set():
-            try:
-                return future.result(_LOOK_S)
-            except TimeoutError:
-                if future.done():
-                    raise
+            if wait((future,), timeout=_LOOK_S).done:
+                return future.result()
         future.cancel()
         raise LimitExceeded("The stream was ended before all items were sent.")
 
