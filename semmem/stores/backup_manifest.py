@@ -38,7 +38,7 @@ class _Table(_Checked):
     sha256: _Hash
 
 
-class _Held(_Checked):
+class _Namespace(_Checked):
     memories: _Count
     parts: _Count
     vectors: _Count
@@ -52,7 +52,7 @@ class Manifest(_Heading):
 
     memories: _Count
     tables: dict[_Name, _Table] = Field(max_length=_MOST_TABLES)
-    namespaces: dict[str, _Held]
+    namespaces: dict[str, _Namespace]
     indexed: bool
 
 
@@ -61,11 +61,11 @@ def members(archive: zipfile.ZipFile, size: int) -> set[str]:
 
     Raises ValueError where two members have the same name or share bytes, or where one is not packed as in a backup.
     """
-    found = archive.infolist()
-    names = {member.filename for member in found}
-    if len(names) != len(found) or len(found) > _MOST_TABLES + 2 or sum(m.compress_size for m in found) > size:
+    infos = archive.infolist()
+    names = {member.filename for member in infos}
+    if len(names) != len(infos) or len(infos) > _MOST_TABLES + 2 or sum(m.compress_size for m in infos) > size:
         raise ValueError("members that no backup has")
-    if any(member.compress_type not in _STORED or member.flag_bits & 1 for member in found):
+    if any(member.compress_type not in _STORED or member.flag_bits & 1 for member in infos):
         raise ValueError("members packed in another way")
     return names
 

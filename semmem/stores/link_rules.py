@@ -15,21 +15,21 @@ __all__ = ["Linking", "fates_of", "linking", "types_of"]
 class Linking(NamedTuple):
     """The links to be made, and which links of ``supersedes``, as (newer, older), are to go for them."""
 
-    made: Sequence[Link]
+    links: Sequence[Link]
     lifted: Sequence[tuple[str, str]] = ()
 
 
 def linking(
     namespace: str,
     rows: Sequence[Link],
-    there: Collection[str],
+    ids: Collection[str],
     superseded: Iterable[tuple[str, str, str | None]],
     *,
     skip: bool = False,
 ) -> Linking:
     """Return which of ``rows`` may be linked: all or an error, or with ``skip`` those that may.
 
-    ``there`` are the ids that exist, ``superseded`` the links (newer, older, maker) around the new ones. Where a
+    ``ids`` are those that exist, ``superseded`` the links (newer, older, maker) around the new ones. Where a
     chain would have more than DEEPEST links, a memory that stands too deep is lifted: a memory half as deep supersedes
     it directly, and the link that led to it is removed, if semmem made it. So the newest memory stays above all others,
     and the newest half dozen stay in order. Raises NotFound for a memory that does not exist, and InvalidInput for a
@@ -39,30 +39,30 @@ def linking(
     for newer, older, made_by in superseded:
         chains.add(newer, older, ours=made_by == MADE_BY)
     stored = set(chains.ours)
-    taken: dict[tuple[str, str, str], Link] = {}
+    links: dict[tuple[str, str, str], Link] = {}
     for row in rows:
-        error: NotFound | InvalidInput | None = _missing(namespace, row, there)
+        error: NotFound | InvalidInput | None = _missing(namespace, row, ids)
         lifts: Sequence[tuple[str, str, bool]] = ()
         if error is None and row.type == "supersedes" and row.to_id not in chains.older.get(row.from_id, ()):
             error, lifts = chains.joined(row)
         if error is None:
-            taken[row.key] = row
+            links[row.key] = row
             for newer, older, comes in lifts:
                 key = newer, "supersedes", older
                 if comes:
-                    taken[key] = taken.get(key) or Link(namespace, newer, "supersedes", older, made_by=MADE_BY)
+                    links[key] = links.get(key) or Link(namespace, newer, "supersedes", older, made_by=MADE_BY)
                 else:
-                    taken.pop(key, None)
+                    links.pop(key, None)
         elif not skip:
             raise error
-    gone = {pair for pair in stored if pair[1] not in chains.older.get(pair[0], ())}
-    return Linking(list(taken.values()), sorted(gone))
+    removals = {pair for pair in stored if pair[1] not in chains.older.get(pair[0], ())}
+    return Linking(list(links.values()), sorted(removals))
 
 
-def fates_of(made: Iterable[tuple[str, str, str]], gone: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+def fates_of(additions: Iterable[tuple[str, str, str]], removals: Iterable[tuple[str, str, str]]) -> dict[str, str]:
     """Return what became of each end of links (from, type, to): *linked* or *unlinked*, with the types."""
     types: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for kind, links in (("linked", made), ("unlinked", gone)):
+    for kind, links in (("linked", additions), ("unlinked", removals)):
         for from_id, type, to_id in links:
             for id in (from_id, to_id):
                 types[id, kind].add(type)
@@ -101,9 +101,9 @@ class _Chains:
         """Add a link; return why it may not be, and which links (newer, older, whether it comes) change for it."""
         if (error := _circle(row, self.older)) is not None:
             return error, ()
-        ours, made = row.made_by == MADE_BY, (row.from_id, row.to_id)
+        ours, pair = row.made_by == MADE_BY, (row.from_id, row.to_id)
         deep = len(_levels(row.from_id, self.newer)) + len(_levels(row.to_id, self.older)) - 1
-        self.add(*made, ours=ours)
+        self.add(*pair, ours=ours)
         if deep <= DEEPEST:
             return None, ()
         tops = [id for level in _levels(row.from_id, self.newer) for id in level if not self.newer.get(id)]
@@ -115,7 +115,7 @@ class _Chains:
             above = {one: depth[one] for one in self.newer[id] if one in depth}
             for one in [one for one, deep in above.items() if deep >= DEEPEST]:
                 if (one, id) not in self.ours:
-                    self._undo(made, changes)
+                    self._undo(pair, changes)
                     return _too_deep(row, deep), ()
                 for over in self._half_way(one, tops, depth):
                     if over not in self.newer[id]:
@@ -128,42 +128,42 @@ class _Chains:
             depth[id] = max(above.values()) + 1
         return None, changes
 
-    def _undo(self, made: tuple[str, str], changes: Sequence[tuple[str, str, bool]]) -> None:
+    def _undo(self, pair: tuple[str, str], changes: Sequence[tuple[str, str, bool]]) -> None:
         for newer, older, comes in reversed(changes):
             if comes:
                 self.remove(newer, older)
             else:
                 self.add(newer, older, ours=True)
-        self.remove(*made)
+        self.remove(*pair)
 
     def _half_way(self, id: str, tops: Sequence[str], depth: Mapping[str, int]) -> list[str]:
         """Return what supersedes ``id`` half as deep as a chain may be; of each top above it at least the top."""
         over = {one for level in _levels(id, self.newer) for one in level if depth.get(one, 0) == DEEPEST // 2}
-        found: set[str] = set()
+        ids: set[str] = set()
         for top in tops:
             below = self._below(top)
             if id in below:
-                found |= (over & below) or {top}
-        return sorted(found)
+                ids |= (over & below) or {top}
+        return sorted(ids)
 
     def _below(self, id: str) -> set[str]:
-        found, edge = {id}, {id}
-        while edge := {older for one in edge for older in self.older.get(one, ())} - found:
-            found |= edge
-        return found
+        ids, edge = {id}, {id}
+        while edge := {older for one in edge for older in self.older.get(one, ())} - ids:
+            ids |= edge
+        return ids
 
     def _order(self, tops: Sequence[str]) -> list[str]:
         """Return all that ``tops`` supersede, and they themselves, each behind what supersedes it among these."""
         reached = set().union(*map(self._below, tops))
-        left = {id: len(self.newer.get(id, set()) & reached) for id in reached}
-        edge = sorted(id for id, count in left.items() if not count)
+        counts = {id: len(self.newer.get(id, set()) & reached) for id in reached}
+        edge = sorted(id for id, count in counts.items() if not count)
         order: list[str] = []
         while edge:
             order += edge
             behind = [older for one in edge for older in self.older.get(one, ())]
             for older in behind:
-                left[older] -= 1
-            edge = sorted({older for older in behind if not left[older]})
+                counts[older] -= 1
+            edge = sorted({older for older in behind if not counts[older]})
         return order
 
 
@@ -183,9 +183,9 @@ def _too_deep(row: Link, deep: int) -> InvalidInput:
     )
 
 
-def _missing(namespace: str, row: Link, there: Collection[str]) -> NotFound | None:
+def _missing(namespace: str, row: Link, ids: Collection[str]) -> NotFound | None:
     for id in (row.from_id, row.to_id):
-        if id not in there:
+        if id not in ids:
             return NotFound(
                 f"There is no memory {id!r} in namespace {namespace!r}, so nothing was linked; `semmem list` shows "
                 "what is stored."

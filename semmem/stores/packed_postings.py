@@ -102,8 +102,8 @@ def cut(values: NDArray[Any]) -> list[bytes]:
 
 def mentions(entries: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which entries count for df: those that mention the key, and not those that are only about it."""
-    found: NDArray[np.bool_] = (entries["mention"] > 0) | (entries["count"] > 0)
-    return found
+    mask: NDArray[np.bool_] = (entries["mention"] > 0) | (entries["count"] > 0)
+    return mask
 
 
 def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:
@@ -147,9 +147,9 @@ def unpack_forwards(heads: bytes, raw: bytes) -> Groups:
 
 
 def unpack_postings(
-    heads: bytes, raw: bytes, pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64], max_df: int
+    heads: bytes, raw: bytes, pending: Sequence[tuple[int, int, bytes]], keys: NDArray[np.int64], max_df: int
 ) -> Groups:
-    """Return the postings of the ``wanted`` keys that at most ``max_df`` memories mention.
+    """Return the postings of ``keys`` that at most ``max_df`` memories mention.
 
     ``heads`` are (key, n, length in bytes) of segments and ``raw`` holds their entries; a segment with more than
     ``max_df`` mentions has no entries there. ``pending`` are (ord, length, packed forward entries) of memories not yet
@@ -157,23 +157,23 @@ def unpack_postings(
     """
     triples = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 3)
     owner = np.repeat(triples[:, 0], triples[:, 2] // POSTING.itemsize)
-    keys, mentioned = triples[:, 0], triples[:, 1]
+    segment_keys, mentioned = triples[:, 0], triples[:, 1]
     if pending:
-        added_keys, added = _pending_entries(pending, wanted)
+        added_keys, added = _pending_entries(pending, keys)
         raw += added.tobytes()
         owner = np.concatenate([owner, added_keys])
-        keys = np.concatenate([keys, added_keys])
+        segment_keys = np.concatenate([segment_keys, added_keys])
         mentioned = np.concatenate([mentioned, mentions(added).astype(np.int64)])
     entries = np.frombuffer(raw, dtype=POSTING)
-    distinct, slot = np.unique(keys, return_inverse=True)
+    distinct, slot = np.unique(segment_keys, return_inverse=True)
     few = distinct[np.bincount(slot, weights=mentioned, minlength=len(distinct)) <= max_df]
     at = np.searchsorted(few, owner)
-    kept = (
+    mask = (
         (at < len(few)) & (few[np.minimum(at, max(len(few) - 1, 0))] == owner)
         if len(few)
         else np.zeros(len(owner), bool)
     )
-    entries, owner = entries[kept], owner[kept]
+    entries, owner = entries[mask], owner[mask]
     order = in_order(owner, entries["ord"])
     entries, owner = entries[order], owner[order]
     ids, sizes = np.unique(owner, return_counts=True)
@@ -205,24 +205,24 @@ def join_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Grou
     return ids, sizes.astype(np.int64), joined
 
 
-def pending_keys(pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return those of the ``wanted`` keys that some pending memory has."""
-    held = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
-    return np.intersect1d(held["key"], wanted)
+def pending_keys(pending: Sequence[tuple[int, int, bytes]], keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return those of ``keys`` that some pending memory has."""
+    entries = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
+    return np.intersect1d(entries["key"], keys)
 
 
 def _pending_entries(
-    pending: Sequence[tuple[int, int, bytes]], wanted: NDArray[np.int64]
+    pending: Sequence[tuple[int, int, bytes]], keys: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     sizes = [len(raw) // FORWARD.itemsize for _, _, raw in pending]
-    held = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
-    kept = np.isin(held["key"], wanted)
-    added = np.zeros(int(kept.sum()), dtype=POSTING)
-    added["ord"] = np.repeat([ord for ord, _, _ in pending], sizes)[kept]
-    added["length"] = np.repeat(np.minimum([length for _, length, _ in pending], _LARGEST), sizes)[kept]
+    entries = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
+    mask = np.isin(entries["key"], keys)
+    added = np.zeros(int(mask.sum()), dtype=POSTING)
+    added["ord"] = np.repeat([ord for ord, _, _ in pending], sizes)[mask]
+    added["length"] = np.repeat(np.minimum([length for _, length, _ in pending], _LARGEST), sizes)[mask]
     for field in ("count", "mention", "subject"):
-        added[field] = held[field][kept]
-    return held["key"][kept].astype(np.int64), added
+        added[field] = entries[field][mask]
+    return entries["key"][mask].astype(np.int64), added
 
 
 def invert(

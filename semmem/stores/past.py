@@ -37,35 +37,35 @@ def past(store: Store, namespaces: Sequence[str], at: datetime) -> tuple[Store, 
     Raises InvalidInput where a namespace has more than MOST_EARLIER of these, or where the store keeps no versions.
     """
     life = life_of(store)
-    found: dict[str, Sequence[Earlier]] = {}
+    versions: dict[str, Sequence[Earlier]] = {}
     for namespace in dict.fromkeys(namespaces):
-        found[namespace] = life.earlier_at(namespace, at, MOST_EARLIER + 1)
-        if len(found[namespace]) > MOST_EARLIER:
+        versions[namespace] = life.earlier_at(namespace, at, MOST_EARLIER + 1)
+        if len(versions[namespace]) > MOST_EARLIER:
             raise InvalidInput(
                 f"More than {MOST_EARLIER:,} memories of namespace {namespace!r} have been changed since "
                 f"{at.isoformat()}, too many for one recall; ask for a later time, or use get(id, as_of=…)."
             )
-    read = _Past(store, _Versions(found), at)
-    return cast(Store, read), read.versions.ords(namespaces)
+    past_store = _Past(store, _Versions(versions), at)
+    return cast(Store, past_store), past_store.versions.ords(namespaces)
 
 
 class _Versions:
     """The earlier versions of some namespaces, by ord and by name."""
 
-    def __init__(self, found: Mapping[str, Sequence[Earlier]]) -> None:
+    def __init__(self, versions: Mapping[str, Sequence[Earlier]]) -> None:
         from semmem.stores.packed_postings import FIRST_EARLIER
 
-        self.of = {n: {FIRST_EARLIER + at: one for at, one in enumerate(rows)} for n, rows in found.items()}
+        self.of = {n: {FIRST_EARLIER + at: one for at, one in enumerate(rows)} for n, rows in versions.items()}
         self.named = {(n, one.memory.id): ord for n, rows in self.of.items() for ord, one in rows.items()}
         self._among: dict[tuple[str, ...], dict[int, Earlier]] = {}
 
     def among(self, namespaces: Sequence[str]) -> dict[int, Earlier]:
         """Return the versions in ``namespaces`` by ord, ascending, with the ords of a call about these namespaces."""
-        asked = tuple(namespaces)
-        if asked not in self._among:
-            each = ((placed(ord, at), one) for at, n in enumerate(asked) for ord, one in self.of.get(n, {}).items())
-            self._among[asked] = dict(each)
-        return self._among[asked]
+        spaces = tuple(namespaces)
+        if spaces not in self._among:
+            each = ((placed(ord, at), one) for at, n in enumerate(spaces) for ord, one in self.of.get(n, {}).items())
+            self._among[spaces] = dict(each)
+        return self._among[spaces]
 
     def ords(self, namespaces: Sequence[str]) -> frozenset[int]:
         """Return the ords of the versions in ``namespaces``."""
@@ -73,8 +73,8 @@ class _Versions:
 
     def these(self, namespaces: Sequence[str], ords: Ords) -> dict[int, Earlier]:
         """Return the versions that ``ords`` names, by ord."""
-        known = self.among(namespaces)
-        return {int(ord): known[int(ord)] for ord in ords if int(ord) in known} if known else {}
+        versions = self.among(namespaces)
+        return {int(ord): versions[int(ord)] for ord in ords if int(ord) in versions} if versions else {}
 
 
 class _Behind:
@@ -111,13 +111,13 @@ class _Past(_Behind):
         import numpy as np
 
         scope: Scope = self._behind.scope(namespaces, filters, exclude, names, self._at)
-        asked = within(filters, namespaces, exclude)
-        found = {ord: matches(one.memory, asked) for ord, one in self.versions.among(namespaces).items()}
-        inside = np.array(sorted(ord for ord, fits in found.items() if fits), dtype=np.int64)
-        outside = np.array(sorted(ord for ord, fits in found.items() if not fits), dtype=np.int64)
+        conditions = within(filters, namespaces, exclude)
+        fits_by_ord = {ord: matches(one.memory, conditions) for ord, one in self.versions.among(namespaces).items()}
+        inside = np.array(sorted(ord for ord, fits in fits_by_ord.items() if fits), dtype=np.int64)
+        outside = np.array(sorted(ord for ord, fits in fits_by_ord.items() if not fits), dtype=np.int64)
         if len(outside):
-            left = outside if scope.excluded is None else np.union1d(scope.excluded, outside)
-            scope = replace(scope, excluded=left)
+            excluded = outside if scope.excluded is None else np.union1d(scope.excluded, outside)
+            scope = replace(scope, excluded=excluded)
         allowed = None if scope.allowed is None else np.union1d(scope.allowed, inside)
         return replace(scope, allowed=allowed, size=scope.size + len(inside), at=self._at)
 
@@ -131,14 +131,14 @@ class _Past(_Behind):
         pending: Collection[int] = (),
     ) -> Mapping[str, Postings]:
         """Return the postings of ``keys`` in each namespace, with those of the versions."""
-        found = self._behind.postings(namespaces, keys, max_df=max_df, shared=shared, pending=pending)
-        return {n: _with(rows, self.versions.of.get(n, {}), keys) for n, rows in found.items()}
+        postings = self._behind.postings(namespaces, keys, max_df=max_df, shared=shared, pending=pending)
+        return {n: _with_versions(rows, self.versions.of.get(n, {}), keys) for n, rows in postings.items()}
 
     def postings_of(
-        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+        self, namespaces: Sequence[str], *lookups: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
         """Return the result of ``postings`` for each (keys, max_df)."""
-        return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
+        return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in lookups]
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``; a version is a session of its own."""
@@ -146,19 +146,22 @@ class _Past(_Behind):
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
-        found = self.versions.these(namespaces, ords)
-        return {**self._behind.candidate_info(namespaces, ords), **{ord: _head(ord, one) for ord, one in found.items()}}
+        versions = self.versions.these(namespaces, ords)
+        return {
+            **self._behind.candidate_info(namespaces, ords),
+            **{ord: _head(ord, one) for ord, one in versions.items()},
+        }
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return the indexed memories by ord; a version is whole."""
-        found = self.versions.these(namespaces, ords)
-        held: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
-        return {**held, **{ord: one.memory for ord, one in found.items()}}
+        versions = self.versions.these(namespaces, ords)
+        memories: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
+        return {**memories, **{ord: one.memory for ord, one in versions.items()}}
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text of each memory, by ord, for checking quoted phrases."""
-        found = self.versions.these(namespaces, ords)
-        texts = {ord: f"{one.memory.title or ''}\n{one.memory.text}" for ord, one in found.items()}
+        versions = self.versions.these(namespaces, ords)
+        texts = {ord: f"{one.memory.title or ''}\n{one.memory.text}" for ord, one in versions.items()}
         return {**self._behind.texts(namespaces, ords), **texts}
 
     def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
@@ -188,21 +191,21 @@ class _PastVectors(_Behind):
             return near, turns, ords, vectors
         best = [max(_products(one, vector), key=lambda pair: pair[0])[1] for _, one in sorted(these.items())]
         own = np.array(best, dtype=np.float32).reshape(len(best), len(vector))
-        held = np.concatenate([ords, np.array(sorted(these), dtype=np.int64)])
-        order = np.argsort(held, kind="stable")
+        both_ords = np.concatenate([ords, np.array(sorted(these), dtype=np.int64)])
+        order = np.argsort(both_ords, kind="stable")
         both = np.concatenate([np.asarray(vectors).reshape(-1, len(vector)), own])
-        return near, [*turns, *_turns(these)], held[order], both[order]
+        return near, [*turns, *_turns(these)], both_ords[order], both[order]
 
     def _joined(self, near: Ranking, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         import numpy as np
 
-        known = {
-            ord: found
+        products = {
+            ord: pairs
             for ord, one in self.versions.among(scope.namespaces).items()
-            if (found := _products(one, vector))
+            if (pairs := _products(one, vector))
         }
-        ords = np.array(list(known), dtype=np.int64)
-        rows = [(ord, max(known[ord])[0]) for ord in ords[scope.admits(ords)].tolist()]
+        ords = np.array(list(products), dtype=np.int64)
+        rows = [(ord, max(products[ord])[0]) for ord in ords[scope.admits(ords)].tolist()]
         every = sorted([*zip(near.ords, near.scores, strict=True), *rows], key=lambda row: (-row[1], row[0]))[:depth]
         best = tuple(ord for ord, _ in every), tuple(score for _, score in every)
         return replace(near, ords=best[0], scores=best[1], total=len(every))
@@ -215,8 +218,8 @@ class _PastLife(_Behind):
         self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
     ) -> Sequence[Newer]:
         """Return the memories that superseded others at the time, each in its version of then."""
-        found: Sequence[Newer] = self._behind.newer(namespaces, names, self._at)
-        return [self._then(row, namespaces) for row in found]
+        rows: Sequence[Newer] = self._behind.newer(namespaces, names, self._at)
+        return [self._then(row, namespaces) for row in rows]
 
     def _then(self, row: Newer, namespaces: Sequence[str]) -> Newer:
         head = row.head
@@ -227,26 +230,26 @@ class _PastLife(_Behind):
         return replace(row, head=_head(ord, self.versions.of[head.namespace][local]))
 
 
-def _with(found: Postings, versions: Mapping[int, Earlier], keys: Collection[int]) -> Postings:
+def _with_versions(postings: Postings, versions: Mapping[int, Earlier], keys: Collection[int]) -> Postings:
     """Return postings with the entries that versions have for ``keys``; statistics are those of today."""
     import numpy as np
 
     from semmem.stores.packed_postings import POSTING
 
-    wanted = np.array(sorted(set(keys)), dtype=np.int64)
-    owners, more = [np.repeat(found.keys, found.sizes)], [np.asarray(found.entries)]
+    distinct_keys = np.array(sorted(set(keys)), dtype=np.int64)
+    owners, more = [np.repeat(postings.keys, postings.sizes)], [np.asarray(postings.entries)]
     for ord, one in versions.items():
-        held = one.entries[np.isin(one.entries["key"], wanted)]
-        added = np.zeros(len(held), dtype=POSTING)
+        entries = one.entries[np.isin(one.entries["key"], distinct_keys)]
+        added = np.zeros(len(entries), dtype=POSTING)
         added["ord"], added["length"] = ord, min(one.length, np.iinfo(np.uint16).max)
         for name in ("count", "mention", "subject"):
-            added[name] = held[name]
-        owners.append(held["key"].astype(np.int64))
+            added[name] = entries[name]
+        owners.append(entries["key"].astype(np.int64))
         more.append(added)
     owner = np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
     every, sizes = np.unique(owner, return_counts=True)
-    return replace(found, keys=every, sizes=sizes.astype(np.int64), entries=np.concatenate(more)[order])
+    return replace(postings, keys=every, sizes=sizes.astype(np.int64), entries=np.concatenate(more)[order])
 
 
 def _products(one: Earlier, vector: NDArray[np.float32]) -> list[tuple[float, list[float]]]:
@@ -277,5 +280,5 @@ def _turn(head: Head, memory: Memory) -> Turn:
     assert at is not None
     month = _MONTHS * at.year + at.month - 1
     asks = memory.text.rstrip(" \t\r\n").endswith("?")
-    known = (head.id, head.part, head.importance, head.content, head.created_at, head.updated_at)
-    return Turn(head.namespace, head.ord, None, memory.author, asks, month, *known)
+    fields = (head.id, head.part, head.importance, head.content, head.created_at, head.updated_at)
+    return Turn(head.namespace, head.ord, None, memory.author, asks, month, *fields)

@@ -43,27 +43,27 @@ def statements(backend: str) -> Mapping[str, str]:
 
     Raises ValueError when a name is used twice, or a fragment is not there.
     """
-    found: dict[str, str] = {}
+    bodies: dict[str, str] = {}
     folder = files("semmem.stores") / "sql" / backend
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         if not file.name.endswith(".sql"):
             continue
         pieces = _NAME.split(file.read_text(encoding="utf-8"))
         for name, body in zip(pieces[1::2], pieces[2::2], strict=True):
-            if name in found:
+            if name in bodies:
                 raise ValueError(f"The statement {name} is defined twice for {backend}.")
-            found[name] = body.strip().rstrip(";")
-    return MappingProxyType({name: _composed(body, found) for name, body in found.items() if name[0] != "<"})
+            bodies[name] = body.strip().rstrip(";")
+    return MappingProxyType({name: _composed(body, bodies) for name, body in bodies.items() if name[0] != "<"})
 
 
-def _composed(body: str, found: Mapping[str, str]) -> str:
+def _composed(body: str, bodies: Mapping[str, str]) -> str:
     """Put the fragments in, without the lines that say why they exist."""
 
     def fragment(match: re.Match[str]) -> str:
-        if match[0] not in found:
+        if match[0] not in bodies:
             raise ValueError(f"There is no fragment {match[0]}.")
-        lines = found[match[0]].splitlines()
-        return _composed("\n".join(line for line in lines if not line.startswith("--")), found)
+        lines = bodies[match[0]].splitlines()
+        return _composed("\n".join(line for line in lines if not line.startswith("--")), bodies)
 
     return _FRAGMENT.sub(fragment, body)
 
@@ -75,9 +75,9 @@ def migrations(backend: str) -> tuple[tuple[int, str, str], ...]:
     The first migration creates the oldest schema that can still be read.
     """
     folder = files("semmem.stores") / "sql" / backend / "migrations"
-    found = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    scripts = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return tuple(
-        (int(f.name.split("_", 1)[0]), f.name.removesuffix(".sql"), f.read_text(encoding="utf-8")) for f in found
+        (int(f.name.split("_", 1)[0]), f.name.removesuffix(".sql"), f.read_text(encoding="utf-8")) for f in scripts
     )
 
 
@@ -92,10 +92,10 @@ def too_old(what: str, number: int, backend: str) -> str | None:
     )
 
 
-def changed_by_newer(found: int, newest: int) -> str:
+def changed_by_newer(number: int, newest: int) -> str:
     """Return what to say where a newer semmem has migrated a store that this process has open."""
     return (
-        f"This store was changed by a newer semmem: it has schema {found} and this process knows {newest}; upgrade "
+        f"This store was changed by a newer semmem: it has schema {number} and this process knows {newest}; upgrade "
         "with `pip install -U semmem`, and start this program anew."
     )
 

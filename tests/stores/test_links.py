@@ -199,7 +199,7 @@ def test_nothing_crosses_the_wall_of_a_namespace(mem: semmem.Semmem, space: str)
 def test_whatever_is_linked_no_chain_is_a_circle_and_none_is_too_long(pairs: list[tuple[int, int]]) -> None:
     ids = [str(at) for at in range(14)]
     rows = [Link("n", str(new), "supersedes", str(old)) for new, old in pairs if new != old]
-    taken = linking("n", rows, ids, [], skip=True).made
+    taken = linking("n", rows, ids, [], skip=True).links
     older: dict[str, set[str]] = {}
     for row in taken:
         older.setdefault(row.from_id, set()).add(row.to_id)
@@ -231,7 +231,7 @@ def test_of_a_value_that_changed_often_the_newest_stands_above_all_in_whatever_o
         found = linking("n", links, ids, [(*tie, by) for tie, by in ties.items()], skip=True)
         for tie in found.lifted:
             del ties[tie]
-        ties |= {(row.from_id, row.to_id): row.made_by for row in found.made}
+        ties |= {(row.from_id, row.to_id): row.made_by for row in found.links}
         older: dict[str, set[str]] = {}
         for new, old in ties:
             assert new > old
@@ -254,7 +254,7 @@ def test_links_that_a_person_made_are_not_moved_for_a_longer_chain() -> None:
     stored[0] = (*stored[0][:2], MADE_BY)
     found = linking("n", [row], ids, stored)
     assert found.lifted == [(ids[1], ids[0])]
-    assert [one.key for one in found.made] == [row.key, (ids[6], "supersedes", ids[0])]
+    assert [one.key for one in found.links] == [row.key, (ids[6], "supersedes", ids[0])]
 
 
 def test_the_types_of_links_are_five() -> None:

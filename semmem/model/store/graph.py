@@ -104,8 +104,8 @@ class GraphStore(Protocol):
         """Return (change number, keys) of the waiting names; without ``all`` only those not yet tried."""
         ...
 
-    def mark_propagated(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
-        """Mark waiting names as propagated, except for the keys ``left``, which wait for maintain."""
+    def mark_propagated(self, namespace: str, numbers: Sequence[int], keys: Collection[int]) -> None:
+        """Mark waiting names as propagated, except for ``keys``, which wait for maintain."""
         ...
 
     def unpropagated_namespaces(self) -> Sequence[str]:

@@ -144,7 +144,7 @@ class LifeStore(Protocol):
         ...
 
     def judge(
-        self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
+        self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
         """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
         ...

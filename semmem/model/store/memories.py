@@ -186,7 +186,7 @@ class Store(Protocol):
         ...
 
     def postings_of(
-        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+        self, namespaces: Sequence[str], *lookups: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
         """Return the result of ``postings`` for each (keys, max_df), in one round trip where possible."""
         ...
@@ -228,7 +228,9 @@ class Store(Protocol):
         """Return (ord, memory) for up to ``limit`` indexed memories after ``ord``, in order."""
         ...
 
-    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
+    def reindex(
+        self, namespace: str, extractions: Sequence[tuple[int, Extraction]], *, language: str | None = None
+    ) -> int:
         """Store new extractions of memories; return how many changed. Forgotten memories are left out.
 
         Raises InvalidInput where ``language`` is given and the namespace was extracted in another one.

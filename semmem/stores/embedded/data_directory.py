@@ -182,8 +182,8 @@ def prepare(data: Path, who: Owner) -> Path:
     folder = data / "postgresql"
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = data.stat()
-        ours = found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX and not any(data.iterdir())
+        status = data.stat()
+        ours = status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX and not any(data.iterdir())
         if ours and not data.is_symlink():  # a link may lead to a folder that is not ours
             data.chmod(0o700)
             who.give(data)
@@ -232,11 +232,11 @@ def _admit(path: Path, who: Owner) -> None:
     if not who.drops:
         return
     for folder in Path(os.path.realpath(path)).parents:
-        found = folder.stat()
-        if found.st_mode & stat.S_IXOTH or (found.st_uid == who.uid and found.st_mode & stat.S_IXUSR):
+        status = folder.stat()
+        if status.st_mode & stat.S_IXOTH or (status.st_uid == who.uid and status.st_mode & stat.S_IXUSR):
             continue
         try:
-            _let_pass(folder, found.st_mode, who.uid)
+            _let_pass(folder, status.st_mode, who.uid)
         except (OSError, AttributeError) as error:
             raise StoreUnavailable(
                 f"The database server runs as the system user {SYSTEM_USER}, which cannot pass through {folder}; "
@@ -275,8 +275,8 @@ def initialise(folder: Path, bin: Path, who: Owner) -> None:
     if sys.platform == "linux":  # see configure
         command.append("--sync-method=syncfs")
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, **who.process)
-        reason = None if done.returncode == 0 else last_words(done.stdout + done.stderr)
+        result = subprocess.run(command, capture_output=True, text=True, check=False, **who.process)
+        reason = None if result.returncode == 0 else last_words(result.stdout + result.stderr)
     except OSError as error:
         reason = error.strerror or str(error)
     if reason is not None:
@@ -316,8 +316,8 @@ def _socket_folder(folder: Path, who: Owner) -> Path:
     if run.is_symlink():
         place = run.readlink()
         with contextlib.suppress(OSError):
-            found = place.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == who.uid and stat.S_IMODE(found.st_mode) == 0o700:
+            status = place.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == who.uid and stat.S_IMODE(status.st_mode) == 0o700:
                 return place
         run.unlink()
     # A socket path has at most 104 bytes on macOS and 108 on Linux; libpq reads a comma as a separator.

@@ -81,7 +81,7 @@ def exists(pid: int) -> bool:
 
 def orphans(cluster: str) -> list[int]:
     """Return the processes that work in the folder ``cluster``; empty on other systems than Linux."""
-    found = []
+    pids = []
     with contextlib.suppress(FileNotFoundError):
         here = os.stat(cluster)
         for name in os.listdir("/proc"):
@@ -89,8 +89,8 @@ def orphans(cluster: str) -> list[int]:
                 if name.isdigit() and os.path.samestat(os.stat(f"/proc/{name}/cwd"), here):
                     with open(f"/proc/{name}/comm", encoding="utf-8") as comm:
                         if comm.read().startswith("postgres"):
-                            found.append(int(name))
-    return found
+                            pids.append(int(name))
+    return pids
 
 
 def main_process(folder: str) -> int | None:
@@ -169,7 +169,7 @@ def touch(folder: str) -> None:
         os.close(_open(path))
 
 
-def stop(folder: str, how: signal.Signals, *, timeout_s: float) -> bool:
+def stop(folder: str, stop_signal: signal.Signals, *, timeout_s: float) -> bool:
     """Signal the server of ``folder`` and wait until its last process has ended; False when none was running.
 
     The caller holds ``lock``. Raises TimeoutError when a process is left after ``timeout_s`` seconds. Only a process
@@ -184,7 +184,7 @@ def stop(folder: str, how: signal.Signals, *, timeout_s: float) -> bool:
         if not signalled and (pid := main_process(folder)) is not None:
             signalled = True
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, how)
+                os.kill(pid, stop_signal)
         if time.monotonic() >= end:
             raise TimeoutError(folder)
         time.sleep(0.005)
@@ -244,23 +244,23 @@ def watch(folder: str, psql: str, role: str, idle_s: float) -> None:
     exclusive lock. So a server is never stopped between the two, unless they lie ``idle_s`` apart. Connections are
     counted every quarter of ``idle_s``, at most every five minutes; a shorter connection is known by its time stamp.
     """
-    alive, log, seen = os.path.join(folder, "alive"), os.path.join(folder, "log"), 0.0
+    alive, log, last_connection = os.path.join(folder, "alive"), os.path.join(folder, "log"), 0.0
     rest = idle_s
     while not _gone_within(alive, min(max(rest, 0.05), max(idle_s / 4, 0.05), _LONGEST_PAUSE_S)):
         if os.stat(log).st_size > _LONGEST_LOG:
             os.truncate(log, 0)
         if _clients(folder, psql, role):
-            seen = time.time()
-        rest = idle_s - _idle_for(folder, seen)
+            last_connection = time.time()
+        rest = idle_s - _idle_for(folder, last_connection)
         if rest > 0:
             continue
         with contextlib.suppress(TimeoutError), locked(os.path.join(folder, "lock"), exclusive=True, timeout_s=1):
-            if _idle_for(folder, seen) >= idle_s and not _clients(folder, psql, role):
+            if _idle_for(folder, last_connection) >= idle_s and not _clients(folder, psql, role):
                 stop(folder, signal.SIGINT, timeout_s=_STOP_S)
 
 
-def _idle_for(folder: str, seen: float) -> float:
-    idle = time.time() - max(seen, os.stat(os.path.join(folder, "used")).st_mtime)
+def _idle_for(folder: str, last_connection: float) -> float:
+    idle = time.time() - max(last_connection, os.stat(os.path.join(folder, "used")).st_mtime)
     if idle < 0:  # the clock was set back; count from now
         touch(folder)
     return max(idle, 0.0)

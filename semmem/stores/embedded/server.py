@@ -177,13 +177,15 @@ class EmbeddedServer:
             log = self._launch(programs, who, end)
             if (server := self._settle(end)) is None:
                 postmaster.remove_socket_folder(str(self._folder))
-                said = log.read_text(encoding="utf-8", errors="replace")
+                log_text = log.read_text(encoding="utf-8", errors="replace")
                 if shutil.disk_usage(self._folder).free < _ROOM:
                     raise StoreUnavailable(
                         f"The disk of {self.data} is full, and the database server cannot start without room for its "
                         "log; free some space there and try again. Nothing that was acknowledged is lost."
                     )
-                raise StoreUnavailable(f"The server in {self.data} did not start: {data_directory.last_words(said)}")
+                raise StoreUnavailable(
+                    f"The server in {self.data} did not start: {data_directory.last_words(log_text)}"
+                )
         self._create_database(server)
         return server
 
@@ -214,9 +216,9 @@ class EmbeddedServer:
         lost = server.ready if server is not None else waited > 5
         if lost and (main := postmaster.main_process(str(self._folder))) is not None:
             _signal(main, signal.SIGINT)  # its socket was removed, its folder moved or its postmaster.pid damaged
-        elif server is not None and server.pid not in (left := postmaster.orphans(str(self._cluster))):
+        elif server is not None and server.pid not in (pids := postmaster.orphans(str(self._cluster))):
             # The postmaster was killed and one of its processes is still busy; it has to end before the next start.
-            for pid in left:
+            for pid in pids:
                 _signal(pid, signal.SIGTERM if waited < 5 else signal.SIGKILL)
 
     def _launch(self, programs: Path, who: data_directory.Owner, end: float) -> Path:
@@ -232,8 +234,8 @@ class EmbeddedServer:
             # Nobody holds ``alive``, so no server is left. PostgreSQL itself would mistake any process that now has the
             # same number for one, as happens in every restarted container, and a zombie as well. It could not even read
             # an empty or damaged postmaster.pid.
-            for left in (self._cluster / "postmaster.pid", *(self._folder / "run").glob(".s.PGSQL.*")):
-                left.unlink(missing_ok=True)
+            for leftover in (self._cluster / "postmaster.pid", *(self._folder / "run").glob(".s.PGSQL.*")):
+                leftover.unlink(missing_ok=True)
         data_directory.configure(self._folder, who)
         while (alive := postmaster.grab(self._alive)) is None:  # the idle watch may hold it for a moment
             if time.monotonic() >= end:
@@ -264,8 +266,8 @@ class EmbeddedServer:
 
         try:
             with psycopg.connect(self._conninfo(server, "template1"), autocommit=True) as connection:
-                known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [data_directory.DATABASE])
-                if known.fetchone() is None:
+                cursor = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [data_directory.DATABASE])
+                if cursor.fetchone() is None:
                     connection.execute(_CREATE_DATABASE)
                     connection.execute("DROP DATABASE IF EXISTS postgres")  # unused, and eight megabytes large
         except psycopg.Error as error:
@@ -285,16 +287,16 @@ class EmbeddedServer:
 
     def _keep_watch(self) -> None:
         """Start the idle watch unless it runs; its process inherits a lock that is already held."""
-        if self.idle_stop_s == 0 or (held := postmaster.grab(str(self._folder / "watch"))) is None:
+        if self.idle_stop_s == 0 or (descriptor := postmaster.grab(str(self._folder / "watch"))) is None:
             return
         try:
             python, psql = _python(), data_directory.programs() / "psql"
             if python is not None:
                 arguments = [str(self._folder), str(psql), data_directory.ROLE, str(self.idle_stop_s)]
                 command = [python, "-I", "-S", postmaster.__file__, *arguments]
-                _in_background(command, Path(os.devnull), held, cwd="/", env=postmaster.ENVIRONMENT)
+                _in_background(command, Path(os.devnull), descriptor, cwd="/", env=postmaster.ENVIRONMENT)
         finally:
-            os.close(held)
+            os.close(descriptor)
 
     def _conninfo(self, server: Postmaster, database: str = data_directory.DATABASE) -> str:
         socket = server.socket.replace("\\", "\\\\").replace("'", "\\'")

@@ -61,7 +61,7 @@ class Filed:
         self._most = 1 if path is None else max(1, pool_size)
         self._free = threading.Condition()
         self._idle: list[sqlite3.Connection] = []
-        self._left: list[sqlite3.Connection] = []
+        self._parent_connections: list[sqlite3.Connection] = []
         self._open = 0
         self._closed = False
         self._process = os.getpid()
@@ -94,8 +94,8 @@ class Filed:
 
     def _rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
         """Fetch all rows of one named statement; list and tuple parameters are passed as JSON."""
-        given = {k: json.dumps(v) if isinstance(v, list | tuple) else v for k, v in parameters.items()}
-        return self._run(lambda c: c.execute(_SQL[statement], given).fetchall())
+        values = {k: json.dumps(v) if isinstance(v, list | tuple) else v for k, v in parameters.items()}
+        return self._run(lambda c: c.execute(_SQL[statement], values).fetchall())
 
     def languages(self) -> Mapping[str, str]:
         """Return the language in which the memories of each namespace were extracted."""
@@ -103,8 +103,8 @@ class Filed:
 
     def set_language(self, namespace: str, language: str, *, done: bool) -> None:
         """Record that a namespace's memories are being extracted in ``language``, or with ``done`` that they were."""
-        asked = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
-        self._writing(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], asked))
+        parameters = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
+        self._writing(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], parameters))
 
     def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
         """Fetch the rows of a statement about some ords, each with the place of its namespace.
@@ -130,10 +130,10 @@ class Filed:
                     return work(connection)
             except sqlite3.Error as error:
                 if not is_busy(error) or attempt == _TRIES - 1:
-                    told = self._newer(error) or sentence(error, self._place)
-                    if told is None:
+                    replacement = self._newer(error) or sentence(error, self._place)
+                    if replacement is None:
                         raise
-                    raise told from error
+                    raise replacement from error
             time.sleep(0.05 * 2**attempt)
         raise AssertionError("unreachable")
 
@@ -146,10 +146,10 @@ class Filed:
         newest = migrations("sqlite")[-1][0]
         try:
             with self._borrowed() as connection:
-                found = int(connection.execute(_SQL["migration_number"]).fetchone()[0])
+                number = int(connection.execute(_SQL["migration_number"]).fetchone()[0])
         except sqlite3.Error:
             return None
-        return SchemaTooNew(changed_by_newer(found, newest)) if found > newest else None
+        return SchemaTooNew(changed_by_newer(number, newest)) if number > newest else None
 
     # ------------------------------------------------------------------ connections
 
@@ -206,7 +206,7 @@ class Filed:
                 "connect in this process."
             )
         if self._process != os.getpid():
-            self._left += self._idle
+            self._parent_connections += self._idle
             self._idle, self._open, self._process = [], 0, os.getpid()
 
     def _connect(self) -> sqlite3.Connection:
@@ -276,18 +276,18 @@ class _Hold:
 def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
     connection.execute(begin)
     try:
-        done = work(connection)
+        result = work(connection)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # on a full disk SQLite has rolled back already
             connection.execute("ROLLBACK")
         raise
-    return done
+    return result
 
 
-def _contains(stored: str, wanted: str) -> bool:
-    """Return whether the JSON ``stored`` contains the JSON ``wanted``, with the rules of PostgreSQL's ``@>``."""
-    return contains(json.loads(stored), json.loads(wanted))
+def _contains(stored: str, pattern: str) -> bool:
+    """Return whether the JSON ``stored`` contains the JSON ``pattern``, with the rules of PostgreSQL's ``@>``."""
+    return contains(json.loads(stored), json.loads(pattern))
 
 
 def is_busy(error: BaseException) -> bool:
@@ -340,8 +340,8 @@ def migrate(connection: sqlite3.Connection, place: str) -> int:
     read. Raises SchemaTooNew when a newer semmem migrated the file, SchemaTooOld when it must be exported and imported,
     and InvalidInput when it belongs to another program.
     """
-    known = migrations("sqlite")
-    newest = known[-1][0]
+    scripts = migrations("sqlite")
+    newest = scripts[-1][0]
     connection.execute("BEGIN")  # one snapshot, because another process may initialise the file meanwhile
     try:
         number = _number(connection, place, newest)
@@ -355,7 +355,7 @@ def migrate(connection: sqlite3.Connection, place: str) -> int:
         number = _number(connection, place, newest)
         if number == 0:
             connection.execute(sql["migration_table"])
-        for step, name, body in known:
+        for step, name, body in scripts:
             if step > number:
                 for statement in _each(body):
                     connection.execute(statement)

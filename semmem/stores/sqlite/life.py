@@ -34,8 +34,8 @@ class SqliteLife(SqliteLinks):
         most, start = around(limit, offset)
         page = {"limit": -1 if most is None else most, "offset": start}
         rows = self._file._rows("history_list", {"namespace": namespace, "id": id, **page})
-        kept = ((memory_of(row[:-3]), row[-3], _time(row[-2]), _time(row[-1])) for row in rows)
-        return versions_of(kept, limit, offset)
+        versions = ((memory_of(row[:-3]), row[-3], _time(row[-2]), _time(row[-1])) for row in rows)
+        return versions_of(versions, limit, offset)
 
     def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
         """Return the version of a memory that was valid at a time; None where none was."""
@@ -46,8 +46,13 @@ class SqliteLife(SqliteLinks):
 
     def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
         """Return up to ``limit`` versions that were valid at a time and were replaced later, by id."""
-        asked = {"namespace": namespace, "at": microsecond(at), "now": microsecond(datetime.now(UTC)), "limit": limit}
-        rows = self._file._rows("history_earlier", asked)
+        parameters = {
+            "namespace": namespace,
+            "at": microsecond(at),
+            "now": microsecond(datetime.now(UTC)),
+            "limit": limit,
+        }
+        rows = self._file._rows("history_earlier", parameters)
         return [Earlier(memory_of(row[:-2]), row[-2], _entries(row[-1])) for row in rows]
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
@@ -60,7 +65,7 @@ class SqliteLife(SqliteLinks):
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
         """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
-        found = {}
+        logs = {}
         for namespace, (number, id) in after.items():
             where = {"namespace": namespace, "number": number, "id": id, "limit": limit}
             rows = self._file._rows("change_list", where)
@@ -69,8 +74,8 @@ class SqliteLife(SqliteLinks):
                 for at, i, kind, when, types in rows
             ]
             head = next(iter(self._file._rows("change_head", {"namespace": namespace})), ())
-            found[namespace] = ChangeLog(listed, *head)
-        return found
+            logs[namespace] = ChangeLog(listed, *head)
+        return logs
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
         """Rename a namespace, or copy it where ``stay`` is true, in one transaction; return its memories."""
@@ -123,7 +128,7 @@ class SqliteLife(SqliteLinks):
         return {name: json.loads(hits) for name, hits in self._file._rows("log_hits", where)}
 
     def judge(
-        self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
+        self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
         """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
         line = {"recall_id": recall_id, "made_by": made_by, "at": microsecond(datetime.now(UTC))}
@@ -131,7 +136,7 @@ class SqliteLife(SqliteLinks):
         def run(connection: Any) -> None:
             missing = [
                 (namespace, id)
-                for (namespace, id), useful in sorted(said.items())
+                for (namespace, id), useful in sorted(judgements.items())
                 if not connection.execute(
                     _SQL["judge"], {**line, "namespace": namespace, "id": id, "useful": useful}
                 ).fetchall()
@@ -155,7 +160,7 @@ class SqliteLife(SqliteLinks):
 
     def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
         """Return, for each namespace that holds memories, its last ord and its marks."""
-        return {name: (last, _marks(found)) for name, last, found in self._file._rows("makers_list", {})}
+        return {name: (last, _marks(column)) for name, last, column in self._file._rows("makers_list", {})}
 
     def mark_made(self, namespace: str, span: Span) -> None:
         """Record what has made the memories of a span."""
@@ -170,16 +175,16 @@ class SqliteLife(SqliteLinks):
 
     def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
         """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
-        asked = {"namespace": namespace, "after": after, "upto": upto, "limit": limit}
+        parameters = {"namespace": namespace, "after": after, "upto": upto, "limit": limit}
         return [
             Made(row[-5], memory_of(row[:-4]), row[-4], _time(row[-3]), *(tuple(json.loads(one)) for one in row[-2:]))
-            for row in self._file._rows("made_between", asked)
+            for row in self._file._rows("made_between", parameters)
         ]
 
     def count_made(self, namespace: str, after: int, upto: int) -> int:
         """Return how many indexed memories have ords above ``after`` up to ``upto``."""
-        asked = {"namespace": namespace, "after": after, "upto": upto}
-        return int(self._file._rows("count_made", asked)[0][0])
+        parameters = {"namespace": namespace, "after": after, "upto": upto}
+        return int(self._file._rows("count_made", parameters)[0][0])
 
     def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
         """Return when the texts of memories began, by id, of those whose text is not as old as the memory."""
@@ -187,9 +192,9 @@ class SqliteLife(SqliteLinks):
         return {id: at_microsecond(at) for id, at in rows}
 
 
-def _marks(found: str | None) -> list[Mark]:
+def _marks(column: str | None) -> list[Mark]:
     """Return the marks of makers from a column ``makers``."""
-    return [(int(first), str(by)) for first, by in json.loads(found or "[]")]
+    return [(int(first), str(by)) for first, by in json.loads(column or "[]")]
 
 
 def _entries(packed: str) -> NDArray[Any]:
@@ -199,10 +204,10 @@ def _entries(packed: str) -> NDArray[Any]:
     from semmem.stores.packed_postings import FORWARD, merged
 
     words = [word.partition("n")[2] for _, _, tokens in json.loads(packed) for word in tokens.split()]
-    found = np.zeros(len(words), dtype=FORWARD)
-    found["key"] = np.array([int(word, 16) for word in words], dtype=np.uint64).astype(np.int64)
-    found["count"] = 1
-    return merged([found])
+    entries = np.zeros(len(words), dtype=FORWARD)
+    entries["key"] = np.array([int(word, 16) for word in words], dtype=np.uint64).astype(np.int64)
+    entries["count"] = 1
+    return merged([entries])
 
 
 class _Missing(Exception):

@@ -19,9 +19,9 @@ from semmem.stores.sqlite.times import at_microsecond, microsecond
 
 __all__ = [
     "corroborate",
-    "done",
     "first_of",
     "long_ago",
+    "mark_compared",
     "note_around",
     "part",
     "similar",
@@ -35,17 +35,20 @@ _SQL = statements("sqlite")
 def first_of(connection: sqlite3.Connection, row: Row) -> str | None:
     """Return the id of the first stored memory with the same content, None where there is none."""
     namespace, id = row.name
-    said = {"namespace": namespace, "id": id, "content": row.content, "payload": row.payload}
-    found = connection.execute(_SQL["memory_first"], said).fetchone()
-    return None if found is None else str(found[0])
+    parameters = {"namespace": namespace, "id": id, "content": row.content, "payload": row.payload}
+    first = connection.execute(_SQL["memory_first"], parameters).fetchone()
+    return None if first is None else str(first[0])
 
 
 def corroborate(
     connection: sqlite3.Connection, namespace: str, times: Mapping[str, int], besides: Collection[str] | None
 ) -> frozenset[str]:
     """Count for each id how often it was remembered again; see LifeStore."""
-    told = {"now": microsecond(datetime.now(UTC)), "besides": None if besides is None else json.dumps(sorted(besides))}
-    each = [{"namespace": namespace, "id": id, "times": count, **told} for id, count in times.items()]
+    common = {
+        "now": microsecond(datetime.now(UTC)),
+        "besides": None if besides is None else json.dumps(sorted(besides)),
+    }
+    each = [{"namespace": namespace, "id": id, "times": count, **common} for id, count in times.items()]
     return frozenset(row[0] for one in each for row in connection.execute(_SQL["memory_corroborate"], one).fetchall())
 
 
@@ -53,10 +56,10 @@ def similar_around(
     connection: sqlite3.Connection, namespace: str, keys: Mapping[int, Sequence[int]]
 ) -> dict[int, list[Similar]]:
     """Store the keys of memories that still exist; return the memories that share keys with each; see LifeStore."""
-    there = _memories(connection, namespace, sorted(keys))
-    which = {"namespace": namespace, "ords": json.dumps(sorted(there))}
+    memories = _memories(connection, namespace, sorted(keys))
+    which = {"namespace": namespace, "ords": json.dumps(sorted(memories))}
     connection.execute(_SQL["likeness_again"], which)
-    return similar(connection, namespace, {ord: keys[ord] for ord in sorted(there)}, around=True)
+    return similar(connection, namespace, {ord: keys[ord] for ord in sorted(memories)}, around=True)
 
 
 def similar(
@@ -68,14 +71,14 @@ def similar(
     stored; keys that the memories share among themselves need no query.
     """
     sizes = [len(some) for some in keys.values()]
-    held = np.fromiter(chain.from_iterable(keys.values()), np.int64, sum(sizes))
+    key_column = np.fromiter(chain.from_iterable(keys.values()), np.int64, sum(sizes))
     ords = np.repeat(np.fromiter(keys, np.int64, len(sizes)), sizes)
-    order = np.lexsort((ords, held))  # in the order of the table
-    held, ords = held[order], ords[order]
-    each, starts, counts = np.unique(held, return_index=True, return_counts=True)
+    order = np.lexsort((ords, key_column))  # in the order of the table
+    key_column, ords = key_column[order], ords[order]
+    each, starts, counts = np.unique(key_column, return_index=True, return_counts=True)
     where = {"namespace": namespace, "newest": MOST_SIMILAR, "keys": json.dumps(each.tolist())}
     stored = {key: json.loads(some) for key, some in connection.execute(_SQL["likeness_find"], where)}
-    pairs = json.dumps(np.stack((held, ords), axis=1).tolist())
+    pairs = json.dumps(np.stack((key_column, ords), axis=1).tolist())
     connection.execute(_SQL["likeness_add"], {"namespace": namespace, "pairs": pairs})
     shared: dict[int, Counter[int]] = {}
     common = (counts > 1) | np.isin(each, np.fromiter(stored, np.int64, len(stored)))
@@ -87,14 +90,14 @@ def similar(
             some = ascending[max(0, place - MOST_SIMILAR) : place]
             shared.setdefault(ord, Counter()).update(other for other in some if other != ord)
     best = {
-        ord: sorted(found.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_SIMILAR]
-        for ord, found in shared.items()
+        ord: sorted(counter.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_SIMILAR]
+        for ord, counter in shared.items()
     }
     note = {"namespace": namespace, "ords": json.dumps(sorted(best)), "now": microsecond(datetime.now(UTC))}
     connection.execute(_SQL["uncompared_note"], note)
-    others = sorted({other for found in best.values() for other, _ in found})
+    others = sorted({other for neighbours in best.values() for other, _ in neighbours})
     rows = _memories(connection, namespace, others) if others else {}
-    return {ord: [rows[other] for other, _ in found if other in rows] for ord, found in best.items()}
+    return {ord: [rows[other] for other, _ in neighbours if other in rows] for ord, neighbours in best.items()}
 
 
 def similar_to(
@@ -111,11 +114,11 @@ def similar_to(
     return {named[n, ord]: some for n, each in keys.items() for ord, some in similar(connection, n, each).items()}
 
 
-def done(connection: sqlite3.Connection, namespace: str, ords: Collection[int]) -> bool:
+def mark_compared(connection: sqlite3.Connection, namespace: str, ords: Collection[int]) -> bool:
     """Store that memories were compared; return whether others wait."""
     connection.execute(_SQL["uncompared_done"], {"namespace": namespace, "ords": json.dumps(sorted(ords))})
-    asked = {"namespace": namespace, "before": long_ago()}
-    return bool(connection.execute(_SQL["uncompared_left"], asked).fetchone()[0])
+    parameters = {"namespace": namespace, "before": long_ago()}
+    return bool(connection.execute(_SQL["uncompared_left"], parameters).fetchone()[0])
 
 
 def long_ago() -> int:
@@ -137,8 +140,8 @@ def part(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -
 
 def _memories(connection: sqlite3.Connection, namespace: str, ords: Sequence[int]) -> dict[int, Similar]:
     """Return those of some memories that exist and may be compared, by ord."""
-    asked = {"namespace": namespace, "ords": json.dumps(ords), "now": microsecond(datetime.now(UTC))}
+    parameters = {"namespace": namespace, "ords": json.dumps(ords), "now": microsecond(datetime.now(UTC))}
     return {
         row[0]: Similar(row[1], row[0], row[2], row[3], row[4], at_microsecond(row[5]))
-        for row in connection.execute(_SQL["likeness_memories"], asked)
+        for row in connection.execute(_SQL["likeness_memories"], parameters)
     }

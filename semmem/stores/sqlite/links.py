@@ -30,17 +30,17 @@ def link(connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], *
     With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
     """
     ids = _json({row.from_id for row in rows} | {row.to_id for row in rows})
-    there = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
+    stored_ids = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
     over = [row for row in rows if row.type == "supersedes"]
     ends = {"from_ids": _json({row.from_id for row in over}), "to_ids": _json({row.to_id for row in over})}
     order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
-    taken, lifted = linking(namespace, rows, there, order, skip=skip)
+    links, lifted = linking(namespace, rows, stored_ids, order, skip=skip)
     for from_id, to_id in lifted:
         which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
         connection.execute(_SQL["link_remove"], which)
     now = microsecond(datetime.now(UTC))
     new: list[tuple[str, str, str]] = []
-    for row in taken:
+    for row in links:
         since = now if row.since is None else microsecond(row.since)
         values: dict[str, Any] = {"namespace": namespace, "from_id": row.from_id, "type": row.type, "to_id": row.to_id}
         values |= {"since": since, "made_by": row.made_by}
@@ -50,9 +50,11 @@ def link(connection: sqlite3.Connection, namespace: str, rows: Sequence[Link], *
         fates = fates_of(new, [(one, "supersedes", other) for one, other in lifted])
         count_change(connection, namespace, 0, 0, fates)
     if skip:
-        return taken
-    asked = {"namespace": namespace, "ids": _json({row.from_id for row in rows})}
-    stored = {one.key: one for one in (_link(namespace, row) for row in connection.execute(_SQL["link_list"], asked))}
+        return links
+    parameters = {"namespace": namespace, "ids": _json({row.from_id for row in rows})}
+    stored = {
+        one.key: one for one in (_link(namespace, row) for row in connection.execute(_SQL["link_list"], parameters))
+    }
     return [stored[row.key] for row in rows if row.key in stored]
 
 
@@ -71,10 +73,10 @@ class SqliteLinks:
 
         def work(connection: sqlite3.Connection) -> bool:
             which = {"namespace": namespace, "from_id": from_id, "type": type, "to_id": to_id}
-            gone = connection.execute(_SQL["link_remove"], which).rowcount == 1
-            if gone:
+            was_linked = connection.execute(_SQL["link_remove"], which).rowcount == 1
+            if was_linked:
                 count_change(connection, namespace, 0, 0, fates_of((), [(from_id, type, to_id)]))
-            return gone
+            return was_linked
 
         return self._file._writing(work)
 
@@ -103,13 +105,13 @@ class SqliteLinks:
 
     def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
         """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
-        asked = {"namespace": namespace, "after": after, "limit": limit, "now": microsecond(datetime.now(UTC))}
-        return [_uncompared(row) for row in self._file._rows("likeness_missing", asked)]
+        parameters = {"namespace": namespace, "after": after, "limit": limit, "now": microsecond(datetime.now(UTC))}
+        return [_uncompared(row) for row in self._file._rows("likeness_missing", parameters)]
 
     def waiting(self, namespace: str, limit: int) -> Sequence[Uncompared]:
         """Return some memories whose links nobody has made for long, or that are to be compared again."""
-        asked = {"namespace": namespace, "limit": limit, "before": likeness.long_ago()}
-        return [_uncompared(row) for row in self._file._rows("uncompared_waiting", asked)]
+        parameters = {"namespace": namespace, "limit": limit, "before": likeness.long_ago()}
+        return [_uncompared(row) for row in self._file._rows("uncompared_waiting", parameters)]
 
     def compared(self, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
         """Store the links of memories, and that they were compared; return whether others wait."""
@@ -117,7 +119,7 @@ class SqliteLinks:
         def work(connection: sqlite3.Connection) -> bool:
             if links:
                 link(connection, namespace, links, skip=True)
-            return likeness.done(connection, namespace, ords)
+            return likeness.mark_compared(connection, namespace, ords)
 
         return self._file._writing(work)
 
@@ -131,15 +133,15 @@ class SqliteLinks:
         """Return the memories that supersede others, along each chain to its end; see ``LifeStore.newer``."""
         then = None if at is None else microsecond(at)
         now = microsecond(datetime.now(UTC)) if then is None else then
-        found = []
+        successors = []
         for place, name in enumerate(namespaces):
             if not names.get(name):
                 continue
-            asked = {"namespace": name, "ids": sorted(names[name]), "deepest": DEEPEST, "at": then, "now": now}
-            for old, hidden, ord, *rest in self._file._rows("link_newer", asked):
+            parameters = {"namespace": name, "ids": sorted(names[name]), "deepest": DEEPEST, "at": then, "now": now}
+            for old, hidden, ord, *rest in self._file._rows("link_newer", parameters):
                 head = Head(placed(ord, place), *rest[:-2], *(time / 1e6 for time in rest[-2:]))
-                found.append(Newer(old, head, bool(hidden)))
-        return found
+                successors.append(Newer(old, head, bool(hidden)))
+        return successors
 
 
 def _uncompared(row: Any) -> Uncompared:

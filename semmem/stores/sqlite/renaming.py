@@ -72,21 +72,21 @@ def set_limits(connection: sqlite3.Connection, namespace: str, changes: Mapping[
     """Change some limits of a namespace; return all of them."""
     limits = replace(Limits(), **changes)
     keep = None if limits.keep_days is None else int(limits.keep_days * _DAY)
-    given = {
+    parameters = {
         "namespace": namespace,
         "keep": keep,
         "at": microsecond(datetime.now(UTC)),
         "given": json.dumps([*changes]),
     }
-    return Limits(*connection.execute(_SQL["limits_set"], {**asdict(limits), **given}).fetchall()[0])
+    return Limits(*connection.execute(_SQL["limits_set"], {**asdict(limits), **parameters}).fetchall()[0])
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
     """Return the columns, quoted, of every table keyed by the namespace, except the namespace itself and changes."""
-    found: dict[str, list[str]] = {}
+    columns_by_table: dict[str, list[str]] = {}
     for table, column in connection.execute(_SQL["moved_columns"]):
-        found.setdefault(table, []).append(column)
-    led = {table: [c for c in own if c != "namespace"] for table, own in found.items() if "namespace" in own}
+        columns_by_table.setdefault(table, []).append(column)
+    led = {table: [c for c in own if c != "namespace"] for table, own in columns_by_table.items() if "namespace" in own}
     own = {table: columns for table, columns in led.items() if table not in ("namespace", "change")}
     return {table: [c if c == "row" else f'"{c}"' for c in columns] for table, columns in own.items()}
 
@@ -106,9 +106,9 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
     """Forget some thousands of a namespace's memories; False, and what else is left goes, when there are none."""
     where = {"namespace": namespace, "upto": upto, "limit": _AT_ONCE}
     connection.execute(_SQL["drop_lexical"], where)
-    gone = connection.execute(_SQL["drop_memory"], where).fetchall()
-    if gone:
-        lengths = [length for indexed, length in gone if indexed]
+    rows = connection.execute(_SQL["drop_memory"], where).fetchall()
+    if rows:
+        lengths = [length for indexed, length in rows if indexed]
         count_change(connection, namespace, -len(lengths), -sum(lengths), {})
         return True
     for table in ("rest", "history", "link", "likeness", "uncompared", "judgement", "recall_log", "access"):

@@ -132,8 +132,8 @@ class SqliteStore(Filed):
         rows = self._rows(statement, {"names": json.dumps([list(name) for name in names]), "now": now})
         for namespace in {row[0] for row in rows if row[-1]}:
             ids = json.dumps([row[1] for row in rows if row[-1] and row[0] == namespace])
-            asked = {"now": now, "limit": -1, "ids": ids}
-            self._writing(partial(upkeep.expired, namespace=namespace, parameters=asked))
+            parameters = {"now": now, "limit": -1, "ids": ids}
+            self._writing(partial(upkeep.expired, namespace=namespace, parameters=parameters))
         return [row[:-1] for row in rows if not row[-1]]
 
     def forget(
@@ -163,9 +163,11 @@ class SqliteStore(Filed):
 
         return self._writing(all_of_it)
 
-    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
+    def reindex(
+        self, namespace: str, extractions: Sequence[tuple[int, Extraction]], *, language: str | None = None
+    ) -> int:
         """Store new extractions of memories; return how many memories changed."""
-        return self._writing(lambda c: write.reindex(c, namespace, found, language)) if found else 0
+        return self._writing(lambda c: write.reindex(c, namespace, extractions, language)) if extractions else 0
 
     def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
         """Sweep what is due and merge the inverted index; see semmem.stores.sqlite.upkeep."""
@@ -189,9 +191,9 @@ class SqliteStore(Filed):
 
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
         """Return the memories of ``ids`` that exist, whole, in the order asked."""
-        asked = {"namespace": namespace, "ids": list(ids), "now": microsecond(datetime.now(UTC))}
-        found = {m.id: m for m in map(memory_of, self._rows("memory_get", asked))}
-        return [found[i] for i in ids if i in found]
+        parameters = {"namespace": namespace, "ids": list(ids), "now": microsecond(datetime.now(UTC))}
+        memories = {m.id: m for m in map(memory_of, self._rows("memory_get", parameters))}
+        return [memories[i] for i in ids if i in memories]
 
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
@@ -220,8 +222,8 @@ class SqliteStore(Filed):
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return the indexed memories and parts by ord; a part has the memory's id in ``parent_id``."""
-        rows = self.among("memory_by_ords", namespaces, ords)
-        return {placed(row[-1], at): memory_of(row) for at, held in rows for row in held}
+        groups = self.among("memory_by_ords", namespaces, ords)
+        return {placed(row[-1], at): memory_of(row) for at, rows in groups for row in rows}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
@@ -237,9 +239,9 @@ class SqliteStore(Filed):
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
-        rows = self.among("memory_heads", namespaces, ords)
+        groups = self.among("memory_heads", namespaces, ords)
         heads = (
-            Head(placed(r[0], place), *r[1:-2], *(at / 1e6 for at in r[-2:])) for place, held in rows for r in held
+            Head(placed(r[0], place), *r[1:-2], *(at / 1e6 for at in r[-2:])) for place, rows in groups for r in rows
         )
         return {head.ord: head for head in heads}
 
@@ -269,22 +271,22 @@ class SqliteStore(Filed):
         allowed = excluded = None
         where = {"namespaces": list(namespaces)}
 
-        def found(statement: str, parameters: Mapping[str, Any]) -> NDArray[np.int64]:
+        def ords_from(statement: str, parameters: Mapping[str, Any]) -> NDArray[np.int64]:
             each = [self._rows(statement, {"namespace": n, **parameters}) for n in namespaces]
             return np.array([placed(o, place) for place, rows in enumerate(each) for (o, *_) in rows], dtype=np.int64)
 
         times = {"now": microsecond(datetime.now(UTC)), "at": None if at is None else microsecond(at)}
-        held, languages, bounds = self._rows("memory_size", {**where, **times})[0]
+        count, languages, bounds = self._rows("memory_size", {**where, **times})[0]
         bounded = [(placed(o, namespaces.index(n)), out) for n, o, out in json.loads(bounds)]
         lapsed = frozenset(o for o, out in bounded if not out)
-        if gone := [o for o, out in bounded if out]:
-            excluded = np.array(sorted(gone), dtype=np.int64)
+        if outside := [o for o, out in bounded if out]:
+            excluded = np.array(sorted(outside), dtype=np.int64)
         if exclude:
-            own = found("memory_excluded", {"ids": list(exclude)})
+            own = ords_from("memory_excluded", {"ids": list(exclude)})
             excluded = own if excluded is None else np.union1d(own, excluded)
         if filters:
-            allowed = found("memory_scope", filter_parameters(filters))
-        size = int(held) if allowed is None else len(allowed)
+            allowed = ords_from("memory_scope", filter_parameters(filters))
+        size = int(count) if allowed is None else len(allowed)
         settings, linked = self._rows("settings_together", where)[0]
         kinds = None if names is None else self.conversation_facts(namespaces, names)
         spoken = json.loads(languages) if languages is not None else {}
@@ -303,58 +305,58 @@ class SqliteStore(Filed):
         pending: Collection[int] = (),
     ) -> Mapping[str, Postings]:
         """Return the postings of ``keys`` in each namespace: terms alone, without weights as mention or subject."""
-        wanted = sorted(set(keys))
+        distinct_keys = sorted(set(keys))
 
         def read(connection: sqlite3.Connection) -> dict[str, tuple[int, int, list[tuple[int, str, str]]]]:
-            found = {}
+            by_namespace = {}
             for namespace in namespaces:
-                held = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
-                if held is None:
+                namespace_row = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
+                if namespace_row is None:
                     continue
-                number, memories, length = held
+                number, memories, length = namespace_row
                 matches = []
-                for key in wanted:
+                for key in distinct_keys:
                     ords, lengths = connection.execute(
                         _SQL["lexical_matches"], {"token": token(number, key)}
                     ).fetchone()
                     if ords is not None:
                         matches.append((key, ords, lengths))
-                found[namespace] = (memories, length, matches)
-            return found
+                by_namespace[namespace] = (memories, length, matches)
+            return by_namespace
 
-        held = self._reading(read)
-        return {n: _postings(*held.get(n, (0, 0, [])), max_df, shared) for n in namespaces}
+        by_namespace = self._reading(read)
+        return {n: _postings(*by_namespace.get(n, (0, 0, [])), max_df, shared) for n in namespaces}
 
     def postings_of(
-        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+        self, namespaces: Sequence[str], *lookups: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
         """Return the result of ``postings`` for each (keys, max_df)."""
-        return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in asked]
+        return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in lookups]
 
     def confirm(self) -> None:
         """Confirm nothing: all is read from the database."""
 
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text of each memory, by ord, for checking quoted phrases."""
-        rows = self.among("memory_texts", namespaces, ords)
-        return {placed(ord, at): text for at, held in rows for ord, text in held}
+        groups = self.among("memory_texts", namespaces, ords)
+        return {placed(ord, at): text for at, rows in groups for ord, text in rows}
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
         """Return for each namespace whether it has sessions and authors, and the authors named in ``keys``."""
-        asked = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
-        rows = self._rows("memory_kinds", asked)
+        parameters = {"namespaces": list(namespaces), "keys": list(keys), "last": LAST, "behind": BEHIND}
+        rows = self._rows("memory_kinds", parameters)
         return Kinds.of(namespaces, [(n, what, a, None if b is None else json.loads(b)) for n, what, a, b in rows])
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``, each in order; more than MOST_TURNS turns mean that one was cut."""
-        rows = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
+        groups = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
         return [
             Turn(
                 n, placed(ord, place), session, author, bool(asks), _month(at // _DAY), id, part, importance, content,
                 at / 1e6, updated / 1e6,
             )
-            for place, held in rows
-            for n, ord, session, author, asks, at, id, part, importance, content, updated in held
+            for place, rows in groups
+            for n, ord, session, author, asks, at, id, part, importance, content, updated in rows
         ]  # fmt: skip
 
     # ------------------------------------------------------------------ settings of a namespace

@@ -48,12 +48,12 @@ class Sweep(NamedTuple):
 def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some of the oldest changes and record up to which; readers that missed them need a new export."""
     where = {**parameters, "namespace": namespace}
-    gone = [number for (number,) in connection.execute(_SQL["sweep_change"], where).fetchall()]
-    if gone:
-        marked = {**where, "number": max(gone)}
+    numbers = [number for (number,) in connection.execute(_SQL["sweep_change"], where).fetchall()]
+    if numbers:
+        marked = {**where, "number": max(numbers)}
         connection.execute(_SQL["sweep_change_unmark"], marked)
         connection.execute(_SQL["sweep_change_mark"], marked)
-    return len(gone)
+    return len(numbers)
 
 
 def expired(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
@@ -66,10 +66,10 @@ def expired(connection: sqlite3.Connection, namespace: str, parameters: Mapping[
 def _forgotten(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some softly forgotten memories for good, with everything kept of them."""
     where = {**parameters, "namespace": namespace}
-    gone = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
-    which = {"namespace": namespace, "ids": json.dumps(sorted(set(gone)))}
+    ids = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
+    which = {"namespace": namespace, "ids": json.dumps(sorted(set(ids)))}
     purge(connection, namespace, [id for (id,) in connection.execute(_SQL["sweep_forgotten_left"], which).fetchall()])
-    return len(gone)
+    return len(ids)
 
 
 def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
@@ -80,7 +80,7 @@ def _emptied(connection: sqlite3.Connection, namespace: str, parameters: Mapping
     return 0
 
 
-def _kept(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+def _past_keep_days(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Forget some memories whose time in their namespace is over (keep_days), with their versions."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
@@ -89,7 +89,7 @@ def _kept(connection: sqlite3.Connection, namespace: str, parameters: Mapping[st
 
 SWEEPS: tuple[Sweep, ...] = (
     Sweep("expired", "sweep_expired_due", expired),
-    Sweep("kept", "sweep_kept_due", _kept),
+    Sweep("kept", "sweep_kept_due", _past_keep_days),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("versions", "sweep_versions_due", "sweep_versions"),
     Sweep("changes", "sweep_change_due", _changes),
@@ -102,9 +102,9 @@ SWEEPS: tuple[Sweep, ...] = (
 def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
     """Sweep, merge the inverted index, and checkpoint the log into the file; return the count of each."""
     now = microsecond(datetime.now(UTC))
-    kept = asdict(keep)
-    before = {f"{name.removesuffix('_days')}_before": now - int(days * _DAY) for name, days in kept.items()}
-    parameters = {**kept, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE, "ids": None}
+    periods = asdict(keep)
+    before = {f"{name.removesuffix('_days')}_before": now - int(days * _DAY) for name, days in periods.items()}
+    parameters = {**periods, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE, "ids": None}
     swept = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
     joined = store._writing(_join)
     store._run(lambda c: c.execute("PRAGMA optimize").fetchall())
@@ -114,8 +114,8 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
 
 def _report(store: SqliteStore) -> dict[str, int]:
     """Return the counts that a person should look at, without zeros: see Semmem.maintain."""
-    found = {name: int(store._rows(f"upkeep_{name}", {})[0][0]) for name in ("orphans", "contradictions")}
-    return {name: count for name, count in found.items() if count}
+    counts = {name: int(store._rows(f"upkeep_{name}", {})[0][0]) for name in ("orphans", "contradictions")}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _swept(store: SqliteStore, sweep: Sweep, parameters: Mapping[str, Any]) -> int:
@@ -126,11 +126,11 @@ def _swept(store: SqliteStore, sweep: Sweep, parameters: Mapping[str, Any]) -> i
             return sweep.step(connection, namespace, parameters)
         return connection.execute(_SQL[sweep.step], {**parameters, "namespace": namespace}).rowcount
 
-    gone = 0
+    total = 0
     for (namespace,) in store._rows(sweep.due, parameters):
         while count := store._writing(partial(step, namespace=namespace)):
-            gone += count
-    return gone
+            total += count
+    return total
 
 
 def _join(connection: sqlite3.Connection) -> int:

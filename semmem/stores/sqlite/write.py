@@ -45,7 +45,7 @@ _PURGES = (
     "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_judged", "purge_recall_log",
     "purge_change", "access_purge",
 )  # fmt: skip
-_Taken: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
+_Reservation: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
 """Of a namespace: its number, the row numbers for its new rows, in order, and its limits in memories and bytes."""
 _BOUNDS = ("valid_from", "valid_to", "expires_at")
 _AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance")
@@ -113,31 +113,31 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     corroborated: dict[tuple[str, str], str] = {}
     numbers = _numbers(connection, rows)
     for name, row in wholes.items():
-        if row.merges and (said := first_of(connection, row)) is not None:
-            corroborated[name] = said
+        if row.merges and (first_id := first_of(connection, row)) is not None:
+            corroborated[name] = first_id
             continue
         counted = None
         if row.replaces is not None:
             which = {"namespace": name[0], "id": name[1]}
             counted = connection.execute(_SQL["made_seen"], which).fetchone() if row.made_anew else None
-            gone = _take_out(connection, row)
-            if gone is None:
+            removal = _take_out(connection, row)
+            if removal is None:
                 conflicts.add(name)
                 continue
             replaced.add(name)
-            went[name[0]] += gone[0]
-            shorter[name[0]] += gone[1]
+            went[name[0]] += removal[0]
+            shorter[name[0]] += removal[1]
         if row.restores:
             _take_back(connection, row)
         ord = _insert(connection, row, numbers)
         if ord is not None:
             ords[(*name, 0)] = ord
             if counted is not None:
-                seen = {"namespace": name[0], "id": name[1], "seen_count": counted[0], "last_seen": counted[1]}
-                connection.execute(_SQL["made_seen_set"], seen)
+                parameters = {"namespace": name[0], "id": name[1], "seen_count": counted[0], "last_seen": counted[1]}
+                connection.execute(_SQL["made_seen_set"], parameters)
             if row.restores:
-                seen = {"namespace": name[0], "id": name[1], "at": microsecond(datetime.now(UTC))}
-                connection.execute(_SQL["history_seen"], seen)
+                parameters = {"namespace": name[0], "id": name[1], "at": microsecond(datetime.now(UTC))}
+                connection.execute(_SQL["history_seen"], parameters)
             continue
         stored = connection.execute(_SQL["memory_payload"], {"namespace": name[0], "id": name[1]}).fetchone()[0]
         (unchanged if stored == row.payload else conflicts).add(name)
@@ -157,12 +157,14 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     indexed = [(ords[(*r.name, r.part)], r) for r in rows if r.extraction is not None and r.name in new]
     for namespace in sorted({namespace for namespace, _ in new}):
         number = numbers[namespace][0]
-        held = [(o, r.extraction) for o, r in indexed if r.memory.namespace == namespace and r.extraction is not None]
+        extractions = [
+            (o, r.extraction) for o, r in indexed if r.memory.namespace == namespace and r.extraction is not None
+        ]
         connection.executemany(
             _SQL["lexical_insert"],
-            [{"row": _row(number, ord), "tokens": _tokens(number, found)} for ord, found in held],
+            [{"row": _row(number, ord), "tokens": _tokens(number, extraction)} for ord, extraction in extractions],
         )
-        length = sum(found.length for _, found in held) - shorter[namespace]
+        length = sum(extraction.length for _, extraction in extractions) - shorter[namespace]
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         fates |= {id: "restored" for n, id in new if n == namespace and wholes[n, id].restores}
         fates = {id: fate for id, fate in fates.items() if not wholes[namespace, id].made_anew}
@@ -170,7 +172,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         retold = [id for n, id in replaced if n == namespace and wholes[n, id].retells]
         if retold:
             fates = fates_of((), part(connection, namespace, retold)) | fates
-        count_change(connection, namespace, len(held) - went[namespace], length, fates)
+        count_change(connection, namespace, len(extractions) - went[namespace], length, fates)
         limits = numbers[namespace][2]
         if limits != (None, None):
             holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
@@ -185,24 +187,24 @@ def _row(number: int, ord: int) -> int:
     return (number << _ORD_BITS) + ord
 
 
-def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _Taken]:
+def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _Reservation]:
     """Reserve numbers for ``rows``; raise InvalidInput where a namespace has another language than the rows."""
-    taken = {}
+    reservations = {}
     for namespace, size in sorted(Counter(row.memory.namespace for row in rows).items()):
-        asked = {
+        parameters = {
             "namespace": namespace,
             "count": size,
             "at": microsecond(datetime.now(UTC)),
             "language": rows[0].language,
             "made_by": rows[0].made_by,
         }
-        number, last, language, *limits = connection.execute(_SQL["namespace_take"], asked).fetchall()[0]
+        number, last, language, *limits = connection.execute(_SQL["namespace_take"], parameters).fetchall()[0]
         check_language(namespace, language, rows[0].language)
         check_number(namespace, number)
         if last >= FIRST_EARLIER:
             raise without_numbers(namespace)
-        taken[namespace] = number, iter(range(last - size + 1, last + 1)), (limits[0], limits[1])
-    return taken
+        reservations[namespace] = number, iter(range(last - size + 1, last + 1)), (limits[0], limits[1])
+    return reservations
 
 
 def _take_out(connection: sqlite3.Connection, row: Row) -> tuple[int, int] | None:
@@ -240,10 +242,10 @@ def _take_back(connection: sqlite3.Connection, row: Row) -> None:
     """Remove the restored memory from the history. Raises Conflict where another process was faster."""
     namespace, id = row.name
     which = {"namespace": namespace, "id": id, "version": row.memory.version}
-    taken = connection.execute(_SQL["history_take"], which).fetchall()
-    if not taken:
+    rows = connection.execute(_SQL["history_take"], which).fetchall()
+    if not rows:
         raise Conflict(f"{id!r} is not forgotten any more; look at its history.", names=frozenset((row.name,)))
-    connection.execute(_SQL["history_return"], {**which, "forgotten_at": taken[0][0]})
+    connection.execute(_SQL["history_return"], {**which, "forgotten_at": rows[0][0]})
 
 
 def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
@@ -293,36 +295,39 @@ def forget(
 
 
 def purge(
-    connection: sqlite3.Connection, namespace: str, gone: Collection[str], earlier: Collection[tuple[str, int]] = ()
+    connection: sqlite3.Connection, namespace: str, ids: Collection[str], earlier: Collection[tuple[str, int]] = ()
 ) -> None:
     """Remove everything kept of removed memories: versions, links, judgements, access counts.
 
     ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that other memories need stay.
     """
-    ids = sorted({*gone, *(id for id, _ in earlier)})
-    named = {"ids": ids, "gone": sorted(gone), "earlier": list(earlier)}
+    all_ids = sorted({*ids, *(id for id, _ in earlier)})
+    named = {"ids": all_ids, "gone": sorted(ids), "earlier": list(earlier)}
     which = {"namespace": namespace, **{name: json.dumps(some) for name, some in named.items()}}
-    for statement in _PURGES if ids else ():
+    for statement in _PURGES if all_ids else ():
         connection.execute(_SQL[statement], which)
 
 
 def reindex(
-    connection: sqlite3.Connection, namespace: str, found: Sequence[tuple[int, Extraction]], language: str | None = None
+    connection: sqlite3.Connection,
+    namespace: str,
+    extractions: Sequence[tuple[int, Extraction]],
+    language: str | None = None,
 ) -> int:
     """Store new extractions of memories; return how many changed. Forgotten memories are left out."""
     changed = longer = 0
-    held = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
-    if held is not None and language is not None:
+    namespace_row = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
+    if namespace_row is not None and language is not None:
         check_language(
             namespace, connection.execute(_SQL["language_of"], {"namespace": namespace}).fetchone()[0], language
         )
-    for ord, extraction in found if held is not None else ():
-        number = held[0]
+    for ord, extraction in extractions if namespace_row is not None else ():
+        number = namespace_row[0]
         row = {"row": _row(number, ord)}
-        there = connection.execute(_SQL["memory_length"], row).fetchone()
-        if there is None:
+        memory_row = connection.execute(_SQL["memory_length"], row).fetchone()
+        if memory_row is None:
             continue
-        length, tokens = there
+        length, tokens = memory_row
         anew = _tokens(number, extraction)
         if (length, tokens) == (extraction.length, anew):
             continue
@@ -335,11 +340,11 @@ def reindex(
     return changed
 
 
-def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Taken]) -> int | None:
+def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Reservation]) -> int | None:
     """Store one row and return its ord; None when its id exists already."""
     memory = row.memory
-    number, left, _ = numbers[memory.namespace]
-    ord = next(left)
+    number, ords, _ = numbers[memory.namespace]
+    ord = next(ords)
     assert memory.created_at is not None
     assert memory.updated_at is not None
     values: dict[str, Any] = {name: getattr(memory, name) for name in _AS_THEY_ARE}
@@ -362,12 +367,12 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Tak
         "length": row.extraction.length if row.extraction is not None else 0,
         "text_at": None if row.text_at is None else microsecond(row.text_at),
     }
-    done = connection.execute(_SQL["memory_insert"], values)
-    return ord if done.rowcount == 1 else None
+    cursor = connection.execute(_SQL["memory_insert"], values)
+    return ord if cursor.rowcount == 1 else None
 
 
-def _tokens(number: int, found: Extraction) -> str:
-    counted = zip(found.keys, found.counts, strict=True)
+def _tokens(number: int, extraction: Extraction) -> str:
+    counted = zip(extraction.keys, extraction.counts, strict=True)
     return " ".join(" ".join([token(number, key)] * min(n, _MOST_REPEATS)) for key, n in counted if n > 0)
 
 
@@ -379,7 +384,7 @@ def count_change(
     parameters: Mapping[str, Any] = {"namespace": namespace, "memories": memories, "length": length, "at": at}
     connection.execute(_SQL["namespace_count"], parameters)
     for fate in sorted(set(fates.values())):
-        ids = json.dumps(sorted(id for id, its in fates.items() if its == fate))
+        ids = json.dumps(sorted(id for id, id_fate in fates.items() if id_fate == fate))
         kind, _, types = fate.partition(" ")
-        told = {"namespace": namespace, "kind": kind, "types": types or None, "ids": ids, "at": at}
-        connection.execute(_SQL["change_add"], told)
+        change = {"namespace": namespace, "kind": kind, "types": types or None, "ids": ids, "at": at}
+        connection.execute(_SQL["change_add"], change)
