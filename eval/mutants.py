@@ -4,10 +4,16 @@
 
 The list is ``eval/mutants.toml``: a file, the text that stands there once, the text in its place, and the tests that
 ought to fail then. A mutant whose tests fail is dead, one whose tests pass has survived; where the list gives a
-reason, it is known to survive. Outcomes are written to ``eval/runs/mutants.jsonl`` by the contents of the file, of the
-tests and of what these import of tests/, so that an interrupted run resumes and an unchanged mutant is not run again.
-The checkout is not changed, except ``eval/mutants.json`` by ``--record``: how many died, which survived, and the
-commit.
+reason, it is known to survive. Before the first mutant of some tests these run without a change, the baseline: a
+mutant of tests that fail anyway is not run, and the time of the baseline limits that of its mutants. One that goes on
+beyond the limit counts as dead, but it is recorded as *timed out*, since a busy machine could be the reason.
+
+Two things are kept in ``eval/runs/mutants.jsonl``, so that an interrupted run resumes: the outcome of a mutant, by the
+contents of its file, of the tests and of what these import of tests/; and a baseline that passed, with its seconds, by
+the contents of the tests, of what these import of tests/, of every file of semmem/, of every module of eval/ and of
+pyproject.toml. A baseline that failed is not kept. Neither knows the data that a test reads, nor the installed
+packages: delete the file where these have changed. The checkout is not changed, except ``eval/mutants.json`` by
+``--record``: how many died, which survived, and the commit.
 """
 
 from __future__ import annotations
@@ -18,13 +24,16 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
@@ -33,7 +42,7 @@ from typing import Any, Literal, TypeAlias
 
 from eval.experiments.evidence.provenance import COMMIT
 
-__all__ = ["Mutant", "Outcome", "main", "mutants", "outcome", "run_all"]
+__all__ = ["Mutant", "Outcome", "Tests", "main", "mutants", "run_all"]
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_name("mutants.toml")
@@ -41,9 +50,12 @@ KEPT = Path(__file__).with_name("runs") / "mutants.jsonl"
 RECORD = Path(__file__).with_name("mutants.json")
 SHARE = 0.92
 """Of those that no reason is given for, so many must die."""
-_SECONDS = 900
-_FROM_TESTS = re.compile(r"^from (tests(?:\.\w+)*) import ([\w, ]+)", re.MULTILINE)
-Outcome: TypeAlias = Literal["dead", "survived", "out of date", "tests fail without it"]
+LONGEST = 900.0
+"""The seconds that a baseline, and any mutant, may take."""
+_FROM_TESTS = re.compile(r"^ *from (tests(?:\.\w+)*) import ([\w, ]+)", re.MULTILINE)
+Outcome: TypeAlias = Literal["dead", "timed out", "survived", "out of date", "tests fail without it"]
+Tests: TypeAlias = tuple[str, ...]
+DEAD = ("dead", "timed out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,7 @@ class Mutant:
     file: str
     old: str
     new: str
-    tests: tuple[str, ...]
+    tests: Tests
     reason: str | None = None
 
     @property
@@ -110,31 +122,91 @@ def mutants(path: Path = LIST) -> list[Mutant]:
     ]
 
 
-def outcome(mutant: Mutant, copy: Path, *, plain: bool = False) -> Outcome:
-    """Run the tests of one mutant in ``copy``, without the change where ``plain``; the copy is as before afterwards."""
-    text = mutant.applied(copy)
-    if text is None:
-        return "out of date"
+def limit(baseline: float) -> float:
+    """Return the seconds that a mutant may take where its tests take ``baseline`` without it."""
+    return min(LONGEST, 5 * baseline + 60)
+
+
+class Runner:
+    """Run tests in copies of a checkout, as many at a time as there are copies, until somebody stops it."""
+
+    def __init__(self, copies: Sequence[Path]) -> None:
+        self._copies: Queue[Path] = Queue()
+        for copy in copies:
+            self._copies.put(copy)
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = Lock()
+        self._stopped = False
+
+    def passes(self, tests: Tests, seconds: float, mutant: Mutant | None = None) -> bool | None:
+        """Return whether ``tests`` pass, with the change of ``mutant``; None where they take longer than ``seconds``.
+
+        The copy is as before afterwards. Raises KeyboardInterrupt once the runner is stopped.
+        """
+        copy = self._copies.get()
+        try:
+            with (
+                _changed(copy, mutant),
+                tempfile.TemporaryDirectory(prefix="semmem-mutant-", ignore_cleanup_errors=True) as base,
+            ):
+                return self._pytest([f"--basetemp={base}/t", *tests], copy, seconds)
+        finally:
+            self._copies.put(copy)
+
+    def _pytest(self, arguments: Sequence[str], copy: Path, seconds: float) -> bool | None:
+        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+        with self._lock:
+            if self._stopped:
+                raise KeyboardInterrupt
+            # in a session of its own: an interrupt of the runner is not a failure of these tests
+            process = subprocess.Popen(
+                [*command, *arguments], cwd=copy, env=environment, start_new_session=True,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            self._running.add(process)
+        passed: bool | None = None
+        try:
+            passed = process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            _kill(process)
+            with self._lock:
+                self._running.discard(process)
+        if self._stopped:
+            raise KeyboardInterrupt
+        return passed
+
+    def stop(self) -> None:
+        """End the tests that run, and start none after them."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a run of tests with the processes that it started and left."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextmanager
+def _changed(copy: Path, mutant: Mutant | None) -> Iterator[None]:
+    """Let ``copy`` hold the change of ``mutant`` for a while."""
+    text = None if mutant is None else mutant.applied(copy)
+    if mutant is None or text is None:
+        yield
+        return
     path = copy / mutant.file
     before = path.read_text(encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
-    with tempfile.TemporaryDirectory(prefix="semmem-mutant-") as base:
-        try:
-            if not plain:
-                path.write_text(text, encoding="utf-8")
-            process = subprocess.run(
-                [*command, f"--basetemp={base}/t", *mutant.tests], cwd=copy, env=environment, capture_output=True,
-                timeout=_SECONDS, check=False,
-            )  # fmt: skip
-            passed = process.returncode == 0
-        except subprocess.TimeoutExpired:
-            passed = False
-        finally:
-            path.write_text(before, encoding="utf-8")
-    if plain:
-        return "survived" if passed else "tests fail without it"
-    return "survived" if passed else "dead"
+    try:
+        path.write_text(text, encoding="utf-8")
+        yield
+    finally:
+        path.write_text(before, encoding="utf-8")
 
 
 def copied(root: Path, to: Path) -> Path:
@@ -150,56 +222,102 @@ def copied(root: Path, to: Path) -> Path:
 
 
 def run_all(chosen: Sequence[Mutant], root: Path, file: Path, *, jobs: int = 1) -> dict[Mutant, Outcome]:
-    """Return the outcome of every mutant; one with an outcome in ``file`` is not run again.
-
-    The tests are run without a change first: a mutant of tests that fail anyway is not run.
-    """
-    outcomes = _earlier_outcomes(file)
+    """Return the outcome of every mutant; what ``file`` keeps is not run again, baselines included."""
+    rows = _earlier_rows(file)
     keys = {mutant: mutant.key(root) for mutant in chosen}
-    out: dict[Mutant, Outcome] = {m: outcomes[key] for m, key in keys.items() if key in outcomes}
-    todo = [m for m in chosen if m not in out]
+    out: dict[Mutant, Outcome] = {m: rows[key]["outcome"] for m, key in keys.items() if key in rows}
+    out |= {m: "out of date" for m in chosen if m not in out and m.applied(root) is None}
+    groups: dict[Tests, list[Mutant]] = {}
+    for mutant in chosen:
+        if mutant not in out:
+            groups.setdefault(mutant.tests, []).append(mutant)
+    if not groups:
+        return {mutant: out[mutant] for mutant in chosen}
+    code = _code(root)
     lock = Lock()
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="semmem-mutants-") as folder:
-        copies: Queue[Path] = Queue()
-        for number in range(max(1, min(jobs, len(todo)))):
-            copies.put(copied(root, Path(folder) / str(number)))
-        red: set[tuple[str, ...]] = set()
-        for tests in dict.fromkeys(m.tests for m in todo if m.applied(root) is not None):
-            first = next(m for m in todo if m.tests == tests and m.applied(root) is not None)
-            copy = copies.get()
-            if outcome(first, copy, plain=True) != "survived":
-                red.add(tests)
-            copies.put(copy)
 
-        def one(mutant: Mutant) -> None:
-            copy = copies.get()
-            try:
-                result: Outcome = "tests fail without it" if mutant.tests in red else outcome(mutant, copy)
-            finally:
-                copies.put(copy)
-            with lock:
-                out[mutant] = result
-                if result in ("dead", "survived"):
-                    with file.open("a", encoding="utf-8") as lines:
-                        lines.write(json.dumps({"key": keys[mutant], "outcome": result, "name": mutant.name}) + "\n")
-                print(f"[{len(out)}/{len(chosen)}] {result:10s} {mutant.name}", file=sys.stderr, flush=True)
+    def keep(**row: Any) -> None:
+        with lock, file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
 
-        with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-            list(pool.map(one, todo))
+    def baseline(tests: Tests) -> float | None:
+        """Return the seconds that ``tests`` take without a change, None where they fail."""
+        key = baseline_key(root, tests, code)
+        if key not in rows:
+            before = time.monotonic()
+            passed = runner.passes(tests, LONGEST)
+            seconds = time.monotonic() - before
+            print(f"[without a change] {'pass' if passed else 'FAIL'} in {seconds:.0f} s: {' '.join(tests)}",
+                  file=sys.stderr, flush=True)  # fmt: skip
+            if not passed:
+                return None
+            rows[key] = {"seconds": round(seconds, 1)}
+            keep(key=key, outcome="baseline", seconds=round(seconds, 1), name=" ".join(tests))
+        return float(rows[key]["seconds"])
+
+    def one(mutant: Mutant, seconds: Future[float | None]) -> None:
+        result: Outcome = "tests fail without it"
+        if (of_tests := seconds.result()) is not None:
+            passed = runner.passes(mutant.tests, limit(of_tests), mutant)
+            result = "timed out" if passed is None else "survived" if passed else "dead"
+            keep(key=keys[mutant], outcome=result, name=mutant.name)
+        out[mutant] = result
+        print(f"[{len(out)}/{len(chosen)}] {result:10s} {mutant.name}", file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="semmem-mutants-") as folder, ThreadPoolExecutor(max(1, jobs)) as pool:
+        runner = Runner([copied(root, Path(folder) / str(number)) for number in range(max(1, jobs))])
+        order = list(groups)
+        baselines: dict[Tests, Future[float | None]] = {}
+        started: list[Future[None]] = []
+        for position, tests in enumerate(order):
+            # Baselines come first in the queue, so one is always running or known before a mutant waits for it.
+            for ahead in order[position : position + max(1, jobs)]:
+                if ahead not in baselines:
+                    baselines[ahead] = pool.submit(baseline, ahead)
+            started += [pool.submit(one, mutant, baselines[tests]) for mutant in groups[tests]]
+        try:
+            for future in started:
+                future.result()
+        except BaseException:
+            runner.stop()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
     return {mutant: out[mutant] for mutant in chosen}
 
 
-def _earlier_outcomes(file: Path) -> dict[str, Outcome]:
+def _code(root: Path) -> bytes:
+    """Return a hash of the code on which a baseline depends: all of semmem/, the modules of eval/, pyproject.toml."""
+    files = {path for path in (root / "semmem").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    files |= {*(root / "eval").rglob("*.py"), *root.glob("pyproject.toml")}
+    return _of_files(root, files)
+
+
+def _of_files(root: Path, files: Iterable[Path]) -> bytes:
+    total = hashlib.sha256()
+    for path in sorted(files):
+        total.update(f"{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.digest()
+
+
+def baseline_key(root: Path, tests: Tests, code: bytes) -> str:
+    """Return a hash of ``tests``, their imports and the ``code``, on which it depends whether they pass."""
+    total = hashlib.sha256(json.dumps(["baseline", *tests]).encode() + code)
+    total.update(_of_files(root, _with_imports(root, tests)))
+    return total.hexdigest()[:16]
+
+
+def _earlier_rows(file: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows that ``file`` keeps, by key."""
     if not file.is_file():
         return {}
-    out: dict[str, Outcome] = {}
+    out: dict[str, dict[str, Any]] = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         try:
             row = json.loads(line)
         except ValueError:
             continue  # the line an interrupt cut short
-        out[row["key"]] = row["outcome"]
+        out[row["key"]] = row
     return out
 
 
@@ -210,12 +328,12 @@ def summary(outcomes: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
     for mutant, outcome_ in outcomes.items():
         by_file.setdefault(mutant.file, Counter())[outcome_] += 1
     for file, counts in by_file.items():
-        lines.append(f"{counts['dead']:3d} of {sum(counts.values()):3d} dead  {file}")
-    tried = [(m, o) for m, o in outcomes.items() if o in ("dead", "survived")]
+        lines.append(f"{sum(counts[o] for o in DEAD):3d} of {counts.total():3d} dead  {file}")
+    tried = [(m, o) for m, o in outcomes.items() if o in (*DEAD, "survived")]
     without_reason = [(m, o) for m, o in tried if m.reason is None]
-    dead = sum(o == "dead" for _, o in without_reason)
+    dead = sum(o in DEAD for _, o in without_reason)
     share = dead / len(without_reason) if without_reason else 0.0
-    every = sum(o == "dead" for _, o in tried)
+    every = sum(o in DEAD for _, o in tried)
     lines.append(
         f"{every} of {len(tried)} dead; without those that a reason is given for, "
         f"{dead} of {len(without_reason)}: {share:.1%}"
@@ -224,7 +342,7 @@ def summary(outcomes: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
         if outcome_ != "dead":
             why = f" ({mutant.reason})" if mutant.reason else ""
             lines.append(f"{outcome_}: {mutant.name}{why}")
-        elif mutant.reason:
+        if outcome_ in DEAD and mutant.reason:
             lines.append(f"dead, so it needs no reason any more: {mutant.name}")
     stale = any(o in ("out of date", "tests fail without it") for o in outcomes.values())
     return "\n".join(lines), share >= SHARE and not stale
@@ -238,9 +356,10 @@ def record(outcomes: Mapping[Mutant, Outcome], path: Path, commit: str | None) -
         files[file] = {
             "commit": commit,
             "mutants": len(ours),
-            "dead": sum(outcome_ == "dead" for outcome_ in ours.values()),
+            "dead": sum(outcome_ in DEAD for outcome_ in ours.values()),
+            "of these, timed out": [m.name for m, o in ours.items() if o == "timed out"],
             "survived, for a reason": sum(o == "survived" and m.reason is not None for m, o in ours.items()),
-            "survived": [m.name for m, o in ours.items() if o != "dead" and m.reason is None],
+            "survived": [m.name for m, o in ours.items() if o not in DEAD and m.reason is None],
         }
     path.write_text(json.dumps(dict(sorted(files.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

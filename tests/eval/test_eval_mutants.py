@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from eval import mutants as runner
-from eval.mutants import LIST, Mutant, Outcome, mutants, record, run_all, summary
+from eval.mutants import LIST, Mutant, Runner, Tests, limit, mutants, record, run_all, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORT = "from semmem.one import larger\n\n\n"
@@ -50,16 +53,135 @@ def test_a_mutant_is_dead_where_a_test_notices_and_what_was_found_is_kept(
     assert list(outcomes.values()) == ["dead", "survived", "out of date", "tests fail without it"]
     assert (project / "semmem" / "one.py").read_text(encoding="utf-8") == before
 
-    def never(*_: object, **__: object) -> Outcome:
+    def never(*_: object, **__: object) -> bool:
         raise AssertionError("it was run before")
 
-    monkeypatch.setattr(runner, "outcome", never)
+    monkeypatch.setattr(Runner, "passes", never)
     assert list(run_all(chosen[:2], project, file).values()) == ["dead", "survived"]
     monkeypatch.undo()
     # another test, another outcome: nothing that is kept stands for it
     text = f"{IMPORT}def test_it():\n    assert larger(1, 1)\n"
     (project / "tests" / "test_one.py").write_text(text, encoding="utf-8")
     assert list(run_all(chosen[:1], project, file).values()) == ["survived"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_mutant_that_goes_on_for_ever_is_recorded_as_timed_out(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "limit", lambda _baseline: 2.0)
+    for_ever = mutant("a > b or [1 for one in iter(int, 1)]")
+    test = project / "tests" / "test_one.py"
+    test.write_text(f"{IMPORT}def test_it():\n    assert larger(1, 2) == 2\n", encoding="utf-8")
+    assert run_all([for_ever], project, tmp_path / "kept.jsonl") == {for_ever: "timed out"}
+    assert [row["outcome"] for row in kept(tmp_path / "kept.jsonl")] == ["baseline", "timed out"]
+
+
+def kept(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is run, in order, each answered at once: those without a change pass, except the broken test."""
+    runs: list[str] = []
+
+    def passes(_self: Runner, tests: Tests, seconds: float, mutant: Mutant | None = None) -> bool | None:
+        runs.append(f"{mutant.new if mutant else 'baseline'} of {tests[0]} in {seconds:.0f}")
+        if any(run.startswith("interrupt") for run in runs):
+            raise KeyboardInterrupt  # as a runner does from the moment that it is stopped
+        return mutant is None and tests != ("tests/test_broken.py",)
+
+    monkeypatch.setattr(Runner, "passes", passes)
+    return runs
+
+
+def test_tests_are_run_once_without_a_change_before_their_mutants_and_a_failure_runs_none(
+    project: Path, tmp_path: Path, runs: list[str]
+) -> None:
+    chosen = [mutant("a < b"), mutant("0", tests="tests/test_broken.py"), mutant("b"), mutant("a")]
+    outcomes = run_all(chosen, project, tmp_path / "kept.jsonl")
+    assert list(outcomes.values()) == ["dead", "tests fail without it", "dead", "dead"]
+    assert runs == [
+        "baseline of tests/test_one.py in 900",
+        "a < b of tests/test_one.py in 60",
+        "b of tests/test_one.py in 60",
+        "a of tests/test_one.py in 60",
+        "baseline of tests/test_broken.py in 900",
+    ]
+
+
+@pytest.mark.parametrize("jobs", [2, 5])
+def test_several_at_a_time_come_to_the_same_outcomes(project: Path, tmp_path: Path, runs: list[str], jobs: int) -> None:
+    files = [f"tests/test_{number}.py" for number in range(4)]
+    for name in files:
+        (project / name).write_text(f"{IMPORT}def test_it():\n    assert larger(2, 1) == 2\n", encoding="utf-8")
+    chosen = [mutant(new, tests=name) for new in ("a < b", "b") for name in [*files, "tests/test_broken.py"]]
+    outcomes = run_all(chosen, project, tmp_path / "kept.jsonl", jobs=jobs)
+    assert [outcomes[m] for m in chosen] == [*["dead"] * 4, "tests fail without it"] * 2
+    for name in files:
+        of_file = [run.partition(" of ")[0] for run in runs if name in run]
+        assert of_file[0] == "baseline"
+        assert sorted(of_file[1:]) == ["a < b", "b"]
+
+
+def change_code(project: Path) -> None:
+    (project / "semmem" / "two.py").write_text("TWO = 2\n", encoding="utf-8")
+
+
+def change_harness(project: Path) -> None:
+    (project / "eval").mkdir()
+    (project / "eval" / "one.py").touch()
+
+
+def change_test(project: Path) -> None:
+    with (project / "tests" / "test_one.py").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+
+
+def change_other_test(project: Path) -> None:
+    (project / "tests" / "test_other.py").touch()
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [(change_code, True), (change_harness, True), (change_test, True), (change_other_test, False)],
+)
+def test_tests_that_passed_are_run_again_only_where_the_code_or_they_have_changed(
+    project: Path, tmp_path: Path, runs: list[str], change: Callable[[Path], None], again: bool
+) -> None:
+    file = tmp_path / "kept.jsonl"
+    run_all([mutant("a < b")], project, file)
+    change(project)
+    del runs[:]
+    run_all([mutant("b")], project, file)
+    assert [run.partition(" of ")[0] for run in runs] == [*["baseline"] * again, "b"]
+
+
+def test_an_interrupt_keeps_what_was_known_and_no_more(project: Path, tmp_path: Path, runs: list[str]) -> None:
+    file = tmp_path / "kept.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        run_all([mutant("a < b"), mutant("interrupt"), mutant("b")], project, file)
+    assert [row["outcome"] for row in kept(file)] == ["baseline", "dead"]
+
+
+def test_a_runner_that_is_stopped_ends_the_tests_that_run_and_says_nothing_of_them(project: Path) -> None:
+    (project / "tests" / "test_one.py").write_text("while True:\n    pass\n", encoding="utf-8")
+    one = Runner([project])
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(one.passes, ("tests/test_one.py",), 600.0)
+        while not one._running and not future.done():
+            time.sleep(0.01)
+        one.stop()
+        with pytest.raises(KeyboardInterrupt):
+            future.result(timeout=60)
+    with pytest.raises(KeyboardInterrupt):
+        one.passes(("tests/test_broken.py",), 600.0)
+
+
+def test_the_time_of_a_mutant_is_limited_by_that_of_its_tests_without_it() -> None:
+    assert [limit(0.0), limit(10.0), limit(168.0), limit(400.0)] == [60, 110, 900, 900]
 
 
 def test_what_is_kept_is_of_the_helpers_of_a_test_as_well(project: Path) -> None:
@@ -85,6 +207,10 @@ def test_the_share_leaves_out_what_a_reason_is_given_for_and_a_stale_list_is_not
     assert "1 of 2 dead; without those that a reason is given for, 1 of 1: 100.0%" in report
     assert "survived: semmem/one.py: a > b → 2 (equal)" in report
     assert not summary({dead: "dead", lives: "survived"})[1]
+    report, good = summary({dead: "timed out"})
+    assert good
+    assert "  1 of   1 dead  semmem/one.py" in report
+    assert "timed out: semmem/one.py: a > b → 1" in report
     assert not summary({dead: "dead", known: "out of date"})[1]
 
 
@@ -92,17 +218,20 @@ def test_the_record_says_of_each_file_what_died_and_at_which_commit(tmp_path: Pa
     dead, known, lives = mutant("1"), mutant("2", reason="equal"), mutant("3")
     path = tmp_path / "mutants.json"
     record({Mutant("semmem/two.py", "a", "b", ()): "dead"}, path, "aaaaaaaaaaaa")
-    record({dead: "dead", known: "survived", lives: "survived"}, path, "bbbbbbbbbbbb")
+    loops = mutant("4")
+    record({dead: "dead", known: "survived", lives: "survived", loops: "timed out"}, path, "bbbbbbbbbbbb")
     assert json.loads(path.read_text(encoding="utf-8")) == {
         "semmem/one.py": {
             "commit": "bbbbbbbbbbbb",
-            "mutants": 3,
-            "dead": 1,
+            "mutants": 4,
+            "dead": 2,
+            "of these, timed out": ["semmem/one.py: a > b → 4"],
             "survived, for a reason": 1,
             "survived": ["semmem/one.py: a > b → 3"],
         },
         "semmem/two.py": {
-            "commit": "aaaaaaaaaaaa", "mutants": 1, "dead": 1, "survived, for a reason": 0, "survived": [],
+            "commit": "aaaaaaaaaaaa", "mutants": 1, "dead": 1, "of these, timed out": [], "survived, for a reason": 0,
+            "survived": [],
         },
     }  # fmt: skip
 
