@@ -50,13 +50,13 @@ class Knowledge:
 class Ahead(NamedTuple):
     """Knowledge looked up for memories before it is known which of them are new.
 
-    ``texts`` is everything that extraction reads of them. By namespace, ``wanted`` are the names that they may mention,
-    ``own`` those that they are about, and ``snapshot`` is the result of GraphStore.snapshot_with_subjects for
-    ``wanted``.
+    ``texts`` is everything that extraction reads of them. By namespace, ``candidates`` are the names that they may
+    mention, ``own`` those that they are about, and ``snapshot`` is the result of GraphStore.snapshot_with_subjects for
+    ``candidates``.
     """
 
     texts: Sequence[tuple[Any, ...]]
-    wanted: Mapping[str, Collection[int]]
+    candidates: Mapping[str, Collection[int]]
     own: Mapping[str, Collection[int]]
     snapshot: tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, Collection[int]]]
 

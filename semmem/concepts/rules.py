@@ -35,6 +35,7 @@ __all__ = [
     "BIGRAM_WEIGHT",
     "NAME_WEIGHT",
     "STEM_WEIGHT",
+    "candidates_and_subjects",
     "corrected",
     "corrected_question",
     "extract",
@@ -42,7 +43,6 @@ __all__ = [
     "question",
     "subjects_of",
     "texts_of",
-    "wanted_by",
     "with_other_names",
 ]
 
@@ -310,7 +310,7 @@ def subjects_of(extractor: Extractor, memory: Memory, language: str) -> set[int]
     return {*keys, *keys_of_other_names(other_names(memory.metadata), language)}
 
 
-def wanted_by(
+def candidates_and_subjects(
     extractor: Extractor, memories: Iterable[Memory], language: str, unread: list[Memory] | None = None
 ) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
     """Return, by namespace, the names that memories may mention, and the names that they are about themselves.

@@ -94,18 +94,18 @@ class AccessCounter:
         """
         if self._life is None:
             return 0
-        done = 0
+        count = 0
         self._after_fork()
         with self._writing:
-            while some := self._taken(namespace):
+            while some := self._take(namespace):
                 where = next(iter(some))[0]
                 try:
-                    done += self._life.count_accesses(where, {id: access for (_, id), access in some.items()})
+                    count += self._life.count_accesses(where, {id: access for (_, id), access in some.items()})
                 except BaseException:
                     with self._lock:
                         self._add(some)
                     raise
-        return done
+        return count
 
     def settle(self, namespace: str) -> None:
         """Write the counts of a namespace before its memories go or it gets another name; those that fail are kept."""
@@ -118,10 +118,10 @@ class AccessCounter:
         with self._lock:
             self._closed = True
             timer, self._timer = self._timer, None
-            left = bool(self._waiting) or self._writing.locked()
+            has_unwritten = bool(self._waiting) or self._writing.locked()
         if timer is not None:
             timer.cancel()
-        if left:  # on a thread, so that close does not wait for a store that does not answer
+        if has_unwritten:  # on a thread, so that close does not wait for a store that does not answer
             last = threading.Thread(target=self._try, name="semmem-access", daemon=True)
             last.start()
             last.join(_PATIENCE_S)
@@ -149,9 +149,9 @@ class AccessCounter:
             self._timer.name, self._timer.daemon = "semmem-access", True
             self._timer.start()
 
-    def _add(self, found: Mapping[Name, Access]) -> None:
+    def _add(self, accesses: Mapping[Name, Access]) -> None:
         """Add counts to those that wait to be written. The caller holds the lock."""
-        for name, access in found.items():
+        for name, access in accesses.items():
             before = self._waiting.get(name)
             if before is not None:
                 access = Access(before.count + access.count, max(before.last, access.last))
@@ -159,7 +159,7 @@ class AccessCounter:
                 continue
             self._waiting[name] = access
 
-    def _taken(self, namespace: str | None = None) -> dict[Name, Access]:
+    def _take(self, namespace: str | None = None) -> dict[Name, Access]:
         """Remove and return some counts of one namespace, in the order of their ids."""
         self._after_fork()
         with self._lock:

@@ -44,7 +44,7 @@ from semmem.write.plan import (
 from semmem.write.preparation import Keys, OnError, Prepared, Refusals, check_vector, in_advance, prepared, read_ahead
 from semmem.write.relink import Upkeep
 from semmem.write.screening import Screening, screened, warn_of
-from semmem.write.versions import check_changes, overtaken, with_kept
+from semmem.write.versions import check_changes, overtaken, with_stored_vectors
 
 __all__ = ["MAX_CHARS", "Ingest", "Outcome", "maker_now"]
 
@@ -126,19 +126,19 @@ class Ingest:
         check_changes(changes, expected_version)
         end = time.monotonic() + _PATIENCE_S
         while True:
-            there = self._store.stored_memories([(namespace, id)]).get((namespace, id))
-            if there is None:
+            stored = self._store.stored_memories([(namespace, id)]).get((namespace, id))
+            if stored is None:
                 raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was changed.")
-            before = there.memory
-            if expected_version is not None and (said := overtaken(before, expected_version, changes)) is not None:
-                raise Conflict(said, names=frozenset(((namespace, id),)))
+            before = stored.memory
+            if expected_version is not None and (conflict := overtaken(before, expected_version, changes)) is not None:
+                raise Conflict(conflict, names=frozenset(((namespace, id),)))
             if expected_version is not None:  # a memory stored anew after this look may have the same version
                 expected_version = before.tag
             draft = drafted(0, {"text": before.text, **changes, "id": id, "namespace": namespace}, namespace)
             hidden = before.sensitive if changes.get("sensitive") is None else draft.memory.sensitive
             draft = screened(draft, self._screening, changes, hidden)
             self._check_vector(draft, None)
-            plan = self.plan([draft], updating(before, changes), stored={draft.name: there})
+            plan = self.plan([draft], updating(before, changes), stored={draft.name: stored})
             for refused in plan.refused:
                 raise InvalidInput(refused.reason)
             if not plan.changed:
@@ -212,10 +212,10 @@ class Ingest:
         namespace: str,
         on_error: OnError,
         policy: Policy = REMEMBERING,
-        met: Collection[tuple[str, str]] = (),
+        earlier_names: Collection[tuple[str, str]] = (),
     ) -> Outcome:
         """Write a batch of (position, item) in one transaction: new items, and those that may replace a memory."""
-        return self._stored(self._prepared(batch, namespace), on_error, policy, met)
+        return self._stored(self._prepared(batch, namespace), on_error, policy, earlier_names)
 
     def _prepared(self, batch: Sequence[tuple[int, Any]], namespace: str, ahead: bool = False) -> Prepared:
         """Do for a batch what needs no store; ``ahead``: also what is done in its turn where that is at once."""
@@ -223,65 +223,67 @@ class Ingest:
         if not ahead:
             return Prepared(drafts, batch, namespace)
         read_ahead(drafts, self._upkeep.extractor, MAX_CHARS)
-        sound = [draft for draft in drafts if isinstance(draft, Draft)]
-        keys = self._likeness.keys(sound)
-        return Prepared(drafts, batch, namespace, {d.name: (d.memory, keys[d.name]) for d in sound if d.name in keys})
+        accepted = [draft for draft in drafts if isinstance(draft, Draft)]
+        keys = self._likeness.keys(accepted)
+        with_keys = {draft.name: (draft.memory, keys[draft.name]) for draft in accepted if draft.name in keys}
+        return Prepared(drafts, batch, namespace, with_keys)
 
     def _stored(
         self,
         batch: Prepared,
         on_error: OnError,
         policy: Policy = REMEMBERING,
-        met: Collection[tuple[str, str]] = (),
+        earlier_names: Collection[tuple[str, str]] = (),
     ) -> Outcome:
         """Write a batch that is prepared; see ``batch``."""
         refusals = Refusals(on_error)
         refuse = refusals.add
-        drafts = refusals.sound(batch.drafts, self._check_vector)
+        drafts = refusals.accepted(batch.drafts, self._check_vector)
         drafts, again = merged(drafts) if policy is REMEMBERING and self._likeness.counts else (drafts, {})
-        plan = self.plan(drafts, policy, met)
+        plan = self.plan(drafts, policy, earlier_names)
         for refused in sorted(plan.refused, key=lambda one: one.at):
             refuse(refused)
-        fresh = {draft.name: draft for draft in (*plan.new, *plan.changed)}
+        by_name = {draft.name: draft for draft in (*plan.new, *plan.changed)}
         try:
-            rows, knowledge, degraded, written = self._written(list(fresh.values()), on_error, plan.ahead, batch.keys)
+            rows, knowledge, degraded, written = self._written(list(by_name.values()), on_error, plan.ahead, batch.keys)
         except Conflict as error:
-            taken = sorted((fresh[name] for name in error.names if name in fresh), key=lambda one: one.at)
-            if not taken:
+            conflicting = sorted((by_name[name] for name in error.names if name in by_name), key=lambda one: one.at)
+            if not conflicting:
                 raise
-            raise Conflict(f"Item {taken[0].at}: {no_longer(taken[0], policy).reason}", names=error.names) from error
+            refused = no_longer(conflicting[0], policy)
+            raise Conflict(f"Item {refused.at}: {refused.reason}", names=error.names) from error
         degraded |= self._upkeep.written(rows, written, knowledge)
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
         sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id a door made
-        said = {name: (name[0], id) for name, id in written.corroborated.items()}
-        repeats = [(one, said.get(name, name)) for name, some in again.items() for one in some]
-        repeats += [(fresh[name], first) for name, first in said.items()]
+        originals = {name: (name[0], id) for name, id in written.corroborated.items()}
+        repeats = [(one, originals.get(name, name)) for name, some in again.items() for one in some]
+        repeats += [(by_name[name], first) for name, first in originals.items()]
         anew = said_anew(repeats, like.contradicts, {draft.name: draft.at for draft in drafts})
         counts = {name: sum(one not in anew for one in some) for name, some in again.items() if name not in sent_again}
-        firsts = {name: first for name, (_, first) in said.items() if fresh[name] not in anew}
-        corroborated, late = self._likeness.counted(counts, firsts, fresh)
-        anew += [one for name in late for one in (fresh[name], *again.get(name, ()))]
-        warn_of(fresh.values())
+        firsts = {name: first for name, (_, first) in originals.items() if by_name[name] not in anew}
+        corroborated, late = self._likeness.counted(counts, firsts, by_name)
+        anew += [one for name in late for one in (by_name[name], *again.get(name, ()))]
+        warn_of(by_name.values())
         for name in written.conflicts:
-            refused = no_longer(fresh[name], policy)
+            refused = no_longer(by_name[name], policy)
             for at in (refused.at, *plan.repeats.pop(name, ())):
                 refuse(replace(refused, at=at))
         rejected = sorted(refusals.rejected, key=lambda row: row.position)
         unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values())) + corroborated
         unchanged += sum(len(some) for name, some in again.items() if name in sent_again)
         names = frozenset(draft.name for draft in drafts)
-        found = (corroborated, like.count)
-        done = Outcome(len(written.new), unchanged, len(written.replaced), tuple(rejected), degraded, names, *found)
+        more = (tuple(rejected), degraded, names, corroborated, like.count)
+        outcome = Outcome(len(written.new), unchanged, len(written.replaced), *more)
         for at in sorted({draft.at for draft in anew}):
-            done = done.with_more(self.batch(batch.items_at(at), batch.namespace, on_error))
-        return done
+            outcome = outcome.with_more(self.batch(batch.items_at(at), batch.namespace, on_error))
+        return outcome
 
     def plan(
         self,
         drafts: Sequence[Draft],
         policy: Policy,
-        met: Collection[tuple[str, str]] = (),
+        earlier_names: Collection[tuple[str, str]] = (),
         stored: Mapping[tuple[str, str], Stored] | None = None,
     ) -> Plan:
         """Compare drafts with the store: one query, and another one where vectors are given or may be kept."""
@@ -294,20 +296,21 @@ class Ingest:
             stored = {name: Stored(named[name].memory, payload) for name, payload in payloads.items()}
             if hidden := [name for name in stored if named[name].memory.sensitive]:  # their hashes are random
                 stored |= self._store.stored_memories(hidden)
-        given = {draft.name for draft in drafts if draft.vector is not None and draft.name in stored}
-        held = self._store.vectors
-        vectors = held.stored_vectors(given) if given and held is not None else {}
-        plan = replace(planned(drafts, stored, vectors, policy=policy, now=datetime.now(UTC), met=met), ahead=ahead)
-        return self._with_kept(plan) if plan.changed else plan
+        with_vector = {draft.name for draft in drafts if draft.vector is not None and draft.name in stored}
+        vector_store = self._store.vectors
+        vectors = vector_store.stored_vectors(with_vector) if with_vector and vector_store is not None else {}
+        plan = planned(drafts, stored, vectors, policy=policy, now=datetime.now(UTC), earlier_names=earlier_names)
+        plan = replace(plan, ahead=ahead)
+        return self._with_stored_vectors(plan) if plan.changed else plan
 
-    def _with_kept(self, plan: Plan) -> Plan:
+    def _with_stored_vectors(self, plan: Plan) -> Plan:
         """Look up the vectors of changed memories that may stay."""
-        held = self._store.vectors
-        recorded = None if held is None else held.embedder()
+        vector_store = self._store.vectors
+        recorded = None if vector_store is None else vector_store.embedder()
         bare = [draft.name for draft in plan.changed if draft.vector is None]
-        if held is None or recorded is None or not bare:
+        if vector_store is None or recorded is None or not bare:
             return plan
-        return with_kept(plan, recorded, held.stored_vectors(bare))
+        return with_stored_vectors(plan, recorded, vector_store.stored_vectors(bare))
 
     def _check_vector(self, draft: Draft, recorded: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Return what embedder fills the store; see semmem.write.preparation.check_vector."""
@@ -324,7 +327,7 @@ class Ingest:
         except EmbedderReplaced:
             if not self._renewed():
                 raise
-            rows, knowledge, degraded = self._rows([replace(draft, kept=None) for draft in drafts])
+            rows, knowledge, degraded = self._rows([replace(draft, stored_vector=None) for draft in drafts])
             with step("store"):
                 written = self._store.write(rows, on_conflict=on_conflict, since=self._upkeep.since(knowledge))
         if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
@@ -355,37 +358,37 @@ class Ingest:
             self._upkeep.prepare(memories)
             knowledge = self._upkeep.knowledge(memories, ahead=ahead)
             extractions = {i: self._upkeep.extraction(pieces[i][1], knowledge) for i in indexed}
-        made = {i: found for i in indexed if (found := at_hand(pieces[i][0])) is not None}
-        bare = [i for i in indexed if i not in made]
+        vectors = {i: pair for i in indexed if (pair := at_hand(pieces[i][0])) is not None}
+        bare = [i for i in indexed if i not in vectors]
         if embedder is not None and bare:
             texts = [embedded_text(pieces[i][1]) for i in bare]
             by = identity(embedder)
-            made |= {i: (vector, by) for i, vector in zip(bare, embed_texts(embedder, texts), strict=True)}
+            vectors |= {i: (vector, by) for i, vector in zip(bare, embed_texts(embedder, texts), strict=True)}
         likeness = self._likeness.keys(drafts, keys)
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
             extraction = extractions.get(i)
             arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
             content = os.urandom(16) if memory.sensitive else content_key(memory.text)
-            vector, maker = made.get(i, (None, None))
+            vector, maker = vectors.get(i, (None, None))
             before = replaced_by(draft) if part == 0 else None
             made_of = (extraction, vector, content, draft.payload, arrivals, maker, before, self._language)
             alike = likeness.get(draft.name, ()) if part == 0 else ()
             single = part == 0 and draft.replaces is None and merges(draft) and self._likeness.counts
-            how = (draft.changed_by, draft.restores)
+            change = (draft.changed_by, draft.restores)
             again = (part == 0 and retells(draft), draft.text_at if part == 0 else None)
-            rows.append(Row(memory, part, parts_, *made_of, *how, alike, single, *again, **self._batchwide))
+            rows.append(Row(memory, part, parts_, *made_of, *change, alike, single, *again, **self._batchwide))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
         return rows, knowledge, {"dense": reason} if missing and reason else {}
 
     def _embedder_for(self, drafts: Sequence[Draft]) -> tuple[Embedder | None, str | None]:
         """Return the embedder for texts that have no vector, or the reason why there is none."""
-        given = next((draft.vector for draft in drafts if draft.vector is not None), None)
+        vector = next((draft.vector for draft in drafts if draft.vector is not None), None)
         if all(at_hand(draft) is not None for draft in drafts):
             return None, None
-        if given is not None:  # all vectors of a batch have one maker
-            return None, f"This store holds given vectors ({giver(given)['name']}); give one with every memory."
-        found = self._embedder()
-        if isinstance(found, str):
-            return None, found
-        return found, None
+        if vector is not None:  # all vectors of a batch have one maker
+            return None, f"This store holds given vectors ({giver(vector)['name']}); give one with every memory."
+        embedder = self._embedder()
+        if isinstance(embedder, str):
+            return None, embedder
+        return embedder, None

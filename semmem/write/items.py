@@ -74,11 +74,11 @@ class NoItem(str):
 class Draft:
     """A checked item: its place in the input, the memory, the hash of its content, and the vector, if one was given.
 
-    ``given`` are the fields that the item has; a ``ttl`` is given as ``expires_at``. ``replaces`` is the stored memory
-    that the draft replaces and ``replaced_payload`` the hash of its content. ``kept`` is the replaced memory's vector
-    and its maker, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected`` are the
-    kinds of credentials that the memory seems to hold, ``restores`` says that a softly forgotten memory comes back, and
-    ``made_id`` that a door has made the id (see MadeId). ``text_at`` is when its text began, None for its
+    ``fields`` are the fields that the item has; a ``ttl`` counts as ``expires_at``. ``replaces`` is the stored memory
+    that the draft replaces and ``replaced_payload`` the hash of its content. ``stored_vector`` is the replaced memory's
+    vector and its maker, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected`` are
+    the kinds of credentials that the memory seems to hold, ``restores`` says that a softly forgotten memory comes back,
+    and ``made_id`` that a door has made the id (see MadeId). ``text_at`` is when its text began, None for its
     ``created_at``.
     """
 
@@ -86,10 +86,10 @@ class Draft:
     memory: Memory
     payload: bytes
     vector: Any
-    given: frozenset[str] = frozenset()
+    fields: frozenset[str] = frozenset()
     replaces: Memory | None = None
     replaced_payload: bytes = b""
-    kept: tuple[Any, Mapping[str, Any]] | None = None
+    stored_vector: tuple[Any, Mapping[str, Any]] | None = None
     changed_by: str | None = None
     restores: bool = False
     suspected: tuple[str, ...] = ()
@@ -104,12 +104,12 @@ class Draft:
     @property
     def named(self) -> bool:
         """Return whether the id was given, so that the memory may be stored already."""
-        return "id" in self.given
+        return "id" in self.fields
 
     @property
     def timed(self) -> bool:
         """Return whether the time was given, so that it is part of the content."""
-        return "created_at" in self.given
+        return "created_at" in self.fields
 
 
 def check_namespace(name: Any) -> None:
@@ -358,7 +358,7 @@ def giver(vector: Any) -> dict[str, Any]:
 
 def at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
     """Return the given or kept vector and its maker; None where the text has to be embedded."""
-    return draft.kept if draft.vector is None else (draft.vector, giver(draft.vector))
+    return draft.stored_vector if draft.vector is None else (draft.vector, giver(draft.vector))
 
 
 def replaced_by(draft: Draft) -> tuple[int, bytes, datetime] | None:

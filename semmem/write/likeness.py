@@ -62,17 +62,17 @@ def merges(draft: Draft) -> bool:
 
 def merged(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[Name, list[Draft]]]:
     """Return a batch without its repeats, and the repeats of each memory, by the name of the first."""
-    kept: list[Draft] = []
+    distinct: list[Draft] = []
     again: dict[Name, list[Draft]] = {}
     firsts: dict[tuple[str, bytes], Name] = {}
     for draft in drafts:
         if not merges(draft) or (first := firsts.setdefault((draft.memory.namespace, draft.payload), draft.name)) == (
             draft.name
         ):
-            kept.append(draft)
+            distinct.append(draft)
         else:
             again.setdefault(first, []).append(draft)
-    return kept, again
+    return distinct, again
 
 
 def said_anew(
@@ -145,16 +145,16 @@ class Likeness:
         return self._life is not None
 
     def keys(
-        self, drafts: Sequence[Draft], known: Mapping[Name, tuple[Memory, tuple[int, ...]]] = MappingProxyType({})
+        self, drafts: Sequence[Draft], precomputed: Mapping[Name, tuple[Memory, tuple[int, ...]]] = MappingProxyType({})
     ) -> dict[Name, tuple[int, ...]]:
-        """Return the keys that similar memories share with each draft; ``known`` has those of some memories."""
+        """Return the keys that similar memories share with each draft; ``precomputed`` has those of some memories."""
         if not self._looks:
             return {}
-        told = [draft for draft in drafts if not (draft.memory.sensitive or _a_turn(draft.memory))]
-        found = {d.name: known[d.name][1] for d in told if d.name in known and known[d.name][0] is d.memory}
-        rest = [draft for draft in told if draft.name not in found]
+        comparable = [draft for draft in drafts if not (draft.memory.sensitive or _a_turn(draft.memory))]
+        reused = {d.name: row[1] for d in comparable if (row := precomputed.get(d.name)) and row[0] is d.memory}
+        rest = [draft for draft in comparable if draft.name not in reused]
         each = zip(rest, keys_of([draft.memory for draft in rest]), strict=True)
-        return found | {draft.name: keys for draft, keys in each}
+        return reused | {draft.name: keys for draft, keys in each}
 
     def again(self, times: Mapping[Name, int], besides: Collection[Name] | None = ()) -> frozenset[Name]:
         """Count repeats of stored memories; return the names of those that were counted.
@@ -172,30 +172,30 @@ class Likeness:
         for namespace, some in each.items():
             own = None if besides is None or not self._looks else {id for name, id in besides if name == namespace}
             counted |= {(namespace, id) for id in life.corroborate(namespace, some, own)}
-            left = [id for id in some if (namespace, id) not in counted]
-            if left and (waiting := life.unsettled(namespace, left)):
+            uncounted = [id for id in some if (namespace, id) not in counted]
+            if uncounted and (waiting := life.unsettled(namespace, uncounted)):
                 self._compare(life, namespace, waiting)
         return frozenset(counted)
 
     def counted(
-        self, again: Mapping[Name, int], said: Mapping[Name, str], batch: Collection[Name]
+        self, again: Mapping[Name, int], firsts: Mapping[Name, str], batch: Collection[Name]
     ) -> tuple[int, Collection[Name]]:
-        """Count the repeats within a batch, and of the stored memories ``said``; return their number.
+        """Count the repeats within a batch, and of the stored memories ``firsts``; return their number.
 
-        Returns also which of ``said`` are no repeats, as others have contradicted what they repeat meanwhile. The
+        Returns also which of ``firsts`` are no repeats, as others have contradicted what they repeat meanwhile. The
         batch is committed, so nothing is raised.
         """
-        times = Counter({(name[0], first): 1 for name, first in said.items()})
+        times = Counter({(name[0], first): 1 for name, first in firsts.items()})
         counted = frozenset(times)
         with suppress(SemmemError):
             if times:
                 counted = self.again(times, batch)
-        late = [name for name, first in said.items() if (name[0], first) not in counted]
-        more = Counter({(name[0], said.get(name, name[1])): count for name, count in again.items() if name not in late})
+        late = [name for name, first in firsts.items() if (name[0], first) not in counted]
+        more = Counter({(n[0], firsts.get(n, n[1])): count for n, count in again.items() if n not in late})
         if more := +more:
             with suppress(SemmemError):
                 self.again(more, None)
-        return len(said) - len(late) + more.total(), late
+        return len(firsts) - len(late) + more.total(), late
 
     def written(self, rows: Sequence[Row], written: Written) -> Likenesses:
         """Link the new memories with those that they repeat or contradict; see the module's docstring."""
@@ -244,12 +244,13 @@ class Likeness:
     def _compare(self, life: LifeStore, namespace: str, some: Sequence[Uncompared]) -> int:
         """Compare memories with what is like them before and after, and link them; return how many have keys."""
         turns = {one.ord for one in some if one.memory.sensitive or _a_turn(one.memory)}
-        told = [one for one in some if one.ord not in turns]
-        keys = {one.ord: its for one, its in zip(told, keys_of([one.memory for one in told]), strict=True) if its}
+        comparable = [one for one in some if one.ord not in turns]
+        each = zip(comparable, keys_of([one.memory for one in comparable]), strict=True)
+        keys = {one.ord: own_keys for one, own_keys in each if own_keys}
         similar = life.similar(namespace, keys) if keys else {}
         groups = [
             (_text(one.memory, one.ord, one.at, 0), [_other(other, 0) for other in similar[one.ord]])
-            for one in told
+            for one in comparable
             if one.ord in similar
         ]
         life.compared(namespace, [one.ord for one in some], compared(namespace, groups, self._policy))
@@ -272,8 +273,8 @@ class Likeness:
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
     """Return the keys of each memory: those of its claims and those of its sketch."""
     bands = sketches([memory.text for memory in memories])
-    said = [claim_keys(memory.text, memory.author) for memory in memories]
-    return [tuple({*one, *some}) for one, some in zip(said, bands, strict=True)]
+    claims = [claim_keys(memory.text, memory.author) for memory in memories]
+    return [tuple({*one, *some}) for one, some in zip(claims, bands, strict=True)]
 
 
 def retells(draft: Draft) -> bool:
@@ -287,7 +288,7 @@ def retells(draft: Draft) -> bool:
         before.author,
         before.sensitive,
     )
-    return not same or "created_at" in draft.given or _a_turn(now) != _a_turn(before)
+    return not same or "created_at" in draft.fields or _a_turn(now) != _a_turn(before)
 
 
 def _a_turn(memory: Memory) -> bool:
@@ -310,24 +311,25 @@ def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], poli
     Where a value changed several times, each text contradicts only the one just before it. A near-duplicate is linked
     with the MOST_ALIKE texts that are most similar to it.
     """
-    said: dict[str, list[Outline]] = {}
-    known: dict[tuple[str, str], bool] = {}
-    found: dict[tuple[str, LinkType, str], tuple[tuple[float, int, int], Link]] = {}
+    outlines_by_id: dict[str, list[Outline]] = {}
+    verdicts: dict[tuple[str, str], bool] = {}
+    links: dict[tuple[str, LinkType, str], tuple[tuple[float, int, int], Link]] = {}
 
     def outlined(one: Text) -> list[Outline]:
-        if one.id not in said:
-            said[one.id] = outlines(one.text, one.author)
-        return said[one.id]
+        if one.id not in outlines_by_id:
+            outlines_by_id[one.id] = outlines(one.text, one.author)
+        return outlines_by_id[one.id]
 
     def contradicts(newer: Text, older: Text) -> bool:
         pair = newer.id, older.id
-        if pair not in known:
+        if pair not in verdicts:
             who = {"older_author": older.author, "newer_author": newer.author}
-            known[pair] = _of_one_title(newer, older) and changed(outlined(older), outlined(newer), **who) is not None
-        return known[pair]
+            same_subject = _of_one_title(newer, older)
+            verdicts[pair] = same_subject and changed(outlined(older), outlined(newer), **who) is not None
+        return verdicts[pair]
 
     def add(newer: Text, type: LinkType, older: Text) -> None:
-        found[newer.id, type, older.id] = newer.at, Link(namespace, newer.id, type, older.id, made_by=MADE_BY)
+        links[newer.id, type, older.id] = newer.at, Link(namespace, newer.id, type, older.id, made_by=MADE_BY)
 
     for one, others in groups:
         alike: list[tuple[float, tuple[float, int, int], Text, Text]] = []
@@ -345,7 +347,7 @@ def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], poli
                     add(newer, "supersedes", older)
         for _, _, newer, older in nlargest(MOST_ALIKE, alike, key=lambda pair: pair[:2]):
             add(newer, "see-also", older)
-    return [link for _, link in sorted(found.values(), key=lambda pair: pair[0])]
+    return [link for _, link in sorted(links.values(), key=lambda pair: pair[0])]
 
 
 def _of_one_title(one: Text, other: Text) -> bool:

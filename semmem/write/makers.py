@@ -32,29 +32,29 @@ AT_ONCE = 200
 def _stale(life: LifeStore, now: Maker, namespace: str | None = None) -> Sequence[tuple[str, Span, frozenset[str]]]:
     """Return (namespace, span, what of it is stale), of one namespace or of all, ascending."""
     each = [(name, span) for name, (last, marks) in life.makers().items() for span in spans(marks, last)]
-    found = [(name, span, stale(span.maker, now)) for name, span in each if namespace in (None, name)]
-    return [one for one in found if one[2]]
+    stale_spans = [(name, span, stale(span.maker, now)) for name, span in each if namespace in (None, name)]
+    return [one for one in stale_spans if one[2]]
 
 
 def count_stale(store: Store, extractor: Extractor, namespace: str | None = None) -> int:
     """Return how many memories an older version made, in one namespace or in all."""
     if (life := store.life) is None:
         return 0
-    found = _stale(life, maker_now(extractor), namespace)
-    return sum(life.count_made(name, span.after, span.upto) for name, span, _ in found)
+    stale_spans = _stale(life, maker_now(extractor), namespace)
+    return sum(life.count_made(name, span.after, span.upto) for name, span, _ in stale_spans)
 
 
 def mark_extracted(store: Store, extractor: Extractor, work: Callable[[], Rebuilt]) -> Rebuilt:
     """Do ``work``, which extracts all memories again, and record that this extractor has made their concepts."""
     life, now = store.life, maker_now(extractor)
     before = {} if life is None else life.makers()
-    done = work()
+    report = work()
     for namespace, (last, marks) in before.items():
         for span in spans(marks, last):
             maker = span.maker._replace(extractor=now.extractor, version=now.version)
             if life is not None and span.maker.extractor and maker != span.maker:
                 life.mark_made(namespace, span._replace(maker=maker))
-    return done
+    return report
 
 
 class Renewal:
@@ -75,27 +75,27 @@ class Renewal:
         """
         if (life := self._store.life) is None:
             return {}
-        found = _stale(life, self._now)
-        spoken = self._store.languages() if found else {}
-        done = 0
-        for namespace, span, what in found:
+        stale_spans = _stale(life, self._now)
+        spoken = self._store.languages() if stale_spans else {}
+        rebuilt = 0
+        for namespace, span, what in stale_spans:
             if spoken.get(namespace, language) == language:
-                done += self._renewed(life, namespace, span, what)
-        left = count_stale(self._store, self._upkeep.extractor) if found else 0
-        return {name: count for name, count in (("rebuilt", done), ("stale", left)) if count}
+                rebuilt += self._renewed(life, namespace, span, what)
+        remaining = count_stale(self._store, self._upkeep.extractor) if stale_spans else 0
+        return {name: count for name, count in (("rebuilt", rebuilt), ("stale", remaining)) if count}
 
     def _renewed(self, life: LifeStore, namespace: str, span: Span, what: frozenset[str]) -> int:
         """Make the memories of one span anew; return how many."""
-        done, after, maker = 0, span.after, made_again(span.maker, self._now)
+        count, after, maker = 0, span.after, made_again(span.maker, self._now)
         while rows := life.made_between(namespace, after, span.upto, AT_ONCE):
             if not self._step(life, namespace, rows, what):
-                return done
-            done += len(rows)
+                return count
+            count += len(rows)
             life.mark_made(namespace, Span(after, rows[-1].ord, maker))
             after = rows[-1].ord
         if after < span.upto:  # nothing is left there: who commits later records for itself what has made it
             life.mark_made(namespace, Span(after, span.upto, maker))
-        return done
+        return count
 
     def _step(self, life: LifeStore, namespace: str, rows: Sequence[Made], what: frozenset[str]) -> bool:
         """Make some memories anew; return whether all of them could be."""
@@ -106,7 +106,7 @@ class Renewal:
             self._ingest.make_anew(cut)
         written = {draft.memory.id for draft in cut}
         rest = [row for row in rows if row.memory.id not in written]
-        if "extractor" in what and not self._read(namespace, [ord for row in rest for ord in row.ords]):
+        if "extractor" in what and not self._reextract(namespace, [ord for row in rest for ord in row.ords]):
             return False
         if "likeness" in what:
             self._ingest.compare_anew(namespace, [Uncompared(row.ord, _began(row), row.memory) for row in rest])
@@ -117,12 +117,12 @@ class Renewal:
 
         A given vector stands for a whole text, which is not cut.
         """
-        held = self._store.vectors
-        recorded = None if held is None else held.embedder()
+        vector_store = self._store.vectors
+        recorded = None if vector_store is None else vector_store.embedder()
         if recorded is not None and recorded["name"].startswith("external:"):
             return []
-        found = self._embedder()
-        embedder = None if isinstance(found, str) else found
+        embedder_or_reason = self._embedder()
+        embedder = None if isinstance(embedder_or_reason, str) else embedder_or_reason
         if embedder is None and recorded is not None:
             return None
         drafts = []
@@ -134,7 +134,7 @@ class Renewal:
                 drafts.append(draft)
         return drafts
 
-    def _read(self, namespace: str, ords: Sequence[int]) -> bool:
+    def _reextract(self, namespace: str, ords: Sequence[int]) -> bool:
         """Extract memories again; return whether all of them could be read.
 
         The names that come and go with it are noted before and after, so that what mentions them is extracted again
@@ -147,19 +147,19 @@ class Renewal:
             return True
         upkeep.prepare(memories.values())
         knowledge = upkeep.knowledge(memories.values(), new=False, unread=unread)
-        found = upkeep.extractions(memories, knowledge, unread)
+        extractions = upkeep.extractions(memories, knowledge, unread)
         if (graph := self._store.graph) is None:
-            self._store.reindex(namespace, found, language=upkeep.stems)
-            return len(found) == len(memories)
+            self._store.reindex(namespace, extractions, language=upkeep.stems)
+            return len(extractions) == len(memories)
         before = graph.forwards([namespace], sorted(memories)).entries
         had = set(before["key"][before["subject"] > 0].tolist())
-        has = {key for _, one in found for key, about in zip(one.keys, one.subjects, strict=True) if about > 0}
+        has = {key for _, one in extractions for key, about in zip(one.keys, one.subjects, strict=True) if about > 0}
         if changed := had ^ has:
             graph.note_changed_subjects(namespace, changed)
-        self._store.reindex(namespace, found, language=upkeep.stems)
-        if found and (changed := changed | graph.changed_subjects(namespace, knowledge.moment[namespace])):
+        self._store.reindex(namespace, extractions, language=upkeep.stems)
+        if extractions and (changed := changed | graph.changed_subjects(namespace, knowledge.moment[namespace])):
             graph.note_changed_subjects(namespace, changed)
-        return len(found) == len(memories)
+        return len(extractions) == len(memories)
 
 
 def _began(row: Made) -> datetime:

@@ -115,13 +115,13 @@ def planned(
     *,
     policy: Policy,
     now: datetime,
-    met: Collection[tuple[str, str]] = (),
+    earlier_names: Collection[tuple[str, str]] = (),
 ) -> Plan:
     """Return the plan of a batch.
 
     ``stored`` holds the stored memories that have the names of the drafts, ``vectors`` the stored vectors of those
-    drafts that come with one. ``met`` are the names of earlier batches of the same source, which may use an id only
-    once.
+    drafts that come with one. ``earlier_names`` are those of earlier batches of the same source, which may
+    use an id only once.
     """
     plan = Plan()
     firsts: dict[tuple[str, str], Draft] = {}
@@ -133,22 +133,22 @@ def planned(
             else:
                 plan.refused.append(_twice(draft, first, policy))
             continue
-        there = stored.get(draft.name) if draft.named else None
-        if there is None:
+        current = stored.get(draft.name) if draft.named else None
+        if current is None:
             plan.new.append(_marked(draft, policy.mark))
-        elif not policy.guarded and _same(there, draft, vectors, policy):
+        elif not policy.guarded and _same(current, draft, vectors, policy):
             plan.unchanged.append(draft)
-        elif policy.partial and draft.name in met:
+        elif policy.partial and draft.name in earlier_names:
             plan.refused.append(_twice(draft, draft, policy))
-        elif policy.keep_edits and edited(there.memory) and _same_note(there.memory, draft.memory):
+        elif policy.keep_edits and edited(current.memory) and _same_note(current.memory, draft.memory):
             plan.unchanged.append(draft)
-        elif policy.may_replace is not None and policy.may_replace(there.memory):
-            if policy.keep_edits and edited(there.memory):
+        elif policy.may_replace is not None and policy.may_replace(current.memory):
+            if policy.keep_edits and edited(current.memory):
                 plan.refused.append(Refused(draft.at, draft.name, _EDITED))
                 continue
-            plan.changed.append(revised(there, draft, now, policy))
+            plan.changed.append(revised(current, draft, now, policy))
         else:
-            plan.refused.append(_taken(draft, policy))
+            plan.refused.append(_id_in_use(draft, policy))
     for refused in [one for one in plan.refused if one.name in plan.repeats]:
         if firsts[refused.name].at == refused.at:  # a repeated item shares the fate of the first one
             plan.refused.extend(replace(refused, at=at) for at in plan.repeats.pop(refused.name))
@@ -158,28 +158,28 @@ def planned(
 def revised(stored: Stored, draft: Draft, now: datetime, policy: Policy) -> Draft:
     """Return ``draft`` as the successor of a stored memory; fields that the draft does not have stay as they are."""
     timed = draft.timed or timed_of(stored.memory, stored.payload)
-    changes = {name: getattr(draft.memory, name) for name in _FIELDS if name in draft.given}
+    changes = {name: getattr(draft.memory, name) for name in _FIELDS if name in draft.fields}
     changes["metadata"] = _merged(stored.memory.metadata, draft, policy.mark)
-    same = not policy.guarded and (draft.memory.text == stored.memory.text or "text" not in draft.given)
+    same = not policy.guarded and (draft.memory.text == stored.memory.text or "text" not in draft.fields)
     changes |= _validity(stored.memory, draft, now, same)
     memory = replace(stored.memory, **changes, updated_at=now, version=stored.memory.version + 1)
     begun = stored.text_at if same else now
     of: dict[str, Any] = {"replaces": stored.memory, "replaced_payload": stored.payload}
-    of["text_at"] = draft.text_at or (None if "created_at" in draft.given else begun)
+    of["text_at"] = draft.text_at or (None if "created_at" in draft.fields else begun)
     return replace(draft, memory=memory, payload=payload_of(memory, timed=timed), **of)
 
 
-def _validity(there: Memory, draft: Draft, now: datetime, same: bool) -> dict[str, datetime | None]:
+def _validity(stored: Memory, draft: Draft, now: datetime, same: bool) -> dict[str, datetime | None]:
     """Return from when until when the new version is valid.
 
     A new text is valid from now on, unless the draft says from when. An end in the past belongs to the old text and is
     dropped. Raises InvalidInput where the end is before the beginning.
     """
-    begins = draft.memory.valid_from if "valid_from" in draft.given else there.valid_from
-    ends = draft.memory.valid_to if "valid_to" in draft.given else there.valid_to
+    begins = draft.memory.valid_from if "valid_from" in draft.fields else stored.valid_from
+    ends = draft.memory.valid_to if "valid_to" in draft.fields else stored.valid_to
     if not same:
-        begins = begins if "valid_from" in draft.given else None
-        ends = ends if "valid_to" in draft.given or (ends is not None and ends > now) else None
+        begins = begins if "valid_from" in draft.fields else None
+        ends = ends if "valid_to" in draft.fields or (ends is not None and ends > now) else None
     check_validity(begins, ends)
     return {"valid_from": begins, "valid_to": ends}
 
@@ -190,24 +190,25 @@ _EDITED = "It was edited by hand since it was imported, and what is imported has
 def no_longer(draft: Draft, policy: Policy) -> Refused:
     """Return the refusal of a draft whose id somebody else has written since the plan was made."""
     if draft.replaces is None:
-        return _taken(draft, policy)
+        return _id_in_use(draft, policy)
     return Refused(draft.at, draft.name, f"Somebody else has changed {shown(draft.memory.id)} just now; do it again.")
 
 
 def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], Any], policy: Policy) -> bool:
     if draft.vector is not None and not _same_vector(draft.vector, vectors.get((*draft.name, 0))):
         return False
-    if draft.payload == stored.payload and not (policy.partial and "expires_at" in draft.given):
+    if draft.payload == stored.payload and not (policy.partial and "expires_at" in draft.fields):
         return True
-    there, item = stored.memory, draft.memory
+    before, item = stored.memory, draft.memory
     if not policy.partial:
-        timed = there.sensitive and timed_of(there, stored.payload)
-        return there.sensitive and draft.timed == timed and _same_fields(there, item, timed)
-    if "metadata" in draft.given and not _same_metadata(there.metadata, item.metadata, policy.mark):
+        timed = before.sensitive and timed_of(before, stored.payload)
+        return before.sensitive and draft.timed == timed and _same_fields(before, item, timed)
+    if "metadata" in draft.fields and not _same_metadata(before.metadata, item.metadata, policy.mark):
         return False
-    left = {"metadata", *(["expires_at"] if "ttl" in draft.given and there.expires_at is not None else [])}
-    others = (name for name in _FIELDS if name in draft.given and name not in left)  # a ttl counts from its first time
-    return all(_alike(getattr(there, name), getattr(item, name)) for name in others)
+    # a ttl counts from its first time
+    excluded = {"metadata", *(["expires_at"] if "ttl" in draft.fields and before.expires_at is not None else [])}
+    others = (name for name in _FIELDS if name in draft.fields and name not in excluded)
+    return all(_alike(getattr(before, name), getattr(item, name)) for name in others)
 
 
 def _same_content(one: Draft, other: Draft) -> bool:
@@ -222,22 +223,22 @@ def _same_fields(one: Memory, other: Memory, timed: bool) -> bool:
     return all(_alike(getattr(one, name), getattr(other, name)) for name in names)
 
 
-def _same_metadata(stored: Mapping[str, Any], given: Mapping[str, Any], mark: Mapping[str, Any] | None) -> bool:
+def _same_metadata(stored: Mapping[str, Any], new: Mapping[str, Any], mark: Mapping[str, Any] | None) -> bool:
     if mark:
-        return all(key in stored and _alike(stored[key], given[key]) for key in given.keys() - mark.keys())
-    if mark is not None and MARK not in given:
+        return all(key in stored and _alike(stored[key], new[key]) for key in new.keys() - mark.keys())
+    if mark is not None and MARK not in new:
         stored = {key: value for key, value in stored.items() if key != MARK}
-    return _alike(stored, given)
+    return _alike(stored, new)
 
 
 def _merged(stored: Mapping[str, Any], draft: Draft, mark: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return the metadata of the memory that ``draft`` becomes."""
-    given = draft.memory.metadata if "metadata" in draft.given else None
+    new = draft.memory.metadata if "metadata" in draft.fields else None
     if mark:
-        return {**stored, **(given or {}), **mark}
-    if given is None or mark is None or MARK not in stored:
-        return stored if given is None else given
-    return {MARK: stored[MARK], **given}
+        return {**stored, **(new or {}), **mark}
+    if new is None or mark is None or MARK not in stored:
+        return stored if new is None else new
+    return {MARK: stored[MARK], **new}
 
 
 def _marked(draft: Draft, mark: Mapping[str, Any] | None) -> Draft:
@@ -248,8 +249,8 @@ def _marked(draft: Draft, mark: Mapping[str, Any] | None) -> Draft:
     return replace(draft, memory=memory, payload=payload_of(memory, timed=draft.timed))
 
 
-def _same_note(stored: Memory, given: Memory) -> bool:
-    return bool(stored.metadata[NOTE_HASH] == given.metadata.get(NOTE_HASH))
+def _same_note(stored: Memory, new: Memory) -> bool:
+    return bool(stored.metadata[NOTE_HASH] == new.metadata.get(NOTE_HASH))
 
 
 def _same_vector(one: Any, other: Any) -> bool:
@@ -270,7 +271,7 @@ def _twice(draft: Draft, first: Draft, policy: Policy) -> Refused:
     return Refused(draft.at, draft.name, f"The id {shown(id)} is already in {where} with other content.", BadItem)
 
 
-def _taken(draft: Draft, policy: Policy) -> Refused:
+def _id_in_use(draft: Draft, policy: Policy) -> Refused:
     id = draft.memory.id
     if not policy.partial:
         reason = f"The id {shown(id)} is already in the store with other content; call update to change it."

@@ -70,7 +70,7 @@ class Refusals:
             reason = f"Item {refused.at}{id}: {refused.reason}"
             raise BadItem(reason, position=refused.at, id=refused.name[1] or None)
 
-    def sound(self, drafts: Iterable[Draft | Refused], check_vector: CheckVector) -> list[Draft]:
+    def accepted(self, drafts: Iterable[Draft | Refused], check_vector: CheckVector) -> list[Draft]:
         """Return the drafts that can be stored, and gather the others. Raises Conflict or BadItem."""
         passed: list[Draft] = []
         recorded: Mapping[str, Any] | None = None
@@ -108,21 +108,21 @@ def check_vector(store: Store, draft: Draft, recorded: Mapping[str, Any] | None)
 
 def prepared(batch: Iterable[tuple[int, Any]], namespace: str, screening: Screening) -> list[Draft | Refused]:
     """Check and screen the items of a batch, given as (position, item)."""
-    found: list[Draft | Refused] = []
+    drafts: list[Draft | Refused] = []
     for at, item in batch:
         try:
-            found.append(screened(_begun(drafted(at, item, namespace), item), screening))
+            drafts.append(screened(_begun(drafted(at, item, namespace), item), screening))
         except InvalidInput as error:
-            found.append(Refused(at, ("", id_of(item) or ""), error.message, BadItem))
-    return found
+            drafts.append(Refused(at, ("", id_of(item) or ""), error.message, BadItem))
+    return drafts
 
 
 def _begun(draft: Draft, item: Any) -> Draft:
     """Return a draft with the time at which its text began, where an export says so. Raises InvalidInput."""
-    given = getattr(item, "text_at", None)
-    if given is None:
+    value = getattr(item, "text_at", None)
+    if value is None:
         return draft
-    begun = at_time("text_at", given)
+    begun = at_time("text_at", value)
     at = draft.memory.created_at
     return replace(draft, text_at=begun if at is not None and at < begun <= datetime.now(UTC) else None)
 

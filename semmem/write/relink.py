@@ -16,7 +16,7 @@ from importlib.metadata import version
 from typing import Any
 
 from semmem.concepts.mentions import AT_ONCE, Ahead, Knowledge, Mentions
-from semmem.concepts.rules import corrected, subjects_of, texts_of, wanted_by, with_other_names
+from semmem.concepts.rules import candidates_and_subjects, corrected, subjects_of, texts_of, with_other_names
 from semmem.model.exchange import Corrections, Extraction, Row, Written
 from semmem.model.protocols import Extractor
 from semmem.model.reports import Rebuilt
@@ -65,19 +65,19 @@ class Upkeep:
             return Knowledge({}, {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
         memories = list(memories)
         if ahead is None or ahead.texts != texts_of(memories):
-            wanted, about = wanted_by(self._extractor, memories, self._language, unread)
-            if not wanted:
+            candidates, about = candidates_and_subjects(self._extractor, memories, self._language, unread)
+            if not candidates:
                 return Knowledge({}, {}, {}, {}, {})
-            ahead = Ahead(texts_of(memories), wanted, about, self._graph.snapshot_with_subjects(wanted))
+            ahead = Ahead(texts_of(memories), candidates, about, self._graph.snapshot_with_subjects(candidates))
         moment, corrections, subjects_of = ahead.snapshot
         known, arrivals, own = {}, {}, {}
-        for namespace, mentioned in ahead.wanted.items():
+        for namespace, mentioned in ahead.candidates.items():
             into, stored = corrections[namespace], subjects_of[namespace]
-            brought = {into.key(at) for at in ahead.own.get(namespace, ())} if new else set()
-            there = {*stored, *brought}
-            known[namespace] = {at for at in mentioned if into.key(at) in there}
-            own[namespace] = brought
-            arrivals[namespace] = brought.difference(stored)
+            own_keys = {into.key(at) for at in ahead.own.get(namespace, ())} if new else set()
+            keys = {*stored, *own_keys}
+            known[namespace] = {at for at in mentioned if into.key(at) in keys}
+            own[namespace] = own_keys
+            arrivals[namespace] = own_keys.difference(stored)
         return Knowledge(moment, known, own, arrivals, corrections)
 
     def payloads(
@@ -91,20 +91,20 @@ class Upkeep:
         rules = getattr(self._extractor, "name", None) == "rules"
         if self._graph is None or not rules or not indexed or len(memories) > _FEW:
             return self._store.payload_hashes(memories), None
-        wanted, own = wanted_by(self._extractor, indexed, self._language)
-        payloads, snapshot = self._graph.payloads_and_subjects(memories, wanted)
-        ahead = Ahead(texts_of(indexed), wanted, own, snapshot)
+        candidates, own = candidates_and_subjects(self._extractor, indexed, self._language)
+        payloads, snapshot = self._graph.payloads_and_subjects(memories, candidates)
+        ahead = Ahead(texts_of(indexed), candidates, own, snapshot)
         return self._store.payload_hashes(memories) if payloads is None else payloads, ahead
 
     @staticmethod
     def since(knowledge: Knowledge) -> dict[str, tuple[int, set[int]]]:
         """Return each namespace's change number, and the names used as known there that the memories do not bring."""
-        found = {}
+        by_namespace = {}
         for namespace, moment in knowledge.moment.items():
             into = knowledge.corrections[namespace]
             used = {into.key(at) for at in knowledge.known[namespace]} - set(knowledge.arrivals[namespace])
-            found[namespace] = moment, used
-        return found
+            by_namespace[namespace] = moment, used
+        return by_namespace
 
     def prepare(self, memories: Collection[Memory]) -> None:
         """Let an extractor that asks a model do so once for all ``memories``."""
@@ -115,16 +115,18 @@ class Upkeep:
     def extraction(self, memory: Memory, knowledge: Knowledge) -> Extraction:
         """Extract one memory with the known names of its namespace."""
         known = knowledge.known.get(memory.namespace, ())
-        found = self._extractor.extract(read_text(memory), memory.title, known)
-        found = with_other_names(found, other_names(memory.metadata), self._language)
-        return corrected(found, knowledge.corrections[memory.namespace])
+        extraction = self._extractor.extract(read_text(memory), memory.title, known)
+        extraction = with_other_names(extraction, other_names(memory.metadata), self._language)
+        return corrected(extraction, knowledge.corrections[memory.namespace])
 
-    def arrivals(self, memory: Memory, found: Extraction, knowledge: Knowledge) -> tuple[int, ...]:
+    def arrivals(self, memory: Memory, extraction: Extraction, knowledge: Knowledge) -> tuple[int, ...]:
         """Return the keys of the names that a new memory is about and that the store did not have."""
         came = knowledge.arrivals[memory.namespace]
         if not came:
             return ()
-        return tuple(at for at, about in zip(found.keys, found.subjects, strict=True) if about > 0 and at in came)
+        return tuple(
+            at for at, about in zip(extraction.keys, extraction.subjects, strict=True) if about > 0 and at in came
+        )
 
     # ------------------------------------------------------------------ after a write
 
@@ -141,20 +143,20 @@ class Upkeep:
             for namespace in sorted({namespace for namespace, _ in written.replaced}):
                 self._propagate(graph, namespace, bounded=True)  # the write has checked the language
         except Exception as error:  # noqa: BLE001  # an extractor or a store may raise anything
-            return {"graph": self._left(graph, written, knowledge, error)}
+            return {"graph": self._note_rest(graph, written, knowledge, error)}
         return {}
 
-    def _left(self, graph: GraphStore, written: Written, knowledge: Knowledge, error: Exception) -> str:
+    def _note_rest(self, graph: GraphStore, written: Written, knowledge: Knowledge, error: Exception) -> str:
         """Note the remaining work for ``maintain``; return a sentence that says what remains and why."""
-        said = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split()) or type(error).__name__
         try:
             for namespace in sorted({namespace for namespace, _ in written.new | written.replaced}):
                 if changed := graph.changed_subjects(namespace, knowledge.moment[namespace]):
                     graph.note_changed_subjects(namespace, changed)
         except Exception:  # noqa: BLE001  # the store cannot be reached; the names are noted with the rows
             pass
-        _LOG.info("Left to maintain: %s", said)
-        return f"Names have not reached other memories yet; `semmem maintain` does it. {said}"
+        _LOG.info("Left to maintain: %s", reason)
+        return f"Names have not reached other memories yet; `semmem maintain` does it. {reason}"
 
     def _reach(self, graph: GraphStore, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> None:
         ours: dict[str, dict[int, Row]] = {}
@@ -196,13 +198,13 @@ class Upkeep:
                 for at, name in zip(row.extraction.keys, row.extraction.names, strict=True)
                 if at in came
             }
-            sure, suspects, left = self._mentions.mentioning(graph, namespace, names, came, into, bounded=True)
+            sure, suspects, late = self._mentions.mentioning(graph, namespace, names, came, into, bounded=True)
             again |= self._mentions.verified(
-                namespace, sure - ours.keys(), suspects - ours.keys() - sure, came, into, left
+                namespace, sure - ours.keys(), suspects - ours.keys() - sure, came, into, late
             )
         _, unread = self._renew(graph, namespace, sorted(again))
         if (note := written.changes.get(namespace)) is not None:
-            graph.mark_propagated(namespace, [note], came if unread else left if came else ())
+            graph.mark_propagated(namespace, [note], came if unread else late if came else ())
 
     def forgotten(self, namespace: str) -> None:
         """Re-extract memories that mention names whose memories were forgotten, up to a bound.
@@ -229,10 +231,10 @@ class Upkeep:
         waiting = graph.unpropagated_namespaces()
         spoken = self._store.languages() if waiting else {}
         ours = [namespace for namespace in waiting if spoken.get(namespace, self._stems) == self._stems]
-        done = [self._propagate(graph, namespace, bounded=False) for namespace in ours]
-        unread, foreign = sum(failed for _, failed in done), len(waiting) - len(ours)
+        counts = [self._propagate(graph, namespace, bounded=False) for namespace in ours]
+        unread, foreign = sum(failed for _, failed in counts), len(waiting) - len(ours)
         more = {"unread": unread, "other_language": foreign}
-        return {"renewed": sum(changed for changed, _ in done), **{name: n for name, n in more.items() if n}}
+        return {"renewed": sum(changed for changed, _ in counts), **{name: n for name, n in more.items() if n}}
 
     def _speaks(self, namespace: str) -> bool:
         """Return whether a namespace has this process's language; another process may not re-extract its memories."""
@@ -253,20 +255,20 @@ class Upkeep:
             into = graph.snapshot([namespace])[1][namespace]
             names = graph.names([namespace], keys)
             again: set[int] = set()
-            left: set[int] = set()
+            remaining: set[int] = set()
             some = sorted(keys)
             for start in range(0, len(some), _NAMES_AT_ONCE):
                 chunk = set(some[start : start + _NAMES_AT_ONCE])
                 sure, suspects, late = self._mentions.mentioning(graph, namespace, names, chunk, into, bounded=bounded)
-                left |= late
+                remaining |= late
                 if bounded:
-                    again |= self._mentions.verified(namespace, sure, suspects - sure, chunk, into, left)
+                    again |= self._mentions.verified(namespace, sure, suspects - sure, chunk, into, remaining)
                 else:
                     again |= sure | suspects
             renewed, unread = self._renew(graph, namespace, sorted(again))
             changed += renewed
             failed += unread
-            graph.mark_propagated(namespace, [number for number, _ in notes], keys if unread else left)
+            graph.mark_propagated(namespace, [number for number, _ in notes], keys if unread else remaining)
             if unread:
                 break
         return changed, failed
@@ -283,14 +285,14 @@ class Upkeep:
                 self.prepare(memories.values())
                 unread: list[Memory] = []
                 knowledge = self.knowledge(memories.values(), new=False, unread=unread)
-                found = self.extractions(memories, knowledge, unread)
-                failed += len(memories) - len(found)
-                if not found:
+                extractions = self.extractions(memories, knowledge, unread)
+                failed += len(memories) - len(extractions)
+                if not extractions:
                     break
-                changed += self._store.reindex(namespace, found, language=self._stems)
+                changed += self._store.reindex(namespace, extractions, language=self._stems)
                 meanwhile = graph.changed_subjects(namespace, knowledge.moment[namespace])
                 forms = knowledge.corrections[namespace].forms(meanwhile)
-                todo = [ord for ord, e in found if meanwhile and self._mentions.named(memories[ord], e, forms)]
+                todo = [ord for ord, e in extractions if meanwhile and self._mentions.named(memories[ord], e, forms)]
                 if not todo:
                     break
             else:
@@ -301,15 +303,15 @@ class Upkeep:
         self, memories: Mapping[int, Memory], knowledge: Knowledge, unread: Sequence[Memory]
     ) -> list[tuple[int, Extraction]]:
         """Return the extraction of each memory by ord, without the memories that the extractor cannot read."""
-        found = []
+        pairs = []
         for ord, memory in sorted(memories.items()):
             if memory in unread:
                 continue
             try:
-                found.append((ord, self.extraction(memory, knowledge)))
+                pairs.append((ord, self.extraction(memory, knowledge)))
             except Exception as error:  # noqa: BLE001  # an extractor may raise anything
                 _LOG.info("%s cannot be read again: %s", memory.id, error)
-        return found
+        return pairs
 
     # ------------------------------------------------------------------ everything
 
@@ -323,7 +325,7 @@ class Upkeep:
             return self._reread(progress)
         with graph.rebuilding():
             place, dropped = self._place(graph)
-            skipped = read = int(place.get("read", 0))
+            skipped = count = int(place.get("read", 0))
             changed = 0
             for namespace in self._store.namespaces():
                 before, after = place.get("namespace", ""), 0
@@ -338,31 +340,31 @@ class Upkeep:
                 place["moment"], place["namespace"] = moment, namespace
                 for batch in self._batches(namespace, after):
                     changed += self._reindexed(namespace, batch, knowledge)
-                    read += len(batch)
-                    graph.note_reextraction(place | {"ord": batch[-1][0], "read": read})
+                    count += len(batch)
+                    graph.note_reextraction(place | {"ord": batch[-1][0], "read": count})
                     if progress is not None:
-                        progress(read)
+                        progress(count)
                 graph.note_changed_subjects(namespace, graph.changed_subjects(namespace, moment))
                 self._store.set_language(namespace, self._stems, done=True)
                 changed += self._propagate(graph, namespace, bounded=False)[0]
             graph.note_reextraction(None)
             return Rebuilt(
-                dropped=dropped, read=read - skipped, skipped=skipped, changed=changed + self.maintain()["renewed"]
+                dropped=dropped, read=count - skipped, skipped=skipped, changed=changed + self.maintain()["renewed"]
             )
 
     def _reread(self, progress: Callable[[int], None] | None) -> Rebuilt:
         """Re-extract every memory of a store without a graph, where no memory depends on another."""
-        read = changed = 0
+        count = changed = 0
         for namespace in self._store.namespaces():
             self._store.set_language(namespace, self._stems, done=False)
             for batch in self._batches(namespace, 0):
                 knowledge = self.knowledge([memory for _, memory in batch], new=False)
                 changed += self._reindexed(namespace, batch, knowledge)
-                read += len(batch)
+                count += len(batch)
                 if progress is not None:
-                    progress(read)
+                    progress(count)
             self._store.set_language(namespace, self._stems, done=True)
-        return Rebuilt(read=read, changed=changed)
+        return Rebuilt(read=count, changed=changed)
 
     def _reindexed(self, namespace: str, batch: Sequence[tuple[int, Memory]], knowledge: Knowledge) -> int:
         return self._store.reindex(namespace, [(ord, self.extraction(memory, knowledge)) for ord, memory in batch])

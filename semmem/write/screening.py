@@ -129,7 +129,7 @@ def screened(
     if secret and screening == "sensitive":
         memory = replace(memory, sensitive=True)
         payload = payload_of(memory, timed=draft.timed)
-        return replace(draft, memory=memory, payload=payload, vector=None, given=draft.given | {"sensitive"})
+        return replace(draft, memory=memory, payload=payload, vector=None, fields=draft.fields | {"sensitive"})
     return replace(draft, suspected=tuple(dict.fromkeys((*secret, *shown))))
 
 

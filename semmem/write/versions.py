@@ -15,7 +15,7 @@ from semmem.text.passages import embedded_text
 from semmem.write.items import KEYS, Draft, payload_of
 from semmem.write.plan import Plan, Refused
 
-__all__ = ["CHANGEABLE", "check_changes", "check_expected", "overtaken", "restored", "with_kept"]
+__all__ = ["CHANGEABLE", "check_changes", "check_expected", "overtaken", "restored", "with_stored_vectors"]
 
 CHANGEABLE = tuple(name for name in KEYS if name not in ("id", "namespace"))
 """The fields of a memory that update can change."""
@@ -66,7 +66,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
-def with_kept(plan: Plan, recorded: Mapping[str, Any], vectors: Mapping[tuple[str, str, int], Any]) -> Plan:
+def with_stored_vectors(plan: Plan, recorded: Mapping[str, Any], vectors: Mapping[tuple[str, str, int], Any]) -> Plan:
     """Keep the vectors of changed memories of which the embedder ``recorded`` would see the same as before.
 
     A vector that was given stands for the text it was given with, so a new text needs a new one.
@@ -78,7 +78,7 @@ def with_kept(plan: Plan, recorded: Mapping[str, Any], vectors: Mapping[tuple[st
         if vector is None or draft.memory.sensitive:
             changed.append(draft)
         elif draft.replaces is not None and embedded_text(draft.replaces) == embedded_text(draft.memory):
-            changed.append(replace(draft, kept=(vector, recorded)))
+            changed.append(replace(draft, stored_vector=(vector, recorded)))
         elif recorded["name"].startswith("external:"):
             reason = f"The vector of {draft.memory.id!r} was given with its old text; give one with the new text too."
             refused.append(Refused(draft.at, draft.name, reason, BadItem))
@@ -105,4 +105,4 @@ def restored(forgotten: Forgotten, embedder: Mapping[str, Any] | None, now: date
     draft = Draft(0, memory, payload, None, frozenset(("id",)), restores=True, text_at=forgotten.text_at)
     if vector is None or forgotten.embedder is None or embedder is None or dict(embedder) != dict(forgotten.embedder):
         return draft
-    return replace(draft, kept=(vector, forgotten.embedder))
+    return replace(draft, stored_vector=(vector, forgotten.embedder))
