@@ -29,15 +29,15 @@ _WEIGHTS = ("count", "mention", "subject")
 class Rows:
     """Memories as they are stored, ords ascending, in parallel columns with one element per memory.
 
-    ``sizes`` is the number of ``entries`` of each memory. ``held`` are the ords that have a vector, ``vectors`` has one
-    row for each of these.
+    ``sizes`` is the number of ``entries`` of each memory. ``vector_ords`` are the ords that have a vector, ``vectors``
+    has one row for each of these.
     """
 
     turns: Turns
     lengths: NDArray[np.int64]
     sizes: NDArray[np.int64]
     entries: NDArray[Any]
-    held: NDArray[np.int64]
+    vector_ords: NDArray[np.int64]
     vectors: NDArray[np.float32]
 
     @property
@@ -45,17 +45,17 @@ class Rows:
         """Return the ord of each memory."""
         return self.turns.ords
 
-    def without(self, gone: NDArray[np.int64]) -> Rows:
-        """Return the rows without the ords ``gone``."""
-        if not len(gone):
+    def without(self, ords: NDArray[np.int64]) -> Rows:
+        """Return the rows without ``ords``."""
+        if not len(ords):
             return self
-        stays, has = ~np.isin(self.ords, gone), ~np.isin(self.held, gone)
+        stays, has = ~np.isin(self.ords, ords), ~np.isin(self.vector_ords, ords)
         return Rows(
-            self.turns.taken(stays),
+            self.turns.select(stays),
             self.lengths[stays],
             self.sizes[stays],
             self.entries[np.repeat(stays, self.sizes)],
-            self.held[has],
+            self.vector_ords[has],
             self.vectors[has],
         )
 
@@ -65,16 +65,16 @@ class Rows:
         order = np.argsort(np.concatenate([one.ords, other.ords]))
         sizes = np.concatenate([one.sizes, other.sizes])
         entries = np.concatenate([one.entries, other.entries])
-        held = np.concatenate([one.held, other.held])
-        by_ord = np.argsort(held)
-        filled = [rows.vectors for rows in (one, other) if len(rows.held)]
+        vector_ords = np.concatenate([one.vector_ords, other.vector_ords])
+        by_ord = np.argsort(vector_ords)
+        filled = [rows.vectors for rows in (one, other) if len(rows.vector_ords)]
         vectors = np.concatenate(filled)[by_ord] if filled else one.vectors
         return cls(
             Turns.joined(one.turns, other.turns),
             np.concatenate([one.lengths, other.lengths])[order],
             sizes[order],
             entries[runs((np.cumsum(sizes) - sizes)[order], sizes[order])],
-            held[by_ord],
+            vector_ords[by_ord],
             vectors,
         )
 
@@ -87,7 +87,7 @@ class Block:
     """
 
     def __init__(self, rows: Rows) -> None:
-        self.turns, self.ords, self.held, self.vectors = rows.turns, rows.ords, rows.held, rows.vectors
+        self.turns, self.ords, self.vector_ords, self.vectors = rows.turns, rows.ords, rows.vector_ords, rows.vectors
         self.lengths = rows.lengths
         self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # where each memory's entries begin in ``own``
         owner = np.repeat(np.arange(len(rows.ords), dtype=np.uint32), rows.sizes)
@@ -122,25 +122,25 @@ class Block:
     def rows(self) -> Rows:
         """Return the memories that the block was built from."""
         entries = self._forward(slice(None))
-        return Rows(self.turns, self.lengths, np.diff(self.starts), entries, self.held, self.vectors)
+        return Rows(self.turns, self.lengths, np.diff(self.starts), entries, self.vector_ords, self.vectors)
 
     @cached_property
     def by_session(self) -> dict[str, list[int]]:
         """Return the positions of the memories of each session; memories without a session are left out."""
-        found: dict[str, list[int]] = {}
+        positions: dict[str, list[int]] = {}
         for at, session in enumerate(self.turns.each("session")):
             if session is not None:
-                found.setdefault(session, []).append(at)
-        return found
+                positions.setdefault(session, []).append(at)
+        return positions
 
     @cached_property
     def by_author(self) -> dict[str, list[int]]:
         """Return the positions of the memories of each author, by author key."""
-        found: dict[str, list[int]] = {}
+        positions: dict[str, list[int]] = {}
         for at, author in enumerate(self.turns.each("author")):
             if author is not None and (key := _author_key(author)):
-                found.setdefault(key, []).append(at)
-        return found
+                positions.setdefault(key, []).append(at)
+        return positions
 
     @cached_property
     def talked(self) -> int:
@@ -154,24 +154,24 @@ class Block:
 
     @cached_property
     def _by_id(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        ords_by_id: dict[str, list[int]] = {}
         for id, ord in zip(self.turns.each("id"), self.ords.tolist(), strict=True):
-            found.setdefault(str(id), []).append(ord)
-        return found
+            ords_by_id.setdefault(str(id), []).append(ord)
+        return ords_by_id
 
     def ords_of(self, ids: Collection[str]) -> NDArray[np.int64]:
         """Return the ords of the memories with these ids, ascending, parts included."""
-        held = self._by_id if ids else {}
-        return np.array(sorted(ord for id in ids for ord in held.get(id, ())), dtype=np.int64)
+        ords_by_id = self._by_id if ids else {}
+        return np.array(sorted(ord for id in ids for ord in ords_by_id.get(id, ())), dtype=np.int64)
 
     def _forward(self, which: NDArray[np.int64] | slice) -> NDArray[Any]:
         """Return the entries at some places of ``own``."""
-        held = self.own[which]
-        found = np.zeros(len(held), dtype=FORWARD)
-        found["key"], found["kind"] = self.keys[held["of"]], self.kinds[held["of"]]
+        entries = self.own[which]
+        forwards = np.zeros(len(entries), dtype=FORWARD)
+        forwards["key"], forwards["kind"] = self.keys[entries["of"]], self.kinds[entries["of"]]
         for name in _WEIGHTS:
-            found[name] = held[name]
-        return found
+            forwards[name] = entries[name]
+        return forwards
 
     @cached_property
     def heads(self) -> dict[int, Head]:
@@ -183,8 +183,8 @@ class Block:
         if not len(self.ords):
             return np.zeros(0, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.ords, ords), len(self.ords) - 1)
-        found: NDArray[np.int64] = at[self.ords[at] == ords]
-        return found
+        places: NDArray[np.int64] = at[self.ords[at] == ords]
+        return places
 
     def forwards(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """Return (ords, sizes, entries) of the memories at some positions."""
@@ -194,28 +194,28 @@ class Block:
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""
         here, at = self.find_shared(keys)
-        alone, where = _found(self.keys[self.shared :], keys)
+        alone, where = _lookup(self.keys[self.shared :], keys)
         return here | alone, np.where(here, at, where + self.shared)
 
     def find_shared(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return what ``find`` does, of the keys that several memories have; a tenth of all is looked through."""
-        return _found(self.keys[: self.shared], keys)
+        return _lookup(self.keys[: self.shared], keys)
 
     def sizes(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of entries of the keys at some positions."""
         alone = at >= self.shared
-        found: NDArray[np.int64] = (
+        sizes: NDArray[np.int64] = (
             self.firsts[np.minimum(at + 1, self.shared)] - self.firsts[np.minimum(at, self.shared)]
         )
-        return found + alone
+        return sizes + alone
 
     def mentions(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many memories mention the keys at some positions."""
-        found = np.zeros(len(at), dtype=np.int64)
+        counts = np.zeros(len(at), dtype=np.int64)
         alone = at >= self.shared
-        found[~alone] = self.mentioned[at[~alone]]
-        found[alone] = mentions(self.own[self.places[at[alone] - self.shared]])
-        return found
+        counts[~alone] = self.mentioned[at[~alone]]
+        counts[alone] = mentions(self.own[self.places[at[alone] - self.shared]])
+        return counts
 
     def entries(self, at: NDArray[np.int64]) -> NDArray[Any]:
         """Return the postings of the keys at some positions, key after key."""
@@ -234,20 +234,20 @@ class Block:
 
     def _posting(self, rows: NDArray[Any], entries: NDArray[Any]) -> NDArray[Any]:
         """Return entries of the memories at some positions as postings."""
-        found = np.zeros(len(entries), dtype=POSTING)
-        found["ord"] = self.ords[rows]
-        found["length"] = np.minimum(self.lengths[rows], _LONGEST)
+        postings = np.zeros(len(entries), dtype=POSTING)
+        postings["ord"] = self.ords[rows]
+        postings["length"] = np.minimum(self.lengths[rows], _LONGEST)
         for name in _WEIGHTS:
-            found[name] = entries[name]
-        return found
+            postings[name] = entries[name]
+        return postings
 
     def vectors_of(self, ords: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return those of ``ords`` that have a vector, and the vectors."""
-        if not len(self.held):
+        if not len(self.vector_ords):
             return ords[:0], self.vectors[:0]
-        at = np.minimum(np.searchsorted(self.held, ords), len(self.held) - 1)
-        at = at[self.held[at] == ords]
-        return self.held[at], self.vectors[at]
+        at = np.minimum(np.searchsorted(self.vector_ords, ords), len(self.vector_ords) - 1)
+        at = at[self.vector_ords[at] == ords]
+        return self.vector_ords[at], self.vectors[at]
 
 
 @lru_cache(10_000)
@@ -267,17 +267,17 @@ def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]
 def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray[Any]:
     """Return some entries as a store has them in the form that a block has them, without what they are ``of``."""
     chosen = entries[which]
-    found = np.zeros(len(chosen), dtype=_ENTRY)
+    out = np.zeros(len(chosen), dtype=_ENTRY)
     for name in _WEIGHTS:
-        found[name] = chosen[name]
-    return found
+        out[name] = chosen[name]
+    return out
 
 
-def _found(held: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    if not len(held):
+def _lookup(sorted_keys: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    if not len(sorted_keys):
         return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
-    at = np.minimum(np.searchsorted(held, keys), len(held) - 1)
-    return held[at] == keys, at
+    at = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return sorted_keys[at] == keys, at
 
 
 def _run(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:
@@ -292,5 +292,5 @@ def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int6
     if not whole:
         return np.zeros(0, dtype=np.int64)
     before = np.cumsum(sizes) - sizes
-    found: NDArray[np.int64] = np.arange(whole) + np.repeat(starts - before, sizes)
-    return found
+    numbers: NDArray[np.int64] = np.arange(whole) + np.repeat(starts - before, sizes)
+    return numbers

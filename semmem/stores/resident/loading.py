@@ -34,10 +34,10 @@ def load(pool: Pooled, namespace: str, most: int) -> Model | None:
     def read(connection: Any) -> Model | None:
         with connection.transaction():
             connection.execute(_SQL["resident_snapshot"])
-            found = connection.execute(_SQL["resident_state"], where, binary=True).fetchone()
-            if found is None:
+            state_row = connection.execute(_SQL["resident_state"], where, binary=True).fetchone()
+            if state_row is None:
                 return None
-            state = State(*found)
+            state = State(*state_row)
             entries, passes, last = connection.execute(_SQL["resident_size"], where, binary=True).fetchone()
             if state.dropping or passes or _bytes(state, entries) > most:
                 return None
@@ -60,12 +60,12 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
     def read(connection: Any) -> Model | None:
         with pipelined_transaction(connection):
             connection.execute(_SQL["resident_snapshot"])
-            found = connection.execute(_SQL["resident_state"], where, binary=True)
+            state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
             changes = connection.execute(_SQL["resident_changes"], where)
             corrected = connection.execute(_SQL["moment"], where, binary=True)
             passing = connection.execute(_SQL["resident_passing"], where)
             cursors = _sent(connection, where)
-        row = found.fetchone()
+        row = state_cursor.fetchone()
         state = None if row is None else State(*row)
         if state is None or not state.follows(before):
             return None
@@ -74,8 +74,8 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
             return None
         return model.after(state, _read(cursors), ids, corrections_of(corrected.fetchall()))
 
-    found = _tried(pool, read)
-    return None if found is None or found.size > most else found
+    later = _tried(pool, read)
+    return None if later is None or later.size > most else later
 
 
 def _tried(pool: Pooled, read: Any) -> Model | None:
@@ -105,23 +105,23 @@ def _rows(connection: Any, which: Mapping[str, Any]) -> Rows:
 
 def _read(cursors: list[Any]) -> Rows:
     """Return the rows from the results of the three statements, which read one snapshot."""
-    found = cursors[0].fetchall()
+    memory_rows = cursors[0].fetchall()
     heads, raw = cursors[1].fetchone()
     triples = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 3)
     owners, packed = cursors[2].fetchone()
-    held = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
-    turns = Turns.of(found)
+    vector_ords = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
+    turns = Turns.of(memory_rows)
     if not np.array_equal(turns.ords, triples[:, 0]):
         raise ValueError("A memory is in no index.")
     vectors = np.zeros((0, 0), dtype=np.float32)
-    if len(held):
-        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(held), -1)[:, 4:]  # each begins with its length
+    if len(vector_ords):
+        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(vector_ords), -1)[:, 4:]  # each begins with its length
         vectors = np.ascontiguousarray(rows).view(">f4").astype(np.float32)
     return Rows(
         turns,
         triples[:, 1],
         triples[:, 2] // FORWARD.itemsize,
         np.frombuffer(raw or b"", dtype=FORWARD),
-        held,
+        vector_ords,
         vectors,
     )

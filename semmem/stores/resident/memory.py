@@ -22,14 +22,14 @@ _AT_ONCE = 10_000
 """Up to this many memories a recall waits while its namespace is loaded, about a quarter of a second."""
 _AT_ONCE_AGAIN = 500
 """The same where a model was dropped before: one that is dropped again and again is not waited for each time."""
-_MOST_ASKED = 10_000
+_MOST_DEMANDS = 10_000
 """The number of namespaces whose recalls are counted."""
 
 _reading: ContextVar[tuple[int, Mapping[str, ReferenceType[Model]]] | None] = ContextVar("reading", default=None)
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Demand:
     """How often a namespace was asked without a model, how often it must be before loading, and recalls served.
 
     ``dropped``: its model was dropped before, such as where others write what no model can follow.
@@ -57,7 +57,7 @@ class Models:
         self._budget = budget
         self._load, self._follow = load, follow
         self._models: OrderedDict[str, Model] = OrderedDict()
-        self._asked: OrderedDict[str, _Asked] = OrderedDict()
+        self._demands: OrderedDict[str, _Demand] = OrderedDict()
         self._coming: set[str] = set()
         self._closed = False
         self._lock = Lock()
@@ -65,28 +65,28 @@ class Models:
 
     def bind(self, states: Mapping[str, State | None]) -> None:
         """Bind this context to models that are at ``states`` or later; reads in this context then use these models."""
-        found = {name: model for name, state in states.items() if (model := self._current(name, state)) is not None}
-        _reading.set((id(self), {name: ref(model) for name, model in found.items()}))
+        models = {name: model for name, state in states.items() if (model := self._current(name, state)) is not None}
+        _reading.set((id(self), {name: ref(model) for name, model in models.items()}))
 
     def bound(self, namespace: str) -> Model | None:
         """Return the model of a namespace that this context is bound to; None where the database has to be asked."""
-        known = _reading.get()
-        if known is None or known[0] != id(self) or (reference := known[1].get(namespace)) is None:
+        binding = _reading.get()
+        if binding is None or binding[0] != id(self) or (reference := binding[1].get(namespace)) is None:
             return None
         return reference()
 
-    def met(self, namespaces: Collection[str]) -> dict[str, Model]:
+    def bind_present(self, namespaces: Collection[str]) -> dict[str, Model]:
         """Bind this context to the present models, whether or not they are up to date; return these models."""
-        found = {name: model for name in namespaces if (model := self._known(name)) is not None}
-        _reading.set((id(self), {name: ref(model) for name, model in found.items()}))
-        return found
+        models = {name: model for name in namespaces if (model := self._use(name)) is not None}
+        _reading.set((id(self), {name: ref(model) for name, model in models.items()}))
+        return models
 
     def clear(self) -> None:
         """Drop all models, and load no more."""
         with self._lock:
             self._closed = True
             self._models.clear()
-            self._asked.clear()
+            self._demands.clear()
 
     @property
     def size(self) -> int:
@@ -105,7 +105,7 @@ class Models:
         if state is None:
             self._drop(namespace)
             return None
-        model = self._known(namespace)
+        model = self._use(namespace)
         if model is not None and model.state == state:
             return model
         with self._lock:
@@ -113,7 +113,7 @@ class Models:
         if not busy.acquire(blocking=False):
             return None  # another thread is loading it
         try:
-            model = self._known(namespace)
+            model = self._use(namespace)
             if model is None:
                 return self._loaded(namespace, state.memories)
             if model.state == state or model.state.revision > state.revision:
@@ -131,39 +131,39 @@ class Models:
                 self._busy.pop(namespace, None)
             busy.release()
 
-    def _known(self, namespace: str) -> Model | None:
+    def _use(self, namespace: str) -> Model | None:
         with self._lock:
             model = self._models.get(namespace)
             if model is not None:
                 self._models.move_to_end(namespace)
-                self._asked.setdefault(namespace, _Asked()).served += 1
+                self._demands.setdefault(namespace, _Demand()).served += 1
             return model
 
     def _loaded(self, namespace: str, memories: int) -> Model | None:
         """Load a namespace that is asked often; a large one on a thread, for later recalls."""
         with self._lock:
-            asked = self._asked.setdefault(namespace, _Asked())
-            self._asked.move_to_end(namespace)
-            while len(self._asked) > _MOST_ASKED:
-                self._asked.popitem(last=False)
-            asked.times += 1
-            if asked.times < asked.wait or namespace in self._coming:
+            demand = self._demands.setdefault(namespace, _Demand())
+            self._demands.move_to_end(namespace)
+            while len(self._demands) > _MOST_DEMANDS:
+                self._demands.popitem(last=False)
+            demand.times += 1
+            if demand.times < demand.wait or namespace in self._coming:
                 return None
-            asked.times = asked.served = 0
-            at_once = memories <= (_AT_ONCE_AGAIN if asked.dropped else _AT_ONCE)
+            demand.times = demand.served = 0
+            at_once = memories <= (_AT_ONCE_AGAIN if demand.dropped else _AT_ONCE)
             if not at_once:
                 self._coming.add(namespace)
         if at_once:
-            return self._brought(namespace, asked)
-        threading.Thread(target=self._brought, args=(namespace, asked), name="semmem-resident", daemon=True).start()
+            return self._brought(namespace, demand)
+        threading.Thread(target=self._brought, args=(namespace, demand), name="semmem-resident", daemon=True).start()
         return None
 
-    def _brought(self, namespace: str, asked: _Asked) -> Model | None:
+    def _brought(self, namespace: str, demand: _Demand) -> Model | None:
         model = self._load(namespace, self._budget)
         with self._lock:
             self._coming.discard(namespace)
         if model is None or model.size > self._budget:
-            asked.wait = _LONGEST
+            demand.wait = _LONGEST
             return None
         self._keep(model)
         return model
@@ -175,7 +175,7 @@ class Models:
                 return
             self._models[model.namespace] = model
             self._models.move_to_end(model.namespace)
-            self._asked.setdefault(model.namespace, _Asked())
+            self._demands.setdefault(model.namespace, _Demand())
             size = sum(one.size for one in self._models.values())
             while size > self._budget and len(self._models) > 1:
                 size -= self._models.popitem(last=False)[1].size
@@ -184,6 +184,6 @@ class Models:
         """Drop a model; one that served few recalls is not loaded again soon."""
         with self._lock:
             if self._models.pop(namespace, None) is not None:
-                asked = self._asked.setdefault(namespace, _Asked())
-                asked.wait = min(_LONGEST, 2 * asked.wait) if asked.served < _OFTEN else 2
-                asked.times, asked.dropped = 0, True
+                demand = self._demands.setdefault(namespace, _Demand())
+                demand.wait = min(_LONGEST, 2 * demand.wait) if demand.served < _OFTEN else 2
+                demand.times, demand.dropped = 0, True

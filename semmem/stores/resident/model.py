@@ -75,7 +75,7 @@ class State(NamedTuple):
 
 
 class Model:
-    """A namespace at the revision of ``state``: ``base`` without the ords ``gone``, and ``tail``."""
+    """A namespace at the revision of ``state``: ``base`` without the ords ``removals``, and ``tail``."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Model:
         state: State,
         base: Block,
         tail: Block | None = None,
-        gone: NDArray[np.int64] = _NOTHING,
+        removals: NDArray[np.int64] = _NOTHING,
         corrections: Corrections = _NONE,
     ) -> None:
         self.namespace = namespace
@@ -91,11 +91,11 @@ class Model:
         self.corrections = corrections
         self._base = base
         self._tail = tail
-        self._gone = gone
+        self._removals = removals
         self._blocks = [base] if tail is None else [base, tail]
         self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # names that memories are about, cached by ord
         self._sessions: dict[str, tuple[list[Turn], dict[int, int]]] = {}
-        lost = base.forwards(base.places_of(gone))[2] if len(gone) else None
+        lost = base.forwards(base.places_of(removals))[2] if len(removals) else None
         self._lost = _counted(lost) if lost is not None else None
 
     @property
@@ -106,53 +106,53 @@ class Model:
     def after(self, state: State, came: Rows, ids: Collection[str], corrections: Corrections = _NONE) -> Model:
         """Return the model at a later ``state``: without the memories of ``ids``, and with the rows that ``came``."""
         tail: Block | None
-        gone = np.union1d(self._gone, self._base.ords_of(ids))
+        removals = np.union1d(self._removals, self._base.ords_of(ids))
         if self._tail is not None:
             came = Rows.joined(self._tail.rows.without(self._tail.ords_of(ids)), came)
-        if len(came.ords) + len(gone) >= _TAIL:
-            base, tail, gone = Block(Rows.joined(self._base.rows.without(gone), came)), None, _NOTHING
+        if len(came.ords) + len(removals) >= _TAIL:
+            base, tail, removals = Block(Rows.joined(self._base.rows.without(removals), came)), None, _NOTHING
         else:
             base, tail = self._base, Block(came) if len(came.ords) else None
-        return Model(self.namespace, state, base, tail, gone, corrections)
+        return Model(self.namespace, state, base, tail, removals, corrections)
 
     # ------------------------------------------------------------------ postings
 
     def postings(self, keys: Ords, max_df: int | None, *, shared: bool = False) -> Postings:
         """Return the postings of ``keys``; see Store.postings. ``shared`` leaves out keys that only one memory has."""
-        wanted = ascending(keys)
+        sorted_keys = ascending(keys)
         alone = shared and len(self._blocks) == 1  # a key that one block has once may be in the other too
-        found = [block.find_shared(wanted) if alone else block.find(wanted) for block in self._blocks]
-        sizes = np.zeros(len(wanted), dtype=np.int64)
-        mentioned = np.zeros(len(wanted), dtype=np.int64)
-        for block, (here, at) in zip(self._blocks, found, strict=True):
+        positions = [block.find_shared(sorted_keys) if alone else block.find(sorted_keys) for block in self._blocks]
+        sizes = np.zeros(len(sorted_keys), dtype=np.int64)
+        mentioned = np.zeros(len(sorted_keys), dtype=np.int64)
+        for block, (here, at) in zip(self._blocks, positions, strict=True):
             if len(block.keys):
                 sizes += np.where(here, block.sizes(at), 0)
                 mentioned[here] += block.mentions(at[here])
         if self._lost is not None:
             lost, count, times = self._lost
-            gone = np.isin(wanted, lost)
-            of = np.searchsorted(lost, wanted[gone])
-            sizes[gone] -= count[of]
-            mentioned[gone] -= times[of]
-        kept = sizes > (1 if shared else 0)
+            in_lost = np.isin(sorted_keys, lost)
+            of = np.searchsorted(lost, sorted_keys[in_lost])
+            sizes[in_lost] -= count[of]
+            mentioned[in_lost] -= times[of]
+        mask = sizes > (1 if shared else 0)
         if max_df is not None:
-            kept &= mentioned <= max_df
+            mask &= mentioned <= max_df
         totals = self.state.memories, self.state.length
-        if len(self._blocks) == 1 and not len(self._gone):
-            return Postings(*totals, wanted[kept], sizes[kept], self._base.entries(found[0][1][kept]))
-        owners, held = [], []
-        for block, (here, at) in zip(self._blocks, found, strict=True):
-            mine = kept & here
+        if len(self._blocks) == 1 and not len(self._removals):
+            return Postings(*totals, sorted_keys[mask], sizes[mask], self._base.entries(positions[0][1][mask]))
+        owners, pieces = [], []
+        for block, (here, at) in zip(self._blocks, positions, strict=True):
+            mine = mask & here
             entries = block.entries(at[mine])
-            owner = np.repeat(wanted[mine], block.sizes(at[mine]))
-            if block is self._base and len(self._gone):
-                alive = ~np.isin(entries["ord"], self._gone)
+            owner = np.repeat(sorted_keys[mine], block.sizes(at[mine]))
+            if block is self._base and len(self._removals):
+                alive = ~np.isin(entries["ord"], self._removals)
                 entries, owner = entries[alive], owner[alive]
             owners.append(owner)
-            held.append(entries)
+            pieces.append(entries)
         owner = np.concatenate(owners)
-        entries = np.concatenate(held)
-        return Postings(*totals, wanted[kept], sizes[kept], entries[in_order(owner, entries["ord"])])
+        entries = np.concatenate(pieces)
+        return Postings(*totals, sorted_keys[mask], sizes[mask], entries[in_order(owner, entries["ord"])])
 
     def forwards(self, ords: Ords) -> Forwards:
         """Return the forward entries of each of ``ords``."""
@@ -166,9 +166,9 @@ class Model:
 
     def _at(self, ords: Ords) -> list[tuple[Block, NDArray[np.int64]]]:
         """Return each block with the positions of those of ``ords`` that it holds, ascending."""
-        wanted = ascending(ords)
-        in_base = np.setdiff1d(wanted, self._gone) if len(self._gone) else wanted
-        return [(b, b.places_of(in_base if b is self._base else wanted)) for b in self._blocks]
+        sorted_ords = ascending(ords)
+        in_base = np.setdiff1d(sorted_ords, self._removals) if len(self._removals) else sorted_ords
+        return [(b, b.places_of(in_base if b is self._base else sorted_ords)) for b in self._blocks]
 
     # ------------------------------------------------------------------ heads and sessions
 
@@ -178,14 +178,14 @@ class Model:
 
     def heads(self, ords: Ords) -> dict[int, Head]:
         """Return the head of each of ``ords``; forgotten memories are left out."""
-        found = {}
+        heads = {}
         for block, places in self._at(ords):
             for at in places.tolist():
                 head = block.heads.get(at)
                 if head is None:
                     head = block.heads[at] = block.turns[at].head
-                found[head.ord] = head
-        return found
+                heads[head.ord] = head
+        return heads
 
     def titles(self, ords: Ords) -> dict[int, str | None]:
         """Return the title of each of ``ords``."""
@@ -196,38 +196,38 @@ class Model:
         return np.array(sorted(turn.ord for turn in self.turns_of(ords) if turn.author == author), dtype=np.int64)
 
     @cached_property
-    def _left(self) -> frozenset[int]:
-        return frozenset(self._gone.tolist())
+    def _removal_set(self) -> frozenset[int]:
+        return frozenset(self._removals.tolist())
 
     def _session(self, name: str) -> tuple[list[Turn], dict[int, int]]:
         """Return the turns of a session in order, and the place of each ord in it."""
-        known = self._sessions.get(name)
-        if known is None:
+        session = self._sessions.get(name)
+        if session is None:
             rows = [
                 (block.turns.place(at), turn.id, turn.part, turn)
                 for block in self._blocks
                 for at in block.by_session.get(name, ())
-                if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._left)
+                if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._removal_set)
             ]
             rows.sort(key=lambda row: row[:3])
             turns = [row[3] for row in rows]
-            known = self._sessions[name] = turns, {turn.ord: at for at, turn in enumerate(turns)}
-        return known
+            session = self._sessions[name] = turns, {turn.ord: at for at, turn in enumerate(turns)}
+        return session
 
     def session_turns(self, ords: Ords) -> list[Turn]:
         """Return the sessions that hold ``ords``, each in its order; see Store.session_turns."""
         around = self.turns_of(ords)
-        found: list[Turn] = []
+        turns: list[Turn] = []
         for name in sorted({turn.session for turn in around if turn.session is not None}):
-            found += self._session(name)[0]
-            if len(found) > MOST_TURNS:
-                return found[: MOST_TURNS + 1]
+            turns += self._session(name)[0]
+            if len(turns) > MOST_TURNS:
+                return turns[: MOST_TURNS + 1]
         alone = [turn for turn in around if turn.session is None]
-        return [*found, *alone][: MOST_TURNS + 1]
+        return [*turns, *alone][: MOST_TURNS + 1]
 
     def neighbours(self, ords: Ords) -> list[tuple[int, int, bool]]:
         """Return (ord, ord of its previous or next memory in the session, whether both have the same author)."""
-        found = []
+        pairs = []
         for block, places in self._at(ords):
             for where in places.tolist():
                 if (session := block.turns.session(where)) is None:
@@ -236,17 +236,19 @@ class Model:
                 at = place[int(block.ords[where])]
                 own = turns[at]
                 for other in (*turns[max(at - 1, 0) : at], *turns[at + 1 : at + 2]):
-                    found.append((own.ord, other.ord, own.author is not None and own.author == other.author))
-        return found
+                    pairs.append((own.ord, other.ord, own.author is not None and own.author == other.author))
+        return pairs
 
     def ords_of(self, ids: Collection[str]) -> NDArray[np.int64]:
         """Return the ords of the memories with these ids, ascending, parts included."""
-        held = [np.setdiff1d(b.ords_of(ids), self._gone) if b is self._base else b.ords_of(ids) for b in self._blocks]
-        return np.sort(np.concatenate(held))
+        parts = [
+            np.setdiff1d(b.ords_of(ids), self._removals) if b is self._base else b.ords_of(ids) for b in self._blocks
+        ]
+        return np.sort(np.concatenate(parts))
 
     def kinds(self, keys: Collection[str]) -> Kinds | None:
         """Return ``Store.conversation_facts``; None where an author's text was split, because only parts are here."""
-        lost = [self._base.turns[at] for at in self._base.places_of(self._gone).tolist()]
+        lost = [self._base.turns[at] for at in self._base.places_of(self._removals).tolist()]
         talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
         talked -= sum(turn.session is not None for turn in lost)
         signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in lost)
@@ -256,7 +258,7 @@ class Model:
                 (block.turns.place(at)[1], turn.id, turn)
                 for block in self._blocks
                 for at in block.by_author.get(key, ())
-                if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._left)
+                if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._removal_set)
             ]
             if any(turn.part for _, _, turn in theirs):
                 return None
@@ -281,11 +283,11 @@ class Model:
         row, so that equal vectors have equal products wherever they stand.
         """
         query = np.asarray(vector, dtype=np.float32)
-        ords = np.concatenate([block.held for block in self._blocks])
-        near = np.concatenate([_NO_SCORES, *(_near(b.vectors, query) for b in self._blocks if len(b.held))])
-        if len(self._gone):
-            first = len(self._base.held)
-            near[:first][np.isin(self._base.held, self._gone)] = -np.inf
+        ords = np.concatenate([block.vector_ords for block in self._blocks])
+        near = np.concatenate([_NO_SCORES, *(_near(b.vectors, query) for b in self._blocks if len(b.vector_ords))])
+        if len(self._removals):
+            first = len(self._base.vector_ords)
+            near[:first][np.isin(self._base.vector_ords, self._removals)] = -np.inf
         if scope.allowed is not None or scope.excluded is not None:
             near[~scope.admits(ords)] = -np.inf
         count = min(depth, len(near))
@@ -293,31 +295,31 @@ class Model:
             return Ranking()
         cut = np.partition(near, len(near) - count)[len(near) - count]
         which = np.flatnonzero(near >= max(cut - _UNSURE, np.float32(-3)))
-        first = len(self._base.held)
+        first = len(self._base.vector_ords)
         rows = [b.vectors[at] for b, at in zip(self._blocks, (which[which < first], which[which >= first] - first))]  # noqa: B905
         exact = _products(np.concatenate([part for part in rows if len(part)]), query) if len(which) else np.zeros(0)
-        found = ords[which]
-        order = np.lexsort((found, -exact))[:depth]
-        return Ranking(tuple(found[order].tolist()), tuple(exact[order].tolist()), len(order))
+        candidates = ords[which]
+        order = np.lexsort((candidates, -exact))[:depth]
+        return Ranking(tuple(candidates[order].tolist()), tuple(exact[order].tolist()), len(order))
 
     def vectors_of(self, ords: Ords) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the ords that have a vector, ascending, and their vectors, one a row."""
-        wanted = ascending(ords)
-        in_base = np.setdiff1d(wanted, self._gone) if len(self._gone) else wanted
-        parts = [b.vectors_of(in_base if b is self._base else wanted) for b in self._blocks]
+        sorted_ords = ascending(ords)
+        in_base = np.setdiff1d(sorted_ords, self._removals) if len(self._removals) else sorted_ords
+        parts = [b.vectors_of(in_base if b is self._base else sorted_ords) for b in self._blocks]
         parts = [part for part in parts if len(part[0])] or parts[:1]
         if len(parts) == 1:
             return parts[0]
-        held, vectors = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-        order = np.argsort(held)
-        return held[order], vectors[order]
+        vector_ords, vectors = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        order = np.argsort(vector_ords)
+        return vector_ords[order], vectors[order]
 
     def similarities(self, ords: Ords, vector: NDArray[np.float32]) -> dict[int, float]:
         """Return the inner product of each memory's vector with ``vector``; those without one are left out."""
-        held, vectors = self.vectors_of(ords)
-        if not len(held):
+        vector_ords, vectors = self.vectors_of(ords)
+        if not len(vector_ords):
             return {}
-        return dict(zip(held.tolist(), _products(vectors, np.asarray(vector)).tolist(), strict=True))
+        return dict(zip(vector_ords.tolist(), _products(vectors, np.asarray(vector)).tolist(), strict=True))
 
     def is_of(self, embedder: Mapping[str, Any] | None) -> bool:
         """Return whether the vectors were made by ``embedder``; None means an unknown embedder."""
@@ -330,7 +332,7 @@ class Model:
     @cached_property
     def dimensions(self) -> int | None:
         """Return the length of the vectors; None where there are none."""
-        return next((b.vectors.shape[1] for b in self._blocks if len(b.held)), None)
+        return next((b.vectors.shape[1] for b in self._blocks if len(b.vector_ords)), None)
 
 
 def _near(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -339,13 +341,13 @@ def _near(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.f
     A product of matrices is shared among the threads of numpy's library, and the last of them is waited for: where
     another process has its processor, for as long as that is let run.
     """
-    found: NDArray[np.float32] = np.vecdot(rows, query) if _VECDOT else np.einsum("ij,j->i", rows, query)
-    return found
+    products: NDArray[np.float32] = np.vecdot(rows, query) if _VECDOT else np.einsum("ij,j->i", rows, query)
+    return products
 
 
 def _products(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = (rows.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-    return found
+    products: NDArray[np.float64] = (rows.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    return products
 
 
 def _runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:

@@ -36,7 +36,7 @@ _LARGEST = 10_000
 """A scope that names more ords than this is not cached, which limits the cache to a few megabytes."""
 
 
-class _Seen(NamedTuple):
+class _ScopeEntry(NamedTuple):
     """The scope that a question had, and its models; ``sure`` means that it was the same twice in a row."""
 
     models: tuple[ReferenceType[Model], ...]
@@ -44,7 +44,7 @@ class _Seen(NamedTuple):
     sure: bool
 
 
-class _Taken(NamedTuple):
+class _Assumption(NamedTuple):
     """What a recall assumes before it asks the store: the scope of these models, filters and exclusions."""
 
     of: str
@@ -54,7 +54,7 @@ class _Taken(NamedTuple):
     exclude: Sequence[str]
 
 
-_taken: ContextVar[_Taken | None] = ContextVar("taken", default=None)
+_assumption: ContextVar[_Assumption | None] = ContextVar("assumption", default=None)
 _wholes: ContextVar[Mapping[tuple[str, str], tuple[Memory, Sequence[int]]] | None] = ContextVar("wholes", default=None)
 """The whole memories of the parts among its hits."""
 
@@ -94,7 +94,7 @@ class ResidentStore(_Behind):
             budget, lambda namespace, most: load(pool, namespace, most), lambda model, most: follow(pool, model, most)
         )
         super().__init__(store, models)
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
         self._lock = Lock()
         self.models = models
         self.vectors = None if store.vectors is None else cast(VectorStore, _Vectors(store.vectors, models))
@@ -113,13 +113,13 @@ class ResidentStore(_Behind):
     ) -> Scope:
         """Resolve filters and excluded ids to ords, and bind this context to the models that are up to date."""
         if names is not None:
-            _taken.set(None)
+            _assumption.set(None)
         if names is not None and any(namespace in self.models.namespaces for namespace in namespaces):
-            asked = (namespaces, filters, exclude, names)
+            question = (namespaces, filters, exclude, names)
             of = repr((namespaces, filters, list(exclude)))
-            known = self._expected(of, *asked) or self._known(of, *asked)
-            if known is not None:
-                return known
+            resident_scope = self._expected(of, *question) or self._scope_of_models(of, *question)
+            if resident_scope is not None:
+                return resident_scope
         scope: Scope = self._behind.scope(namespaces, filters, exclude, names)
         if names is not None:
             self._bind(scope)
@@ -130,53 +130,53 @@ class ResidentStore(_Behind):
     ) -> Scope | None:
         """Return the scope that this question had, if it was the same twice and the models have not changed."""
         with self._lock:
-            seen = self._seen.get(of)
-        if seen is None or not seen.sure:
+            entry = self._scopes.get(of)
+        if entry is None or not entry.sure:
             return None
-        models = self.models.met(namespaces)
-        if tuple(models.get(n) for n in namespaces) != tuple(reference() for reference in seen.models):
+        models = self.models.bind_present(namespaces)
+        if tuple(models.get(n) for n in namespaces) != tuple(reference() for reference in entry.models):
             return None
-        if (whole := _with_kinds(seen.scope, models, names)) is not None:
-            _taken.set(_Taken(of, models, seen.scope, filters, exclude))
+        if (whole := _with_kinds(entry.scope, models, names)) is not None:
+            _assumption.set(_Assumption(of, models, entry.scope, filters, exclude))
         return whole
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return the indexed memories by ord, and check the recall's assumption. Raises Moved where it was wrong."""
-        if (taken := _taken.get()) is None or (*namespaces,) != taken.scope.namespaces:
-            found: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
-            return found
-        held = apart(namespaces, ords) if len(ords) else ()
-        split = [(n, turn.id) for _, n, own in held for turn in taken.models[n].turns_of(own) if turn.part]
-        scope, found, wholes = self._behind.scope_and_memories(
-            taken.scope.namespaces, taken.filters, taken.exclude, ords, split
+        if (assumption := _assumption.get()) is None or (*namespaces,) != assumption.scope.namespaces:
+            memories: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
+            return memories
+        groups = apart(namespaces, ords) if len(ords) else ()
+        split = [(n, turn.id) for _, n, own in groups for turn in assumption.models[n].turns_of(own) if turn.part]
+        scope, memories, wholes = self._behind.scope_and_memories(
+            assumption.scope.namespaces, assumption.filters, assumption.exclude, ords, split
         )
-        if not _same(scope, taken.scope):
+        if not _same(scope, assumption.scope):
             with self._lock:
-                self._seen.pop(taken.of, None)
+                self._scopes.pop(assumption.of, None)
             raise Moved
-        _taken.set(None)
+        _assumption.set(None)
         _wholes.set(wholes)
-        return found
+        return memories
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
         """Return whole memories by (namespace, id); those of the hits were fetched by ``indexed_memories``."""
-        if (known := _wholes.get()) is not None and not set(names) - known.keys():
-            return known
-        found: Mapping[tuple[str, str], tuple[Memory, Sequence[int]]] = self._behind.whole_memories(names)
-        return found
+        if (wholes := _wholes.get()) is not None and not set(names) - wholes.keys():
+            return wholes
+        memories: Mapping[tuple[str, str], tuple[Memory, Sequence[int]]] = self._behind.whole_memories(names)
+        return memories
 
     def confirm(self) -> None:
         """Raise Moved where the recall's assumption was wrong; the store is asked only if that is not known yet."""
-        if (taken := _taken.get()) is not None:
-            self.indexed_memories(taken.scope.namespaces, ())
+        if (assumption := _assumption.get()) is not None:
+            self.indexed_memories(assumption.scope.namespaces, ())
 
     def _bind(self, scope: Scope) -> None:
         states = scope.states or {}
         self.models.bind({n: None if row is None else State(*row) for n, row in states.items()})
 
-    def _known(
+    def _scope_of_models(
         self, of: str, namespaces: tuple[str, ...], filters: Filters, exclude: Sequence[str], names: Collection[str]
     ) -> Scope | None:
         """Return a scope with the facts and corrections of the models; None where a model is not up to date."""
@@ -186,11 +186,11 @@ class ResidentStore(_Behind):
         if (whole := _with_kinds(scope, models, names)) is not None and _size(scope) <= _LARGEST:
             now = tuple(ref(models[n]) for n in namespaces)
             with self._lock:
-                before = self._seen.pop(of, None)
+                before = self._scopes.pop(of, None)
                 sure = before is not None and before.models == now and _same(before.scope, scope)
-                self._seen[of] = _Seen(now, scope, sure)
-                while len(self._seen) > _MOST_SCOPES:
-                    self._seen.popitem(last=False)
+                self._scopes[of] = _ScopeEntry(now, scope, sure)
+                while len(self._scopes) > _MOST_SCOPES:
+                    self._scopes.popitem(last=False)
         return whole
 
     def postings(
@@ -205,33 +205,33 @@ class ResidentStore(_Behind):
         """Return the postings of ``keys`` in each namespace."""
         if (model := self._model(namespaces)) is not None:
             return {namespaces[0]: model.postings(keys, max_df, shared=shared)}
-        found: Mapping[str, Postings] = self._behind.postings(
+        postings: Mapping[str, Postings] = self._behind.postings(
             namespaces, keys, max_df=max_df, shared=shared, pending=pending
         )
-        return found
+        return postings
 
     def postings_of(
-        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+        self, namespaces: Sequence[str], *lookups: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
         """Return the result of ``postings`` for each (keys, max_df)."""
         if (model := self._model(namespaces)) is not None:
-            return [{namespaces[0]: model.postings(keys, max_df)} for keys, max_df in asked]
-        found: Sequence[Mapping[str, Postings]] = self._behind.postings_of(namespaces, *asked)
-        return found
+            return [{namespaces[0]: model.postings(keys, max_df)} for keys, max_df in lookups]
+        postings: Sequence[Mapping[str, Postings]] = self._behind.postings_of(namespaces, *lookups)
+        return postings
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``, each in its order."""
         if (model := self._model(namespaces)) is not None:
             return model.session_turns(ords)
-        found: Sequence[Turn] = self._behind.session_turns(namespaces, ords)
-        return found
+        turns: Sequence[Turn] = self._behind.session_turns(namespaces, ords)
+        return turns
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
         if (model := self._model(namespaces)) is not None:
             return model.heads(ords)
-        found: Mapping[int, Head] = self._behind.candidate_info(namespaces, ords)
-        return found
+        heads: Mapping[int, Head] = self._behind.candidate_info(namespaces, ords)
+        return heads
 
 
 class _Vectors(_Behind):
@@ -248,21 +248,21 @@ class _Vectors(_Behind):
         """Return the ``depth`` memories with the highest inner product with a unit vector, within scope."""
         if (model := self._fits(scope.namespaces, vector)) is not None:
             return model.nearest(scope, vector, depth)
-        found: Ranking = self._behind.nearest(scope, vector, depth)
-        return found
+        ranking: Ranking = self._behind.nearest(scope, vector, depth)
+        return ranking
 
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
         """Return the result of ``nearest``, the session turns around it, and the vectors of whole sessions."""
-        found: tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]
+        result: tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]
         if (model := self._fits(scope.namespaces, vector)) is not None:
             ranking = model.nearest(scope, vector, depth)
             turns = model.session_turns(ranking.ords)
-            found = ranking, turns, *model.vectors_of([turn.ord for turn in turns])
+            result = ranking, turns, *model.vectors_of([turn.ord for turn in turns])
         else:
-            found = self._behind.nearest_with_turns(scope, vector, depth)
-        return found
+            result = self._behind.nearest_with_turns(scope, vector, depth)
+        return result
 
     def vectors_of(
         self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32] | None = None
@@ -270,15 +270,15 @@ class _Vectors(_Behind):
         """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
         if like is not None and (model := self._fits(namespaces, like)) is not None:
             return model.vectors_of(ords)
-        found: tuple[NDArray[np.int64], NDArray[np.float32]] = self._behind.vectors_of(namespaces, ords, like)
-        return found
+        result: tuple[NDArray[np.int64], NDArray[np.float32]] = self._behind.vectors_of(namespaces, ords, like)
+        return result
 
     def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``."""
         if (model := self._fits(namespaces, vector)) is not None:
             return model.similarities(ords, vector)
-        found: Mapping[int, float] = self._behind.similarities(namespaces, ords, vector)
-        return found
+        cosines: Mapping[int, float] = self._behind.similarities(namespaces, ords, vector)
+        return cosines
 
 
 class _Graph(_Behind):
@@ -291,29 +291,29 @@ class _Graph(_Behind):
         if (model := self._model([namespace])) is not None:
             beside = model.neighbours(ords) if neighbours else []
             return model.forwards(ords), beside, np.zeros(0, dtype=np.int64)
-        found: tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]
-        found = self._behind.forwards_and_neighbours(namespace, ords, neighbours=neighbours)
-        return found
+        result: tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]
+        result = self._behind.forwards_and_neighbours(namespace, ords, neighbours=neighbours)
+        return result
 
     def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
         """Return those of ``ords`` whose author is ``author``, ascending."""
         if (model := self._model(namespaces)) is not None:
             return model.by_author(ords, author)
-        found: NDArray[np.int64] = self._behind.by_author(namespaces, ords, author)
-        return found
+        author_ords: NDArray[np.int64] = self._behind.by_author(namespaces, ords, author)
+        return author_ords
 
     def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
         """Return the title of each memory."""
         if (model := self._model(namespaces)) is not None:
             return model.titles(ords)
-        found: Mapping[int, str | None] = self._behind.titles(namespaces, ords)
-        return found
+        titles: Mapping[int, str | None] = self._behind.titles(namespaces, ords)
+        return titles
 
     def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
         """Return (ord, key, weight in hundredths, spelling of the name) for the names that memories are about."""
         if (model := self._model([namespace])) is None:
-            found: Sequence[tuple[int, int, int, str]] = self._behind.subject_names(namespace, ords)
-            return found
+            names: Sequence[tuple[int, int, int, str]] = self._behind.subject_names(namespace, ords)
+            return names
         missing = [ord for ord in ords if ord not in model.about]
         if missing:
             rows = self._behind.subject_names(namespace, missing)
@@ -324,7 +324,7 @@ class _Graph(_Behind):
 
 def _with_kinds(scope: Scope, models: Mapping[str, Model], names: Collection[str]) -> Scope | None:
     """Return a scope with the facts and corrections of models; None where a model does not know them."""
-    kinds = {n: found for n, model in models.items() if (found := model.kinds(names)) is not None}
+    kinds = {n: facts for n, model in models.items() if (facts := model.kinds(names)) is not None}
     if kinds.keys() != set(scope.namespaces):
         return None
     return replace(scope, kinds=kinds, corrections={n: model.corrections for n, model in models.items()})
@@ -335,10 +335,10 @@ def _size(scope: Scope) -> int:
 
 
 def _same(one: Scope, other: Scope) -> bool:
-    for mine, its in ((one.allowed, other.allowed), (one.excluded, other.excluded)):
-        if mine is None or its is None:
-            if mine is not its:
+    for one_ords, other_ords in ((one.allowed, other.allowed), (one.excluded, other.excluded)):
+        if one_ords is None or other_ords is None:
+            if one_ords is not other_ords:
                 return False
-        elif not np.array_equal(mine, its):
+        elif not np.array_equal(one_ords, other_ords):
             return False
     return replace(one, allowed=None, excluded=None) == replace(other, allowed=None, excluded=None)

@@ -53,9 +53,9 @@ class Turns:
         """
         if any(len(row[9]) != 16 for row in rows):
             raise ValueError("A content is no hash.")
-        seen: dict[Any, Any] = {}  # names that many memories have are one object
+        pool: dict[Any, Any] = {}  # names that many memories have are one object
         written = {
-            name: _objects([seen.setdefault(row[at], row[at]) if at != 6 else row[at] for row in rows])
+            name: _objects([pool.setdefault(row[at], row[at]) if at != 6 else row[at] for row in rows])
             for name, at in zip(_WRITTEN, (6, 2, 3, 12), strict=True)
         }
         fixed = np.zeros(len(rows), dtype=_FIXED)
@@ -82,13 +82,13 @@ class Turns:
 
     def title(self, at: int) -> str | None:
         """Return the title of the memory at a position."""
-        found: str | None = self._written["title"][at]
-        return found
+        title: str | None = self._written["title"][at]
+        return title
 
     def session(self, at: int) -> str | None:
         """Return the session of the memory at a position."""
-        found: str | None = self._written["session"][at]
-        return found
+        session: str | None = self._written["session"][at]
+        return session
 
     def place(self, at: int) -> tuple[int, int]:
         """Return the place of the memory at a position in its session."""
@@ -96,10 +96,10 @@ class Turns:
 
     def each(self, name: str) -> list[str | None]:
         """Return the ids, sessions, authors or titles of all memories."""
-        found: list[str | None] = self._written[name].tolist()
-        return found
+        column: list[str | None] = self._written[name].tolist()
+        return column
 
-    def taken(self, which: NDArray[Any]) -> Turns:
+    def select(self, which: NDArray[Any]) -> Turns:
         """Return the turns at some positions, or those that a mask marks."""
         written = {name: column[which] for name, column in self._written.items()}
         return Turns(self._namespace, self.ords[which], written, self._fixed[which])
@@ -109,10 +109,10 @@ class Turns:
         """Return the turns of both arguments, which have no ord in common, with ords ascending."""
         written = {name: np.concatenate([one._written[name], other._written[name]]) for name in _WRITTEN}
         ords, fixed = np.concatenate([one.ords, other.ords]), np.concatenate([one._fixed, other._fixed])
-        return cls(one._namespace or other._namespace, ords, written, fixed).taken(np.argsort(ords))
+        return cls(one._namespace or other._namespace, ords, written, fixed).select(np.argsort(ords))
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -94,7 +94,7 @@ def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() ->
     assert [both.title(at) for at in range(4)] == ["The ferry", None, None, None]
     assert both.place(2) == (35, 5_000_015)
     assert both.each("session") == [None, "s2", "s2", "s1"]
-    left = both.taken(np.array([False, True, False, True]))
+    left = both.select(np.array([False, True, False, True]))
     assert [turn.id for turn in left] == ["m4", "m9"]
     assert left[1].head == Head(9, "n", "m9", 0, 0.25, b"\t" * 15 + b"\0", 9.5, 9.75)
     assert len(Turns.of([])) == 0

@@ -35,7 +35,7 @@ def test_what_is_in_memory_answers_as_the_database_does(trio: Trio, steps: list[
         change(trio.writer, space, step)
         expected = answer(trio.plain, QUESTIONS[at % 4], namespace=space)
         assert answer(trio.kept, QUESTIONS[at % 4], namespace=space) == expected, step  # brought up to date, or dropped
-        trio.models._asked.clear()
+        trio.models._demands.clear()
         for _ in range(2):  # and loaded anew
             trio.kept.recall("anything", namespace=space)
         for _ in range(3):  # the last of them is ranked before the database is asked, and so is the one behind the step

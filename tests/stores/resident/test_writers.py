@@ -55,15 +55,15 @@ def test_a_recall_that_writers_overtake_is_begun_again(
 ) -> None:
     with ExitStack() as stack:
         trio = recalled(stack, module_url, space)
-        met, writes = trio.models.met, iter(range(3))
+        bind, writes = trio.models.bind_present, iter(range(3))
 
         def overtaken(namespaces: Any) -> Any:
-            model = met(namespaces)
+            model = bind(namespaces)
             for number in writes:  # once: behind the look at the model, before the texts are asked for
                 trio.writer.remember(f"The barometer fell on day {number}.", id=f"b{number}", namespace=space)
             return model
 
-        monkeypatch.setattr(trio.models, "met", overtaken)
+        monkeypatch.setattr(trio.models, "bind_present", overtaken)
         found = trio.kept.recall("barometer", namespace=space)
         assert {hit.memory.id for hit in found[:3]} == {"b0", "b1", "b2"}
         assert answer(trio.kept, "barometer", namespace=space) == answer(trio.plain, "barometer", namespace=space)
@@ -77,13 +77,13 @@ def test_a_recall_that_is_always_overtaken_is_answered_by_the_database(
     with ExitStack() as stack:
         trio = recalled(stack, module_url, space)
         reader: Any = trio.kept._reader
-        expected, models, seen = reader._expected, dict(trio.models._models), dict(reader._seen)
+        expected, models, seen = reader._expected, dict(trio.models._models), dict(reader._scopes)
         tried = []
 
         def always(*asked: Any) -> Any:
             """Take to be so what was so before the first writer came, each time again, and let another one come."""
             trio.models._models.update(models)
-            reader._seen.update(seen)
+            reader._scopes.update(seen)
             tried.append(expected(*asked))
             trio.writer.remember(f"The barometer fell on day {len(tried)}.", id=f"b{len(tried)}", namespace=space)
             return tried[-1]
