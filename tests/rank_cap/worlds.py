@@ -57,7 +57,6 @@ THEN = (
     "folding, aged, of then",
 )
 """Worlds that are asked for a time when a third of the memories had another text."""
-WORLDS = (*PLAIN, *LINKED, *LAPSED, *AGED, *APART, *THEN)
 HARDER = (
     "accessed",
     "folding, weighed, accessed",
@@ -72,7 +71,9 @@ HARDER = (
     "weighed, budgeted, in three namespaces",
     "folding, weighed, aged, budgeted, accessed, in three namespaces",
 )
-"""Worlds whose questions ``cases.harder`` changes; ``make differential`` does not go through them."""
+"""Worlds whose questions ``cases.harder`` changes."""
+WORLDS = (*PLAIN, *LINKED, *LAPSED, *AGED, *APART, *THEN, *HARDER)
+"""The worlds of ``make differential``."""
 AT = datetime(2026, 2, 15, tzinfo=UTC)
 """When that was: what is lapsed had ended, and what has been updated had not been yet."""
 
