@@ -52,13 +52,13 @@ class MemoryFiles:
         """Run one call of the tool, as the model sends it, and return (answer, whether it is an error)."""
         if not isinstance(command, Mapping):
             return f"Error: A call of the memory tool is an object with a command, not {type(command).__name__}.", True
-        given = dict(command)
-        verb = self._commands.get(str(given.pop("command", None)))
+        arguments = dict(command)
+        verb = self._commands.get(str(arguments.pop("command", None)))
         try:
             if verb is None:
                 raise InvalidInput(f"The memory tool knows {', '.join(self._commands)}.")
-            _check(verb, given)
-            return verb(**given), False
+            _check(verb, arguments)
+            return verb(**arguments), False
         except SemmemError as error:
             return f"Error: {error}", True
 
@@ -247,17 +247,17 @@ class MemoryFiles:
         )
 
 
-def _check(verb: Callable[..., str], given: Mapping[str, Any]) -> None:
+def _check(verb: Callable[..., str], arguments: Mapping[str, Any]) -> None:
     """Raise InvalidInput for arguments of a command that are unknown, missing or of another type."""
     takes = inspect.signature(verb).parameters
-    if unknown := [str(name) for name in given if name not in takes]:
+    if unknown := [str(name) for name in arguments if name not in takes]:
         raise InvalidInput(f"{verb.__name__} does not take these arguments: {', '.join(unknown)}.")
-    if missing := [name for name, of in takes.items() if of.default is of.empty and name not in given]:
+    if missing := [name for name, of in takes.items() if of.default is of.empty and name not in arguments]:
         raise InvalidInput(f"{verb.__name__} needs {' and '.join(missing)}.")
-    for name, value in given.items():
-        wanted = {"insert_line": int, "view_range": object}.get(name, str)
-        if not isinstance(value, wanted):
-            must = "a whole number" if wanted is int else "a string"
+    for name, value in arguments.items():
+        kind = {"insert_line": int, "view_range": object}.get(name, str)
+        if not isinstance(value, kind):
+            must = "a whole number" if kind is int else "a string"
             raise InvalidInput(f"{name} must be {must}, not {type(value).__name__}.")
 
 
@@ -283,17 +283,17 @@ def _fields(file: Memory, namespace: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _range(given: list[int] | None, lines: int) -> tuple[int, int]:
-    if given is None:
+def _range(view_range: list[int] | None, lines: int) -> tuple[int, int]:
+    if view_range is None:
         return 1, lines
-    numbers = isinstance(given, list | tuple) and all(
-        isinstance(one, int) and not isinstance(one, bool) for one in given
+    numbers = isinstance(view_range, list | tuple) and all(
+        isinstance(one, int) and not isinstance(one, bool) for one in view_range
     )
-    if not numbers or len(given) != 2:
-        raise InvalidInput(f"view_range must be two line numbers, not {given!r}.")
-    first, last = given[0], lines if given[1] == -1 else given[1]
+    if not numbers or len(view_range) != 2:
+        raise InvalidInput(f"view_range must be two line numbers, not {view_range!r}.")
+    first, last = view_range[0], lines if view_range[1] == -1 else view_range[1]
     if not 1 <= first <= max(lines, 1) or last < first:
-        raise InvalidInput(f"view_range {given} is outside the file, which has {lines} line{'s' * (lines != 1)}.")
+        raise InvalidInput(f"view_range {view_range} is outside the file, which has {lines} line{'s' * (lines != 1)}.")
     return first, min(last, lines)
 
 
@@ -326,8 +326,8 @@ def memory_tool(memory: Semmem, *, namespace: str = "claude") -> Any:
 
     class SemmemMemoryTool(BetaAbstractMemoryTool):
         def execute(self, command: Any) -> Any:
-            given = command.model_dump(exclude_none=True) if hasattr(command, "model_dump") else dict(command)
-            answer, wrong = files.run(given)
+            arguments = command.model_dump(exclude_none=True) if hasattr(command, "model_dump") else dict(command)
+            answer, wrong = files.run(arguments)
             if wrong:
                 raise ToolError(answer)
             return answer

@@ -78,7 +78,7 @@ def as_html(graph: networkx.Graph) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
     about = str(graph.graph.get("around") or graph.graph.get("namespace", ""))
     filled = {"@policy@": policy, "@title@": escape(f"semmem graph · {about}"), "@data@": _harmless(as_plain(graph))}
-    return re.sub("@policy@|@title@|@data@", lambda found: filled[found[0]], page)
+    return re.sub("@policy@|@title@|@data@", lambda match: filled[match[0]], page)
 
 
 FORMATS: dict[str, Callable[[Any], str]] = {

@@ -17,11 +17,11 @@ _MISSING = object()
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def test(value: Any, wanted: Any) -> bool:
-        if value is _MISSING or value is None or isinstance(value, bool) != isinstance(wanted, bool):
+    def test(value: Any, operand: Any) -> bool:
+        if value is _MISSING or value is None or isinstance(value, bool) != isinstance(operand, bool):
             return False
         try:
-            return compare(value, wanted)
+            return compare(value, operand)
         except TypeError:  # a number is neither above nor below a string
             return False
 
@@ -29,16 +29,16 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda value, wanted: value is not _MISSING and value == wanted,
-    "ne": lambda value, wanted: value is _MISSING or value != wanted,
-    "gt": _ordered(lambda value, wanted: bool(value > wanted)),
-    "gte": _ordered(lambda value, wanted: bool(value >= wanted)),
-    "lt": _ordered(lambda value, wanted: bool(value < wanted)),
-    "lte": _ordered(lambda value, wanted: bool(value <= wanted)),
-    "in": lambda value, wanted: value in wanted,
-    "nin": lambda value, wanted: value not in wanted,
-    "contains": lambda value, wanted: isinstance(value, str | list) and wanted in value,
-    "icontains": lambda value, wanted: isinstance(value, str) and str(wanted).lower() in value.lower(),
+    "eq": lambda value, operand: value is not _MISSING and value == operand,
+    "ne": lambda value, operand: value is _MISSING or value != operand,
+    "gt": _ordered(lambda value, operand: bool(value > operand)),
+    "gte": _ordered(lambda value, operand: bool(value >= operand)),
+    "lt": _ordered(lambda value, operand: bool(value < operand)),
+    "lte": _ordered(lambda value, operand: bool(value <= operand)),
+    "in": lambda value, operand: value in operand,
+    "nin": lambda value, operand: value not in operand,
+    "contains": lambda value, operand: isinstance(value, str | list) and operand in value,
+    "icontains": lambda value, operand: isinstance(value, str) and str(operand).lower() in value.lower(),
 }
 
 
@@ -57,17 +57,17 @@ def contained(conditions: Mapping[str, Any], *, sign: str = "") -> dict[str, Any
 
 def check_conditions(conditions: Mapping[str, Any], *, sign: str = "") -> None:
     """Raise InvalidInput for a key that is no string, an operator that is none, or a value that it does not take."""
-    for key, wanted in conditions.items():
+    for key, condition in conditions.items():
         if not isinstance(key, str):
             raise InvalidInput(f"A filter has the key {key!r}; the keys of metadata are strings.")
         if key in ("AND", "OR", "NOT") and not sign:
-            for one in _several(key, wanted):
+            for one in _several(key, condition):
                 check_conditions(one)
-        elif operators := _operators(wanted, sign):
+        elif operators := _operators(condition, sign):
             for operator, than in operators.items():
                 _check_operator(operator, than)
-        elif isinstance(wanted, Mapping):
-            check_conditions(wanted, sign=sign or "\0")  # what is nested may have the key AND
+        elif isinstance(condition, Mapping):
+            check_conditions(condition, sign=sign or "\0")  # what is nested may have the key AND
 
 
 def holds(conditions: Mapping[str, Any], values: Mapping[str, Any], *, sign: str = "") -> bool:
@@ -75,13 +75,13 @@ def holds(conditions: Mapping[str, Any], values: Mapping[str, Any], *, sign: str
 
     Raises InvalidInput for an operator that is none.
     """
-    for key, wanted in conditions.items():
+    for key, condition in conditions.items():
         match key:
             case "AND" | "OR" | "NOT" if not sign:
-                met = [holds(one, values, sign=sign) for one in _several(key, wanted)]
-                if not {"AND": all(met), "OR": any(met), "NOT": not any(met)}[key]:
+                results = [holds(one, values, sign=sign) for one in _several(key, condition)]
+                if not {"AND": all(results), "OR": any(results), "NOT": not any(results)}[key]:
                     return False
-            case _ if not _meets(_at(values, key, dotted=bool(sign)), wanted, sign):
+            case _ if not _meets(_at(values, key, dotted=bool(sign)), condition, sign):
                 return False
     return True
 
@@ -95,41 +95,41 @@ def _at(values: Mapping[str, Any], key: str, *, dotted: bool) -> Any:
     return _at(inside, rest, dotted=True) if isinstance(inside, Mapping) else _MISSING
 
 
-def _meets(value: Any, wanted: Any, sign: str) -> bool:
-    operators = _operators(wanted, sign)
+def _meets(value: Any, condition: Any, sign: str) -> bool:
+    operators = _operators(condition, sign)
     if operators:
         return all(_test(operator, value, than) for operator, than in operators.items())
-    if wanted == "*" and not sign:
+    if condition == "*" and not sign:
         return value is not _MISSING
-    if isinstance(wanted, Mapping) and isinstance(value, Mapping):
-        return all(_meets(value.get(key, _MISSING), one, sign) for key, one in wanted.items())
-    return value is not _MISSING and bool(value == wanted)
+    if isinstance(condition, Mapping) and isinstance(value, Mapping):
+        return all(_meets(value.get(key, _MISSING), one, sign) for key, one in condition.items())
+    return value is not _MISSING and bool(value == condition)
 
 
-def _several(key: str, wanted: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(wanted, list) or not all(isinstance(one, Mapping) for one in wanted):
-        raise InvalidInput(f"{key} takes a list of conditions, not {wanted!r}.")
-    return wanted
+def _several(key: str, conditions: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(conditions, list) or not all(isinstance(one, Mapping) for one in conditions):
+        raise InvalidInput(f"{key} takes a list of conditions, not {conditions!r}.")
+    return conditions
 
 
-def _test(operator: str, value: Any, wanted: Any) -> bool:
-    _check_operator(operator, wanted)
-    return _OPERATORS[operator](value, wanted)
+def _test(operator: str, value: Any, operand: Any) -> bool:
+    _check_operator(operator, operand)
+    return _OPERATORS[operator](value, operand)
 
 
-def _check_operator(operator: str, wanted: Any) -> None:
+def _check_operator(operator: str, operand: Any) -> None:
     if operator not in _OPERATORS:
         raise InvalidInput(f"There is no operator {operator!r}; there are {', '.join(_OPERATORS)}.")
-    if operator in ("in", "nin") and not isinstance(wanted, list | tuple | set):
-        raise InvalidInput(f"{operator} takes a list, not {wanted!r}.")
+    if operator in ("in", "nin") and not isinstance(operand, list | tuple | set):
+        raise InvalidInput(f"{operator} takes a list, not {operand!r}.")
 
 
-def _operators(wanted: Any, sign: str) -> dict[str, Any]:
-    """Return {operator: value} where ``wanted`` is made of operators, else nothing."""
-    if not isinstance(wanted, Mapping) or not wanted:
+def _operators(condition: Any, sign: str) -> dict[str, Any]:
+    """Return {operator: value} where ``condition`` is made of operators, else nothing."""
+    if not isinstance(condition, Mapping) or not condition:
         return {}
     if sign:
         return {
-            key[len(sign) :]: value for key, value in wanted.items() if isinstance(key, str) and key.startswith(sign)
+            key[len(sign) :]: value for key, value in condition.items() if isinstance(key, str) and key.startswith(sign)
         }
-    return dict(wanted) if any(key in _OPERATORS for key in wanted) else {}
+    return dict(condition) if any(key in _OPERATORS for key in condition) else {}

@@ -17,27 +17,29 @@ _FIRST = 20
 """Memories that are asked for first; how large they are says how many more are asked for at once."""
 
 
-def bounded_page(memory: Semmem, *, most_bytes: int, limit: int = 100, cursor: str | None = None, **asked: Any) -> Page:
+def bounded_page(
+    memory: Semmem, *, most_bytes: int, limit: int = 100, cursor: str | None = None, **arguments: Any
+) -> Page:
     """Return what ``Semmem.list`` does, without the memories that would make it larger than ``most_bytes`` of text.
 
     There is one at least. The cursor of the page goes on behind the last one. Raises what ``list`` raises.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 10_000:
-        return memory.list(limit=limit, cursor=cursor, **asked)  # which refuses it
-    found: list[Memory] = []
+        return memory.list(limit=limit, cursor=cursor, **arguments)  # which refuses it
+    memories: list[Memory] = []
     size = 0
     while True:
-        left = limit - len(found)
-        fitting = _FIRST if not size else (most_bytes - size) * len(found) // size + 1
-        page = memory.list(limit=min(left, fitting), cursor=cursor, **asked)
+        remaining = limit - len(memories)
+        fitting = _FIRST if not size else (most_bytes - size) * len(memories) // size + 1
+        page = memory.list(limit=min(remaining, fitting), cursor=cursor, **arguments)
         for one in page:
             size += _bytes(one)
-            if found and size > most_bytes:
-                return Page(tuple(found), cursor_after(found[-1]))
-            found.append(one)
+            if memories and size > most_bytes:
+                return Page(tuple(memories), cursor_after(memories[-1]))
+            memories.append(one)
         cursor = page.cursor
-        if cursor is None or len(found) == limit:
-            return Page(tuple(found), cursor)
+        if cursor is None or len(memories) == limit:
+            return Page(tuple(memories), cursor)
 
 
 def _bytes(memory: Memory) -> int:

@@ -101,12 +101,12 @@ def _git_folder(place: Path) -> tuple[Path, Path] | None:
 
 def _origin(git: Path) -> str | None:
     """Return the URL of the remote ``origin``, else of the only remote."""
-    found = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
+    config = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
-        found.read_string(_text(git / "config"))
+        config.read_string(_text(git / "config"))
     except configparser.Error:
         return None
-    remotes = {section: found[section].get("url") for section in found.sections() if section.startswith("remote ")}
+    remotes = {section: config[section].get("url") for section in config.sections() if section.startswith("remote ")}
     if 'remote "origin"' in remotes:
         return remotes['remote "origin"']
     return next(iter(remotes.values())) if len(remotes) == 1 else None

@@ -56,14 +56,14 @@ def scope_of(*, named: str | None, roots: Sequence[str] | None, folder: Path | N
     else ``default``. ``personal`` is the namespace of what holds in every project, read beside it.
     """
     if named is not None:
-        found: list[Project] = [Project(named, "the option --namespace")]
+        projects: list[Project] = [Project(named, "the option --namespace")]
     else:
-        found = [project for root in roots or () if (project := _rooted(root)) is not None]
-        if not found and folder is not None and (here := project_of(folder, repository_only=True)) is not None:
-            found = [here]
-    if not found:
+        projects = [project for root in roots or () if (project := _rooted(root)) is not None]
+        if not projects and folder is not None and (here := project_of(folder, repository_only=True)) is not None:
+            projects = [here]
+    if not projects:
         return Scope(DEFAULT, _each(DEFAULT, personal))
-    return Scope(found[0].namespace, _each(*(one.namespace for one in found), personal), found[0].origin)
+    return Scope(projects[0].namespace, _each(*(one.namespace for one in projects), personal), projects[0].origin)
 
 
 def _rooted(uri: str) -> Project | None:
@@ -84,5 +84,5 @@ def agent_of(information: Any) -> Agent:
 
 def with_agent(metadata: Mapping[str, Any] | None, agent: Agent) -> dict[str, Any]:
     """Return the metadata of a new memory with the name of the agent that writes it, unless it says one itself."""
-    given = dict(metadata or {})
-    return given if agent.name is None or "agent" in given else {**given, "agent": agent.name}
+    values = dict(metadata or {})
+    return values if agent.name is None or "agent" in values else {**values, "agent": agent.name}

@@ -76,9 +76,9 @@ def run_call(
         tool = _tool(name)
         if not (arguments is None or isinstance(arguments, str | Mapping)):
             raise InvalidInput(f"The arguments of {name} must be an object, not {type(arguments).__name__}.")
-        given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
-        if not isinstance(given, dict):
-            raise InvalidInput(f"The arguments of {name} must be an object, not {type(given).__name__}.")
+        values = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments or {})
+        if not isinstance(values, dict):
+            raise InvalidInput(f"The arguments of {name} must be an object, not {type(values).__name__}.")
     except (InvalidInput, NotFound) as error:
         return answer_error(error).text, True
     except (ValueError, TypeError, RecursionError) as error:
@@ -86,7 +86,7 @@ def run_call(
         return wrong.text, True
     scope = Scope(namespace, (namespace,), "the program that runs the call")
     scope = scope.alone() if only_namespace else scope
-    answer = answer_call(tool, lambda: Call(within_scope(memory, scope), given, scope, Agent(agent)), given)
+    answer = answer_call(tool, lambda: Call(within_scope(memory, scope), values, scope, Agent(agent)), values)
     return answer.text, answer.failed
 
 

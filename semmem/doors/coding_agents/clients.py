@@ -118,8 +118,8 @@ def client_of(name: str) -> Client:
 def program() -> list[str]:
     """Return the words that start semmem from any folder, whatever lies in that folder."""
     script = Path(sys.executable).with_name("semmem")
-    found = str(script) if script.is_file() else shutil.which("semmem")
-    return [found] if found else [sys.executable, "-P", "-m", "semmem"]  # -P: no module of the working folder
+    path = str(script) if script.is_file() else shutil.which("semmem")
+    return [path] if path else [sys.executable, "-P", "-m", "semmem"]  # -P: no module of the working folder
 
 
 def server_entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def server_entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
 
 def hook_commands(client: Client, options: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the hook of each event, as Claude Code and Codex write it."""
-    found = {}
+    commands = {}
     for event, ours in HOOKS.items():
         words = [*program(), "hook", ours, "--agent", client.name, *options]
         words += ["--detach"] if ours in _IN_BACKGROUND else []
-        found[event] = {"hooks": [{"type": "command", "command": shlex.join(words), "timeout": _SECONDS[ours]}]}
-    return found
+        commands[event] = {"hooks": [{"type": "command", "command": shlex.join(words), "timeout": _SECONDS[ours]}]}
+    return commands
 
 
 def _home() -> Path:

@@ -68,15 +68,15 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
 
     _need_extra()
     client = client_of(name)
-    found = changes(client, Path.cwd() if project else None, _options(door), hooks=hooks, remove=remove)
-    needed = [change for change in found if change.needed]
+    all_changes = changes(client, Path.cwd() if project else None, _options(door), hooks=hooks, remove=remove)
+    needed = [change for change in all_changes if change.needed]
     if not dry_run:
         for change in needed:
             write(change)
-    files = [{"file": str(one.file), "changed": one.needed, "difference": one.difference()} for one in found]
-    told = {"client": name, "dry_run": dry_run, "removed": remove, "files": files}
+    files = [{"file": str(one.file), "changed": one.needed, "difference": one.difference()} for one in all_changes]
+    report = {"client": name, "dry_run": dry_run, "removed": remove, "files": files}
     then = "Start the client anew; memories stay." if remove else client.then
-    door.give(told, lambda: _show(door, needed, dry_run, then))
+    door.give(report, lambda: _show(door, needed, dry_run, then))
 
 
 def _need_extra() -> None:
@@ -93,7 +93,7 @@ def _options(door: Door) -> list[str]:
     from semmem.model.errors import InvalidInput
     from semmem.stores import masked, parse_url
 
-    given: list[str] = []
+    options: list[str] = []
     if door.url is not None:
         if masked(door.url) != door.url:
             raise InvalidInput(
@@ -102,8 +102,8 @@ def _options(door: Door) -> list[str]:
             )
         target = parse_url(door.url, home=None) if not door.url.startswith(("http://", "https://")) else None
         place = door.url if target is None or target.path is None else f"{target.kind}://{target.path}"
-        given += ["--url", place]
-    return [*given, "--namespace", door.namespace] if door.named else given
+        options += ["--url", place]
+    return [*options, "--namespace", door.namespace] if door.named else options
 
 
 def _show(door: Door, needed: list[Change], dry_run: bool, then: str) -> None:
@@ -133,9 +133,9 @@ def hook(
     session-start prints the latest memories of the project, prompt those that the prompt recalls; pre-compact and stop
     store the new turns of the transcript. It never fails the client: errors go to standard error, the exit code is 0.
     """
-    from semmem.doors.coding_agents.hook import EVENTS, Asked, answer_hook
+    from semmem.doors.coding_agents.hook import EVENTS, HookOptions, answer_hook
 
     if event not in EVENTS:
         door.say(f"There is no hook {event!r}; there are {', '.join(EVENTS)}.")
         return
-    answer_hook(Asked(event, door.url, door.namespace if door.named else None, budget, agent, detach))
+    answer_hook(HookOptions(event, door.url, door.namespace if door.named else None, budget, agent, detach))

@@ -21,7 +21,7 @@ from semmem.doors.scope import Scope, scope_of
 from semmem.model.errors import SemmemError
 from semmem.read.context import block_within
 
-__all__ = ["BUDGET", "EVENTS", "Asked", "answer_hook", "quick"]
+__all__ = ["BUDGET", "EVENTS", "HookOptions", "answer_hook", "quick"]
 
 EVENTS = ("session-start", "prompt", "pre-compact", "stop")
 
@@ -42,7 +42,7 @@ _LARGEST = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HookOptions:
     """The options of one run. ``detach``: go on in the background and let the client continue."""
 
     event: str
@@ -61,23 +61,23 @@ def quick(arguments: Sequence[str]) -> int | None:
     """
     if {"-h", "--help"} & set(arguments):
         return None
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     rest = iter(arguments)
     for word in rest:
         if word == "--detach":
-            given["detach"] = True
+            options["detach"] = True
         elif word in ("--json", "--debug"):
             continue  # every command has them, and a hook prints the same
         elif word in ("--url", "--namespace", "--agent", "--budget"):
             value = next(rest, "")
             if not value or (word == "--budget" and not value.isdecimal()):
                 return _unknown(f"{word} {value}")
-            given[word[2:]] = int(value) if word == "--budget" else value
-        elif word in EVENTS and "event" not in given:
-            given["event"] = word
+            options[word[2:]] = int(value) if word == "--budget" else value
+        elif word in EVENTS and "event" not in options:
+            options["event"] = word
         else:
             return _unknown(word)
-    return answer_hook(Asked(**given)) if "event" in given else _unknown("no event")
+    return answer_hook(HookOptions(**options)) if "event" in options else _unknown("no event")
 
 
 def _unknown(what: str) -> int:
@@ -85,18 +85,18 @@ def _unknown(what: str) -> int:
     return 0
 
 
-def answer_hook(asked: Asked) -> int:
+def answer_hook(options: HookOptions) -> int:
     """Read the client's JSON, do what the event is for, print a block if there is one; return 0, whatever happens."""
     try:
-        given = _given()
-        if asked.detach and not _in_background():
+        payload = _payload()
+        if options.detach and not _in_background():
             return 0
         try:
-            found = _done(asked, given)
+            memories = _handle(options, payload)
         except ServerGone as error:
             _say(error)
-            found = _done(asked, given, direct=True)
-        block = block_within(found, budget=asked.budget, note=_NOTE)
+            memories = _handle(options, payload, direct=True)
+        block = block_within(memories, budget=options.budget, note=_NOTE)
         if block:
             sys.stdout.write(block)
             sys.stdout.flush()
@@ -107,15 +107,15 @@ def answer_hook(asked: Asked) -> int:
     return 0
 
 
-def _done(asked: Asked, given: Mapping[str, Any], *, direct: bool = False) -> list[Mapping[str, Any]]:
+def _handle(options: HookOptions, payload: Mapping[str, Any], *, direct: bool = False) -> list[Mapping[str, Any]]:
     """Do what the event is for, and return the memories to show, best first."""
-    scope = _scope(asked, given)
-    with source_of(asked.url, fast=asked.event in ("session-start", "prompt"), direct=direct) as source:
-        if asked.event == "prompt":
-            return _for_prompt(source, scope, given)
-        if asked.event == "session-start":
+    scope = _scope(options, payload)
+    with source_of(options.url, fast=options.event in ("session-start", "prompt"), direct=direct) as source:
+        if options.event == "prompt":
+            return _for_prompt(source, scope, payload)
+        if options.event == "session-start":
             return _for_session(source, scope)
-        _store_turns(source, scope, given, asked.agent)
+        _store_turns(source, scope, payload, options.agent)
         return []
 
 
@@ -125,76 +125,76 @@ def _say(error: Exception) -> None:
         sys.stderr.write(f"semmem: {text if isinstance(error, SemmemError) else f'{type(error).__name__}: {text}'}\n")
 
 
-def _given() -> Mapping[str, Any]:
+def _payload() -> Mapping[str, Any]:
     """Return the JSON object on standard input."""
     try:
-        given = json.loads(sys.stdin.buffer.read())
+        payload = json.loads(sys.stdin.buffer.read())
     except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+        payload = None
+    if not isinstance(payload, dict):
         raise SemmemError("A hook takes a JSON object on standard input, as the client sends it.")
-    return given
+    return payload
 
 
-def _scope(asked: Asked, given: Mapping[str, Any]) -> Scope:
+def _scope(options: HookOptions, payload: Mapping[str, Any]) -> Scope:
     """Return whose memories are meant: those that the MCP server of the same client writes and reads."""
     from semmem.config import Settings
 
     personal = Settings.load().personal_namespace or None
-    folder = given.get("cwd")
+    folder = payload.get("cwd")
     here = Path(folder) if isinstance(folder, str) and folder else Path.cwd()
-    roots = None if asked.agent in _WITHOUT_ROOTS else [here.absolute().as_uri()]
-    return scope_of(named=asked.namespace, roots=roots, folder=here, personal=personal)
+    roots = None if options.agent in _WITHOUT_ROOTS else [here.absolute().as_uri()]
+    return scope_of(named=options.namespace, roots=roots, folder=here, personal=personal)
 
 
-def _for_prompt(source: Source, scope: Scope, given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _for_prompt(source: Source, scope: Scope, payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return what a prompt recalls, best first, without turns of the very conversation."""
-    prompt = given.get("prompt")
+    prompt = payload.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
         return []
     question = prompt.replace('"', " ")  # in quotes, words must stand as they are
     if not question.strip():
         return []
-    session = given.get("session_id")
+    session = payload.get("session_id")
     hits = source.recall(question, scope.namespaces, _HITS)
     return [hit for hit in hits if session is None or hit.get("session") != session]
 
 
 def _for_session(source: Source, scope: Scope) -> list[Mapping[str, Any]]:
     """Return the newest memories of the project and the personal namespace that are no turns, important ones first."""
-    found = [memory for name in scope.namespaces for memory in source.latest(name, _LATEST)]
-    found = [memory for memory in found if _TRANSCRIPT not in memory.get("tags", ())]
-    found.sort(key=lambda memory: str(memory.get("updated_at")), reverse=True)
-    return sorted(found, key=lambda memory: -float(memory.get("importance", 0.5)))
+    memories = [memory for name in scope.namespaces for memory in source.latest(name, _LATEST)]
+    memories = [memory for memory in memories if _TRANSCRIPT not in memory.get("tags", ())]
+    memories.sort(key=lambda memory: str(memory.get("updated_at")), reverse=True)
+    return sorted(memories, key=lambda memory: -float(memory.get("importance", 0.5)))
 
 
-def _store_turns(source: Source, scope: Scope, given: Mapping[str, Any], agent: str) -> None:
+def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent: str) -> None:
     """Store the turns of the transcript that are new, each as it is, once."""
     from semmem.doors.coding_agents.transcript import progress_of, rest_of_line, turns
 
-    path = given.get("transcript_path")
+    path = payload.get("transcript_path")
     if not isinstance(path, str) or not path:
         return
     transcript = Path(path).expanduser()
     if not transcript.is_file():
         raise SemmemError(f"There is no transcript {transcript}; no turn was stored.")
-    session = given.get("session_id") if isinstance(given.get("session_id"), str) else None
+    session = payload.get("session_id") if isinstance(payload.get("session_id"), str) else None
     with progress_of(transcript, source.name) as progress, transcript.open("rb") as file:
         while True:
             file.seek(progress.offset)
             raw = file.read(_LARGEST)
-            fresh, size = turns(raw, progress.turns + 1)
+            new_turns, size = turns(raw, progress.turns + 1)
             if not size and len(raw) == _LARGEST:
                 size = rest_of_line(file, len(raw))
                 if size:
                     _say(SemmemError(f"A line of {size >> 20} MiB in {transcript} was passed over: it is too long."))
             if not size:
                 return
-            items = (_item(turn, session or turn.session or transcript.stem, agent) for turn in fresh)
+            items = (_item(turn, session or turn.session or transcript.stem, agent) for turn in new_turns)
             for reason in source.store(items, scope.namespace):
                 _say(SemmemError(f"A turn was not stored: {reason}"))
             progress.offset += size
-            progress.turns += len(fresh)
+            progress.turns += len(new_turns)
             progress.save()
 
 

@@ -49,10 +49,10 @@ def changes(
     ``folder`` is a project's, None the user. Raises InvalidInput for a file that is not what its client reads.
     """
     servers, events = client.places(folder)
-    found = [_change(servers, lambda text: _server(client, text, options, remove))]
+    all_changes = [_change(servers, lambda text: _server(client, text, options, remove))]
     if events is not None:  # without hooks, earlier ones of ours go
-        found.append(_change(events, lambda text: _hooks(client, text, options, remove or not hooks)))
-    return found
+        all_changes.append(_change(events, lambda text: _hooks(client, text, options, remove or not hooks)))
+    return all_changes
 
 
 def write(change: Change) -> None:
@@ -147,18 +147,18 @@ def _toml(text: str, client: Client, options: Sequence[str], remove: bool) -> st
 
 
 def _hooks(client: Client, text: str, options: Sequence[str], remove: bool) -> str:
-    wanted = {} if remove else hook_commands(client, options)
+    commands = {} if remove else hook_commands(client, options)
     values = json_text.parsed(text)
     present = values.get("hooks") if isinstance(values, dict) else None
     for event in HOOKS:
         groups = present.get(event) if isinstance(present, dict) else None
         ours = [group for group in groups if _is_ours(group)] if isinstance(groups, list) else []
-        if event in wanted and ours == [wanted[event]]:
+        if event in commands and ours == [commands[event]]:
             continue
         if ours:
             text = json_text.without(text, ("hooks", event), _is_ours)
-        if event in wanted:
-            text = json_text.append(text, ("hooks", event), wanted[event])
+        if event in commands:
+            text = json_text.append(text, ("hooks", event), commands[event])
     return text
 
 

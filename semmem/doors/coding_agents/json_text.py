@@ -95,12 +95,12 @@ def _walked(text: str, path: Sequence[str]) -> tuple[Any, Sequence[str]]:
 
     parsed(text)
     node = loads(text, loader=ModelLoader()).value
-    for done, name in enumerate(path):
+    for depth, name in enumerate(path):
         if not _is(node, "JSONObject"):
-            return node, path[done:]
+            return node, path[depth:]
         names = [getattr(key, "characters", None) or getattr(key, "name", None) for key in node.keys]
         if name not in names:
-            return node, path[done:]
+            return node, path[depth:]
         node = node.values[len(names) - 1 - names[::-1].index(name)]  # of two, the last one counts
     return node, ()
 
@@ -126,8 +126,8 @@ def _indent(text: str, at: int) -> str:
 
 def _step(text: str) -> str:
     """Return by how much the file indents, two spaces where it does not say."""
-    found = re.search(r"\n([ \t]+)\S", text)
-    return found[1] if found else "  "
+    match = re.search(r"\n([ \t]+)\S", text)
+    return match[1] if match else "  "
 
 
 def _written(value: Any, text: str, indent: str) -> str:
@@ -187,9 +187,9 @@ def _joined(between: str, rest: str) -> str:
         comma = re.match(rf"(?:\s|{_COMMENT.pattern})*?,", between, re.S)
         if comma is not None:
             between = between[: comma.end() - 1] + between[comma.end() :]
-    kept = between.rstrip()
-    ends_its_line = "//" in kept.rpartition("\n")[2] and not rest.lstrip(" \t\r").startswith("\n")
-    return f"{kept}\n{rest}" if ends_its_line else kept + rest
+    head = between.rstrip()
+    ends_its_line = "//" in head.rpartition("\n")[2] and not rest.lstrip(" \t\r").startswith("\n")
+    return f"{head}\n{rest}" if ends_its_line else head + rest
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:

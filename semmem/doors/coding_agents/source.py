@@ -55,10 +55,10 @@ def source_of(url: str | None, *, fast: bool, direct: bool = False) -> Iterator[
     from semmem.config import Settings
 
     settings = Settings.load(**({} if url is None else {"url": url}))
-    asked = settings.url or ""
-    remote = asked.startswith(_HTTP)
-    name = asked if remote else store_name(settings.url, settings.home)
-    address = asked if remote else None if direct else server_of(name)
+    store_url = settings.url or ""
+    remote = store_url.startswith(_HTTP)
+    name = store_url if remote else store_name(settings.url, settings.home)
+    address = store_url if remote else None if direct else server_of(name)
     if fast and address is not None:
         with closing(_Server(name, address, settings, StoreUnavailable if remote else ServerGone)) as server:
             yield server
@@ -82,8 +82,8 @@ class _Store:
         import semmem
 
         plan = semmem.recipe(self._memory.recipe, weights={"dense": 0.0}) if self._fast else None
-        found = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan)
-        return [hit.memory.as_dict() for hit in found]
+        hits = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan)
+        return [hit.memory.as_dict() for hit in hits]
 
     def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
         """Return the newest memories of a namespace."""
@@ -115,19 +115,19 @@ class _Server:
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
         """Return the memories of the hits, best first."""
         body = {"query": question[:_LONGEST_QUERY], "namespace": list(namespaces), "limit": limit}
-        return [hit["memory"] for hit in self._asked("POST", "/v1/recall", body)["hits"]]
+        return [hit["memory"] for hit in self._request("POST", "/v1/recall", body)["hits"]]
 
     def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
         """Return the newest memories of a namespace."""
-        given = urlencode({"namespace": namespace, "limit": limit})
-        memories: list[dict[str, Any]] = self._asked("GET", f"/v1/memories?{given}")["memories"]
+        parameters = urlencode({"namespace": namespace, "limit": limit})
+        memories: list[dict[str, Any]] = self._request("GET", f"/v1/memories?{parameters}")["memories"]
         return memories
 
     def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
         """Not asked of it: what stores takes its time, and goes through the facade."""
         raise NotImplementedError
 
-    def _asked(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return what the server answers. Raises StoreUnavailable where it does not, or says no."""
         headers = {**self._headers, "Accept": "application/json"}
         content = None if body is None else json.dumps(body).encode()
@@ -136,10 +136,10 @@ class _Server:
                 method, self._path + path, content, {**headers, "Content-Type": "application/json"} if body else headers
             )
             answer = self._connection.getresponse()
-            given = json.loads(answer.read())
+            reply = json.loads(answer.read())
         except (OSError, ValueError, http.client.HTTPException) as error:
             self._connection.close()
             raise self._failure(f"The server of the store does not answer: {error}") from None
         if answer.status >= 400:
-            raise self._failure(f"The server of the store says: {given.get('detail', answer.status)}")
-        return given
+            raise self._failure(f"The server of the store says: {reply.get('detail', answer.status)}")
+        return reply

@@ -57,26 +57,26 @@ def turns(raw: bytes, first: int) -> tuple[list[Turn], int]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        said = _said(row) if isinstance(row, dict) else None
-        if said is None:
+        utterance = _utterance(row) if isinstance(row, dict) else None
+        if utterance is None:
             continue
-        author, text = said
+        author, text = utterance
         identity = {name: row[name] for name in ("uuid", "sessionId") if isinstance(row.get(name), str)}
         out.append(Turn(author, text, first + len(out), _time(row), identity.get("uuid"), identity.get("sessionId")))
     return out, len(whole)
 
 
-def rest_of_line(file: BinaryIO, read: int) -> int:
-    """Return how long the line is of which ``read`` bytes were read, to its end; 0 where it is still being written."""
+def rest_of_line(file: BinaryIO, size: int) -> int:
+    """Return how long the line is of which ``size`` bytes were read, to its end; 0 where it is still being written."""
     while piece := file.read(1 << 20):
         end = piece.find(b"\n")
         if end >= 0:
-            return read + end + 1
-        read += len(piece)
+            return size + end + 1
+        size += len(piece)
     return 0
 
 
-def _said(row: Mapping[str, Any]) -> tuple[str, str] | None:
+def _utterance(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return who said what in a line, None where nobody said anything."""
     if row.get("isMeta") or row.get("isSidechain"):
         return None
@@ -132,15 +132,15 @@ def progress_of(transcript: Path, store: str) -> Iterator[Progress]:
     lock = os.open(folder / f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield _read(folder / f"{name}.json", transcript.stat().st_size)
+        yield _stored_progress(folder / f"{name}.json", transcript.stat().st_size)
     finally:
         os.close(lock)
 
 
-def _read(file: Path, size: int) -> Progress:
+def _stored_progress(file: Path, size: int) -> Progress:
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-        found = Progress(file, int(values["offset"]), int(values["turns"]))
+        progress = Progress(file, int(values["offset"]), int(values["turns"]))
     except (OSError, ValueError, KeyError, TypeError):
         return Progress(file)
-    return found if 0 <= found.offset <= size and found.turns >= 0 else Progress(file)
+    return progress if 0 <= progress.offset <= size and progress.turns >= 0 else Progress(file)

@@ -47,10 +47,10 @@ def answer_of(route: Route, value: Any, arguments: Mapping[str, Any], key: Key |
     return Response(as_bytes(_body(route, value, arguments, key)), route.status, headers, "application/json")
 
 
-def with_warnings(response: Response, noted: list[str]) -> Response:
+def with_warnings(response: Response, warnings: list[str]) -> Response:
     """Return an answer with what is to be warned of, in its header."""
-    if noted:
-        response.headers[NOTED] = " ".join(noted[:MOST_NOTED])
+    if warnings:
+        response.headers[NOTED] = " ".join(warnings[:MOST_NOTED])
     return response
 
 
@@ -94,9 +94,9 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             return plain(value)
 
 
-def recalled(found: Recall) -> dict[str, Any]:
+def recalled(recall: Recall) -> dict[str, Any]:
     """Return a recall as ``as_dict`` has it, with the whole recipe that answered."""
-    return found.as_dict() | {"plan": found.recipe.as_dict()}
+    return recall.as_dict() | {"plan": recall.recipe.as_dict()}
 
 
 def explained(why: Explanation) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Lines(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the rows as long as somebody reads them."""
-        reader = asyncio.ensure_future(_gone(receive))
+        reader = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             more = True
@@ -156,7 +156,7 @@ class Lines(Response):
             close()
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     """Return when the client has gone away."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -95,7 +95,7 @@ class Service:
             self._admit(request)
             response = await self._answered(route, request)
         except Exception as error:  # noqa: BLE001  # each is told as a problem
-            response = told(error)
+            response = problem_response(error)
         self.metrics.answered(route.name, response.status_code, time.perf_counter() - started)
         return response
 
@@ -128,11 +128,11 @@ class Service:
         if once is None:
             return await self._called(route, request, arguments, key, before)
         client = key.id if key is not None else ""
-        given = as_bytes(plain([route.name, arguments]))
+        content = as_bytes(plain([route.name, arguments]))
         if route.name == "remember" and arguments.get("id") is None:
             arguments["id"] = MadeId(id_for(client, f"{arguments.get('namespace', 'default')}\n{once}"))
         work = partial(self._called, route, request, arguments, key, before, FOREVER)
-        return await self.replays.once(client, once, given, work, self.limits.seconds)
+        return await self.replays.once(client, once, content, work, self.limits.seconds)
 
     async def _called(
         self,
@@ -144,7 +144,7 @@ class Service:
         seconds: float | None = None,
     ) -> Response:
         try:
-            value, noted = await self.workers.run(
+            value, warnings = await self.workers.run(
                 partial(noted_of, partial(_call, route, self.mem, arguments)), seconds=seconds
             )
         except Conflict as error:
@@ -153,10 +153,10 @@ class Service:
             raise
         if route.name in ("recall", "recall_by_url"):
             self.metrics.degraded(value.degraded)
-        known = _tags(request.headers.getlist("if-none-match"))
-        if route.name == "get" and not known.isdisjoint((entity_tag(value), "*")) and not arguments.get("reveal"):
+        etags = _tags(request.headers.getlist("if-none-match"))
+        if route.name == "get" and not etags.isdisjoint((entity_tag(value), "*")) and not arguments.get("reveal"):
             return Response(status_code=304, headers={"etag": entity_tag(value)})
-        return with_warnings(await self.workers.run(partial(answer_of, route, value, arguments, key)), noted)
+        return with_warnings(await self.workers.run(partial(answer_of, route, value, arguments, key)), warnings)
 
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
         if key is not None and route.right == "write" and key.right != "write":
@@ -165,19 +165,19 @@ class Service:
         items = Items(request, self.limits, key)
 
         def work(progress: Callable[[Any], None] | None = None) -> Any:
-            given = items.arguments(route, arguments)
-            authorise(key, route.right, _namespaces(route, given))
+            own_arguments = items.arguments(route, arguments)
+            authorise(key, route.right, _namespaces(route, own_arguments))
             named = items.named(once and (key.id if key is not None else ""), once)
             with items.telling():
-                return _call(route, self.mem, {**given, "items": named, "progress": progress})
+                return _call(route, self.mem, {**own_arguments, "items": named, "progress": progress})
 
         if wants_lines(request):
             return Reports(work, items, self.workers)
         try:
-            value, noted = await self.workers.run(partial(noted_of, work), seconds=FOREVER)
+            value, warnings = await self.workers.run(partial(noted_of, work), seconds=FOREVER)
         finally:
             items.end()
-        return with_warnings(answer_of(route, value, arguments, key), noted)
+        return with_warnings(answer_of(route, value, arguments, key), warnings)
 
     async def ready(self) -> None:
         """Raise what keeps the store from answering."""
@@ -190,24 +190,24 @@ def _call(route: Route, mem: Semmem, arguments: dict[str, Any]) -> Any:
     """Call what a route calls."""
     if route.name == "list":
         return bounded_page(mem, most_bytes=_PAGE_BYTES, **arguments)
-    known = arguments_of(route)
-    loose = next((name for name, p in known.items() if p.kind is p.VAR_POSITIONAL), None)
-    given = dict(arguments)
-    several = given.pop(loose, ()) if loose is not None else ()
-    return route.calls(mem, *several, **given)
+    parameters = arguments_of(route)
+    loose = next((name for name, p in parameters.items() if p.kind is p.VAR_POSITIONAL), None)
+    keywords = dict(arguments)
+    several = keywords.pop(loose, ()) if loose is not None else ()
+    return route.calls(mem, *several, **keywords)
 
 
 def _namespaces(route: Route, arguments: dict[str, Any]) -> list[str] | None:
     """Return the namespaces that a call works in; None is the whole store."""
-    known = arguments_of(route)
+    parameters = arguments_of(route)
     if route.name == "export" and arguments.get("everything"):
         return None
-    if "namespace" not in known:
+    if "namespace" not in parameters:
         return [] if route.name == "namespaces" else None
-    given = arguments.get("namespace", known["namespace"].default)
-    if given is None:
+    namespace = arguments.get("namespace", parameters["namespace"].default)
+    if namespace is None:
         return [] if route.name.startswith("reach") else None
-    return [str(one) for one in given] if isinstance(given, list) else [str(given)]
+    return [str(one) for one in namespace] if isinstance(namespace, list) else [str(namespace)]
 
 
 def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:
@@ -231,21 +231,21 @@ def _expected(route: Route, request: Request, arguments: dict[str, Any]) -> list
         return None
     if spread(route) is None or "id" not in arguments:
         raise InvalidInput("If-Match is for PATCH of a memory alone; leave it out.")
-    given = ", ".join(lines)
-    if given.strip() == "*":
+    header = ", ".join(lines)
+    if header.strip() == "*":
         return []
-    tags = _TAGS.findall(given)
-    if not tags or _TAGS.sub("", given).strip(" \t,"):
+    tags = _TAGS.findall(header)
+    if not tags or _TAGS.sub("", header).strip(" \t,"):
         raise InvalidInput('If-Match is the ETag of one version, in quotes, such as "3", or several with commas.')
-    found = [(tag, known) for tag in tags if (known := _TAG.fullmatch(tag))]
-    if not found:
+    etags = [(tag, parts) for tag in tags if (parts := _TAG.fullmatch(tag))]
+    if not etags:
         error = Conflict(
             'If-Match is the ETag of one version, such as "3", and no version has the one that was sent; a weak one, '
             "which begins with W/, never fits."
         )
-        error.http_status = 412  # type: ignore[attr-defined]  # read by `told`
+        error.http_status = 412  # type: ignore[attr-defined]  # read by `problem_response`
         raise error
-    return [tag.strip('"') if known[2] else int(known[1]) for tag, known in found]
+    return [tag.strip('"') if parts[2] else int(parts[1]) for tag, parts in etags]
 
 
 def _current(mem: Semmem, expected: list[int | str], id: str, namespace: Any) -> int | str:
@@ -259,7 +259,7 @@ def _tags(lines: list[str]) -> set[str]:
     return {tag.strip().removeprefix("W/") for line in lines for tag in line.split(",")}
 
 
-def told(error: Exception) -> Response:
+def problem_response(error: Exception) -> Response:
     """Return an error as a problem; what is no error of semmem goes to the log."""
     if isinstance(error, HTTPException):
         error = _by_status(error)
@@ -271,11 +271,11 @@ def told(error: Exception) -> Response:
 def _by_status(error: HTTPException) -> SemmemError:
     """Return what the router refused as an error of semmem, with the router's status."""
     if error.status_code == 404:
-        found: SemmemError = NotFound("There is nothing at this path; /openapi.json lists what there is.")
+        own_error: SemmemError = NotFound("There is nothing at this path; /openapi.json lists what there is.")
     else:
-        found = InvalidInput("This path does not take that method; /openapi.json lists what there is.")
-        found.http_status = error.status_code  # type: ignore[attr-defined]  # read by `status_of`
-    return found
+        own_error = InvalidInput("This path does not take that method; /openapi.json lists what there is.")
+        own_error.http_status = error.status_code  # type: ignore[attr-defined]  # read by `status_of`
+    return own_error
 
 
 def application(service: Service, guard: Guard, *, wants_key: bool = False) -> App:
@@ -310,11 +310,11 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False) -> A
 
 
 async def _refuse(verb: str, _: Request) -> Response:
-    return told(LocalOnly(refusal(verb)))
+    return problem_response(LocalOnly(refusal(verb)))
 
 
 async def _handled(request: Request, error: Exception) -> Response:
-    response = told(error)
+    response = problem_response(error)
     if response.status_code == 405:  # one route of the path was asked; others may take other methods
         routes = [one for one in request.app.routes if one.matches(request.scope)[0] is not Match.NONE]
         response.headers["allow"] = ", ".join(sorted({method for one in routes for method in one.methods or ()}))
@@ -349,23 +349,23 @@ def _add_state(app: FastAPI, service: Service) -> None:
         try:
             await service.ready()
         except Exception as error:  # noqa: BLE001  # each is told as a problem
-            return told(error)
+            return problem_response(error)
         return JSONResponse({"status": "ready"})
 
     @app.get("/metrics", summary="Counters, as Prometheus reads them.", response_class=PlainTextResponse)
     async def metrics() -> Response:
-        service.metrics.asked.set(service.workers.asked)
+        service.metrics.pending.set(service.workers.pending)
         text, media = service.metrics.as_text()
         return Response(text, media_type=media)
 
 
-def _openapi(app: FastAPI, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _openapi(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return FastAPI's description, with the schemas that ours refer to."""
-    found = made()
-    schemas = found.setdefault("components", {}).setdefault("schemas", {})
+    description = describe()
+    schemas = description.setdefault("components", {}).setdefault("schemas", {})
     for name, schema in components().items():
         schemas.setdefault(name, schema)
-    return found
+    return description
 
 
 def _by_raw_path(app: App) -> App:

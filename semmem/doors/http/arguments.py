@@ -156,8 +156,8 @@ _REPEATED = {"session": "sessions", "author": "authors", "tag": "tags", "name": 
 @lru_cache(maxsize=64)
 def arguments_of(route: Route) -> Mapping[str, inspect.Parameter]:
     """Return the arguments of a route by name, without the Semmem and what cannot be sent."""
-    found = list(inspect.signature(route.calls).parameters.values())[1:]
-    return {p.name: p for p in found if p.name not in _NEVER_SENT}
+    parameters = list(inspect.signature(route.calls).parameters.values())[1:]
+    return {p.name: p for p in parameters if p.name not in _NEVER_SENT}
 
 
 def spread(route: Route) -> str | None:
@@ -172,10 +172,10 @@ def several(route: Route, name: str) -> bool:
 
 async def read_arguments(route: Route, request: Request, limits: Limits, base: Recipe) -> dict[str, Any]:
     """Return the arguments of a request by name. Raises InvalidInput for one that the route does not have."""
-    found: dict[str, Any] = {name: unquote(value) for name, value in request.path_params.items()}
-    given = _from_query(route, request)
+    arguments: dict[str, Any] = {name: unquote(value) for name, value in request.path_params.items()}
+    query_and_body = _from_query(route, request)
     if route.form == "json":
-        if wrong := [name for name in given if name != "namespace"]:
+        if wrong := [name for name in query_and_body if name != "namespace"]:
             raise InvalidInput(f"{wrong[0]!r} belongs in the JSON body of {route.name}, not in its URL.")
         body = await read_body(request, limits)
         content = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -184,16 +184,16 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
         members = parsed(body) if body else {}
         if not isinstance(members, dict):
             raise InvalidInput(f"The body of {route.name} must be a JSON object of its arguments.")
-        if "namespace" in given and "namespace" in members:
+        if "namespace" in query_and_body and "namespace" in members:
             raise InvalidInput("namespace is in the URL and in the body; give it once.")
-        given |= members
-    if twice := next((name for name in given if name in found), None):
+        query_and_body |= members
+    if twice := next((name for name in query_and_body if name in arguments), None):
         raise InvalidInput(f"{twice!r} stands in the path of the URL; leave it out of the arguments.")
-    check_names(route, given)
-    found |= given
-    if "recipe" in found and "recipe" in arguments_of(route):
-        found["recipe"] = plan_of(found["recipe"], base)
-    return found
+    check_names(route, query_and_body)
+    arguments |= query_and_body
+    if "recipe" in arguments and "recipe" in arguments_of(route):
+        arguments["recipe"] = plan_of(arguments["recipe"], base)
+    return arguments
 
 
 class UnsupportedType(InvalidInput):
@@ -202,7 +202,7 @@ class UnsupportedType(InvalidInput):
     http_status = 415
 
 
-_SAID_BY_THE_FACADE = frozenset({"dry_run", "everything", "hard"})
+_SWITCHES_OF_THE_FACADE = frozenset({"dry_run", "everything", "hard"})
 """Switches that the facade refuses itself, with what was not done."""
 
 
@@ -212,28 +212,32 @@ def right_of(route: Route, arguments: Mapping[str, Any]) -> Right:
     return "write" if secret else route.right
 
 
-def check_names(route: Route, given: Mapping[str, Any], *, whole: bool = True) -> None:
+def check_names(route: Route, arguments: Mapping[str, Any], *, whole: bool = True) -> None:
     """Raise InvalidInput for an argument that the route does not take, or one that it needs and has not got.
 
     ``whole=False`` is for arguments that are not all: none is missed.
     """
-    known = arguments_of(route)
-    for name, value in given.items():
-        switch = name in known and ARGUMENTS.get(name, ({}, ""))[0] is _TRUTH
-        left = name in _SAID_BY_THE_FACADE and not route.lines
-        if switch and not left and not isinstance(value, bool):
+    parameters = arguments_of(route)
+    for name, value in arguments.items():
+        switch = name in parameters and ARGUMENTS.get(name, ({}, ""))[0] is _TRUTH
+        facade_refuses = name in _SWITCHES_OF_THE_FACADE and not route.lines
+        if switch and not facade_refuses and not isinstance(value, bool):
             raise InvalidInput(f"{name} must be true or false, not {shown(value)}.")
     if spread(route) is not None:  # the facade says which changes there are, but for names that are not changes
-        if "expected_version" in given:
+        if "expected_version" in arguments:
             raise InvalidInput('expected_version is said with the header If-Match: "VERSION".')
         return
-    if wrong := [name for name in given if name not in known]:
-        raise InvalidInput(f"{_verb(route)} has no argument {shown(wrong[0])}; it takes {', '.join(known) or 'none'}.")
+    if wrong := [name for name in arguments if name not in parameters]:
+        raise InvalidInput(
+            f"{_verb(route)} has no argument {shown(wrong[0])}; it takes {', '.join(parameters) or 'none'}."
+        )
     if not whole:
         return
-    needed = [n for n, p in known.items() if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    needed = [
+        n for n, p in parameters.items() if p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+    ]
     in_path = [name for name in needed if f"{{{name}}}" in route.path]
-    if missing := next((name for name in needed if name not in given and name not in in_path), None):
+    if missing := next((name for name in needed if name not in arguments and name not in in_path), None):
         raise InvalidInput(f"{_verb(route)} needs the argument {missing!r}.")
 
 
@@ -244,33 +248,33 @@ def _verb(route: Route) -> str:
 
 def _from_query(route: Route, request: Request) -> dict[str, Any]:
     """Return the arguments that stand in the query of the URL, filters among them, each by its own name."""
-    known = arguments_of(route)
-    found: dict[str, Any] = {}
+    parameters = arguments_of(route)
+    arguments: dict[str, Any] = {}
     filters: dict[str, Any] = {}
     for written in dict.fromkeys(request.query_params.keys()):
         values = request.query_params.getlist(written)
         name = written
-        if name not in known and name not in FILTERS and _REPEATED.get(name) in (*known, *FILTERS):
+        if name not in parameters and name not in FILTERS and _REPEATED.get(name) in (*parameters, *FILTERS):
             name = _REPEATED[name]
-        if name in known and known[name].kind is not inspect.Parameter.VAR_KEYWORD:
-            found[name] = _value(name, values, ARGUMENTS[name][0], several=several(route, name))
-        elif "filters" in known and name in FILTERS:
+        if name in parameters and parameters[name].kind is not inspect.Parameter.VAR_KEYWORD:
+            arguments[name] = _value(name, values, ARGUMENTS[name][0], several=several(route, name))
+        elif "filters" in parameters and name in FILTERS:
             filters[name] = _value(name, values, FILTERS[name][0])
         else:
-            names = [n for n in known if n not in ("filters", spread(route))]
-            names += [n for n in FILTERS if n not in known] if "filters" in known else []
+            names = [n for n in parameters if n not in ("filters", spread(route))]
+            names += [n for n in FILTERS if n not in parameters] if "filters" in parameters else []
             raise InvalidInput(f"{_verb(route)} has no argument {written!r}; it takes {', '.join(names)}.")
     if filters:
-        found["filters"] = {**found.get("filters", {}), **filters}
-    return found
+        arguments["filters"] = {**arguments.get("filters", {}), **filters}
+    return arguments
 
 
 def _value(name: str, values: list[str], schema: Mapping[str, Any], *, several: bool = False) -> Any:
     """Return what an argument in a URL means; a text that is no number is left for the facade to refuse."""
     kind = schema.get("type")
     if kind == "array" or (several and len(values) > 1):
-        wanted = schema.get("items", {}).get("type")
-        return [_number(value, wanted) for value in values] if wanted == "number" else values
+        item_type = schema.get("items", {}).get("type")
+        return [_number(value, item_type) for value in values] if item_type == "number" else values
     if len(values) > 1:
         raise InvalidInput(f"{name} is given {len(values)} times; give it once.")
     if kind in ("integer", "number"):

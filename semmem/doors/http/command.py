@@ -58,8 +58,8 @@ def serve(
     from semmem.doors.http.server import Server, check_port, need_extra
 
     need_extra()
-    known = _keys(keys)
-    check_address(host, known)  # before a store is opened
+    stored_keys = _keys(keys)
+    check_address(host, stored_keys)  # before a store is opened
     check_port(port)
     limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads)
     guard = Guard.of(allow_host or (), allow_origin or ())
@@ -67,10 +67,10 @@ def serve(
     with door.connect(create=True, **settings) as mem:
         door.storing = False
         _ = mem.store  # what is behind a server has none here, and is not served again
-        server = Server(mem, host=host, port=port, keys=known, guard=guard, limits=limits)
+        server = Server(mem, host=host, port=port, keys=stored_keys, guard=guard, limits=limits)
         door.give({"url": server.url}, lambda: None)
         flush()
-        who = f"with one of {len(known.list())} keys" if known else "without a key"
+        who = f"with one of {len(stored_keys.list())} keys" if stored_keys else "without a key"
         door.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
         with announced(server.url, mem.settings.url, mem.settings.home):
             finished = server.run()
@@ -97,23 +97,23 @@ def add(
 
     It is sent as the header `Authorization: Bearer KEY`; semmem.connect takes it as key=…, or from SEMMEM_KEY.
     """
-    wanted = namespaces or ([door.namespace] if door.named else None)
-    made, text = _keys(keys).add(name, right="write" if write else "read", namespaces=wanted)
-    door.give({**_row(made), "key": text}, lambda: _show_key(door, made, text))
+    names = namespaces or ([door.namespace] if door.named else None)
+    key, text = _keys(keys).add(name, right="write" if write else "read", namespaces=names)
+    door.give({**_row(key), "key": text}, lambda: _show_key(door, key, text))
 
 
 @command(keeping, "list")
 def list_(door: Door, keys: KeyFile = None) -> None:
     """Show the keys by name: what each may do, and where. The keys themselves cannot be shown again."""
-    found = [_row(key) for key in _keys(keys).list()]
-    door.give({"keys": found}, lambda: _show_keys(door, found))
+    rows = [_row(key) for key in _keys(keys).list()]
+    door.give({"keys": rows}, lambda: _show_keys(door, rows))
 
 
 @command(keeping, "remove")
 def remove(door: Door, name: Annotated[str, typer.Argument(help="The name of the key.")], keys: KeyFile = None) -> None:
     """Remove a key: every server refuses it from its next request on."""
-    gone = _keys(keys).remove(name)
-    door.give({"removed": _row(gone)}, lambda: door.out.print(f"Removed the key {gone.name}.", markup=False))
+    key = _keys(keys).remove(name)
+    door.give({"removed": _row(key)}, lambda: door.out.print(f"Removed the key {key.name}.", markup=False))
 
 
 def flush() -> None:
@@ -135,17 +135,17 @@ def _row(key: Key) -> dict[str, Any]:
     return {"name": key.name, "right": key.right, "namespaces": key.namespaces, "created_at": key.created_at}
 
 
-def _show_key(door: Door, made: Key, text: str) -> None:
-    where = ", ".join(made.namespaces) if made.namespaces else "every namespace"
-    door.say(f"The key {made.name} may {'read and write' if made.right == 'write' else 'read'} in {where}. It is:")
+def _show_key(door: Door, key: Key, text: str) -> None:
+    where = ", ".join(key.namespaces) if key.namespaces else "every namespace"
+    door.say(f"The key {key.name} may {'read and write' if key.right == 'write' else 'read'} in {where}. It is:")
     door.out.print(text, soft_wrap=True, markup=False)
     door.say("Keep it: it is shown this once.")
 
 
-def _show_keys(door: Door, found: list[dict[str, Any]]) -> None:
-    if not found:
+def _show_keys(door: Door, rows: list[dict[str, Any]]) -> None:
+    if not rows:
         door.out.print("There are no keys; a server on this machine answers without one.")
-    for row in found:
+    for row in rows:
         where = ", ".join(row["namespaces"]) if row["namespaces"] else "every namespace"
         right = "read and write" if row["right"] == "write" else "read"
         door.out.print(f"{row['name']}: {right} in {where}, since {row['created_at'][:10]}", markup=False)

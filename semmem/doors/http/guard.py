@@ -92,13 +92,13 @@ class Guard:
 def _name(host: str | None) -> str | None:
     """Return the name or address in the header Host, without its port; None where there is none."""
     try:
-        found = urlsplit(f"//{host or ''}")
-        _ = found.port
+        parts = urlsplit(f"//{host or ''}")
+        _ = parts.port
     except ValueError:
         return None
-    if found.username is not None or found.path or found.query or found.fragment:
+    if parts.username is not None or parts.path or parts.query or parts.fragment:
         return None
-    return (found.hostname or "").rstrip(".") or None
+    return (parts.hostname or "").rstrip(".") or None
 
 
 def _is_address(name: str) -> bool:
@@ -150,12 +150,12 @@ class Guarded:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        given = _headers(scope)
+        headers = _headers(scope)
         try:
-            self.guard.check(given.get("host"), given.get("origin"), scope.get("scheme", "http"))
+            self.guard.check(headers.get("host"), headers.get("origin"), scope.get("scheme", "http"))
             scope[KEY] = None
             if scope["path"] not in self.open_paths:
-                scope[KEY] = self.keys.find(given.get("authorization"), wants_key=self.wants_key)
+                scope[KEY] = self.keys.find(headers.get("authorization"), wants_key=self.wants_key)
         except SemmemError as error:
             await send_problem(send, error)
             return
@@ -164,9 +164,9 @@ class Guarded:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """Return the headers that a guard reads; one that is given twice counts as none that is allowed."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
         if key in ("host", "origin", "authorization"):
-            found[key] = f"{found[key]}, {value.decode('latin-1')}" if key in found else value.decode("latin-1")
-    return found
+            headers[key] = f"{headers[key]}, {value.decode('latin-1')}" if key in headers else value.decode("latin-1")
+    return headers

@@ -80,14 +80,14 @@ class Keys:
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = keys_file() if file is None else file
-        self._read: tuple[tuple[int, int, int], dict[str, Key]] | None = None
+        self._cached: tuple[tuple[int, int, int], dict[str, Key]] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._known())
+        return bool(self._by_id())
 
     def list(self) -> tuple[Key, ...]:
         """Return every key, by name."""
-        return tuple(sorted(self._known().values(), key=lambda key: key.name))
+        return tuple(sorted(self._by_id().values(), key=lambda key: key.name))
 
     def add(self, name: str, *, right: Right = "read", namespaces: Sequence[str] | None = None) -> tuple[Key, str]:
         """Make a key and store its hash; return it, and the text to show once. Raises InvalidInput."""
@@ -99,59 +99,59 @@ class Keys:
             raise InvalidInput("A key needs the name of each namespace it is for; without any it is for all of them.")
         id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         where = None if namespaces is None else tuple(dict.fromkeys(namespaces))
-        made = Key(name, id, _digest(secret), right, where, datetime.now(UTC).isoformat(timespec="seconds"))
+        new_key = Key(name, id, _digest(secret), right, where, datetime.now(UTC).isoformat(timespec="seconds"))
         with self._locked():
-            known = self._known()
-            if any(key.name == name for key in known.values()):
+            keys = self._by_id()
+            if any(key.name == name for key in keys.values()):
                 raise InvalidInput(f"There is a key named {name} already; remove it first, or choose another name.")
-            self._write([*known.values(), made])
-        return made, f"semmem_{id}_{secret}"
+            self._write([*keys.values(), new_key])
+        return new_key, f"semmem_{id}_{secret}"
 
     def remove(self, name: str) -> Key:
         """Remove the key of that name, which every server refuses from now on. Raises NotFound."""
         with self._locked():
-            known = self._known()
-            gone = next((key for key in known.values() if key.name == name), None)
-            if gone is None:
-                names = ", ".join(sorted(key.name for key in known.values())) or "none"
+            keys = self._by_id()
+            old_key = next((key for key in keys.values() if key.name == name), None)
+            if old_key is None:
+                names = ", ".join(sorted(key.name for key in keys.values())) or "none"
                 raise NotFound(f"There is no key named {name!r}; there are {names}.")
-            self._write([key for key in known.values() if key is not gone])
-        return gone
+            self._write([key for key in keys.values() if key is not old_key])
+        return old_key
 
     def find(self, authorization: str | None, *, wants_key: bool = False) -> Key | None:
         """Return the key in the header ``Authorization: Bearer …``; None where there are no keys at all.
 
         Raises KeyRequired where there are keys and this is none of them; with ``wants_key`` also where there are none.
         """
-        known = self._known()
-        if not known and not wants_key:
+        keys = self._by_id()
+        if not keys and not wants_key:
             return None
         if authorization is None:
             raise KeyRequired("This server wants a key: send it as the header Authorization: Bearer KEY.")
         scheme, _, text = authorization.strip().partition(" ")
         token = _TOKEN.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
-        key = known.get(token[1]) if token is not None else None
+        key = keys.get(token[1]) if token is not None else None
         if token is None or key is None or not hmac.compare_digest(_digest(token[2]), key.digest):
             raise KeyRequired("This server does not know that key; `semmem serve key list` names those it knows.")
         return key
 
-    def _known(self) -> dict[str, Key]:
+    def _by_id(self) -> dict[str, Key]:
         """Return the keys by id, from memory as long as the file is the same."""
         try:
-            found = self.file.stat()
+            status = self.file.stat()
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise InvalidInput(f"The file of keys {self.file} cannot be read: {error.strerror}.") from None
-        version = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if self._read is None or self._read[0] != version:
-            self._read = (version, self._parsed())
-        return self._read[1]
+        version = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if self._cached is None or self._cached[0] != version:
+            self._cached = (version, self._parsed())
+        return self._cached[1]
 
     def _parsed(self) -> dict[str, Key]:
         try:
             rows = json.loads(self.file.read_text(encoding="utf-8"))["keys"]
-            found = [_key(row) for row in rows]
+            keys = [_key(row) for row in rows]
         except OSError as error:
             raise InvalidInput(f"The file of keys {self.file} cannot be read: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -160,7 +160,7 @@ class Keys:
                 f"The file of keys {self.file} is damaged and cannot be used; put an earlier copy in its place, or "
                 "remove it and make the keys anew with `semmem serve key add`."
             ) from None
-        return {key.id: key for key in found}
+        return {key.id: key for key in keys}
 
     def _write(self, keys: Sequence[Key]) -> None:
         with new_file(self.file, force=True) as out:

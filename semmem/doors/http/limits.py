@@ -103,12 +103,14 @@ class Patience:
                 return await coming
         except TimeoutError:
             if not self._stream:
-                said = f"The body was not whole after {self._whole:g} seconds; send it without pauses, or less of it."
+                sentence = (
+                    f"The body was not whole after {self._whole:g} seconds; send it without pauses, or less of it."
+                )
             elif whole <= each:
-                said = f"The stream has let the server wait for {self._whole:g} seconds in all; send it in two."
+                sentence = f"The stream has let the server wait for {self._whole:g} seconds in all; send it in two."
             else:
-                said = f"No whole line came for {self._each:g} seconds; send each item without pauses."
-            raise LimitExceeded(said) from None
+                sentence = f"No whole line came for {self._each:g} seconds; send each item without pauses."
+            raise LimitExceeded(sentence) from None
         finally:
             took = time.monotonic() - started
             self._waited += took
@@ -124,7 +126,7 @@ class Rates:
         self._rate = rate
         self._burst = float(burst)
         self._clock = clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def admit(self, client: str) -> None:
         """Count one request of ``client``. Raises LimitExceeded for one too many, with ``retry_after`` in seconds."""
@@ -138,11 +140,11 @@ class Rates:
         if not self._rate:
             return 0.0
         now = self._clock()
-        tokens, then = self._left.pop(client, (self._burst, now))
+        tokens, then = self._buckets.pop(client, (self._burst, now))
         tokens = min(self._burst, tokens + (now - then) * self._rate)
-        self._left[client] = (max(tokens - 1.0, tokens if tokens < 1.0 else 0.0), now)
-        if len(self._left) > self._MOST:
-            self._left.popitem(last=False)
+        self._buckets[client] = (max(tokens - 1.0, tokens if tokens < 1.0 else 0.0), now)
+        if len(self._buckets) > self._MOST:
+            self._buckets.popitem(last=False)
         return 0.0 if tokens >= 1.0 else (1.0 - tokens) / self._rate
 
 
@@ -157,20 +159,20 @@ class Workers:
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="semmem-http")
         self._begun: set[Future[Any]] = set()
-        self.asked = 0
+        self.pending = 0
         """Verbs that are at work or wait for a thread."""
 
     async def run(self, verb: Callable[[], Answer], *, seconds: float | None = None) -> Answer:
         """Return what ``verb`` returns. Raises what it raises, LimitExceeded and TooSlow."""
-        if self.asked >= self._limits.threads + self._limits.waiting:
+        if self.pending >= self._limits.threads + self._limits.waiting:
             raise LimitExceeded("The server is asked too much just now; ask again in a few seconds.")
         loop = asyncio.get_running_loop()
         work = partial(contextvars.copy_context().run, verb)
-        self.asked += 1
+        self.pending += 1
         future = self._threads.submit(work)
         self._begun.add(future)
         future.add_done_callback(self._begun.discard)
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done) if not loop.is_closed() else None)
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._finish) if not loop.is_closed() else None)
         allowed = self._limits.seconds if seconds is None else seconds
         try:
             async with asyncio.timeout(allowed):
@@ -178,8 +180,8 @@ class Workers:
         except TimeoutError:
             raise TooSlow(f"The answer took longer than {allowed:g} seconds; ask for less.") from None
 
-    def _done(self) -> None:
-        self.asked -= 1
+    def _finish(self) -> None:
+        self.pending -= 1
 
     @property
     def at_work(self) -> bool:

@@ -28,7 +28,7 @@ class Metrics:
         self._degraded = Counter(
             "semmem_degraded", "Recalls that a leg did not answer.", ("leg",), registry=self._registry
         )
-        self.asked = Gauge("semmem_verbs_at_work", "Verbs at work or waiting for a thread.", registry=self._registry)
+        self.pending = Gauge("semmem_verbs_at_work", "Verbs at work or waiting for a thread.", registry=self._registry)
         Gauge("semmem_info", "1, for this version.", ("version",), registry=self._registry).labels(__version__).set(1)
 
     def answered(self, verb: str, status: int, seconds: float) -> None:

@@ -29,13 +29,13 @@ def problem(error: BaseException) -> dict[str, Any]:
     BadItem adds ``position`` and ``id``, Conflict ``names``. The words of an error that is none of semmem's are left
     out: they may tell something of the server.
     """
-    known = isinstance(error, errors.SemmemError)
+    is_ours = isinstance(error, errors.SemmemError)
     kind = next((one.__name__ for one in type(error).__mro__ if one.__name__ in errors.__all__), "SemmemError")
     members: dict[str, Any] = {
         "type": f"urn:semmem:error:{kind}",
         "title": (getattr(errors, kind).__doc__ or "").strip().splitlines()[0],
         "status": status_of(error),
-        "detail": str(error) if known else _INNER,
+        "detail": str(error) if is_ours else _INNER,
         "class": kind,
     }
     if isinstance(error, errors.BadItem):
@@ -60,7 +60,7 @@ def headers_of(error: BaseException) -> dict[str, str]:
 async def send_problem(send: Callable[[MutableMapping[str, Any]], Awaitable[None]], error: BaseException) -> None:
     """Answer an ASGI request with ``error``."""
     body = as_bytes(problem(error))
-    given = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), **headers_of(error)}
-    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given.items()]
+    headers = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), **headers_of(error)}
+    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status_of(error), "headers": lines})
     await send({"type": "http.response.body", "body": body})

@@ -70,26 +70,26 @@ class Replays:
         Raises InvalidInput for a key that another request had, TooSlow where the answer takes too long.
         """
         name, fingerprint, now = (client, key), sha256(request).digest(), self._clock()
-        known = self._requests.get(name)
-        if known is None or (known.work.done() and now - known.at >= self._SECONDS):
-            known = self._requests[name] = _Request(fingerprint, now, asyncio.ensure_future(work()))
+        entry = self._requests.get(name)
+        if entry is None or (entry.work.done() and now - entry.at >= self._SECONDS):
+            entry = self._requests[name] = _Request(fingerprint, now, asyncio.ensure_future(work()))
             self._requests.move_to_end(name)
-            known.work.add_done_callback(partial(self._settle, name))
-        elif known.fingerprint != fingerprint:
+            entry.work.add_done_callback(partial(self._settle, name))
+        elif entry.fingerprint != fingerprint:
             raise InvalidInput("That Idempotency-Key was used for another request; take a new one for each.")
-        done, _ = await asyncio.wait([known.work], timeout=seconds)
-        if not done:
+        finished, _ = await asyncio.wait([entry.work], timeout=seconds)
+        if not finished:
             raise TooSlow(
                 f"The answer takes longer than {seconds:g} seconds; the same Idempotency-Key sent again gets it."
             )
-        return known.work.result()
+        return entry.work.result()
 
     def _settle(self, name: tuple[str, str], work: asyncio.Future[Response]) -> None:
         """Keep the answer of work that is done, unless it is an error or large; leave out the oldest of too many."""
         failed = work.cancelled() or work.exception() is not None
         if failed or work.result().status_code >= 400 or len(work.result().body) > self._BYTES:
-            known = self._requests.get(name)
-            if known is not None and known.work is work:
+            entry = self._requests.get(name)
+            if entry is not None and entry.work is work:
                 del self._requests[name]
         while len(self._requests) > self._MOST:
             oldest = next((one for one, request in self._requests.items() if request.work.done()), None)

@@ -154,19 +154,19 @@ def components() -> dict[str, Any]:
     """Return the schemas that the answers refer to, by name."""
     from pydantic import TypeAdapter
 
-    found: dict[str, Any] = dict(_MADE)
+    schemas: dict[str, Any] = dict(_MADE)
     for name, kind in _TYPES.items():
-        made = TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
-        found |= made.pop("$defs", {})
-        made["required"] = [field for field in made.get("properties", {}) if (name, field) not in _SOMETIMES]
-        found[name] = made
-    return found
+        schema = TypeAdapter(kind).json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+        schemas |= schema.pop("$defs", {})
+        schema["required"] = [field for field in schema.get("properties", {}) if (name, field) not in _SOMETIMES]
+        schemas[name] = schema
+    return schemas
 
 
 def described(routes: Sequence[Route]) -> dict[str, Any]:
     """Return what OpenAPI says of one method of one path, which ``routes`` share."""
     first = routes[0]
-    said: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": first.name.replace("_", " ").capitalize(),
         "description": "\n\n".join(_about(route) for route in routes),
         "parameters": _parameters(routes),
@@ -174,8 +174,8 @@ def described(routes: Sequence[Route]) -> dict[str, Any]:
     }
     bodies = {_media(route): {"schema": _body(route)} for route in routes if route.form != "query"}
     if bodies:
-        said["requestBody"] = {"content": bodies, "required": any(_needed(route) for route in routes)}
-    return said
+        operation["requestBody"] = {"content": bodies, "required": any(_needed(route) for route in routes)}
+    return operation
 
 
 def _about(route: Route) -> str:
@@ -196,8 +196,8 @@ def _schema(route: Route, name: str) -> dict[str, Any]:
 def _needed(route: Route) -> list[str]:
     """Return the arguments without a default that do not stand in the path."""
     loose = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    known = arguments_of(route).values()
-    return [p.name for p in known if p.default is p.empty and p.kind not in loose and not _in_path(route, p.name)]
+    parameters = arguments_of(route).values()
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in loose and not _in_path(route, p.name)]
 
 
 def _in_path(route: Route, name: str) -> bool:
@@ -205,43 +205,43 @@ def _in_path(route: Route, name: str) -> bool:
 
 
 def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    parameters: dict[str, dict[str, Any]] = {}
     for route in routes:
         for name in arguments_of(route):
             if _in_path(route, name):
-                said = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-                found[name] = said | {"description": ARGUMENTS[name][1]}
+                parameter = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                parameters[name] = parameter | {"description": ARGUMENTS[name][1]}
             elif route.form != "json" and name not in ("filters", spread(route)):
-                found[name] = _in_query(name, _schema(route, name), ARGUMENTS[name][1], name in _needed(route))
+                parameters[name] = _in_query(name, _schema(route, name), ARGUMENTS[name][1], name in _needed(route))
             elif route.form != "json" and name == "filters":
                 each = {n: _in_query(n, schema, about, False) for n, (schema, about) in FILTERS.items()}
-                found |= {n: one for n, one in each.items() if n not in arguments_of(route)}
+                parameters |= {n: one for n, one in each.items() if n not in arguments_of(route)}
             elif name == "namespace":
-                found[name] = _in_query(
+                parameters[name] = _in_query(
                     name, {"type": "string"}, "The namespace; it may stand in the body instead.", False
                 )
     if any(route.name == "update" for route in routes):
-        found["If-Match"] = _header("If-Match", 'Change it only with this ETag, or at this version, as "3".')
+        parameters["If-Match"] = _header("If-Match", 'Change it only with this ETag, or at this version, as "3".')
     if any(route.name == "get" for route in routes):
-        found["If-None-Match"] = _header("If-None-Match", "Answer 304 where this is still its ETag.")
+        parameters["If-None-Match"] = _header("If-None-Match", "Answer 304 where this is still its ETag.")
     if any(route.right == "write" and route.method == "POST" for route in routes):
-        found["Idempotency-Key"] = _header(
+        parameters["Idempotency-Key"] = _header(
             "Idempotency-Key",
             "Sent again with the same key, it is done once. Of a stream, no memory is stored twice, and an item that "
             "repeats what is stored already is counted each time.",
         )
-    return list(found.values())
+    return list(parameters.values())
 
 
 def _in_query(name: str, schema: Mapping[str, Any], about: str, needed: bool) -> dict[str, Any]:
-    said = {"name": name, "in": "query", "required": needed, "description": about}
+    parameter = {"name": name, "in": "query", "required": needed, "description": about}
     if schema.get("type") == "object" or "anyOf" in schema:
         return (
-            said | {"content": {"application/json": {"schema": schema}}}
+            parameter | {"content": {"application/json": {"schema": schema}}}
             if schema.get("type")
-            else said | {"schema": schema["anyOf"][0]}
+            else parameter | {"schema": schema["anyOf"][0]}
         )
-    return said | {"schema": schema}
+    return parameter | {"schema": schema}
 
 
 def _header(name: str, about: str) -> dict[str, Any]:
@@ -257,25 +257,25 @@ def _body(route: Route) -> dict[str, Any]:
         by_leg = {"type": "object", "additionalProperties": _WEIGHT}
         return {"type": "object", "properties": {"weights": by_leg}, "additionalProperties": True}
     names = [n for n in arguments_of(route) if not _in_path(route, n)]
-    said = {n: {**_schema(route, n), "description": ARGUMENTS[n][1]} for n in names}
-    body = {"type": "object", "properties": said, "additionalProperties": False}
+    properties = {n: {**_schema(route, n), "description": ARGUMENTS[n][1]} for n in names}
+    body = {"type": "object", "properties": properties, "additionalProperties": False}
     return body | ({"required": needed} if (needed := _needed(route)) else {})
 
 
 def _responses(routes: Sequence[Route]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
     for route in routes:
         if route.status == 204:
-            found["204"] = {"description": "Done."}
+            responses["204"] = {"description": "Done."}
             continue
         media = {LINES if route.lines else "application/json": {"schema": ANSWERS[route.name]}}
         if route.form == "lines":
             media[LINES] = {"schema": _OBJECT}
-        found[str(route.status)] = {"description": "Done.", "content": media}
-    told = {"content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}
+        responses[str(route.status)] = {"description": "Done.", "content": media}
+    problem = {"content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}
     if any(route.name == "get" for route in routes):
-        found["304"] = {"description": "It is still at that version."}
-    return found | {
-        "4XX": {"description": "Refused: `class` says what kind of error it is.", **told},
-        "5XX": {"description": "The store or a leg cannot do it now.", **told},
+        responses["304"] = {"description": "It is still at that version."}
+    return responses | {
+        "4XX": {"description": "Refused: `class` says what kind of error it is.", **problem},
+        "5XX": {"description": "The store or a leg cannot do it now.", **problem},
     }

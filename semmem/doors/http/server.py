@@ -57,17 +57,17 @@ class Server:
 
         from semmem.doors.http.app import Service, application
 
-        known = Keys() if keys is None else keys
-        check_address(host, known)
+        keys = Keys() if keys is None else keys
+        check_address(host, keys)
         self._socket = bound(host, port)
-        taken = self._socket.getsockname()
-        shown = f"[{taken[0]}]" if ":" in taken[0] else taken[0]
-        self.url = f"http://{shown}:{taken[1]}"
+        address = self._socket.getsockname()
+        shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+        self.url = f"http://{shown}:{address[1]}"
         self.service = service = Service(
-            mem, keys=known, limits=limits, stopping=lambda: self._uvicorn.should_exit, grace_s=grace_s
+            mem, keys=keys, limits=limits, stopping=lambda: self._uvicorn.should_exit, grace_s=grace_s
         )
         config = uvicorn.Config(
-            application(service, guard or Guard(), wants_key=bool(known)),
+            application(service, guard or Guard(), wants_key=bool(keys)),
             http=protocol(),
             ws="none",
             loop="asyncio",
@@ -153,16 +153,16 @@ def bound(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        found = socket.socket(family, kind, protocol)
+        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InvalidInput(f"There is no address {host!r} on this machine: {error.strerror}.") from None
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(1024)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1024)
     except OSError as error:
-        found.close()
+        listener.close()
         raise InvalidInput(
             f"The port {port} of {host} cannot be had: {error.strerror}. Choose another one with --port, or 0."
         ) from None
-    return found
+    return listener

@@ -65,11 +65,11 @@ class Items:
         """
         first = next(self._items, None)
         if isinstance(first, Mapping) and set(first) == {"arguments"} and isinstance(first["arguments"], dict):
-            given: dict[str, Any] = first["arguments"]
-            check_names(route, given, whole=False)
-            if twice := next((name for name in given if name in in_url), None):
+            in_line: dict[str, Any] = first["arguments"]
+            check_names(route, in_line, whole=False)
+            if twice := next((name for name in in_line if name in in_url), None):
                 raise InvalidInput(f"{twice} is in the URL and in the first line; give it once.")
-            return {**given, **in_url}
+            return {**in_line, **in_url}
         if first is not None:
             self._items = chain([first], self._items)
         return dict(in_url)
@@ -105,15 +105,15 @@ class Items:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
                 reason = getattr(error, "msg", None) or "it is nested too deeply, or not UTF-8"
-                bad = NoItem(f"Line {number} is not JSON: {reason}; correct it, and send a JSON object a line.")
-                self._unread = self._unread or bad
-                yield bad
+                no_item = NoItem(f"Line {number} is not JSON: {reason}; correct it, and send a JSON object a line.")
+                self._unread = self._unread or no_item
+                yield no_item
 
     def _lines(self) -> Iterator[bytes]:
-        rest, read = b"", 0
+        rest, size = b"", 0
         while (piece := self._next()) is not None:
-            read += len(piece)
-            if read > self._limits.stream_bytes:
+            size += len(piece)
+            if size > self._limits.stream_bytes:
                 raise TooLarge(f"The stream has more than {self._limits.stream_bytes:,} bytes; send it in two.")
             *lines, rest = (rest + piece).split(b"\n")
             if any(map(bytes.strip, lines)):
@@ -169,18 +169,18 @@ class Reports(Response):
 
         def work() -> bytes:
             try:
-                report, noted = noted_of(lambda: self._verb(progress))
-                return as_bytes({"report": plain(report), **({"warnings": noted[:MOST_NOTED]} if noted else {})})
+                report, warnings = noted_of(lambda: self._verb(progress))
+                return as_bytes({"report": plain(report), **({"warnings": warnings[:MOST_NOTED]} if warnings else {})})
             except Exception as error:  # noqa: BLE001  # the status was sent; the last line says what went wrong
                 return as_bytes({"problem": problem(error)})
 
-        done = asyncio.ensure_future(self._workers.run(work, seconds=FOREVER))
-        done.add_done_callback(lambda _: lines.put_nowait(b""))
+        answer = asyncio.ensure_future(self._workers.run(work, seconds=FOREVER))
+        answer.add_done_callback(lambda _: lines.put_nowait(b""))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             while line := await lines.get():
                 await send({"type": "http.response.body", "body": line + b"\n", "more_body": True})
-            await send({"type": "http.response.body", "body": await done + b"\n", "more_body": False})
+            await send({"type": "http.response.body", "body": await answer + b"\n", "more_body": False})
         finally:
             self._items.end()
 

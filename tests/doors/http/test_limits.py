@@ -117,7 +117,7 @@ def test_a_verb_that_has_not_begun_is_never_called_when_nobody_waits_for_it() ->
         await asyncio.gather(first, third)
         await asyncio.sleep(0.05)
         workers.close(60)
-        return done, workers.asked
+        return done, workers.pending
 
     assert asyncio.run(scene()) == (["first", "third"], 0)
 
