@@ -56,15 +56,17 @@ class SemmemRetriever(BaseRetriever):
             raise InvalidInput(f"{where} of the retriever cannot be {wrong['input']!r:.100}: {wrong['msg']}.") from None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        found = self.memory.recall(
+        hits = self.memory.recall(
             query, namespace=self.namespace, limit=self.limit, recipe=self.recipe, filters=self.filters
         )
-        return [_document(hit) for hit in found]
+        return [_document(hit) for hit in hits]
 
 
 def _document(hit: Hit) -> Document:
     fields = hit.memory.as_dict()
     text = fields.pop("text")
-    known = {name: value for name, value in fields.items() if value not in (None, [], {}) and name != "metadata"}
+    present_fields = {
+        name: value for name, value in fields.items() if value not in (None, [], {}) and name != "metadata"
+    }
     ranked = {"score": hit.score, "components": dict(hit.components), "rank": hit.rank}
-    return Document(id=hit.memory.id, page_content=text, metadata={**hit.memory.metadata, **known, **ranked})
+    return Document(id=hit.memory.id, page_content=text, metadata={**hit.memory.metadata, **present_fields, **ranked})

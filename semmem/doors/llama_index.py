@@ -57,7 +57,7 @@ class SemmemRetriever(BaseRetriever):
         return await super().aretrieve(_question(str_or_query_bundle))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = self._memory.recall(
+        hits = self._memory.recall(
             query_bundle.query_str,
             namespace=self._namespace,
             limit=self._limit,
@@ -65,18 +65,18 @@ class SemmemRetriever(BaseRetriever):
             filters=self._filters,
         )
         nodes = []
-        for hit in found:
+        for hit in hits:
             fields = hit.memory.as_dict()
             text = fields.pop("text")
-            known = {
+            present_fields = {
                 name: value for name, value in fields.items() if value not in (None, [], {}, ()) and name != "metadata"
             }
-            node = TextNode(id_=hit.memory.id, text=text, metadata={**hit.memory.metadata, **known})
+            node = TextNode(id_=hit.memory.id, text=text, metadata={**hit.memory.metadata, **present_fields})
             nodes.append(NodeWithScore(node=node, score=hit.score))
         return nodes
 
 
-def _question(given: Any) -> QueryType:
-    if not isinstance(given, str | QueryBundle):
-        raise InvalidInput(f"A question must be a string or a QueryBundle, not {type(given).__name__}.")
-    return given
+def _question(question: Any) -> QueryType:
+    if not isinstance(question, str | QueryBundle):
+        raise InvalidInput(f"A question must be a string or a QueryBundle, not {type(question).__name__}.")
+    return question

@@ -101,9 +101,9 @@ class Memory:
         self._warned = False
 
     @classmethod
-    def from_config(cls, config_dict: Mapping[str, Any], **given: Any) -> Memory:
+    def from_config(cls, config_dict: Mapping[str, Any], **settings: Any) -> Memory:
         """Open a memory; see Memory for what becomes of a config."""
-        return cls(config_dict, **given)
+        return cls(config_dict, **settings)
 
     # ------------------------------------------------------------------ the verbs
 
@@ -135,7 +135,7 @@ class Memory:
             messages = [{"role": "user", "content": messages} if isinstance(messages, str) else messages]
         elif not isinstance(messages, list | tuple):
             raise InvalidInput(f"messages must be a string, a mapping or a list of mappings, not {messages!r:.100}.")
-        said = [turn for turn in map(turn_of, messages) if turn is not None]
+        turns = [turn for turn in map(turn_of, messages) if turn is not None]
         for number, message in enumerate(messages, 1):
             if (missing := lacking(message)) is not None:
                 warnings.warn(f"Message {number} has no {missing} and is left out, as mem0 does.", stacklevel=2)
@@ -143,15 +143,15 @@ class Memory:
         if expiration_date is not None:
             shared["expiration_date"] = day(expiration_date)
         if infer and self._extract is not None:
-            texts = self._extract([dict(turn) for turn in said])
+            texts = self._extract([dict(turn) for turn in turns])
             if not isinstance(texts, list | tuple):
                 raise InvalidInput(f"extract must return a list of texts, not {type(texts).__name__}.")
-            found = [{"text": text, "metadata": shared} for text in texts]
+            rows = [{"text": text, "metadata": shared} for text in texts]
         else:
             if infer:
                 self._warn()
-            found = [{"text": turn["content"], "metadata": {**shared, **speaker(turn)}} for turn in said]
-        items = [self._item(one) for one in found]
+            rows = [{"text": turn["content"], "metadata": {**shared, **speaker(turn)}} for turn in turns]
+        items = [self._item(one) for one in rows]
         if items:
             self.memory.remember_many(items, namespace=self.namespace, batch_size=len(items))
         return {"results": [added(item) for item in items]}
@@ -178,22 +178,22 @@ class Memory:
         fused score does not compare across questions. ``rerank`` changes nothing: choose a recipe that has a reranker.
         With ``explain`` a result has ``score_details``, its components.
         """
-        wanted, conditions = self._asked(top_k, limit, filters, _owners(user_id, agent_id, run_id))
+        most, conditions = self._limit_and_conditions(top_k, limit, filters, _owners(user_id, agent_id, run_id))
         if isinstance(threshold, bool) or not (
             isinstance(threshold, int | float | None) and 0 <= (threshold or 0) <= 1
         ):
             raise InvalidInput(f"threshold must be a number from 0 to 1, not {threshold!r:.100}.")
-        fetched = min(_MOST, max(2 * wanted, 20))
+        fetched = min(_MOST, max(2 * most, 20))
         while True:
             hits = self.memory.recall(
                 query.strip() if isinstance(query, str) else query, namespace=self.namespace, limit=fetched,
                 filters=narrowed(conditions), min_confidence=threshold or 0.0,
             )  # fmt: skip
-            found = [hit for hit in hits if is_shown(hit.memory, conditions, show_expired)]
-            if len(found) >= wanted or len(hits) < fetched or fetched == _MOST:
+            shown_hits = [hit for hit in hits if is_shown(hit.memory, conditions, show_expired)]
+            if len(shown_hits) >= most or len(hits) < fetched or fetched == _MOST:
                 break
             fetched = min(_MOST, 2 * fetched)
-        rows = [(row(hit.memory, score=hit.score), dict(hit.components)) for hit in found[:wanted]]
+        rows = [(row(hit.memory, score=hit.score), dict(hit.components)) for hit in shown_hits[:most]]
         return {"results": [{**row, "score_details": parts} if explain else row for row, parts in rows]}
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
@@ -215,10 +215,10 @@ class Memory:
         run_id: Any = None,
     ) -> dict[str, Any]:
         """Return the memories of an owner, newest first; see search for the arguments."""
-        wanted, conditions = self._asked(top_k, limit, filters, _owners(user_id, agent_id, run_id))
+        most, conditions = self._limit_and_conditions(top_k, limit, filters, _owners(user_id, agent_id, run_id))
         results: list[dict[str, Any]] = []
         for one in self._listed(conditions):
-            if len(results) >= wanted:
+            if len(results) >= most:
                 break
             if is_shown(one, conditions, show_expired):
                 results.append(row(one))
@@ -242,15 +242,15 @@ class Memory:
         changes = {name: value for name, value in mapping("metadata", metadata).items() if name not in fixed}
         if expiration_date is not _LEFT:
             changes["expiration_date"] = None if expiration_date is None else day(expiration_date)
-        given: dict[str, Any] = {} if text is None else {"text": text}
+        new_text: dict[str, Any] = {} if text is None else {"text": text}
         end = monotonic() + _PATIENCE_S
         while True:
-            there = self._there(memory_id)
+            stored = self._stored(memory_id)
             whole: dict[str, Any] = {}
             if changes:
-                whole = {"metadata": {**there.metadata, **changes}, "expected_version": there.tag}
+                whole = {"metadata": {**stored.metadata, **changes}, "expected_version": stored.tag}
             try:
-                self.memory.update(there.id, namespace=self.namespace, **given, **whole)
+                self.memory.update(stored.id, namespace=self.namespace, **new_text, **whole)
                 break
             except Conflict:  # somebody else changed it since it was read, and that is kept
                 if not whole or monotonic() > end:
@@ -259,7 +259,7 @@ class Memory:
 
     def delete(self, memory_id: str) -> dict[str, str]:
         """Delete one memory. Raises MemoryMissing."""
-        self.memory.forget(self._there(memory_id).id, namespace=self.namespace)
+        self.memory.forget(self._stored(memory_id).id, namespace=self.namespace)
         return {"message": "Memory deleted successfully!"}
 
     def delete_all(self, user_id: Any = None, agent_id: Any = None, run_id: Any = None) -> dict[str, str]:
@@ -280,9 +280,9 @@ class Memory:
             return []
         texts = [None, *(version.memory.text for version in versions)]
         rows = [change(before, version.memory) for before, version in zip(texts, versions, strict=False)]
-        if (gone := versions[-1].forgotten_at) is not None:
+        if (forgotten_at := versions[-1].forgotten_at) is not None:
             last = {"id": f"{rows[-1]['id']}-deleted", "old_memory": texts[-1], "new_memory": None, "event": "DELETE"}
-            rows.append({**rows[-1], **last, "updated_at": time(gone), "is_deleted": True})
+            rows.append({**rows[-1], **last, "updated_at": time(forgotten_at), "is_deleted": True})
         return rows
 
     def reset(self) -> None:
@@ -316,19 +316,19 @@ class Memory:
         author = next((metadata[name] for name in ("actor_id", "user_id", "agent_id") if metadata.get(name)), None)
         return {**one, "id": str(uuid4()), "author": author, "session": metadata.get("run_id")}
 
-    def _there(self, memory_id: Any) -> Stored:
+    def _stored(self, memory_id: Any) -> Stored:
         try:
             return self.memory.get(str(memory_id), namespace=self.namespace)
         except NotFound:
             raise MemoryMissing(f"Memory with id {memory_id} not found; nothing was changed.") from None
 
-    def _asked(
+    def _limit_and_conditions(
         self, top_k: Any, limit: Any, filters: Mapping[str, Any] | None, owners: Mapping[str, str]
     ) -> tuple[int, dict[str, Any]]:
         """Return how many are wanted, and the conditions. Raises InvalidInput for conditions without an owner."""
-        wanted = next((one for one in (top_k, limit) if one is not None), 20)
-        if isinstance(wanted, bool) or not isinstance(wanted, int) or not 0 <= wanted <= _MOST:
-            raise InvalidInput(f"top_k must be a whole number from 0 to {_MOST}, not {wanted!r}.")
+        most = next((one for one in (top_k, limit) if one is not None), 20)
+        if isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= _MOST:
+            raise InvalidInput(f"top_k must be a whole number from 0 to {_MOST}, not {most!r}.")
         conditions = {**mapping("filters", filters), **owners}
         check_conditions(conditions)
         conditions |= {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
@@ -336,7 +336,7 @@ class Memory:
             raise InvalidInput(
                 "filters must contain at least one of: user_id, agent_id, run_id. Example: filters={'user_id': 'u1'}"
             )
-        return wanted, conditions
+        return most, conditions
 
     def _listed(self, conditions: Mapping[str, Any]) -> Iterator[Stored]:
         cursor = None
@@ -349,21 +349,21 @@ class Memory:
 
 def _settings(config: Any) -> dict[str, Any]:
     """Return what a config says of semmem; warn of what it says of mem0 alone. Raises InvalidInput."""
-    given = dict(config) if isinstance(config, Mapping) else {}
-    if config is not None and (not given or not given.keys().isdisjoint(_MEM0_CONFIG)):
-        named = ", ".join(sorted(given.keys() & _MEM0_CONFIG))
+    values = dict(config) if isinstance(config, Mapping) else {}
+    if config is not None and (not values or not values.keys().isdisjoint(_MEM0_CONFIG)):
+        named = ", ".join(sorted(values.keys() & _MEM0_CONFIG))
         warnings.warn(
             f"The config of mem0{f' ({named})' if named else ''} is not used: semmem has a store, a model "
             "and settings of its own; see `semmem settings`.",
             stacklevel=3,
         )
-    return {str(name): value for name, value in given.items() if name not in _MEM0_CONFIG}
+    return {str(name): value for name, value in values.items() if name not in _MEM0_CONFIG}
 
 
 def _owners(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
     """Return whose memories are meant, by the names that were given."""
-    given = zip(OWNERS, (user_id, agent_id, run_id), strict=True)
-    return {name: _owner(value, name) for name, value in given if value is not None}
+    pairs = zip(OWNERS, (user_id, agent_id, run_id), strict=True)
+    return {name: _owner(value, name) for name, value in pairs if value is not None}
 
 
 def _is_name(value: Any) -> bool:

@@ -93,8 +93,8 @@ def is_shown(one: Stored, conditions: Mapping[str, Any], show_expired: bool) -> 
     """Return whether a memory meets the conditions, and has not expired unless that does not matter."""
     values = {**one.metadata, "run_id": one.session} if one.session is not None else one.metadata
     expires = one.metadata.get("expiration_date")
-    gone = isinstance(expires, str) and expires < datetime.now(UTC).date().isoformat()
-    return (show_expired or not gone) and holds(conditions, values)
+    is_expired = isinstance(expires, str) and expires < datetime.now(UTC).date().isoformat()
+    return (show_expired or not is_expired) and holds(conditions, values)
 
 
 def row(one: Stored, **score: Any) -> dict[str, Any]:
@@ -127,9 +127,9 @@ def change(before: str | None, one: Stored) -> dict[str, Any]:
 
 def added(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return an item that was stored as mem0 tells of it."""
-    told = {"id": item["id"], "memory": item["text"], "event": "ADD"}
+    event = {"id": item["id"], "memory": item["text"], "event": "ADD"}
     metadata = item["metadata"]
-    return {**told, "actor_id": metadata.get("actor_id"), "role": metadata["role"]} if "role" in metadata else told
+    return {**event, "actor_id": metadata.get("actor_id"), "role": metadata["role"]} if "role" in metadata else event
 
 
 def time(at: datetime | None) -> str | None:

@@ -49,11 +49,11 @@ class SemmemSession:
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the last ``limit`` items, or all, oldest first."""
-        wanted = limit if limit is not None else getattr(self.session_settings, "limit", None)
-        check_limit(wanted, or_all=True)
-        if wanted is not None and wanted <= 0:
+        most = limit if limit is not None else getattr(self.session_settings, "limit", None)
+        check_limit(most, or_all=True)
+        if most is not None and most <= 0:
             return []
-        turns = await asyncio.to_thread(self._turns, wanted)
+        turns = await asyncio.to_thread(self._turns, most)
         return [json.loads(turn.metadata["item"]) for turn in turns]
 
     async def add_items(self, items: Sequence[Any]) -> None:
@@ -97,7 +97,7 @@ class SemmemSession:
         now = datetime.now(UTC)
         if last and last[0].created_at is not None:
             now = max(now, last[0].created_at + _TICK)  # the newest is listed first, and is the last turn
-        kept = [_kept(item, number) for number, item in enumerate(items)]
+        texts = [_as_json(item, number) for number, item in enumerate(items)]
         self._memory.remember_many(
             [
                 {
@@ -106,7 +106,7 @@ class SemmemSession:
                     "session": self.session_id,
                     "position": position + number,
                     "created_at": now + number * _TICK,
-                    "metadata": {"source": _SOURCE, "item": kept[number]},
+                    "metadata": {"source": _SOURCE, "item": texts[number]},
                 }
                 for number, item in enumerate(items)
             ],
@@ -124,7 +124,7 @@ class SemmemSession:
         return None
 
 
-def _kept(item: Any, number: int) -> str:
+def _as_json(item: Any, number: int) -> str:
     """Return an item as the JSON that is stored. Raises InvalidInput for one that is no JSON, or too long."""
     if not isinstance(item, Mapping):
         raise InvalidInput(f"An item of a session must be a mapping, not {type(item).__name__}.")

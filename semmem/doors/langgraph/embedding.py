@@ -30,8 +30,8 @@ def check_index(index: Any) -> None:
         if name not in _KEYS and not str(name).startswith("__"):  # LangGraph's stores put such names in themselves
             raise InvalidInput(f"index has no key {name!r}; there are {', '.join(_KEYS)}.")
     for name in ("fields", "text_fields"):
-        given = index.get(name)
-        check_fields(name, [given] if isinstance(given, str) else given)
+        value = index.get(name)
+        check_fields(name, [value] if isinstance(value, str) else value)
 
 
 class CallersEmbedder:
@@ -56,8 +56,8 @@ class CallersEmbedder:
         except (ImportError, ValueError) as error:
             raise InvalidInput(f"embed cannot be loaded: {' '.join(str(error).split())}") from error
         self.dimensions = dims
-        known = embed if isinstance(embed, str) else getattr(embed, "model", None) or type(embed).__qualname__
-        self.name = f"langgraph:{known}"
+        model = embed if isinstance(embed, str) else getattr(embed, "model", None) or type(embed).__qualname__
+        self.name = f"langgraph:{model}"
         self.fingerprint = f"{self.name}:{dims}"
 
     def count_tokens(self, text: str) -> int:
@@ -68,13 +68,13 @@ class CallersEmbedder:
         """Return unit vectors, one a text. Raises EmbedderUnavailable for vectors of another length."""
         import numpy as np
 
-        made = np.asarray(self.embeddings.embed_documents(list(texts)), dtype=np.float32)
-        if made.shape != (len(texts), self.dimensions):
+        vectors = np.asarray(self.embeddings.embed_documents(list(texts)), dtype=np.float32)
+        if vectors.shape != (len(texts), self.dimensions):
             raise EmbedderUnavailable(
-                f"The embedder of the index gave vectors of shape {made.shape}; {(len(texts), self.dimensions)} was "
+                f"The embedder of the index gave vectors of shape {vectors.shape}; {(len(texts), self.dimensions)} was "
                 "expected, by its dims."
             )
-        lengths = np.linalg.norm(made, axis=1, keepdims=True)
-        made[lengths[:, 0] == 0, 0] = 1  # a vector of zeros has no direction; it gets one, that of the first axis
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors[lengths[:, 0] == 0, 0] = 1  # a vector of zeros has no direction; it gets one, that of the first axis
         lengths[lengths == 0] = 1
-        return np.asarray(made / lengths, dtype=np.float32)
+        return np.asarray(vectors / lengths, dtype=np.float32)

@@ -58,8 +58,8 @@ def within(kind: str, path: Path = (), value: Mapping[str, Any] | None = None, *
 
 def texts_of(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
     """Return the texts at the paths ``fields`` of a value, those without a letter left out."""
-    found = [text for field in fields for text in get_text_at_path(value, field)]
-    return [text for text in found if text.strip()]
+    texts = [text for field in fields for text in get_text_at_path(value, field)]
+    return [text for text in texts if text.strip()]
 
 
 def check(op: Any) -> None:
@@ -74,10 +74,10 @@ def check(op: Any) -> None:
         if not missing and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise InvalidInput(f"{name} must be a whole number from 0, not {value!r}.")
     check_ttl("ttl", getattr(op, "ttl", None))
-    wanted = getattr(op, "filter", None)
-    if wanted is not None and not isinstance(wanted, Mapping):
-        raise InvalidInput(f"filter must be a mapping, such as {{'kind': 'note'}}, not {type(wanted).__name__}.")
-    check_conditions(wanted or {}, sign="$")
+    filters = getattr(op, "filter", None)
+    if filters is not None and not isinstance(filters, Mapping):
+        raise InvalidInput(f"filter must be a mapping, such as {{'kind': 'note'}}, not {type(filters).__name__}.")
+    check_conditions(filters or {}, sign="$")
     if not isinstance(getattr(op, "key", ""), str):
         raise InvalidInput(f"key must be a string, not {type(op.key).__name__}.")
     if isinstance(op, PutOp):
@@ -147,7 +147,7 @@ def memories_of(op: PutOp, fields: Sequence[str], now: datetime) -> list[dict[st
             **({} if ttl is None else {"ttl": ttl, "expires": (now + timedelta(minutes=ttl)).isoformat()}),
         },
     }  # fmt: skip
-    found = [
+    text_records = [
         {
             "id": f"{id}/{number}",
             "text": text,
@@ -155,7 +155,7 @@ def memories_of(op: PutOp, fields: Sequence[str], now: datetime) -> list[dict[st
         }
         for number, text in enumerate(texts)
     ]
-    return [record, *found]
+    return [record, *text_records]
 
 
 def item_of(record: Memory) -> Item:
@@ -199,14 +199,14 @@ def refreshed(record: Memory, now: datetime) -> dict[str, Any] | None:
 
 
 def _fields(record: Memory) -> dict[str, Any]:
-    known = record.metadata
+    metadata = record.metadata
     created = record.created_at or datetime.fromtimestamp(0, UTC)
     return {
-        "namespace": tuple(known["path"]),
-        "key": known["key"],
-        "value": known["value"],
+        "namespace": tuple(metadata["path"]),
+        "key": metadata["key"],
+        "value": metadata["value"],
         "created_at": created,
-        "updated_at": max(created, datetime.fromisoformat(known["written"])),  # put, and a moment later stored
+        "updated_at": max(created, datetime.fromisoformat(metadata["written"])),  # put, and a moment later stored
     }
 
 

@@ -105,9 +105,9 @@ class SemmemStore(BaseStore):
         self.ttl_config = ttl
         self.index_config = dict(index) if index is not None else None
         self.embeddings: Any = None
-        given = (index or {}).get("fields") or (index or {}).get("text_fields") or ["$"]
+        fields = (index or {}).get("fields") or (index or {}).get("text_fields") or ["$"]
         self._sweeper = Sweeper(self.sweep_ttl)
-        self._fields: tuple[str, ...] = (given,) if isinstance(given, str) else tuple(given)
+        self._fields: tuple[str, ...] = (fields,) if isinstance(fields, str) else tuple(fields)
 
     @classmethod
     @contextmanager
@@ -140,9 +140,9 @@ class SemmemStore(BaseStore):
 
     @classmethod
     @asynccontextmanager
-    async def afrom_conn_string(cls, conn_string: str | None = None, **given: Any) -> AsyncIterator[SemmemStore]:
+    async def afrom_conn_string(cls, conn_string: str | None = None, **options: Any) -> AsyncIterator[SemmemStore]:
         """Open the store of a URL for an async with statement; see from_conn_string."""
-        opened = cls.from_conn_string(conn_string, **given)
+        opened = cls.from_conn_string(conn_string, **options)
         store = await asyncio.to_thread(opened.__enter__)
         try:
             yield store
@@ -189,10 +189,10 @@ class SemmemStore(BaseStore):
         Return a future that is done when the thread has ended; cancelled, it ends the thread. Without a configuration
         of expiry nothing is started. Raises InvalidInput.
         """
-        given = self.ttl_config or {}
-        minutes = sweep_interval_minutes or given.get("sweep_interval_minutes") or 5
+        config = self.ttl_config or {}
+        minutes = sweep_interval_minutes or config.get("sweep_interval_minutes") or 5
         check_ttl("sweep_interval_minutes", minutes)
-        if not given:
+        if not config:
             idle: Future[None] = Future()
             idle.set_result(None)
             return idle
@@ -204,11 +204,11 @@ class SemmemStore(BaseStore):
 
     def sweep_ttl(self) -> int:
         """Delete the items whose time is over and return how many."""
-        now, gone = datetime.now(UTC), 0
+        now, count = datetime.now(UTC), 0
         for record in self._records(within(RECORD)):
             if expired(record, now):
-                gone += self._sweep(record)
-        return gone
+                count += self._sweep(record)
+        return count
 
     def _sweep(self, record: Memory) -> int:
         """Delete an item whose time is over, unless it was put anew meanwhile; return how many."""
@@ -232,18 +232,18 @@ class SemmemStore(BaseStore):
         return item_of(record)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        wanted = op.offset + op.limit
-        found = self._recalled(op, wanted) if op.query else self._listed(op, wanted)
-        page = found[op.offset : wanted]
+        end = op.offset + op.limit
+        results = self._recalled(op, end) if op.query else self._listed(op, end)
+        page = results[op.offset : end]
         if op.refresh_ttl:
             self._refresh([record for record, _ in page])
         return [searched_item(record, score) for record, score in page]
 
-    def _listed(self, op: SearchOp, wanted: int, **more: Any) -> list[tuple[Memory, float | None]]:
+    def _listed(self, op: SearchOp, most: int, **more: Any) -> list[tuple[Memory, float | None]]:
         """Return records that an operation asks for, what was put last first, without a score."""
-        there = self._records(self._filters(op, RECORD, **more), sort_by="updated")
-        met = (record for record in latest_first(there) if self._meets(record, op))
-        return [(record, None) for record in islice(met, wanted)]
+        records = self._records(self._filters(op, RECORD, **more), sort_by="updated")
+        matches = (record for record in latest_first(records) if self._meets(record, op))
+        return [(record, None) for record in islice(matches, most)]
 
     def _filters(self, op: SearchOp, kind: str, **more: Any) -> dict[str, Any]:
         return within(kind, tuple(op.namespace_prefix), contained(op.filter or {}, sign="$"), **more)
@@ -251,9 +251,9 @@ class SemmemStore(BaseStore):
     def _meets(self, record: Memory, op: SearchOp) -> bool:
         return not self._omitted(record) and holds(op.filter or {}, record.metadata["value"], sign="$")
 
-    def _recalled(self, op: SearchOp, wanted: int) -> list[tuple[Memory, float | None]]:
+    def _recalled(self, op: SearchOp, most: int) -> list[tuple[Memory, float | None]]:
         """Return the records that the texts found by a query belong to, each once, by its best text."""
-        limit = min(_MOST, max(2 * wanted, 20))
+        limit = min(_MOST, max(2 * most, 20))
         while True:
             hits = self.memory.recall(
                 op.query or "",
@@ -269,13 +269,13 @@ class SemmemStore(BaseStore):
                 for id in (hit.memory.id, *hit.duplicates):  # texts that are equal are folded into one hit
                     best.setdefault(id.rpartition("/")[0], raw)
             records = self._by_id(list(best))
-            found: list[tuple[Memory, float | None]] = [
+            results: list[tuple[Memory, float | None]] = [
                 (records[id], score) for id, score in best.items() if id in records and self._meets(records[id], op)
             ]
-            if len(found) >= wanted or len(hits) < limit or limit == _MOST:
-                if hits.recipe.name == "dense" and len(found) < wanted:  # which ranks every text
-                    found += self._listed(op, wanted - len(found), texts=0)
-                return found
+            if len(results) >= most or len(hits) < limit or limit == _MOST:
+                if hits.recipe.name == "dense" and len(results) < most:  # which ranks every text
+                    results += self._listed(op, most - len(results), texts=0)
+                return results
             limit = min(_MOST, 2 * limit)
 
     def _by_id(self, ids: Sequence[str]) -> dict[str, Memory]:
@@ -284,11 +284,11 @@ class SemmemStore(BaseStore):
             return {}
         with suppress(LocalOnly):
             return {memory.id: memory for memory in self.memory.store.get(self.namespace, ids)}
-        found: dict[str, Memory] = {}
+        memories: dict[str, Memory] = {}
         for id in ids:
             with suppress(NotFound):
-                found[id] = self.memory.get(id, namespace=self.namespace)
-        return found
+                memories[id] = self.memory.get(id, namespace=self.namespace)
+        return memories
 
     def _records(self, filters: Mapping[str, Any], sort_by: ListOrder = "created") -> Iterator[Memory]:
         cursor = None
@@ -304,13 +304,13 @@ class SemmemStore(BaseStore):
         end = monotonic() + _PATIENCE_S
         while True:
             try:
-                gone = self._stored(ops)
+                ids = self._stored(ops)
                 break
             except Conflict:  # another put of one of the keys came between, and is replaced: the last put counts
                 if monotonic() > end:
                     raise
                 sleep(random.uniform(0, _PAUSE_S))
-        for id in gone:
+        for id in ids:
             self._delete(id)
 
     def _stored(self, ops: Sequence[PutOp]) -> list[str]:
@@ -318,25 +318,25 @@ class SemmemStore(BaseStore):
         now = datetime.now(UTC)
         items: list[dict[str, Any]] = []
         fewer: list[str] = []
-        gone: list[str] = []
-        kept = self._by_id([record_id(tuple(op.namespace), op.key) for op in ops])
+        deleted_ids: list[str] = []
+        earlier = self._by_id([record_id(tuple(op.namespace), op.key) for op in ops])
         for op in ops:
             id = record_id(tuple(op.namespace), op.key)
             if op.value is None:
-                gone.append(id)
+                deleted_ids.append(id)
                 continue
-            made = memories_of(op, self._fields, now)
-            items += made
-            if id in kept and kept[id].metadata["texts"] > len(made) - 1:
-                fewer += [f"{id}/{number}" for number in range(len(made) - 1, kept[id].metadata["texts"])]
+            memories = memories_of(op, self._fields, now)
+            items += memories
+            if id in earlier and earlier[id].metadata["texts"] > len(memories) - 1:
+                fewer += [f"{id}/{number}" for number in range(len(memories) - 1, earlier[id].metadata["texts"])]
         if items:
-            done = self.memory.bring_in(
+            report = self.memory.bring_in(
                 items, namespace=self.namespace, batch_size=len(items), on_error="abort", owned=_OWNED, replace=True,
                 overwrite=True,
             )  # fmt: skip
-            if done.rejected:
-                raise InvalidInput(f"{done.rejected[0].reason}")
-        return [*gone, *fewer]
+            if report.rejected:
+                raise InvalidInput(f"{report.rejected[0].reason}")
+        return [*deleted_ids, *fewer]
 
     def _delete(self, id: str) -> None:
         """Delete a record with its texts, or one text."""
@@ -367,10 +367,10 @@ class SemmemStore(BaseStore):
     def _list(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         prefix = next((list(one.path) for one in op.match_conditions or () if one.match_type == "prefix"), [])
         whole = prefix[: prefix.index("*")] if "*" in prefix else prefix
-        there = (one for one in self._records(within(RECORD, tuple(whole))) if not self._omitted(one))
-        paths = {tuple(record.metadata["path"]) for record in there}
-        met = (path for path in paths if all(_matches(one, path) for one in op.match_conditions or ()))
-        cut = {path[: op.max_depth] if op.max_depth is not None else path for path in met}
+        records = (one for one in self._records(within(RECORD, tuple(whole))) if not self._omitted(one))
+        paths = {tuple(record.metadata["path"]) for record in records}
+        matches = (path for path in paths if all(_matches(one, path) for one in op.match_conditions or ()))
+        cut = {path[: op.max_depth] if op.max_depth is not None else path for path in matches}
         return sorted(cut)[op.offset : op.offset + op.limit]
 
 
@@ -382,8 +382,8 @@ def _several(ops: Any) -> list[Any]:
 
 def _matches(condition: MatchCondition, path: tuple[str, ...]) -> bool:
     """Return whether ``path`` begins, or ends, as the condition says; "*" stands for any one label."""
-    wanted = tuple(condition.path)
-    if len(wanted) > len(path):
+    labels = tuple(condition.path)
+    if len(labels) > len(path):
         return False
-    part = path[: len(wanted)] if condition.match_type == "prefix" else path[len(path) - len(wanted) :]
-    return all(label in (one, "*") for one, label in zip(part, wanted, strict=True))
+    part = path[: len(labels)] if condition.match_type == "prefix" else path[len(path) - len(labels) :]
+    return all(label in (one, "*") for one, label in zip(part, labels, strict=True))

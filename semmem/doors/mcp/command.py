@@ -138,10 +138,10 @@ def _bring_in(door: Door, memory: Semmem, file: Path) -> None:
 
     if stores_a_graph(memory, door.namespace):
         return
-    done = memory.bring_in(
+    report = memory.bring_in(
         reader("mcp")(file, reject=lambda row: door.say(f"{row.where}: {row.reason}")),
         namespace=door.namespace,
         batch_size=100_000,  # one transaction: what is broken off has stored nothing, and is done at the next start
     )
-    for row in done.rejected:
+    for row in report.rejected:
         door.say(f"Not stored: {row.reason}")

@@ -55,11 +55,11 @@ class _Graph:
             entity, relation = memory.metadata.get("entity"), memory.metadata.get("relation")
             if isinstance(entity, str):
                 self.types.setdefault(entity, memory.tags[0] if memory.tags else "")
-                said = self.observations.setdefault(entity, {})
+                observations = self.observations.setdefault(entity, {})
                 if memory.id == entity or _first_id(memory.id) == entity:
                     self.itself[entity] = memory.id
                 else:
-                    said[text_of(memory)] = memory.id
+                    observations[text_of(memory)] = memory.id
             elif isinstance(relation, Mapping):
                 ends = tuple(str(relation.get(name, "")) for name in ("from", "to", "type"))
                 self.relations[ends] = memory.id  # type: ignore[index]  # three of them
@@ -70,23 +70,23 @@ class _Graph:
 
     def part(self, names: Sequence[str] | None = None) -> dict[str, list[Row]]:
         """Return these entities, in the order of the graph, and the relations of which one end is among them."""
-        wanted = set(self.types if names is None else names)
-        entities = [self.entity(name) for name in self.types if name in wanted]
-        found = {row["name"] for row in entities}
+        selection = set(self.types if names is None else names)
+        entities = [self.entity(name) for name in self.types if name in selection]
+        entity_names = {row["name"] for row in entities}
         relations = [
             {"from": one, "to": other, "relationType": tie}
             for one, other, tie in self.relations
-            if names is None or one in found or other in found
+            if names is None or one in entity_names or other in entity_names
         ]
         return {"entities": entities, "relations": relations}
 
 
 def _graph(call: Call) -> _Graph:
-    found = list(_memories(call.memory, call.namespace))
+    memories = list(_memories(call.memory, call.namespace))
     early = datetime.min.replace(tzinfo=UTC)
-    found.reverse()  # the oldest first, also of those of one time
-    found.sort(key=lambda memory: memory.created_at or early)
-    return _Graph(found)
+    memories.reverse()  # the oldest first, also of those of one time
+    memories.sort(key=lambda memory: memory.created_at or early)
+    return _Graph(memories)
 
 
 def _memories(memory: Any, namespace: str) -> Iterator[Memory]:
@@ -94,7 +94,7 @@ def _memories(memory: Any, namespace: str) -> Iterator[Memory]:
     cursor = None
     while True:
         page = memory.list(namespace=namespace, limit=_PAGE, cursor=cursor)
-        yield from (found for found in page if "entity" in found.metadata or "relation" in found.metadata)
+        yield from (one for one in page if "entity" in one.metadata or "relation" in one.metadata)
         cursor = page.cursor
         if cursor is None:
             return
@@ -104,24 +104,24 @@ def create_entities(call: Call) -> dict[str, Any]:
     """Answer create_entities: those whose name is new are stored."""
     rows = _rows(call, "entities", ("name", "entityType"), "observations")
     graph = _graph(call)
-    fresh: dict[str, Row] = {}
+    new_rows: dict[str, Row] = {}
     for row in rows:
         if row["name"] not in graph.types:
-            fresh.setdefault(row["name"], {**row, "observations": list(dict.fromkeys(row["observations"]))})
-    _store(call, [item for row in fresh.values() for item in _items_of_entity(row)])
-    return {"entities": list(fresh.values())}
+            new_rows.setdefault(row["name"], {**row, "observations": list(dict.fromkeys(row["observations"]))})
+    _store(call, [item for row in new_rows.values() for item in _items_of_entity(row)])
+    return {"entities": list(new_rows.values())}
 
 
 def create_relations(call: Call) -> dict[str, Any]:
     """Answer create_relations: those that are new are stored."""
     rows = _rows(call, "relations", ("from", "to", "relationType"))
     graph = _graph(call)
-    fresh: dict[tuple[str, str, str], Row] = {}
+    new_rows: dict[tuple[str, str, str], Row] = {}
     for row in rows:
         if _ends(row) not in graph.relations:
-            fresh.setdefault(_ends(row), row)
-    _store(call, [item for row in fresh.values() for item in _made({"type": "relation", **row})])
-    return {"relations": list(fresh.values())}
+            new_rows.setdefault(_ends(row), row)
+    _store(call, [item for row in new_rows.values() for item in _items({"type": "relation", **row})])
+    return {"relations": list(new_rows.values())}
 
 
 def add_observations(call: Call) -> dict[str, Any]:
@@ -135,11 +135,11 @@ def add_observations(call: Call) -> dict[str, Any]:
     items: list[Any] = []
     for row in rows:
         name = row["entityName"]
-        fresh = [said for said in dict.fromkeys(row["contents"]) if said not in graph.observations[name]]
-        graph.observations[name] |= dict.fromkeys(fresh, "")
-        entity = {"name": name, "entityType": graph.types[name], "observations": fresh}
+        new_texts = [text for text in dict.fromkeys(row["contents"]) if text not in graph.observations[name]]
+        graph.observations[name] |= dict.fromkeys(new_texts, "")
+        entity = {"name": name, "entityType": graph.types[name], "observations": new_texts}
         items += _items_of_entity(entity, itself=name not in graph.itself)
-        results.append({"entityName": name, "addedObservations": fresh})
+        results.append({"entityName": name, "addedObservations": new_texts})
     _store(call, items)
     return {"results": results}
 
@@ -151,7 +151,7 @@ def delete_entities(call: Call) -> dict[str, Any]:
     _forget(call, [id for ends, id in graph.relations.items() if names & set(ends[:2])])
     _forget(call, [id for name in names for id in graph.observations.get(name, {}).values()])
     _forget(call, [graph.itself[name] for name in names if name in graph.itself])
-    return _done("Entities")
+    return _success("Entities")
 
 
 def delete_observations(call: Call) -> dict[str, Any]:
@@ -163,9 +163,9 @@ def delete_observations(call: Call) -> dict[str, Any]:
         if name in graph.types and name not in graph.itself:
             entity = {"name": name, "entityType": graph.types[name], "observations": []}
             _store(call, _items_of_entity(entity))
-        said = graph.observations.get(name, {})
-        _forget(call, [said[text] for text in dict.fromkeys(row["observations"]) if text in said])
-    return _done("Observations")
+        ids = graph.observations.get(name, {})
+        _forget(call, [ids[text] for text in dict.fromkeys(row["observations"]) if text in ids])
+    return _success("Observations")
 
 
 def delete_relations(call: Call) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def delete_relations(call: Call) -> dict[str, Any]:
     rows = _rows(call, "relations", ("from", "to", "relationType"))
     graph = _graph(call)
     _forget(call, [graph.relations[ends] for ends in dict.fromkeys(map(_ends, rows)) if ends in graph.relations])
-    return _done("Relations")
+    return _success("Relations")
 
 
 def read_graph(call: Call) -> dict[str, Any]:
@@ -186,13 +186,13 @@ def search_nodes(call: Call) -> dict[str, Any]:
     query = call.arguments["query"]
     if not isinstance(query, str):
         raise InvalidInput(f"query must be a string, not {type(query).__name__}.")
-    wanted = query.lower()
+    words = query.lower()
     graph = _graph(call)
     return graph.part(
         [
             name
             for name, kind in graph.types.items()
-            if any(wanted in text.lower() for text in (name, kind, *graph.observations[name]))
+            if any(words in text.lower() for text in (name, kind, *graph.observations[name]))
         ]
     )
 
@@ -218,12 +218,12 @@ def _items_of_entity(row: Row, *, itself: bool = True) -> Iterator[Any]:
     """Yield what is stored of an entity: ``itself`` by what it is, and its observations."""
     shared = {"type": "entity", "name": row["name"], "entityType": row["entityType"]}
     if itself:
-        yield from _made(shared)
+        yield from _items(shared)
     if row["observations"]:
-        yield from _made({**shared, "observations": row["observations"]})
+        yield from _items({**shared, "observations": row["observations"]})
 
 
-def _made(row: Row) -> Iterator[Any]:
+def _items(row: Row) -> Iterator[Any]:
     try:
         yield from items_of("the call", row)
     except RowError as error:
@@ -237,20 +237,20 @@ def _store(call: Call, items: Any) -> None:
     """
     numbered: list[tuple[int, Row]] = [(1, dict(item)) for item in items]
     while numbered:
-        taken: set[str] = set()
-        made: list[Row] = []
+        ids: set[str] = set()
+        rows: list[Row] = []
         for at, (number, item) in enumerate(numbered):
-            while (id := item["id"] if number == 1 else f"{item['id']}~{number}") in taken:
+            while (id := item["id"] if number == 1 else f"{item['id']}~{number}") in ids:
                 number += 1
-            taken.add(id)
+            ids.add(id)
             numbered[at] = (number, item)
-            made.append({**item, "id": id})
+            rows.append({**item, "id": id})
         try:
-            call.memory.remember_many(made, namespace=call.namespace, batch_size=len(made))
+            call.memory.remember_many(rows, namespace=call.namespace, batch_size=len(rows))
             return
         except Conflict:
-            done = call.memory.remember_many(made, namespace=call.namespace, batch_size=len(made), on_error="skip")
-        refused = [row.position for row in done.rejected if not _is_stored(call, made[row.position])]
+            report = call.memory.remember_many(rows, namespace=call.namespace, batch_size=len(rows), on_error="skip")
+        refused = [row.position for row in report.rejected if not _is_stored(call, rows[row.position])]
         numbered = [(numbered[at][0] + 1, numbered[at][1]) for at in refused]
         if any(number > _MOST_IDS for number, _ in numbered):
             raise Conflict(f"{len(numbered)} of these cannot be stored: other memories have their ids.")
@@ -265,13 +265,13 @@ def _first_id(id: str) -> str:
 def _is_stored(call: Call, item: Row) -> bool:
     """Return whether the memory of an item's id says what the item says, stored by another process."""
     try:
-        there = call.memory.get(item["id"], namespace=call.namespace)
+        stored = call.memory.get(item["id"], namespace=call.namespace)
     except NotFound:
         return False
     about = {name: item["metadata"][name] for name in ("entity", "relation") if name in item["metadata"]}
-    if any(there.metadata.get(name) != value for name, value in about.items()):
+    if any(stored.metadata.get(name) != value for name, value in about.items()):
         return False
-    return there.text == item["text"] or about.get("entity") in (there.id, _first_id(there.id))
+    return stored.text == item["text"] or about.get("entity") in (stored.id, _first_id(stored.id))
 
 
 def _forget(call: Call, ids: Sequence[str]) -> None:
@@ -282,10 +282,10 @@ def _forget(call: Call, ids: Sequence[str]) -> None:
 
 def _rows(call: Call, name: str, strings: tuple[str, ...], several: str | None = None) -> list[Row]:
     """Return the objects of an argument, each with these strings and perhaps one list of them. Raises InvalidInput."""
-    given = call.arguments[name]
-    if not isinstance(given, list) or not all(isinstance(row, dict) for row in given):
+    rows = call.arguments[name]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InvalidInput(f"{name} must be a list of objects.")
-    for at, row in enumerate(given):
+    for at, row in enumerate(rows):
         for part in strings:
             if not isinstance(row.get(part), str) or not row[part].strip():
                 raise InvalidInput(f"{name}[{at}].{part} must be a string that is not empty.")
@@ -294,19 +294,19 @@ def _rows(call: Call, name: str, strings: tuple[str, ...], several: str | None =
             if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
                 raise InvalidInput(f"{name}[{at}].{several} must be a list of strings that are not empty.")
     parts = (*strings, *([several] if several else []))
-    return [{part: row[part] for part in parts} for row in given]
+    return [{part: row[part] for part in parts} for row in rows]
 
 
 def _names(call: Call, name: str) -> list[str]:
-    given = call.arguments[name]
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+    names = call.arguments[name]
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
         raise InvalidInput(f"{name} must be a list of strings.")
-    return given
+    return names
 
 
 def _ends(row: Row) -> tuple[str, str, str]:
     return row["from"], row["to"], row["relationType"]
 
 
-def _done(what: str) -> dict[str, Any]:
+def _success(what: str) -> dict[str, Any]:
     return {"success": True, "message": f"{what} deleted successfully"}

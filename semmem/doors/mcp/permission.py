@@ -83,11 +83,11 @@ def within_key(scope: Scope, key: Key | None) -> Scope:
     """
     if key is None or key.namespaces is None:
         return scope
-    read = tuple(name for name in scope.namespaces if name in key.namespaces)
+    readable = tuple(name for name in scope.namespaces if name in key.namespaces)
     if scope.namespace in key.namespaces:
-        return Scope(scope.namespace, read, scope.origin, scope.only)
+        return Scope(scope.namespace, readable, scope.origin, scope.only)
     first = key.namespaces[0]
-    return Scope(first, tuple(dict.fromkeys((first, *read))), f"the key {key.name}", scope.only)
+    return Scope(first, tuple(dict.fromkeys((first, *readable))), f"the key {key.name}", scope.only)
 
 
 def _names(namespace: Any) -> list[str] | None:

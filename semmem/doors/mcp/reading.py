@@ -53,22 +53,22 @@ _TITLE = 80
 def recall(call: Call) -> dict[str, Any]:
     """Answer memory_recall."""
     named = call.arguments.get("namespace")
-    found = call.memory.recall(
+    answer = call.memory.recall(
         call.arguments["query"],
         namespace=call.scope.namespaces if named is None else named,
         **call.present(*_OF_A_RECALL),
     )
     return {
-        "hits": [_hit(hit) for hit in found],
-        "total": found.total,
-        "total_is_exact": found.total_is_exact,
-        "confidence": found.confidence,
-        "withheld": found.withheld,
-        "left_out": [one.as_dict() for one in found.left_out],
-        "degraded": dict(found.degraded),
-        "regime": found.regime,
-        "recipe": found.recipe.name,
-        "recall_id": found.id,
+        "hits": [_hit(hit) for hit in answer],
+        "total": answer.total,
+        "total_is_exact": answer.total_is_exact,
+        "confidence": answer.confidence,
+        "withheld": answer.withheld,
+        "left_out": [one.as_dict() for one in answer.left_out],
+        "degraded": dict(answer.degraded),
+        "regime": answer.regime,
+        "recipe": answer.recipe.name,
+        "recall_id": answer.id,
     }
 
 
@@ -96,13 +96,13 @@ def _hit(hit: Hit) -> dict[str, Any]:
 def context(call: Call) -> dict[str, Any]:
     """Answer memory_context."""
     named = call.arguments.get("namespace")
-    found = call.memory.context(
+    block = call.memory.context(
         call.arguments["query"],
         namespace=call.scope.namespaces if named is None else named,
         **call.present("token_budget", "limit", "filters", "exclude", "recipe", "min_confidence", "as_of"),
     )
-    values = found.as_dict()
-    shown = [(one, True) for one in found.pinned] + [(hit.memory, False) for hit in found.hits]
+    values = block.as_dict()
+    shown = [(one, True) for one in block.pinned] + [(hit.memory, False) for hit in block.hits]
     return {
         **{name: value for name, value in values.items() if name not in ("hits", "pinned")},
         "shown": [
@@ -122,8 +122,8 @@ def get(call: Call) -> dict[str, Any]:
 def history(call: Call) -> dict[str, Any]:
     """Answer memory_history."""
     id = call.arguments["id"]
-    found = call.memory.history(id, namespace=call.namespace, **call.present("limit", "offset"), **call.revealing)
-    before = [None, *found[:-1]]
+    versions = call.memory.history(id, namespace=call.namespace, **call.present("limit", "offset"), **call.revealing)
+    before = [None, *versions[:-1]]
     return {
         "versions": [
             {
@@ -131,7 +131,7 @@ def history(call: Call) -> dict[str, Any]:
                 "memory": as_values(one.memory),
                 "diff": "" if old is None or not one.changed else one.diff(old).replace(MASK, MASK_OF_TOOLS),
             }
-            for old, one in zip(before, found, strict=True)
+            for old, one in zip(before, versions, strict=True)
         ]
     }
 
@@ -141,8 +141,8 @@ def list_(call: Call) -> dict[str, Any]:
     limit = call.present("limit").get("limit", 100)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST:
         raise InvalidInput(f"limit must be from 1 to {_MOST}, not {limit!r}; cursor gives the next page.")
-    asked = {**call.present("filters", "cursor", "sort_by"), **call.revealing}
-    page = bounded_page(call.memory, most_bytes=_PAGE_BYTES, namespace=call.namespace, limit=limit, **asked)
+    arguments = {**call.present("filters", "cursor", "sort_by"), **call.revealing}
+    page = bounded_page(call.memory, most_bytes=_PAGE_BYTES, namespace=call.namespace, limit=limit, **arguments)
     return {"memories": [as_values(memory) for memory in page], "cursor": page.cursor}
 
 
@@ -151,14 +151,14 @@ def explain(call: Call) -> dict[str, Any]:
     id = call.arguments["id"]
     home = call.home(id)
     among = [home] if call.arguments.get("namespace") is not None else [*call.scope.namespaces]
-    found = call.memory.recall(call.arguments["query"], namespace=among, **call.present(*_OF_A_RECALL))
-    why = found.explain(id, home)
+    answer = call.memory.recall(call.arguments["query"], namespace=among, **call.present(*_OF_A_RECALL))
+    why = answer.explain(id, home)
     return {"explanation": why.as_dict(), "in_words": str(why)}
 
 
 def search(call: Call) -> dict[str, Any]:
     """Answer search, in the shape of ChatGPT's connectors."""
-    found = call.memory.recall(call.arguments["query"], namespace=call.scope.namespaces)
+    hits = call.memory.recall(call.arguments["query"], namespace=call.scope.namespaces)
     return {
         "results": [
             {
@@ -167,15 +167,15 @@ def search(call: Call) -> dict[str, Any]:
                 "text": hit.snippet or hit.passage.text[:_LONG],
                 "url": _url(hit.source, uri_of(hit.memory)),
             }
-            for hit in found
+            for hit in hits
         ]
     }
 
 
 def fetch(call: Call) -> dict[str, Any]:
     """Answer fetch, in the shape of ChatGPT's connectors."""
-    given = call.arguments["id"]
-    memory = memory_at(call, given)
+    address = call.arguments["id"]
+    memory = memory_at(call, address)
     return {
         "id": uri_of(memory),
         "title": memory.title or _first(text_of(memory)),
@@ -185,13 +185,13 @@ def fetch(call: Call) -> dict[str, Any]:
     }
 
 
-def memory_at(call: Call, given: Any) -> Any:
+def memory_at(call: Call, address: Any) -> Any:
     """Return the memory of a resource's URI, or of an id in the scope. Raises NotFound, InvalidInput."""
-    if not isinstance(given, str) or not given.startswith(PREFIX):
-        return call.memory.get(given, namespace=call.home(given), **call.revealing)
-    namespace, slash, id = given.removeprefix(PREFIX).partition("/")
+    if not isinstance(address, str) or not address.startswith(PREFIX):
+        return call.memory.get(address, namespace=call.home(address), **call.revealing)
+    namespace, slash, id = address.removeprefix(PREFIX).partition("/")
     if not namespace or not slash or not id:
-        raise InvalidInput(f"A memory's resource is {PREFIX}NAMESPACE/ID, both percent-encoded, not {given!r}.")
+        raise InvalidInput(f"A memory's resource is {PREFIX}NAMESPACE/ID, both percent-encoded, not {address!r}.")
     return call.memory.get(unquote(id), namespace=unquote(namespace), **call.revealing)
 
 

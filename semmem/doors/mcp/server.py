@@ -164,13 +164,13 @@ class Handlers:
                 return error
 
         try:
-            found = await self._in_thread(read)
+            outcome = await self._in_thread(read)
         except SemmemError as error:
-            found = error
-        if isinstance(found, Exception):
-            answer = answer_error(found)
-            raise MCPError(code=wire.answer(found).mcp_code, message=_sentence(answer), data=answer.text) from found
-        text = types.TextResourceContents(uri=uri, mime_type="application/json", text=found)
+            outcome = error
+        if isinstance(outcome, Exception):
+            answer = answer_error(outcome)
+            raise MCPError(code=wire.answer(outcome).mcp_code, message=_sentence(answer), data=answer.text) from outcome
+        text = types.TextResourceContents(uri=uri, mime_type="application/json", text=outcome)
         return types.ReadResourceResult(contents=[text])
 
     async def roots_changed(self, ctx: ServerRequestContext[Any], params: Any) -> None:
@@ -195,24 +195,24 @@ class Handlers:
             if session in self._roots:
                 roots = self._roots[session]
             elif ctx.session.can_send_request:
-                roots = self._known(session, await _asked_roots(ctx))
+                roots = self._remember_roots(session, await _ask_roots(ctx))
             elif params.input_responses is None:
                 return types.InputRequiredResult(input_requests={_ROOTS: types.ListRootsRequest()})
             else:
                 answer = params.input_responses.get(_ROOTS)
-                given = [str(root.uri) for root in answer.roots] if isinstance(answer, types.ListRootsResult) else None
-                roots = given if ctx.request is not None else self._known(session, given)
+                uris = [str(root.uri) for root in answer.roots] if isinstance(answer, types.ListRootsResult) else None
+                roots = uris if ctx.request is not None else self._remember_roots(session, uris)
         make = partial(scope_of, named=self._named, roots=roots, folder=self._folder, personal=self.personal)
         return await anyio.to_thread.run_sync(make)
 
-    def _known(self, session: str, roots: list[str] | None) -> list[str] | None:
+    def _remember_roots(self, session: str, roots: list[str] | None) -> list[str] | None:
         if len(self._roots) >= _MOST_SESSIONS:
             self._roots.pop(next(iter(self._roots)))
         self._roots[session] = roots
         return roots
 
 
-async def _asked_roots(ctx: ServerRequestContext[Any]) -> list[str] | None:
+async def _ask_roots(ctx: ServerRequestContext[Any]) -> list[str] | None:
     """Ask a client of the protocol's handshake for its roots; None where it does not answer in time, or in no root."""
     try:
         answer = await ctx.session.send_request(
@@ -262,12 +262,14 @@ def _described(tool: Tool) -> types.Tool:
 
 def server_of(handlers: Handlers, *, instructions: str | None = None) -> Server[Any]:
     """Return the MCP server that answers from ``handlers``."""
-    told = _INSTRUCTIONS.format(personal=handlers.personal or "default") if instructions is None else instructions
+    instructions = (
+        _INSTRUCTIONS.format(personal=handlers.personal or "default") if instructions is None else instructions
+    )
     server: Server[Any] = Server(
         "semmem",
         title="semmem: memory for agents",
         version=__version__,
-        instructions=told,
+        instructions=instructions,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,

@@ -138,7 +138,7 @@ class Limited:
         async def again() -> MutableMapping[str, Any]:
             if first:
                 return first.pop()
-            return await (self._told(receive) if scope["method"] == "GET" else receive())
+            return await (self._next_message(receive) if scope["method"] == "GET" else receive())
 
         async def noted(message: MutableMapping[str, Any]) -> None:
             nonlocal unfinished
@@ -149,7 +149,7 @@ class Limited:
         if unfinished:  # a stream that was ended; who has gone away is told nothing
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _told(self, receive: Receive) -> MutableMapping[str, Any]:
+    async def _next_message(self, receive: Receive) -> MutableMapping[str, Any]:
         """Return what the server tells of a listening client next: also that it has gone, when streams are ended."""
         waiting = asyncio.ensure_future(receive()), asyncio.ensure_future(self._ending.wait())
         try:

@@ -40,13 +40,13 @@ class Call:
     scope: Scope
     agent: Agent
 
-    def given(self, *names: str) -> dict[str, Any]:
+    def arguments_named(self, *names: str) -> dict[str, Any]:
         """Return the arguments of these names that were given, with what they are."""
         return {name: self.arguments[name] for name in names if name in self.arguments}
 
     def present(self, *names: str) -> dict[str, Any]:
         """Return the arguments of these names that were given and are not null."""
-        return {name: value for name, value in self.given(*names).items() if value is not None}
+        return {name: value for name, value in self.arguments_named(*names).items() if value is not None}
 
     @property
     def revealing(self) -> dict[str, Any]:
@@ -122,12 +122,12 @@ def answer_call(tool: Tool, call: Callable[[], Call], arguments: Mapping[str, An
     """
     try:
         _check(tool, arguments)
-        made = call()
-        with noting() as noted:
-            values = plain(tool.run(made))
-        if noted and not tool.bare:
-            values = {**values, "warnings": noted}
-        who = {"scope": made.scope.as_dict(), "agent": made.agent.as_dict()}
+        current = call()
+        with noting() as warnings:
+            values = plain(tool.run(current))
+        if warnings and not tool.bare:
+            values = {**values, "warnings": warnings}
+        who = {"scope": current.scope.as_dict(), "agent": current.agent.as_dict()}
     except Exception as error:  # noqa: BLE001  # a tool that fails says so to the model, whatever it is
         return answer_error(error, plainly=tool.text is not None)
     if not tool.bare:
@@ -145,8 +145,8 @@ def answer_error(error: BaseException, *, plainly: bool = False) -> Answer:
     if plainly:
         return Answer(sentence, None, failed=True)
     kind = type(error).__name__ if isinstance(error, SemmemError) else SemmemError.__name__
-    told = {"class": kind, "code": wire.answer(error).mcp_code, "message": sentence}
-    return Answer(_json({"error": told}), None, failed=True)
+    details = {"class": kind, "code": wire.answer(error).mcp_code, "message": sentence}
+    return Answer(_json({"error": details}), None, failed=True)
 
 
 def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:

@@ -37,19 +37,23 @@ _REMEMBERED = (
 def remember(call: Call) -> dict[str, Any]:
     """Answer memory_remember; the metadata of the memory names the agent that wrote it."""
     item = {"namespace": call.namespace, **call.present(*_REMEMBERED)}
-    given = call.present("metadata").get("metadata")
-    there = _stored(call, item.get("id"))
-    if there is not None and there.sensitive and not call.scope.reveal:
+    own_metadata = call.present("metadata").get("metadata")
+    existing = _stored(call, item.get("id"))
+    if existing is not None and existing.sensitive and not call.scope.reveal:
         raise Conflict(
-            f"The id {there.id!r} is that of a sensitive memory, and no text is compared with its text here; take "
+            f"The id {existing.id!r} is that of a sensitive memory, and no text is compared with its text here; take "
             "another id, or change it with memory_update.",
-            names=frozenset(((there.namespace, there.id),)),
+            names=frozenset(((existing.namespace, existing.id),)),
         )
-    metadata = with_agent(given, call.agent) if given is None or isinstance(given, Mapping) else given
+    metadata = (
+        with_agent(own_metadata, call.agent)
+        if own_metadata is None or isinstance(own_metadata, Mapping)
+        else own_metadata
+    )
     try:
         stored = call.memory.remember(call.arguments["text"], metadata=metadata, **item)
     except Conflict:
-        before = None if there is None else there.metadata.get("agent")
+        before = None if existing is None else existing.metadata.get("agent")
         if before is None or not isinstance(metadata, dict) or before == metadata.get("agent"):
             raise
         stored = call.memory.remember(call.arguments["text"], metadata={**metadata, "agent": before}, **item)
@@ -59,16 +63,16 @@ def remember(call: Call) -> dict[str, Any]:
 def _stored(call: Call, id: Any) -> Memory | None:
     """Return the memory ``id`` of the namespace that the call names; None where there is none."""
     try:
-        found: Memory | None = None if id is None else call.memory.get(id, namespace=call.namespace)
+        memory: Memory | None = None if id is None else call.memory.get(id, namespace=call.namespace)
     except NotFound:
         return None
-    return found
+    return memory
 
 
 def update(call: Call) -> dict[str, Any]:
     """Answer memory_update."""
     id = call.arguments["id"]
-    changes = call.given("text", *FIELDS)
+    changes = call.arguments_named("text", *FIELDS)
     if changes.get("sensitive", True) is not True:
         raise InvalidInput("What is sensitive stays so here; a person takes it back with `semmem update`.")
     if isinstance(changes.get("metadata"), Mapping):
