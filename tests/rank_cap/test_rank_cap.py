@@ -154,12 +154,23 @@ def test_a_tie_with_the_lower_bar_may_go_either_way_so_it_is_possible_and_says_t
     assert (graph(0.3499, 27, 20).class_, graph(0.3499, 27, 20).tie) == ("boost-only", None)
 
 
-@pytest.mark.parametrize(("own", "enters"), [("a", True), ("z", False)])
-def test_the_key_decides_a_tie_in_the_real_fusion(own: str, enters: bool) -> None:
+@pytest.mark.parametrize(
+    ("weight", "class_", "own", "enters"),
+    [
+        (0.35, "possible", "a", True),
+        (0.35, "possible", "z", False),
+        # below the bar by less than fusion's rounding to 13 places, so a tie all the same, and by more
+        (0.3499999999999, "possible", "a", True),
+        (0.3499999999999, "possible", "z", False),
+        (0.349999999999, "boost-only", "a", False),
+    ],
+)
+def test_the_key_decides_a_tie_in_the_real_fusion(weight: float, class_: str, own: str, enters: bool) -> None:
+    assert graph(weight, 27, 20).class_ == class_
     text = [f"m{i:02}" for i in range(1, 21)]
     constants = {"lexical": 60.0, "dense": 60.0, "graph": 27.0}
     lists = {"lexical": text, "dense": text[:19], "graph": [own]}
-    fused = rank(lists, weights={"lexical": 1, "dense": 1, "graph": 0.35}, rank_constants=constants, planned=LEGS)
+    fused = rank(lists, weights={"lexical": 1, "dense": 1, "graph": weight}, rank_constants=constants, planned=LEGS)
     assert (own in [f.key for f in fused[:20]]) == enters
 
 
@@ -227,6 +238,19 @@ def test_the_exact_bonus_of_the_rivals_raises_the_upper_bar() -> None:
     # .35 against .1333 + 10/61 = .2972; with k_g = 1 .175 against .0951 + .1639 = .259
     one = recipe("default-0.1", reserve={}, exact_bonus=10, rank_constants={"graph": 1})
     assert reach(one, 5).regimes["any"].legs["graph"].class_ == "possible"
+
+
+def test_the_exact_bonus_of_the_leg_itself_counts_in_the_numbers_that_would_open_it() -> None:
+    def lexical(weight: float, constant: float = 60.0) -> LegReach:
+        numbers = {"weights": {"lexical": weight}, "rank_constants": {"lexical": constant}}
+        found = reach(recipe("hybrid", reserve={}, exact_bonus=0.5, **numbers), 10)  # type: ignore[arg-type]
+        return found.regimes["any"].legs["lexical"]
+
+    leg = lexical(0.5)
+    assert leg.possible_above_weight == Fraction(61, 105)  # 1.5 w/61 = 1/70
+    assert [lexical(weight).class_ for weight in (0.58, 0.582)] == ["boost-only", "possible"]
+    assert leg.possible_up_to_constant == 51  # .75/(51 + 1) > 1/70 > .75/(52 + 1)
+    assert [lexical(0.5, constant).class_ for constant in (51, 52)] == ["possible", "boost-only"]
 
 
 def test_a_leg_that_is_off_is_unreachable() -> None:

@@ -195,6 +195,15 @@ def test_with_a_reranker_reach_is_of_what_it_is_shown() -> None:
     assert wide.certificate.startswith("The reranker composite orders the first 200 anew")
 
 
+def test_no_lists_are_shown_that_let_a_memory_in_where_a_reranker_decides_what_is_returned() -> None:
+    wide = recipe("seed", rerank="composite", rerank_depth=200)
+    of_shown, of_returned = leg_of(wide, "graph", 200), leg_of(wide, "graph", 10)
+    assert (of_shown.class_, of_returned.class_) == ("possible", "possible")
+    assert of_shown.witness is not None
+    assert of_shown.counter_witness is not None
+    assert (of_returned.witness, of_returned.counter_witness) == (None, None)
+
+
 def test_a_reranker_that_is_shown_less_than_is_returned_orders_only_that() -> None:
     # .9/61 = .0148 is below 1/63, the third of a list, and above 1/70, the tenth
     few = recipe("seed", weights={"graph": 0.9}, rerank="composite", rerank_depth=3)

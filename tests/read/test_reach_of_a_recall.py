@@ -85,7 +85,11 @@ def test_a_hundred_copies_of_one_text_are_one_place_and_reach_says_so(told: semm
     recalled = found(told, SEED, {"lexical": copies, "graph": ids(1)}, limit=10)
     assert semmem.reach(SEED, 10).regimes["any"].legs["graph"].class_ == "boost-only"
     assert [hit.memory.id for hit in recalled] == ["copy000", "m01"]
-    assert reach(recalled, "graph").class_ == "guaranteed"  # all that was found is shown
+    all_shown = reach(recalled, "graph")
+    assert (all_shown.class_, all_shown.class_without_reserve) == ("guaranteed", "guaranteed")
+    assert all_shown.certificate == "All that was found is shown."
+    scaled = found(told, semmem.recipe(SEED, fusion="convex"), {"lexical": copies, "graph": ids(1)}, limit=10)
+    assert reach(scaled, "graph").class_without_reserve == "guaranteed"
     apart = found(told, semmem.recipe(SEED, dedup=False), {"lexical": copies, "graph": ids(1)}, limit=10)
     assert reach(apart, "graph").class_ == "boost-only"
 
