@@ -19,7 +19,7 @@ from semmem.model.clock import standing
 from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
 from semmem.model.exchange import Ords, apart
 from semmem.stores.postgres.encoding import register_arrays
-from semmem.stores.postgres.errors import OTHER_SCHEMA, moving, starting, told_at_connect, told_at_work
+from semmem.stores.postgres.errors import OTHER_SCHEMA, error_at_connect, error_at_work, moving, starting
 from semmem.stores.postgres.migrate import migrate, newer
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
@@ -63,7 +63,7 @@ class Pooled:
         before_migration: Callable[[Any, int, int], None] | None = None,
     ) -> None:
         self.url = url
-        self._held = threading.local()
+        self._local = threading.local()
         self._process = os.getpid()
         self.conninfo = conninfo if callable(conninfo) else lambda: conninfo
         self._start_timeout_s = start_timeout_s
@@ -93,11 +93,11 @@ class Pooled:
         Yields a function by which another thread cancels the running statement, such as when a leg's time is up.
         """
         hold = _Hold(self._pool, self._take)
-        outer, self._held.hold = getattr(self._held, "hold", None), hold
+        outer, self._local.hold = getattr(self._local, "hold", None), hold
         try:
             yield hold.cancel
         finally:
-            self._held.hold = outer
+            self._local.hold = outer
             hold.let_go()
 
     @contextmanager
@@ -111,7 +111,7 @@ class Pooled:
         except PoolTimeout as error:
             raise self._unserved(self._refusal()) from error
         except psycopg.Error as error:
-            raise self._told(error) from error
+            raise self._error_of(error) from error
 
     @contextmanager
     def rebuilding(self) -> Iterator[None]:
@@ -159,7 +159,7 @@ class Pooled:
             self._pool.putconn(connection)
 
     def _once(self, work: Callable[[Any], T]) -> T:
-        hold: _Hold | None = getattr(self._held, "hold", None)
+        hold: _Hold | None = getattr(self._local, "hold", None)
         if hold is None:
             with self._borrowed() as connection:
                 return work(connection)
@@ -182,7 +182,7 @@ class Pooled:
                 return self._once(work)
             except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
                 if attempt == _TRIES - 1:
-                    raise self._told(error) from error
+                    raise self._error_of(error) from error
                 time.sleep(0.01 * 2**attempt)
             except PoolClosed as error:
                 raise StoreClosed() from error
@@ -197,7 +197,7 @@ class Pooled:
                 )
                 waits = moving(error)
                 if not (lost or (waits and patient)) or attempt == _TRIES - 1:
-                    raise self._told(error) from error
+                    raise self._error_of(error) from error
                 if waits:
                     time.sleep(_MOVES_S * 4**attempt)
                     continue
@@ -206,10 +206,10 @@ class Pooled:
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
 
-    def _told(self, error: psycopg.Error) -> Exception:
+    def _error_of(self, error: psycopg.Error) -> Exception:
         """Return the error to raise for one that remains; semmem's own errors are returned unchanged."""
         late = newer(self.conninfo()) if error.sqlstate in OTHER_SCHEMA else None
-        return late or told_at_work(error) or error
+        return late or error_at_work(error) or error
 
     def _refusal(self) -> psycopg.OperationalError | StoreUnavailable | None:
         """Return the error that a new connection gets now; None where one can be made."""
@@ -224,7 +224,7 @@ class Pooled:
         if isinstance(refusal, StoreUnavailable):
             return refusal
         if refusal is not None:
-            return StoreUnavailable(told_at_connect(refusal, self.conninfo()).message)
+            return StoreUnavailable(error_at_connect(refusal, self.conninfo()).message)
         return StoreUnavailable(
             f"All {self._pool.max_size} connections of this process were in use for {self._pool.timeout:g} s; raise "
             "SEMMEM_POOL_SIZE, or ask less at once."
@@ -249,7 +249,7 @@ class Pooled:
         """Fetch all rows in binary format, so that bytea and numbers need no parsing."""
         return self.run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
 
-    def together(self, *asked: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[Any]]:
+    def together(self, *queries: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[Any]]:
         """Fetch all rows of several statements, which are sent together, in one round trip.
 
         ``planned`` plans them for these parameters, because a general plan for filters uses no index.
@@ -259,7 +259,7 @@ class Pooled:
             with pipelined_transaction(connection) if planned else pipelined(connection):
                 if planned:
                     connection.execute(_SQL["plan_for_these"])
-                cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in asked]
+                cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in queries]
             return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
         return self.run(read)
@@ -270,14 +270,14 @@ class Pooled:
 
     def set_language(self, namespace: str, language: str, *, done: bool) -> None:
         """Record that a namespace's memories are being extracted in ``language``, or with ``done`` that they were."""
-        asked = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
-        self.run(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], asked))
+        parameters = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
+        self.run(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], parameters))
 
     def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[Any]]]:
         """Fetch the rows of a statement about some (namespace, id), by namespace, in one round trip."""
         each = by_namespace(names)
-        asked = [(statement, {"namespace": n, "ids": ids}) for n, ids in each.items()]
-        rows = self.together(*asked) if len(asked) > 1 else [self.rows(*one) for one in asked]
+        queries = [(statement, {"namespace": n, "ids": ids}) for n, ids in each.items()]
+        rows = self.together(*queries) if len(queries) > 1 else [self.rows(*one) for one in queries]
         return list(zip(each, rows, strict=True))
 
     def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
@@ -286,9 +286,9 @@ class Pooled:
         An ord in a row is local to its namespace: see ``placed``.
         """
         groups = apart(namespaces, ords)
-        asked = [(statement, {"namespace": n, "ords": own, **more}) for _, n, own in groups]
-        rows = self.together(*asked) if len(asked) > 1 else [self.rows(*one) for one in asked]
-        return [(at, found) for (at, _, _), found in zip(groups, rows, strict=True)]
+        queries = [(statement, {"namespace": n, "ords": own, **more}) for _, n, own in groups]
+        rows = self.together(*queries) if len(queries) > 1 else [self.rows(*one) for one in queries]
+        return [(at, group_rows) for (at, _, _), group_rows in zip(groups, rows, strict=True)]
 
     def transaction(
         self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True
@@ -383,10 +383,10 @@ class _Hold:
 
 def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Return the ids of some (namespace, id) by namespace; namespaces and ids are sorted."""
-    found: dict[str, list[str]] = {}
+    ids_by_namespace: dict[str, list[str]] = {}
     for namespace, id in sorted(names):
-        found.setdefault(namespace, []).append(id)
-    return found
+        ids_by_namespace.setdefault(namespace, []).append(id)
+    return ids_by_namespace
 
 
 def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:

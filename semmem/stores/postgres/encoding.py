@@ -31,23 +31,23 @@ __all__ = [
     "copy_packed",
     "copy_rows",
     "corrections_of",
-    "facts_asked",
     "facts_of",
+    "facts_parameters",
     "filter_parameters",
     "int2",
     "int4",
     "int8",
-    "known_of",
     "labels_of",
     "literal",
     "made_by",
     "memory_of",
     "posting_rows",
-    "postings_asked",
+    "postings_parameters",
     "register_arrays",
-    "scope_asked",
     "scope_of",
+    "scope_queries",
     "sorted_rows",
+    "subjects_of",
     "text",
     "text_array",
     "turns_of",
@@ -104,8 +104,8 @@ def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, list[Any]]:
         for field in _AS_THEY_ARE:
             columns[field].append(getattr(memory, field))
         columns["id"].append(row.name[1])
-        known = bool(memory.author) and not memory.sensitive
-        columns["author_key"].append((author_key(memory.author or "") or None) if known else None)
+        is_named = bool(memory.author) and not memory.sensitive
+        columns["author_key"].append((author_key(memory.author or "") or None) if is_named else None)
         columns["part"].append(row.part)
         columns["parts"].append(row.parts)
         columns["tags"].append(Jsonb(list(memory.tags)))
@@ -227,8 +227,8 @@ _FIXED = np.dtype(
 """The values of a posting row between its namespace and its name, each behind its length."""
 
 
-def posting_rows(namespace: str, number: int, segments: Segments, known: Collection[int]) -> Iterator[bytes]:
-    """Return the rows of a segment in COPY's binary format; ``known`` are keys that more than one memory has now."""
+def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: Collection[int]) -> Iterator[bytes]:
+    """Return the rows of a segment in COPY's binary format; several memories have ``shared_keys`` now."""
     name = text(namespace)
     head = int2(len(POSTING_COLUMNS)) + int4(len(name)) + name
     shown = [label.encode() for label in segments.names]
@@ -238,7 +238,7 @@ def posting_rows(namespace: str, number: int, segments: Segments, known: Collect
         fixed[column] = values
         fixed[f"_{column}"] = _FIXED[column].itemsize
     fixed["name"] = np.fromiter(map(len, shown), np.int64, len(shown))
-    alone = (segments.sizes == 1) & ~np.isin(segments.keys, np.fromiter(known, np.int64, len(known)))
+    alone = (segments.sizes == 1) & ~np.isin(segments.keys, np.fromiter(shared_keys, np.int64, len(shared_keys)))
     sizes = (segments.sizes * POSTING.itemsize).astype(">i4")
     last = int4(1) + b"\x00", int4(1) + b"\x01"
     lasts = map(last.__getitem__, alone.tolist())
@@ -260,20 +260,20 @@ def filter_parameters(filters: Filters) -> dict[str, Any]:
     }
 
 
-def facts_asked(namespace: str, keys: Collection[str]) -> dict[str, Any]:
+def facts_parameters(namespace: str, keys: Collection[str]) -> dict[str, Any]:
     """Return the parameters of the statement ``memory_kinds``."""
     return {"namespace": namespace, "keys": list(keys), "last": LAST, "behind": BEHIND}
 
 
 def facts_of(rows: Mapping[str, Sequence[Any]]) -> dict[str, Kinds]:
     """Return the conversation facts of each namespace, from the rows of the statement ``memory_kinds``."""
-    return Kinds.of(list(rows), [(namespace, *row) for namespace, found in rows.items() for row in found])
+    return Kinds.of(list(rows), [(namespace, *row) for namespace, kind_rows in rows.items() for row in kind_rows])
 
 
-def postings_asked(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
+def postings_parameters(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
     """Return the parameters of the statement ``postings``, except for the namespace."""
-    wanted = np.unique(np.fromiter(keys, np.int64, len(keys)))
-    return {"keys": wanted, "max_df": _NO_LIMIT if max_df is None else max_df}
+    distinct_keys = np.unique(np.fromiter(keys, np.int64, len(keys)))
+    return {"keys": distinct_keys, "max_df": _NO_LIMIT if max_df is None else max_df}
 
 
 def sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, int, bytes]], tuple[bytes, bytes]]:
@@ -289,23 +289,23 @@ def sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, i
     return totals, sorted(pending), folded
 
 
-def known_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
+def subjects_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
     """Return the keys of subjects from the rows of the statement ``known_subjects``."""
-    known = {key for key, _ in rows if key is not None}
+    keys = {key for key, _ in rows if key is not None}
     for key, raw in rows:
         if key is None and raw is not None:
             entries = np.frombuffer(raw, dtype=FORWARD)
-            known.update(entries["key"][entries["subject"] > 0].tolist())
-    return known
+            keys.update(entries["key"][entries["subject"] > 0].tolist())
+    return keys
 
 
 def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
     """Return the spelling of the names of ``keys`` from the rows of the statement ``names_pending``."""
-    found: dict[int, str] = {}
+    labels: dict[int, str] = {}
     for raw, names in rows:
         pairs = zip(np.frombuffer(raw, dtype=FORWARD)["key"].tolist(), names, strict=True)
-        found |= {key: name for key, name in pairs if key in keys}
-    return found
+        labels |= {key: name for key, name in pairs if key in keys}
+    return labels
 
 
 def _settings_together(settings: Sequence[str]) -> str | None:
@@ -317,23 +317,23 @@ def _settings_together(settings: Sequence[str]) -> str | None:
 
 def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
     """Return turns from rows that end in a vector or NULL, the ords that have a vector, ascending, and the vectors."""
-    held = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
-    packed = b"".join(raw[4:] for _, raw in held)  # each begins with its length
-    found = np.frombuffer(packed, dtype=">f4").reshape(len(held), dimensions).astype(np.float32)
-    return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in held], dtype=np.int64), found
+    pairs = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
+    packed = b"".join(raw[4:] for _, raw in pairs)  # each begins with its length
+    vectors = np.frombuffer(packed, dtype=">f4").reshape(len(pairs), dimensions).astype(np.float32)
+    return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in pairs], dtype=np.int64), vectors
 
 
 def _bounds_of(
     namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any]
 ) -> tuple[NDArray[np.int64] | None, frozenset[int]]:
     """Return the ords out of scope and those not valid now, from the rows of two statements by namespace."""
-    gone: list[int] = []
+    outside: list[int] = []
     lapsed: list[int] = []
     for at, namespace in enumerate(namespaces):
-        gone += [placed(ord, at) for (ord,) in excluded.get(namespace, ())]
+        outside += [placed(ord, at) for (ord,) in excluded.get(namespace, ())]
         for ord, out in bounds[namespace]:
-            (gone if out else lapsed).append(placed(ord, at))
-    return np.array(sorted(gone), dtype=np.int64) if gone or excluded else None, frozenset(lapsed)
+            (outside if out else lapsed).append(placed(ord, at))
+    return np.array(sorted(outside), dtype=np.int64) if outside or excluded else None, frozenset(lapsed)
 
 
 def corrections_of(rows: Sequence[Any]) -> Corrections:
@@ -346,7 +346,7 @@ def corrections_of(rows: Sequence[Any]) -> Corrections:
     )
 
 
-def scope_asked(
+def scope_queries(
     namespaces: Sequence[str], filters: Filters, exclude: Sequence[str], names: Collection[str] | None, at: Any
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the statements of a scope with their parameters; with ``names`` also those of facts and corrections."""
@@ -356,36 +356,36 @@ def scope_asked(
         each["memory_excluded"] = {"ids": list(exclude)}
     each["resident_state"] = {}
     if names is not None:
-        each |= {"memory_kinds": facts_asked("", names), "moment": {}}
+        each |= {"memory_kinds": facts_parameters("", names), "moment": {}}
     return [(name, {**more, "namespace": n}) for name, more in each.items() for n in namespaces]
 
 
 def scope_of(
-    namespaces: tuple[str, ...], asked: Sequence[tuple[str, Mapping[str, Any]]], rows: Sequence[list[Any]]
+    namespaces: tuple[str, ...], queries: Sequence[tuple[str, Mapping[str, Any]]], rows: Sequence[list[Any]]
 ) -> Scope:
-    """Return the scope from the rows of each of the statements of ``scope_asked``."""
-    found: dict[str, dict[str, list[Any]]] = {}
-    for (name, sent), held in zip(asked, rows, strict=True):
-        found.setdefault(name, {})[sent["namespace"]] = held
+    """Return the scope from the rows of each of the statements of ``scope_queries``."""
+    by_statement: dict[str, dict[str, list[Any]]] = {}
+    for (name, parameters), own_rows in zip(queries, rows, strict=True):
+        by_statement.setdefault(name, {})[parameters["namespace"]] = own_rows
     allowed = None
-    if "memory_scope" in found:
-        within = [found["memory_scope"][n][0] for n in namespaces]
+    if "memory_scope" in by_statement:
+        within = [by_statement["memory_scope"][n][0] for n in namespaces]
         packed = [np.sort(np.frombuffer(raw, dtype=">i8").astype(np.int64)) for _, raw, *_ in within]
         allowed = np.concatenate([placed(ords, at) for at, ords in enumerate(packed)])
         sized = [(size, *more) for size, _, *more in within]
     else:
-        sized = [found["memory_size"][n][0] for n in namespaces]
-    excluded, lapsed = _bounds_of(namespaces, found.get("memory_excluded", {}), found["memory_bounds"])
+        sized = [by_statement["memory_size"][n][0] for n in namespaces]
+    excluded, lapsed = _bounds_of(namespaces, by_statement.get("memory_excluded", {}), by_statement["memory_bounds"])
     settings = _settings_together([settings for _, settings, *_ in sized if settings is not None])
     languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
     size = sum(int(size) for size, *_ in sized)
     linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
-    states = {n: tuple(rows[0]) if rows else None for n, rows in found["resident_state"].items()}
-    known: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
-    if "moment" in found:
-        known |= {"kinds": facts_of(found["memory_kinds"])}
-        known |= {"corrections": {n: corrections_of(rows) for n, rows in found["moment"].items()}}
-    return Scope(namespaces, size, allowed, excluded, **known).with_links(linked)
+    states = {n: tuple(rows[0]) if rows else None for n, rows in by_statement["resident_state"].items()}
+    fields: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
+    if "moment" in by_statement:
+        fields |= {"kinds": facts_of(by_statement["memory_kinds"])}
+        fields |= {"corrections": {n: corrections_of(rows) for n, rows in by_statement["moment"].items()}}
+    return Scope(namespaces, size, allowed, excluded, **fields).with_links(linked)
 
 
 def made_by(vector: NDArray[np.float32]) -> str | None:

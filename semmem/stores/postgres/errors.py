@@ -17,11 +17,11 @@ __all__ = [
     "OLDEST_SERVER",
     "OLDEST_VECTOR",
     "OTHER_SCHEMA",
-    "gone",
+    "error_at_connect",
+    "error_at_work",
+    "is_absent",
     "moving",
     "starting",
-    "told_at_connect",
-    "told_at_work",
     "too_old",
     "without",
 ]
@@ -123,16 +123,16 @@ _AT_WORK: dict[str, str] = {
 }
 
 
-def told_at_connect(error: Any, conninfo: str = "") -> StoreError | InvalidInput:
+def error_at_connect(error: Any, conninfo: str = "") -> StoreError | InvalidInput:
     """Return the error to raise where no connection could be made; the password in ``conninfo`` is never quoted."""
     words = _flat(str(error))
     for pattern, sentence in _AT_CONNECT:
-        if found := re.search(pattern, words):
-            return StoreUnavailable(without(sentence(found), conninfo))
+        if match := re.search(pattern, words):
+            return StoreUnavailable(without(sentence(match), conninfo))
     return StoreUnavailable(without(f"The database server cannot be reached: {words[:400].rstrip('.')}.", conninfo))
 
 
-def told_at_work(error: Any) -> StoreError | None:
+def error_at_work(error: Any) -> StoreError | None:
     """Return the error to raise for a failed statement; None where the fault is semmem's own."""
     if moving(error):
         return StoreUnavailable(_MOVING)
@@ -162,7 +162,7 @@ def starting(error: Any) -> bool:
     return re.search(rf"the database system is ({_STATES})|{_DROPPED}", _flat(str(error))) is not None
 
 
-def gone(error: Any) -> bool:
+def is_absent(error: Any) -> bool:
     """Return whether nothing listens at the address, so that a retry helps once the server is started."""
     return error.sqlstate is None and re.search(_NOT_THERE, _flat(str(error))) is not None
 
@@ -199,12 +199,12 @@ def _secrets(conninfo: str) -> set[str]:
 
     A password that equals the name of the user or of the database is left out, because masking could not hide it.
     """
-    found = {m[1] for m in re.finditer(r"://[^/@:]*:([^@]*)@", conninfo)}
-    found |= {m[1] for m in re.finditer(r"[?&\s](?:password|sslpassword)\s*=\s*([^&\s]+)", f" {conninfo}")}
-    found = {secret.strip("'") for secret in found}
-    found |= {unquote(secret) for secret in found} | {quote(secret) for secret in found}
+    secrets = {m[1] for m in re.finditer(r"://[^/@:]*:([^@]*)@", conninfo)}
+    secrets |= {m[1] for m in re.finditer(r"[?&\s](?:password|sslpassword)\s*=\s*([^&\s]+)", f" {conninfo}")}
+    secrets = {secret.strip("'") for secret in secrets}
+    secrets |= {unquote(secret) for secret in secrets} | {quote(secret) for secret in secrets}
     names = re.search(r"://([^/@:]*)(?::[^@]*)?@[^/]*/?([^?]*)", conninfo)
-    return {secret for secret in found if secret} - set(names.groups() if names else ())
+    return {secret for secret in secrets if secret} - set(names.groups() if names else ())
 
 
 def _numbers(version: str) -> tuple[int, ...]:

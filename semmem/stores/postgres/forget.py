@@ -92,8 +92,8 @@ def forget(
     indexed = length = 0
     for start in range(0, len(ords), FORGET_AT_ONCE):
         some = ords[start : start + FORGET_AT_ONCE]
-        kept = life.kept_by(ids, by) if soft else None
-        forwards, folded = delete_rows(connection, {**where, "ords": some}, kept, last=_KEYS)
+        history = life.history_parameters(ids, by) if soft else None
+        forwards, folded = delete_rows(connection, {**where, "ords": some}, history, last=_KEYS)
         if folded:
             clear_postings(connection, namespace, folded)
         entries = np.frombuffer(b"".join(raw for _, _, raw in forwards), dtype=FORWARD)
@@ -107,17 +107,17 @@ def forget(
         for statement in ("namespace_own", "uncompared_around") if soft else ():
             connection.execute(_SQL[statement], {"namespace": namespace, "ids": sorted(ids)})
         number = send_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
-    _, left = number.fetchone() or (0, 0)
-    gone = subjects_gone(connection, namespace, np.unique(np.concatenate(about)))
-    if not left:
+    _, memory_count = number.fetchone() or (0, 0)
+    subjects = subjects_gone(connection, namespace, np.unique(np.concatenate(about)))
+    if not memory_count:
         _clear_empty(connection, namespace)
-    elif gone:
-        note_aliases(connection, namespace, gone)
+    elif subjects:
+        note_aliases(connection, namespace, subjects)
     return len(all_ids)
 
 
 def purge(
-    connection: Any, namespace: str, gone: Collection[str], earlier: Collection[tuple[str, datetime]] = ()
+    connection: Any, namespace: str, ids: Collection[str], earlier: Collection[tuple[str, datetime]] = ()
 ) -> None:
     """Remove everything kept of removed memories: versions, links, judgements, access counts.
 
@@ -125,10 +125,10 @@ def purge(
     lock of the namespace's row, so that nobody links one of them meanwhile.
     """
     lives = [id for id, _ in earlier]
-    ids = sorted({*gone, *lives})
+    all_ids = sorted({*ids, *lives})
     times = [at for _, at in earlier]
-    which = {"namespace": namespace, "ids": ids, "gone": sorted(gone), "earlier": lives, "times": times}
-    if not ids:
+    which = {"namespace": namespace, "ids": all_ids, "gone": sorted(ids), "earlier": lives, "times": times}
+    if not all_ids:
         return
     with pipelined(connection):
         for statement in ("namespace_own", *_PURGES):
@@ -167,22 +167,22 @@ def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
         entries = np.frombuffer(raw, dtype=FORWARD)
         about.update(entries["key"][entries["subject"] > 0].tolist())
     with pipelined(connection):
-        gone = connection.execute(_SQL["drop_forward"], which)
+        cursor = connection.execute(_SQL["drop_forward"], which)
         for statement in (
             "forget_embedding", "forget_shadow", "relationship_forget", "forget_memory",
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
-    indexed, length = gone.fetchone()
-    _, left = count_change(connection, namespace, {"memories": -indexed, "length": -length}, {})
-    if about and left:  # other memories may have to be extracted again, because they used these names as known
+    indexed, length = cursor.fetchone()
+    _, memory_count = count_change(connection, namespace, {"memories": -indexed, "length": -length}, {})
+    if about and memory_count:  # other memories may have to be extracted again, because they used these names as known
         note_aliases(connection, namespace, about)
     return True
 
 
 def _drop_names(connection: Any, namespace: str, upto: int) -> bool:
     """Record all subjects of the forgotten memories for re-extraction, if others remembered something meanwhile."""
-    _, left = count_change(connection, namespace, {"memories": 0, "length": 0}, {})
-    if left:
+    _, memory_count = count_change(connection, namespace, {"memories": 0, "length": 0}, {})
+    if memory_count:
         connection.execute(_SQL["drop_note"], {"namespace": namespace, "upto": upto})
     return False
 
@@ -243,26 +243,26 @@ def _clear_empty(connection: Any, namespace: str) -> None:
 
 
 def delete_rows(
-    connection: Any, which: Mapping[str, Any], kept: Mapping[str, Any] | None = None, *, last: Collection[str] = ()
+    connection: Any, which: Mapping[str, Any], history: Mapping[str, Any] | None = None, *, last: Collection[str] = ()
 ) -> tuple[list[tuple[int, int, bytes]], dict[int, Any]]:
     """Delete the rows of some ords; return (ord, length, entries) of the indexed ones, and by ord their keys.
 
     The keys are those that stand in postings, to be removed there under the lock of the namespace's row. That lock is
-    taken here, after the rows of memories and the rows that a fold may hold. ``kept`` are the parameters by which the
-    history keeps the memories, or None; ``last`` are statements that are sent after all others.
+    taken here, after the rows of memories and the rows that a fold may hold. ``history`` are the parameters by which
+    the history keeps the memories, or None; ``last`` are statements that are sent after all others.
     """
     with pipelined(connection):
-        if kept is not None:
+        if history is not None:
             for statement in ("history_keep", "history_forget"):
-                connection.execute(_SQL[statement], {**which, **kept})
+                connection.execute(_SQL[statement], {**which, **history})
         waiting = connection.execute(_SQL["forget_pending"], which)
-        found = connection.execute(_SQL["forget_forward"], which, binary=True)
+        forward_cursor = connection.execute(_SQL["forget_forward"], which, binary=True)
         for statement in (
             "forget_embedding", "forget_shadow", "uncompared_forget", "forget_memory", "relationship_forget", *last,
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
     pending = {ord for (ord,) in waiting.fetchall()}
-    forwards: list[tuple[int, int, bytes]] = found.fetchall()
+    forwards: list[tuple[int, int, bytes]] = forward_cursor.fetchall()
     return forwards, {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
 
 
@@ -270,14 +270,14 @@ def subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> 
     """Return those subjects of forgotten memories (``about``) that no memory has any more."""
     if not len(about):
         return set()
-    gone = set(about.tolist())
+    subjects = set(about.tolist())
     for key, raw in connection.execute(_SQL["known_subjects"], {"namespace": namespace, "keys": about}, binary=True):
         if key is None:
-            left = np.frombuffer(raw, dtype=FORWARD)
-            gone.difference_update(left["key"][left["subject"] > 0].tolist())
+            entries = np.frombuffer(raw, dtype=FORWARD)
+            subjects.difference_update(entries["key"][entries["subject"] > 0].tolist())
         else:
-            gone.discard(key)
-    return gone
+            subjects.discard(key)
+    return subjects
 
 
 def scrub(connection: Any) -> None:
@@ -298,7 +298,7 @@ def scrub(connection: Any) -> None:
 
 def _rewrite(connection: Any, table: str) -> None:
     """Rewrite a table's files. Raises StoreUnavailable where others keep using it, or the user lacks the right."""
-    said = f"The memories are forgotten, but their bytes still stand in the files of the table semmem.{table}"
+    problem = f"The memories are forgotten, but their bytes still stand in the files of the table semmem.{table}"
     before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
     for turn in range(_TURNS):
         try:
@@ -307,8 +307,8 @@ def _rewrite(connection: Any, table: str) -> None:
         except LockNotAvailable as error:
             if turn == _TURNS - 1:
                 raise StoreUnavailable(
-                    f"{said}: another program, such as a backup, keeps using it; forget with hard again later."
+                    f"{problem}: another program, such as a backup, keeps using it; forget with hard again later."
                 ) from error
             time.sleep(_PAUSE)
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
-        raise StoreUnavailable(f"{said}: this database user may not rewrite it; forget with hard as its owner.")
+        raise StoreUnavailable(f"{problem}: this database user may not rewrite it; forget with hard as its owner.")

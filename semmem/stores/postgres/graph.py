@@ -17,13 +17,13 @@ from semmem.model.exchange import Corrections, Extraction, Forwards, Kind, Ords,
 from semmem.model.store.graph import PLACE
 from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
 from semmem.stores.postgres.connection import Pooled, by_namespace
-from semmem.stores.postgres.encoding import copy_rows, corrections_of, int8, known_of, labels_of, text, text_array
+from semmem.stores.postgres.encoding import copy_rows, corrections_of, int8, labels_of, subjects_of, text, text_array
 from semmem.stores.postgres.postings import clear_postings, copy_segments, note_aliases, write_relationships
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
 
-__all__ = ["PostgresGraph", "changes_asked", "changes_of", "reindex"]
+__all__ = ["PostgresGraph", "changes_of", "changes_queries", "reindex"]
 
 _SQL = statements("postgres")
 _NAME = int(Kind.NAME)
@@ -34,27 +34,27 @@ def _array(keys: Collection[int]) -> NDArray[np.int64]:
 
 
 def reindex(
-    connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]], language: str | None = None
+    connection: Any, namespace: str, extractions: Sequence[tuple[int, Extraction]], language: str | None = None
 ) -> int:
     """Store new extractions of memories; return how many memories changed.
 
     A pending memory stays pending. Of a folded memory only the changed keys leave their segments, and enter a segment
     of this transaction. Memories forgotten meanwhile are left out.
     """
-    which: dict[str, Any] = {"namespace": namespace, "ords": _array([ord for ord, _ in found])}
-    there = {ord for (ord,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
+    which: dict[str, Any] = {"namespace": namespace, "ords": _array([ord for ord, _ in extractions])}
+    locked_ords = {ord for (ord,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
     old = {
         ord: (length, bytes(raw))
         for ord, length, raw in connection.execute(_SQL["reindex_forwards"], which, binary=True)
-        if ord in there
+        if ord in locked_ords
     }
     ties: dict[int, set[tuple[int, str, int]]] = {}
     for ord, *tie in connection.execute(_SQL["reindex_relationships"], which, binary=True):
         ties.setdefault(ord, set()).add((tie[0], tie[1], tie[2]))
-    raw = {ord: forward_entries([e]).tobytes() for ord, e in found if ord in old}
+    raw = {ord: forward_entries([e]).tobytes() for ord, e in extractions if ord in old}
     new = {
         ord: e
-        for ord, e in found
+        for ord, e in extractions
         if ord in old and ((e.length, raw[ord]) != old[ord] or set(e.relationships) != ties.get(ord, set()))
     }
     if not new:
@@ -84,19 +84,19 @@ def reindex(
 
 def _move(connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]) -> None:
     """Remove changed entries of folded memories from their segments, and write the new entries as one segment."""
-    gone: dict[int, NDArray[np.int64]] = {}
+    removals: dict[int, NDArray[np.int64]] = {}
     come, names = [], []
     for ord, ((length, before), after, extraction) in changed.items():
         had, has = np.frombuffer(before, dtype=FORWARD), np.frombuffer(after, dtype=FORWARD)
         if length == extraction.length:  # each posting holds the length
             had, has = had[~_same(had, has)], has[~_same(has, had)]
         if len(had):
-            gone[ord] = had["key"]
+            removals[ord] = had["key"]
         if len(has):
             come.append((ord, extraction.length, has))
             name_of = dict(zip(extraction.keys, extraction.names, strict=True))
             names += [name_of[key] for key in has["key"].tolist()]
-    clear_postings(connection, namespace, gone)
+    clear_postings(connection, namespace, removals)
     if come:
         ords, lengths = (np.array([row[at] for row in come], dtype=np.int64) for at in (0, 1))
         sizes = np.array([len(row[2]) for row in come], dtype=np.int64)
@@ -121,10 +121,10 @@ class PostgresGraph:
 
     def snapshot(self, namespaces: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, Corrections]]:
         """Return each namespace's last change number and its corrections."""
-        asked = sorted(namespaces)
-        rows = self._pool.together(*(("moment", {"namespace": n}) for n in asked))
-        found = dict(zip(asked, rows, strict=True))
-        return {n: rows[0][0] for n, rows in found.items()}, {n: corrections_of(rows) for n, rows in found.items()}
+        names = sorted(namespaces)
+        rows = self._pool.together(*(("moment", {"namespace": n}) for n in names))
+        moments = dict(zip(names, rows, strict=True))
+        return {n: rows[0][0] for n, rows in moments.items()}, {n: corrections_of(rows) for n, rows in moments.items()}
 
     def changed_subjects(self, namespace: str, since: int) -> set[int]:
         """Return the keys of subjects that came, went or were corrected after a change number."""
@@ -137,7 +137,7 @@ class PostgresGraph:
 
         The keys are those after corrections.
         """
-        return _snapshot_of(keys, self._pool.together(*_snapshot_asked(keys)))
+        return _snapshot_of(keys, self._pool.together(*_snapshot_queries(keys)))
 
     def payloads_and_subjects(
         self, names: Collection[tuple[str, str]], keys: Mapping[str, Collection[int]]
@@ -151,17 +151,17 @@ class PostgresGraph:
         first.
         """
         each = by_namespace(names)
-        asked = [("memory_payloads", {"namespace": n, "ids": ids}) for n, ids in each.items()]
-        rows = self._pool.together(*asked, *_snapshot_asked(keys))
-        held = [(n, *row) for n, found in zip(each, rows[: len(each)], strict=True) for row in found]
-        payloads = {(n, id): bytes(payload) for n, id, payload, _ in held}
-        return None if any(goes for *_, goes in held) else payloads, _snapshot_of(keys, rows[len(each) :])
+        queries = [("memory_payloads", {"namespace": n, "ids": ids}) for n, ids in each.items()]
+        rows = self._pool.together(*queries, *_snapshot_queries(keys))
+        payload_rows = [(n, *row) for n, own_rows in zip(each, rows[: len(each)], strict=True) for row in own_rows]
+        payloads = {(n, id): bytes(payload) for n, id, payload, _ in payload_rows}
+        return None if any(goes for *_, goes in payload_rows) else payloads, _snapshot_of(keys, rows[len(each) :])
 
     def changed_and_known_subjects(
         self, namespace: str, since: int, keys: Collection[int]
     ) -> tuple[set[int], set[int]]:
         """Return the result of ``changed_subjects``, and those of ``keys`` that are a subject of some memory."""
-        rows = self._pool.together(*changes_asked(namespace, since, keys))
+        rows = self._pool.together(*changes_queries(namespace, since, keys))
         return changes_of(rows, keys)
 
     def note_changed_subjects(self, namespace: str, keys: Collection[int]) -> None:
@@ -173,9 +173,9 @@ class PostgresGraph:
         """Return (change number, keys) of the waiting names; without ``all`` only those not yet tried."""
         return self._pool.rows("alias_waiting", {"namespace": namespace, "all": all})
 
-    def mark_propagated(self, namespace: str, numbers: Sequence[int], left: Collection[int]) -> None:
-        """Mark waiting names as propagated, except for the keys ``left``, which wait for maintain."""
-        parameters = {"namespace": namespace, "numbers": list(numbers), "waiting": _array(left)}
+    def mark_propagated(self, namespace: str, numbers: Sequence[int], keys: Collection[int]) -> None:
+        """Mark waiting names as propagated, except for ``keys``, which wait for maintain."""
+        parameters = {"namespace": namespace, "numbers": list(numbers), "waiting": _array(keys)}
 
         def settle(connection: Any) -> None:
             connection.execute("SET LOCAL synchronous_commit TO off")
@@ -266,7 +266,7 @@ class PostgresGraph:
         """Return the pairs (one of ``keys``, key of a related concept), each once."""
         more = {"keys": _array(keys), "limit": limit}
         rows = self._pool.together(*(("relationships_of", {"namespace": n, **more}) for n in namespaces))
-        return sorted({pair for found in rows for pair in found})[:limit]
+        return sorted({pair for pairs in rows for pair in pairs})[:limit]
 
     def ords_with_relationships(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
         """Return the memories from which a relationship of one of ``keys`` was extracted."""
@@ -276,39 +276,39 @@ class PostgresGraph:
 
     def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
         """Return the forward entries (concepts and terms) of each memory."""
-        found = [unpack_forwards(b"", b"")]
+        groups = [unpack_forwards(b"", b"")]
         for at, ((heads, raw),) in self._pool.among("forwards", namespaces, ords):
             own, sizes, entries = unpack_forwards(heads or b"", raw or b"")
-            found.append((placed(own, at), sizes, entries))
-        if len(found) == 2:
-            return Forwards(*found[1])
-        owners, counts, held = (np.concatenate(column) for column in zip(*found, strict=True))
-        return Forwards(owners, counts, held)
+            groups.append((placed(own, at), sizes, entries))
+        if len(groups) == 2:
+            return Forwards(*groups[1])
+        owners, counts, all_entries = (np.concatenate(column) for column in zip(*groups, strict=True))
+        return Forwards(owners, counts, all_entries)
 
     def forwards_and_neighbours(
         self, namespace: str, ords: Ords, *, neighbours: bool
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return the forward entries of each memory, its neighbours if asked for, and the keys of pending memories."""
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords))}
-        asked: dict[str, Any] = {"forwards": which, "pending_entries": {"namespace": namespace}}
+        queries: dict[str, Any] = {"forwards": which, "pending_entries": {"namespace": namespace}}
         if neighbours:
-            asked["memory_neighbours"] = which
-        rows = dict(zip(asked, self._pool.together(*asked.items()), strict=True))
+            queries["memory_neighbours"] = which
+        rows = dict(zip(queries, self._pool.together(*queries.items()), strict=True))
         heads, raw = rows["forwards"][0]
-        held = np.frombuffer(b"".join(raw for (raw,) in rows["pending_entries"]), dtype=FORWARD)
+        entries = np.frombuffer(b"".join(raw for (raw,) in rows["pending_entries"]), dtype=FORWARD)
         forwards = Forwards(*unpack_forwards(heads or b"", raw or b""))
-        return forwards, rows.get("memory_neighbours", ()), np.unique(held["key"])
+        return forwards, rows.get("memory_neighbours", ()), np.unique(entries["key"])
 
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
         """Return the spelling of each key's name; where namespaces differ, that of the first."""
-        wanted = {"keys": list(keys)}
-        found: dict[int, str] = {}
-        for rows in self._pool.together(*(("names", {"namespace": n, **wanted}) for n in namespaces)):
-            found = {**dict(rows), **found}
-        if missing := set(keys) - set(found):
+        parameters = {"keys": list(keys)}
+        spellings: dict[int, str] = {}
+        for rows in self._pool.together(*(("names", {"namespace": n, **parameters}) for n in namespaces)):
+            spellings = {**dict(rows), **spellings}
+        if missing := set(keys) - set(spellings):
             for rows in self._pool.together(*(("names_pending", {"namespace": n}) for n in namespaces)):
-                found = {**labels_of(rows, missing), **found}
-        return found
+                spellings = {**labels_of(rows, missing), **spellings}
+        return spellings
 
     def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
         """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
@@ -320,18 +320,18 @@ class PostgresGraph:
 
     def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
         """Return (ord, its previous or next memory in the session, whether both have the same author)."""
-        rows = self._pool.among("memory_neighbours", namespaces, ords)
-        return [(placed(ord, at), placed(other, at), own) for at, held in rows for ord, other, own in held]
+        groups = self._pool.among("memory_neighbours", namespaces, ords)
+        return [(placed(ord, at), placed(other, at), own) for at, rows in groups for ord, other, own in rows]
 
     def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
         """Return those of ``ords`` whose author is ``author``, ascending."""
-        rows = self._pool.among("memory_written_by", namespaces, ords, author=author)
-        return np.array([placed(ord, at) for at, held in rows for (ord,) in held], dtype=np.int64)
+        groups = self._pool.among("memory_written_by", namespaces, ords, author=author)
+        return np.array([placed(ord, at) for at, rows in groups for (ord,) in rows], dtype=np.int64)
 
     def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
         """Return the title of each memory."""
-        rows = self._pool.among("memory_titles", namespaces, ords)
-        return {placed(ord, at): title for at, held in rows for ord, title in held}
+        groups = self._pool.among("memory_titles", namespaces, ords)
+        return {placed(ord, at): title for at, rows in groups for ord, title in rows}
 
     def rebuilding(self) -> AbstractContextManager[None]:
         """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
@@ -355,10 +355,10 @@ class PostgresGraph:
         return str(self._pool.rows("graph_hash", {"namespace": namespace})[0][0])
 
 
-def _snapshot_asked(keys: Mapping[str, Collection[int]]) -> list[tuple[str, dict[str, Any]]]:
-    asked: list[tuple[str, dict[str, Any]]] = [("moment", {"namespace": namespace}) for namespace in sorted(keys)]
+def _snapshot_queries(keys: Mapping[str, Collection[int]]) -> list[tuple[str, dict[str, Any]]]:
+    queries: list[tuple[str, dict[str, Any]]] = [("moment", {"namespace": namespace}) for namespace in sorted(keys)]
     some = [namespace for namespace in sorted(keys) if keys[namespace]]
-    return asked + [("known_subjects_corrected", {"namespace": n, "keys": _array(keys[n])}) for n in some]
+    return queries + [("known_subjects_corrected", {"namespace": n, "keys": _array(keys[n])}) for n in some]
 
 
 def _snapshot_of(
@@ -366,26 +366,26 @@ def _snapshot_of(
 ) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
     spaces = sorted(keys)
     first = dict(zip(spaces, rows[: len(spaces)], strict=True))
-    corrections = {namespace: corrections_of(found) for namespace, found in first.items()}
-    known: dict[str, set[int]] = {namespace: set() for namespace in keys}
-    for namespace, found in zip((n for n in spaces if keys[n]), rows[len(spaces) :], strict=True):
+    corrections = {namespace: corrections_of(moment_rows) for namespace, moment_rows in first.items()}
+    subjects: dict[str, set[int]] = {namespace: set() for namespace in keys}
+    for namespace, moment_rows in zip((n for n in spaces if keys[n]), rows[len(spaces) :], strict=True):
         into = corrections[namespace]
-        known[namespace] = known_of(found) & {into.key(at) for at in keys[namespace]}
-    return {namespace: found[0][0] for namespace, found in first.items()}, corrections, known
+        subjects[namespace] = subjects_of(moment_rows) & {into.key(at) for at in keys[namespace]}
+    return {namespace: moment_rows[0][0] for namespace, moment_rows in first.items()}, corrections, subjects
 
 
-def changes_asked(namespace: str, since: int, keys: Collection[int]) -> list[tuple[str, dict[str, Any]]]:
+def changes_queries(namespace: str, since: int, keys: Collection[int]) -> list[tuple[str, dict[str, Any]]]:
     """Return the statements, with parameters, of ``changed_and_known_subjects``."""
-    asked: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "since": since})]
+    queries: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "since": since})]
     if keys:
-        asked.append(("known_subjects", {"namespace": namespace, "keys": _array(keys)}))
-    return asked
+        queries.append(("known_subjects", {"namespace": namespace, "keys": _array(keys)}))
+    return queries
 
 
 def changes_of(rows: Sequence[list[Any]], keys: Collection[int]) -> tuple[set[int], set[int]]:
-    """Return the result of ``changed_and_known_subjects`` from the rows of ``changes_asked``."""
+    """Return the result of ``changed_and_known_subjects`` from the rows of ``changes_queries``."""
     changed, *rest = rows
-    return {key for (key,) in changed}, known_of(rest[0]) & set(keys) if rest else set()
+    return {key for (key,) in changed}, subjects_of(rest[0]) & set(keys) if rest else set()
 
 
 def _literal(text: str) -> str:

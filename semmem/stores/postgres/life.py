@@ -30,7 +30,7 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PostgresLife", "keep", "kept_by", "mark_made", "see_again", "seen", "take_back"]
+__all__ = ["PostgresLife", "history_parameters", "keep", "mark_made", "see_again", "seen_counts", "take_back"]
 
 _SQL = statements("postgres")
 _INT4 = struct.Struct("!i")
@@ -72,13 +72,13 @@ class PostgresLife(PostgresLinks):
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
         """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
         places = {n: {"namespace": n, "number": number, "id": id, "limit": limit} for n, (number, id) in after.items()}
-        asked = [(name, where) for where in places.values() for name in ("change_list", "change_head")]
-        found = iter(self._pool.together(*asked))
+        queries = [(name, where) for where in places.values() for name in ("change_list", "change_head")]
+        results = iter(self._pool.together(*queries))
         return {
             n: ChangeLog(
                 [(at, Change(n, id or None, kind, when, types_of(types))) for at, id, kind, when, types in rows], *head
             )
-            for n, rows, (head,) in ((n, next(found), next(found) or [()]) for n in places)
+            for n, rows, (head,) in ((n, next(results), next(results) or [()]) for n in places)
         }
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
@@ -100,23 +100,23 @@ class PostgresLife(PostgresLinks):
 
     def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
         """Change some limits of a namespace; return all of them."""
-        given = {"namespace": namespace, "given": list(changes), **asdict(Limits()), **changes}
-        return Limits(*self._pool.run(lambda c: c.execute(_SQL["limits_set"], given).fetchone()))
+        parameters = {"namespace": namespace, "given": list(changes), **asdict(Limits()), **changes}
+        return Limits(*self._pool.run(lambda c: c.execute(_SQL["limits_set"], parameters).fetchone()))
 
     def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
         """Add to the access counts of existing memories, by id; return how many of them exist."""
 
         def run(connection: Any) -> int:
             which = {"namespace": namespace, "ids": sorted(counts)}
-            there = [id for (id,) in connection.execute(_SQL["access_lock"], which)]
+            ids = [id for (id,) in connection.execute(_SQL["access_lock"], which)]
             columns = {
-                "ids": there,
-                "counts": [counts[id].count for id in there],
-                "times": [counts[id].last for id in there],
+                "ids": ids,
+                "counts": [counts[id].count for id in ids],
+                "times": [counts[id].last for id in ids],
             }
-            if there:
+            if ids:
                 connection.execute(_SQL["access_add"], {"namespace": namespace, **columns})
-            return len(there)
+            return len(ids)
 
         return self._pool.on_idle(run)
 
@@ -146,22 +146,22 @@ class PostgresLife(PostgresLinks):
         return dict(self._pool.rows("log_hits", {"namespaces": list(namespaces), "recall_id": recall_id}))
 
     def judge(
-        self, recall_id: str, said: Mapping[tuple[str, str], bool], made_by: str | None
+        self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
         """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
-        names = sorted(said)
+        names = sorted(judgements)
         columns = {
             "namespaces": [n for n, _ in names],
             "ids": [i for _, i in names],
-            "useful": [said[n] for n in names],
+            "useful": [judgements[n] for n in names],
         }
 
         def run(connection: Any) -> Collection[tuple[str, str]]:
             with connection.transaction() as whole:
                 for namespace in sorted({n for n, _ in names}):
                     connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
-                made = connection.execute(_SQL["judge"], {**columns, "recall_id": recall_id, "made_by": made_by})
-                if missing := sorted(set(names) - set(made.fetchall())):
+                cursor = connection.execute(_SQL["judge"], {**columns, "recall_id": recall_id, "made_by": made_by})
+                if missing := sorted(set(names) - set(cursor.fetchall())):
                     raise Rollback(whole)
             return missing
 
@@ -173,7 +173,7 @@ class PostgresLife(PostgresLinks):
 
     def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
         """Return, for each namespace that holds memories, its last ord and its marks."""
-        return {name: (last, _marks(found)) for name, last, found in self._pool.rows("makers_list", {})}
+        return {name: (last, _marks(column)) for name, last, column in self._pool.rows("makers_list", {})}
 
     def mark_made(self, namespace: str, span: Span) -> None:
         """Record what has made the memories of a span."""
@@ -181,10 +181,10 @@ class PostgresLife(PostgresLinks):
 
     def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
         """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
-        asked = {"namespace": namespace, "after": after, "upto": upto, "limit": limit}
+        parameters = {"namespace": namespace, "after": after, "upto": upto, "limit": limit}
         return [
             Made(row[-5], memory_of(row[:-4]), bytes(row[-4]), row[-3], tuple(row[-2]), tuple(row[-1]))
-            for row in self._pool.rows("made_between", asked)
+            for row in self._pool.rows("made_between", parameters)
         ]
 
     def count_made(self, namespace: str, after: int, upto: int) -> int:
@@ -203,24 +203,24 @@ def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, di
     (size,) = _INT4.unpack_from(packed)
     at = 4 + size
     maker: Mapping[str, Any] = json.loads(packed[4:at])
-    found = {}
+    vectors = {}
     while at < len(packed):
         part, size = _TWO_INT4.unpack_from(packed, at)
         start = at + 8 + 4  # behind the number of dimensions
         at += 8 + size
-        found[part] = np.frombuffer(packed[start:at], dtype=">f4").astype(np.float32)
-    return maker, found
+        vectors[part] = np.frombuffer(packed[start:at], dtype=">f4").astype(np.float32)
+    return maker, vectors
 
 
 def unpacked_entries(packed: bytes) -> NDArray[Any]:
     """Return the entries of a version, all passages together, as packed by the statement history_keep."""
-    found, at = [], 0
+    passages, at = [], 0
     while at < len(packed):
         _, _, size = _THREE_INT4.unpack_from(packed, at)
         start = at + _THREE_INT4.size
         at = start + size
-        found.append(np.frombuffer(packed[start:at], dtype=FORWARD))
-    return merged(found)
+        passages.append(np.frombuffer(packed[start:at], dtype=FORWARD))
+    return merged(passages)
 
 
 def keep(
@@ -237,15 +237,15 @@ def keep(
         connection.execute(_SQL["history_trim"], {**which, "versions": versions})
 
 
-def seen(connection: Any, namespace: str, ords: Sequence[int]) -> list[tuple[str, int, datetime | None]]:
+def seen_counts(connection: Any, namespace: str, ords: Sequence[int]) -> list[tuple[str, int, datetime | None]]:
     """Return (id, how often it was seen, when last) of memories of which all that is derived is made anew."""
-    found = connection.execute(_SQL["made_seen"], {"namespace": namespace, "ords": list(ords)}).fetchall()
-    return [(id, count, at) for id, count, at in found]
+    rows = connection.execute(_SQL["made_seen"], {"namespace": namespace, "ords": list(ords)}).fetchall()
+    return [(id, count, at) for id, count, at in rows]
 
 
-def see_again(connection: Any, namespace: str, found: Sequence[tuple[str, int, datetime | None]]) -> None:
-    """Give memories back how often they were seen; see ``seen``."""
-    ids, counts, times = ([row[at] for row in found] for at in range(3))
+def see_again(connection: Any, namespace: str, rows: Sequence[tuple[str, int, datetime | None]]) -> None:
+    """Give memories back how often they were seen; see ``seen_counts``."""
+    ids, counts, times = ([row[at] for row in rows] for at in range(3))
     columns = {"namespace": namespace, "ids": ids, "counts": counts, "times": times}
     connection.execute(_SQL["made_seen_set"], columns)
 
@@ -262,12 +262,12 @@ def mark_made(connection: Any, namespace: str, span: Span) -> None:
     connection.execute(_SQL["makers_set"], {"namespace": namespace, "makers": Jsonb(now)})
 
 
-def _marks(found: Any) -> list[Mark]:
+def _marks(column: Any) -> list[Mark]:
     """Return the marks of makers from a column ``makers``."""
-    return [(int(first), str(by)) for first, by in found or ()]
+    return [(int(first), str(by)) for first, by in column or ()]
 
 
-def kept_by(ids: Collection[str], by: str | None) -> dict[str, Any]:
+def history_parameters(ids: Collection[str], by: str | None) -> dict[str, Any]:
     """Return the parameters that keep memories of these ids in the history as softly forgotten."""
     return {"ids": sorted(ids), "by": Jsonb({} if by is None else dict.fromkeys(ids, by)), "forgotten": True}
 
@@ -277,7 +277,7 @@ def take_back(connection: Any, rows: Sequence[Row]) -> None:
     for row in rows:
         namespace, id = row.name
         which = {"namespace": namespace, "id": id, "version": row.memory.version}
-        taken = connection.execute(_SQL["history_take"], which).fetchone()
-        if taken is None:
+        history_row = connection.execute(_SQL["history_take"], which).fetchone()
+        if history_row is None:
             raise Conflict(f"{id!r} is not forgotten any more; look at its history.", names=frozenset((row.name,)))
-        connection.execute(_SQL["history_return"], {**which, "forgotten_at": taken[0]})
+        connection.execute(_SQL["history_return"], {**which, "forgotten_at": history_row[0]})

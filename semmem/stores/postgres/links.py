@@ -71,22 +71,22 @@ def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = 
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     from_ids, to_ids = ([getattr(row, name) for row in rows] for name in ("from_id", "to_id"))
     ids = sorted({*from_ids, *to_ids})
-    there = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
+    stored_ids = {id for (id,) in connection.execute(_SQL["link_there"], {"namespace": namespace, "ids": ids})}
     over = [row for row in rows if row.type == "supersedes"]
     ends = {"from_ids": [row.from_id for row in over], "to_ids": [row.to_id for row in over]}
     order = connection.execute(_SQL["link_order"], {"namespace": namespace, **ends}).fetchall() if over else ()
-    taken, lifted = linking(namespace, rows, there, order, skip=skip)
-    if not taken:
+    links, lifted = linking(namespace, rows, stored_ids, order, skip=skip)
+    if not links:
         return ()
     for from_id, to_id in lifted:
         which = {"namespace": namespace, "from_id": from_id, "type": "supersedes", "to_id": to_id}
         connection.execute(_SQL["link_remove"], which)
     columns = {
-        "from_ids": [row.from_id for row in taken],
-        "types": [row.type for row in taken],
-        "to_ids": [row.to_id for row in taken],
-        "since": [row.since for row in taken],
-        "made_by": [row.made_by for row in taken],
+        "from_ids": [row.from_id for row in links],
+        "types": [row.type for row in links],
+        "to_ids": [row.to_id for row in links],
+        "since": [row.since for row in links],
+        "made_by": [row.made_by for row in links],
     }
     new = connection.execute(_SQL["link_add"], {"namespace": namespace, **columns}).fetchall()
     if new or lifted:
@@ -94,9 +94,9 @@ def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = 
             connection, namespace, _NOTHING, fates_of(new, [(one, "supersedes", other) for one, other in lifted])
         )
     if skip:
-        return taken
-    held = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": sorted(from_ids)})
-    stored = {one.key: one for one in (Link(namespace, *row) for row in held)}
+        return links
+    cursor = connection.execute(_SQL["link_list"], {"namespace": namespace, "ids": sorted(from_ids)})
+    stored = {one.key: one for one in (Link(namespace, *row) for row in cursor)}
     return [stored[row.key] for row in rows if row.key in stored]
 
 
@@ -116,8 +116,8 @@ def part(connection: Any, namespace: str, ids: Collection[str]) -> None:
     which = {"namespace": namespace, "ids": sorted(ids)}
     with pipelined(connection):
         connection.execute(_SQL["uncompared_around"], which)
-        gone = connection.execute(_SQL["link_forget_made"], which)
-    if ends := gone.fetchall():
+        cursor = connection.execute(_SQL["link_forget_made"], which)
+    if ends := cursor.fetchall():
         fates = fates_of((), ends)
         count_change(connection, namespace, _NOTHING, {id: fate for id, fate in fates.items() if id not in ids})
 
@@ -139,11 +139,11 @@ class PostgresLinks:
         def work(connection: Any) -> bool:
             connection.execute(_SQL["namespace_own"], {"namespace": namespace})
             which = {"namespace": namespace, "from_id": from_id, "type": type, "to_id": to_id}
-            gone = connection.execute(_SQL["link_remove"], which).fetchall()
-            if gone:
-                count_change(connection, namespace, _NOTHING, fates_of((), gone))
+            removals = connection.execute(_SQL["link_remove"], which).fetchall()
+            if removals:
+                count_change(connection, namespace, _NOTHING, fates_of((), removals))
                 lost.append(True)
-            return bool(gone or lost)
+            return bool(removals or lost)
 
         return self._pool.transaction(work)
 
@@ -175,8 +175,8 @@ class PostgresLinks:
 
     def waiting(self, namespace: str, limit: int) -> Sequence[Uncompared]:
         """Return some memories whose links nobody has made for long, or that are to be compared again."""
-        asked = {"namespace": namespace, "limit": limit, "seconds": WAITING_S}
-        return [_uncompared(row) for row in self._pool.rows("uncompared_waiting", asked)]
+        parameters = {"namespace": namespace, "limit": limit, "seconds": WAITING_S}
+        return [_uncompared(row) for row in self._pool.rows("uncompared_waiting", parameters)]
 
     def compared(self, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
         """Store the links of memories, and that they were compared; return whether others wait."""
@@ -192,11 +192,11 @@ class PostgresLinks:
     ) -> Sequence[Newer]:
         """Return the memories that supersede others, along each chain to its end; see ``LifeStore.newer``."""
         some = [n for n in namespaces if names.get(n)]
-        asked = ({"namespace": n, "ids": sorted(names[n]), "deepest": DEEPEST, "at": at} for n in some)
-        found = self._pool.together(*(("link_newer", one) for one in asked))
+        parameters = ({"namespace": n, "ids": sorted(names[n]), "deepest": DEEPEST, "at": at} for n in some)
+        results = self._pool.together(*(("link_newer", one) for one in parameters))
         return [
             Newer(old, Head(placed(ord, namespaces.index(name)), *rest), bool(hidden))
-            for name, rows in zip(some, found, strict=True)
+            for name, rows in zip(some, results, strict=True)
             for old, hidden, ord, *rest in rows
         ]
 
@@ -210,12 +210,12 @@ def _uncompared(row: Any) -> Uncompared:
 
 def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     """Return the id of the memory that already has the content of a row, for rows not stored because of it."""
-    found = {}
+    ids_by_name = {}
     for namespace in sorted({row.memory.namespace for row in rows}):
         ours = [row for row in rows if row.memory.namespace == namespace]
-        for id, first in connection.execute(_SQL["memory_firsts"], _said(namespace, ours)).fetchall():
-            found[namespace, id] = first
-    return found
+        for id, first in connection.execute(_SQL["memory_firsts"], _contents(namespace, ours)).fetchall():
+            ids_by_name[namespace, id] = first
+    return ids_by_name
 
 
 def check_merged(connection: Any, rows: Sequence[Row]) -> None:
@@ -224,7 +224,7 @@ def check_merged(connection: Any, rows: Sequence[Row]) -> None:
         raise SerializationFailure("Somebody else has remembered the same just now.")
 
 
-def _said(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
+def _contents(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "namespace": namespace,
         "ids": [row.name[1] for row in rows],
@@ -237,13 +237,13 @@ def corroborate(
     connection: Any, namespace: str, times: Mapping[str, int], besides: Collection[str] | None
 ) -> frozenset[str]:
     """Count for each id how often it was remembered again, in the common order of locks; see LifeStore."""
-    asked = {"namespace": namespace, "ids": sorted(times)}
-    connection.execute(_SQL["replace_select"], asked)
+    parameters = {"namespace": namespace, "ids": sorted(times)}
+    connection.execute(_SQL["replace_select"], parameters)
     connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
     if besides is not None:  # of two writers at once the second sees what the first has noted
-        connection.execute(_SQL["namespace_own"], asked)
+        connection.execute(_SQL["namespace_own"], parameters)
     apart = None if besides is None else sorted(besides)
-    counted = {**asked, "times": [times[id] for id in sorted(times)], "besides": apart}
+    counted = {**parameters, "times": [times[id] for id in sorted(times)], "besides": apart}
     return frozenset(id for (id,) in connection.execute(_SQL["memory_corroborate"], counted).fetchall())
 
 
@@ -251,9 +251,11 @@ def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) 
     """Store the keys of memories, by ord; return the memories that share keys with each; see LifeStore."""
     ords = np.fromiter(keys, np.int64, len(keys))
     forget_keys(connection, namespace, ords)
-    there = [ord for ord, _ in connection.execute(_SQL["memory_titles"], {"namespace": namespace, "ords": ords})]
-    asked = ask_similar(connection, {namespace: {ord: keys[ord] for ord in there}}, upto=2**62) if there else ()
-    return {ord: rows for _, found in asked for ord, rows in similar_of(found).items()}
+    stored_ords = [ord for ord, _ in connection.execute(_SQL["memory_titles"], {"namespace": namespace, "ords": ords})]
+    cursors = (
+        ask_similar(connection, {namespace: {ord: keys[ord] for ord in stored_ords}}, upto=2**62) if stored_ords else ()
+    )
+    return {ord: rows for _, cursor in cursors for ord, rows in similar_of(cursor).items()}
 
 
 def ask_similar(
@@ -266,13 +268,13 @@ def ask_similar(
     sent = []
     for namespace, each in sorted(keys.items()):
         sizes = [len(some) for some in each.values()]
-        held = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
+        key_column = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
         ords = np.repeat(np.fromiter(each, np.int64, len(each)), sizes)
-        order = np.lexsort((ords, held))  # in the order of the index
-        held, ords = held[order].astype(np.int64), ords[order]
-        once = np.ones(len(held), dtype=bool)  # two keys of a memory may have their lower four bytes in common
-        once[1:] = (held[1:] != held[:-1]) | (ords[1:] != ords[:-1])
-        columns = {"namespace": namespace, "keys": held[once], "ords": ords[once]}
+        order = np.lexsort((ords, key_column))  # in the order of the index
+        key_column, ords = key_column[order].astype(np.int64), ords[order]
+        once = np.ones(len(key_column), dtype=bool)  # two keys of a memory may have their lower four bytes in common
+        once[1:] = (key_column[1:] != key_column[:-1]) | (ords[1:] != ords[:-1])
+        columns = {"namespace": namespace, "keys": key_column[once], "ords": ords[once]}
         connection.execute(_SQL["likeness_add"], columns)
         sent.append(
             (namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR, "upto": upto}))
@@ -288,8 +290,8 @@ def forget_keys(connection: Any, namespace: str, ords: NDArray[np.int64]) -> Non
 
 def pack_steps(connection: Any, namespace: str) -> int:
     """Return in how many steps ``pack`` is to be done now: 0 where too few keys have come since to be worth it."""
-    asked = {"namespace": namespace, "most": _MOST_PACKED}
-    apart, packed, shift = connection.execute(_SQL["likeness_count"], asked).fetchone()
+    parameters = {"namespace": namespace, "most": _MOST_PACKED}
+    apart, packed, shift = connection.execute(_SQL["likeness_count"], parameters).fetchone()
     if not apart or apart * _SHARE < packed:
         return 0
     steps: int = 1 << ((apart + packed) // _AT_ONCE).bit_length()
@@ -304,14 +306,14 @@ def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, 
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     after = since + (1 << _BITS) // steps  # keys are hashes: equal ranges hold as many
     widest = min(_BITS - 1, _BITS + 1 - steps.bit_length())
-    asked = {"namespace": namespace, "since": since, "upto": after - 1, "widest": widest}
-    (went,) = connection.execute(_SQL["likeness_pack"], {**asked, "full": FULL, "most": _MOST_PACKED}).fetchone()
+    parameters = {"namespace": namespace, "since": since, "upto": after - 1, "widest": widest}
+    (went,) = connection.execute(_SQL["likeness_pack"], {**parameters, "full": FULL, "most": _MOST_PACKED}).fetchone()
     return after, went
 
 
 def similar_of(cursor: Any) -> dict[int, list[Similar]]:
     """Return the rows of the statement ``likeness_find``, by ord."""
-    found: dict[int, list[Similar]] = defaultdict(list)
+    neighbours: dict[int, list[Similar]] = defaultdict(list)
     for ord, *rest in cursor.fetchall():
-        found[ord].append(Similar(*rest))
-    return found
+        neighbours[ord].append(Similar(*rest))
+    return neighbours

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
-from semmem.stores.postgres.errors import gone, starting, told_at_connect, told_at_work, too_old, without
+from semmem.stores.postgres.errors import error_at_connect, error_at_work, is_absent, starting, too_old, without
 from semmem.stores.sql_files import changed_by_newer, migrations, statements
 from semmem.stores.sql_files import too_old as outdated
 
@@ -38,10 +38,10 @@ def migrate(conninfo: str | Callable[[], str], *, before: Before | None = None, 
         try:
             return _connected(where, before)
         except psycopg.OperationalError as error:
-            passes = starting(error) or (callable(conninfo) and gone(error))
+            passes = starting(error) or (callable(conninfo) and is_absent(error))
             if not passes or time.monotonic() >= end:
-                told = told_at_connect(error, where) if error.sqlstate is None else told_at_work(error)
-                raise told or StoreUnavailable(f"The schema cannot be made: {_reason(error)}") from _quoted(
+                replacement = error_at_connect(error, where) if error.sqlstate is None else error_at_work(error)
+                raise replacement or StoreUnavailable(f"The schema cannot be made: {_reason(error)}") from _quoted(
                     error, where
                 )
         time.sleep(pause)
@@ -85,23 +85,23 @@ def _reason(error: BaseException) -> str:
 
 def _migrate(connection: Any, before: Before | None = None) -> int:
     newest = migrations("postgres")[-1][0]
-    if (found := number(connection)) == newest:
-        return found
+    if (schema := number(connection)) == newest:
+        return schema
     sql = statements("postgres")
     connection.execute(sql["migration_lock"])
     try:
-        found = number(connection)
-        if found > newest:
+        schema = number(connection)
+        if schema > newest:
             raise SchemaTooNew(
-                f"This store has schema {found} and this semmem knows {newest}; upgrade with: pip install -U semmem"
+                f"This store has schema {schema} and this semmem knows {newest}; upgrade with: pip install -U semmem"
             )
-        if (old := outdated("This store", found, "postgres")) is not None:
+        if (old := outdated("This store", schema, "postgres")) is not None:
             raise SchemaTooOld(old)
-        if found == 0:
+        if schema == 0:
             _prepare(connection)
-        elif before is not None and found < newest:
-            before(connection, found, newest)
-        apply(connection, found, newest)
+        elif before is not None and schema < newest:
+            before(connection, schema, newest)
+        apply(connection, schema, newest)
         return newest
     finally:
         connection.execute(sql["migration_unlock"])
@@ -124,10 +124,10 @@ def number(connection: Any) -> int:
     Raises StoreUnavailable for a server or a pgvector that is too old.
     """
     sql = statements("postgres")
-    found, vector = connection.execute(sql["migration_exists"]).fetchone()
+    record_table, vector = connection.execute(sql["migration_exists"]).fetchone()
     if (old := too_old(connection.info.server_version, vector)) is not None:
         raise StoreUnavailable(old)
-    if found is None:
+    if record_table is None:
         return 0
     return int(connection.execute(sql["migration_number"]).fetchone()[0])
 
@@ -139,10 +139,10 @@ def newer(conninfo: str) -> SchemaTooNew | None:
     newest = migrations("postgres")[-1][0]
     try:
         with psycopg.connect(conninfo, autocommit=True) as connection:
-            found = number(connection)
+            schema = number(connection)
     except (psycopg.Error, StoreUnavailable):
         return None
-    return SchemaTooNew(changed_by_newer(found, newest)) if found > newest else None
+    return SchemaTooNew(changed_by_newer(schema, newest)) if schema > newest else None
 
 
 def _prepare(connection: Any) -> None:

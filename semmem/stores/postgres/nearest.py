@@ -74,20 +74,20 @@ def _indexed(
     connection: Any, scope: Scope, dimensions: int, parameters: dict[str, Any], depth: int
 ) -> list[tuple[int, float]]:
     """Query the index for more than needed, because halfvec and HNSW are approximate and filters drop some."""
-    wanted = parameters["depth"] + max(50, parameters["depth"] // 2)
+    count = parameters["depth"] + max(50, parameters["depth"] // 2)
     if scope.allowed is not None:
         if len(scope.allowed) < _WITHIN:
             return []
-        wanted = min(_WIDEST, 4 * wanted)
+        count = min(_WIDEST, 4 * count)
     statement = _SQL["nearest_indexed"].format(dimensions=dimensions)
-    asked = {**parameters, "candidates": wanted, "depth": wanted}
+    index_parameters = {**parameters, "candidates": count, "depth": count}
     with pipelined_transaction(connection):
         connection.execute(_SQL["plan_for_these"])
         # a search that is narrower than what is wanted would begin again where it ends
-        connection.execute(_SQL["nearest_breadth"], {"breadth": str(min(2 * wanted, _BREADTH))})
-        found = connection.execute(statement, asked, binary=True)
-    rows = found.fetchall()
-    if not rows or rows[0][2] < wanted:  # a small share of a large index: the index scan stopped early
+        connection.execute(_SQL["nearest_breadth"], {"breadth": str(min(2 * count, _BREADTH))})
+        cursor = connection.execute(statement, index_parameters, binary=True)
+    rows = cursor.fetchall()
+    if not rows or rows[0][2] < count:  # a small share of a large index: the index scan stopped early
         return []
     return _admitted([row[:2] for row in rows], scope)[:depth]
 
@@ -96,7 +96,7 @@ def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, fl
     if scope.allowed is None and scope.excluded is None:
         return rows
     inside = scope.admits(np.array([ord for ord, _ in rows], dtype=np.int64))
-    return [row for row, kept in zip(rows, inside.tolist(), strict=True) if kept]
+    return [row for row, is_inside in zip(rows, inside.tolist(), strict=True) if is_inside]
 
 
 def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink: bool = False) -> int | None:

@@ -85,14 +85,18 @@ def ask_grounds(connection: Any, namespace: str, rows: Sequence[Row]) -> tuple[A
 
 
 def check_grounds(
-    connection: Any, asked: tuple[Any, Any], namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]
+    connection: Any,
+    grounds: tuple[Any, Any],
+    namespace: str,
+    stored: Sequence[tuple[int, Row]],
+    fates: Mapping[str, str],
 ) -> None:
-    """Raise EmbedderReplaced or an error of ``checked`` where memories may not stay; ``asked``: ``ask_grounds``."""
-    filled_by, holds = asked
+    """Raise EmbedderReplaced or an error of ``checked`` where memories may not stay; ``grounds``: ``ask_grounds``."""
+    filled_by, holds = grounds
     if filled_by is not None:
-        known = filled_by.fetchone()
+        embedder_row = filled_by.fetchone()
         mine = next((r.embedder for _, r in stored if r.vector is not None), None)
-        _filled_by(connection, known[0] if known else None, mine)
+        _filled_by(connection, embedder_row[0] if embedder_row else None, mine)
     checked(holds, namespace, stored, fates)
 
 
@@ -114,8 +118,8 @@ def index_few(
         if row.extraction is None:
             continue
         entries = forward_entries([row.extraction]).tobytes()
-        held = {**where, "ord": ord, "length": row.extraction.length, "entries": entries}
-        connection.execute(_SQL["forward_add"], held)
+        forward = {**where, "ord": ord, "length": row.extraction.length, "entries": entries}
+        connection.execute(_SQL["forward_add"], forward)
         if row.vector is not None:
             connection.execute(_SQL["embedding_put"], {**where, "ord": ord, "vector": Vector(row.vector)})
         connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": list(row.extraction.names)})
@@ -205,9 +209,9 @@ def copy_segments(connection: Any, namespace: str, segments: Segments) -> None:
     with pipelined(connection):
         connection.execute(_SQL["segments_meet"], keys)
         connection.execute(_SQL["lone_meet"], keys)
-    known = {key for (key,) in connection.execute(_SQL["segments_known"], keys, binary=True)}
+    shared_keys = {key for (key,) in connection.execute(_SQL["segments_known"], keys, binary=True)}
     connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
-    rows = encoding.posting_rows(namespace, segment, segments, known)
+    rows = encoding.posting_rows(namespace, segment, segments, shared_keys)
     encoding.copy_packed(connection, "posting", encoding.POSTING_COLUMNS, rows)
 
 
@@ -248,12 +252,12 @@ def note_aliases(connection: Any, namespace: str, keys: Collection[int]) -> int:
     return int(note(connection, namespace, keys).fetchone()[0])
 
 
-def write_relationships(connection: Any, namespace: str, found: Sequence[tuple[int, Extraction]]) -> None:
+def write_relationships(connection: Any, namespace: str, extractions: Sequence[tuple[int, Extraction]]) -> None:
     """Store the relationships extracted from memories that have none yet."""
     name = text(namespace)
     rows = [
         (name, encoding.int8(ord), encoding.int8(one), text(what), encoding.int8(other))
-        for ord, extraction in found
+        for ord, extraction in extractions
         for one, what, other in extraction.relationships
     ]
     if rows:
@@ -262,10 +266,10 @@ def write_relationships(connection: Any, namespace: str, found: Sequence[tuple[i
 
 def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many."""
-    taken = connection.execute(_SQL["fold_take"], {"namespace": namespace, "limit": limit}).fetchall()
-    if not taken:
+    rows = connection.execute(_SQL["fold_take"], {"namespace": namespace, "limit": limit}).fetchall()
+    if not rows:
         return 0
-    names = dict(taken)
+    names = dict(rows)
     parameters = {"namespace": namespace, "ords": list(names)}
     forwards = connection.execute(_SQL["fold_forwards"], parameters, binary=True).fetchall()
     ords = np.array([ord for ord, _, _ in forwards], dtype=np.int64)
@@ -280,38 +284,38 @@ def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
 
 def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:
     """Remove memories from the segments of their keys; ``keys_of`` maps an ord to an array of keys."""
-    gone: dict[int, list[int]] = defaultdict(list)
+    ords_by_key: dict[int, list[int]] = defaultdict(list)
     for ord, keys in keys_of.items():
         for key in keys.tolist():
-            gone[key].append(ord)
-    clear_keys(connection, namespace, gone)
+            ords_by_key[key].append(ord)
+    clear_keys(connection, namespace, ords_by_key)
 
 
-def clear_keys(connection: Any, namespace: str, gone: Mapping[int, Sequence[int]]) -> None:
-    """Remove memories from the segments of some keys; ``gone`` has the ords of each key."""
-    if not gone:
+def clear_keys(connection: Any, namespace: str, ords_by_key: Mapping[int, Sequence[int]]) -> None:
+    """Remove memories from the segments of some keys; ``ords_by_key`` has the ords of each key."""
+    if not ords_by_key:
         return
-    keys = sorted(gone)
+    keys = sorted(ords_by_key)
     parameters = {
         "namespace": namespace,
         "keys": keys,
-        "lows": [min(gone[k]) for k in keys],
-        "highs": [max(gone[k]) for k in keys],
+        "lows": [min(ords_by_key[k]) for k in keys],
+        "highs": [max(ords_by_key[k]) for k in keys],
     }
     rewritten: dict[str, list[Any]] = defaultdict(list)
     empty: dict[str, list[int]] = {"keys": [], "segments": []}
     for key, segment, raw in connection.execute(_SQL["posting_lock"], parameters, binary=True).fetchall():
         entries = np.frombuffer(raw, dtype=POSTING)
-        left = entries[~np.isin(entries["ord"], gone[key])]
-        if len(left) == len(entries):
+        rest = entries[~np.isin(entries["ord"], ords_by_key[key])]
+        if len(rest) == len(entries):
             continue
-        if not len(left):
+        if not len(rest):
             empty["keys"].append(key)
             empty["segments"].append(segment)
             continue
         for column, value in zip(
             ("keys", "segments", "entries", "n", "subjects", "lows", "highs"),
-            (key, segment, *_summary(left)),
+            (key, segment, *_summary(rest)),
             strict=True,
         ):
             rewritten[column].append(value)
@@ -319,10 +323,10 @@ def clear_keys(connection: Any, namespace: str, gone: Mapping[int, Sequence[int]
         connection.execute(_SQL["posting_delete"], {"namespace": namespace, **empty})
     if rewritten:
         connection.execute(_SQL["posting_rewrite"], {"namespace": namespace, **rewritten})
-    sizes = [len(gone[key]) for key in keys]
-    ords = np.fromiter((ord for key in keys for ord in gone[key]), np.int64, sum(sizes))
-    held = {"namespace": namespace, "keys": np.repeat(np.array(keys, dtype=np.int64), sizes), "ords": ords}
-    connection.execute(_SQL["lone_clear"], held)
+    sizes = [len(ords_by_key[key]) for key in keys]
+    ords = np.fromiter((ord for key in keys for ord in ords_by_key[key]), np.int64, sum(sizes))
+    lone_parameters = {"namespace": namespace, "keys": np.repeat(np.array(keys, dtype=np.int64), sizes), "ords": ords}
+    connection.execute(_SQL["lone_clear"], lone_parameters)
 
 
 def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
@@ -337,18 +341,18 @@ def compact(connection: Any, namespace: str, *, everything: bool = False) -> int
     of them together. So an entry is rewritten a logarithmic number of times, and a key stays within a few rows.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    fresh = [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
-    if not everything and len(fresh) < COMPACT_AT:
+    segments = [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
+    if not everything and len(segments) < COMPACT_AT:
         return 0  # another writer was faster
     parameters = {
         "namespace": namespace,
-        "segments": None if everything else fresh,
+        "segments": None if everything else segments,
         "factor": 1e9 if everything else 2.0,
         "least": 2 if everything else COMPACT_AT,
         "full": SEGMENT_FULL,
     }
     written = connection.execute(_SQL["compact"], parameters).rowcount
-    connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": fresh})
+    connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": segments})
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
     return int(written)
 
@@ -366,6 +370,6 @@ def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, 
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     upto = min(LAST_KEY, since + (LAST_KEY - FIRST_KEY) // steps)  # keys are hashes: equal ranges hold as many
-    asked = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
-    last, went = connection.execute(_SQL["lone_pack"], asked).fetchone()
+    parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
+    last, went = connection.execute(_SQL["lone_pack"], parameters).fetchone()
     return last + 1, went

@@ -37,13 +37,13 @@ from semmem.stores.packed_postings import join_groups, pending_keys, unpack_post
 from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
 from semmem.stores.postgres.encoding import (
-    facts_asked,
     facts_of,
+    facts_parameters,
     filter_parameters,
     memory_of,
-    postings_asked,
-    scope_asked,
+    postings_parameters,
     scope_of,
+    scope_queries,
     sorted_rows,
 )
 from semmem.stores.postgres.graph import PostgresGraph, reindex
@@ -117,22 +117,22 @@ class PostgresStore(Pooled):
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the content hash of each (namespace, id) that is stored."""
-        found = self.run(lambda c: write.payloads(c, names))
-        if any(goes for _, goes in found.values()) and self._finish_drops(names):
+        payloads = self.run(lambda c: write.payloads(c, names))
+        if any(goes for _, goes in payloads.values()) and self._finish_drops(names):
             return self.payload_hashes(names)
-        return {name: payload for name, (payload, goes) in found.items() if not goes}  # else somebody else swept it
+        return {name: payload for name, (payload, goes) in payloads.items() if not goes}  # else somebody else swept it
 
     def stored_memories(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], Stored]:
         """Return the whole memory of each (namespace, id) that is stored."""
-        rows = [row for _, found in self.named("memory_stored", names) for row in found]
+        rows = [row for _, group in self.named("memory_stored", names) for row in group]
         if any(goes for *_, goes in rows) and self._finish_drops(names):
             return self.stored_memories(names)
         return {(row[0], row[1]): Stored(memory_of(row[:-3]), bytes(row[-3]), row[-2]) for row in rows if not row[-1]}
 
     def _finish_drops(self, names: Collection[tuple[str, str]]) -> bool:
         """Continue an interrupted drop and sweep expired memories, so that they do not count as stored."""
-        asked = {namespace for namespace, _ in names}
-        for namespace, upto in (unfinished := [one for one in self.rows("drop_unfinished", {}) if one[0] in asked]):
+        spaces = {namespace for namespace, _ in names}
+        for namespace, upto in (unfinished := [one for one in self.rows("drop_unfinished", {}) if one[0] in spaces]):
             self.drop(namespace, upto)
         return upkeep.sweep_expired(self, names) > 0 or bool(unfinished)
 
@@ -141,11 +141,11 @@ class PostgresStore(Pooled):
 
         ``backlog`` are both numbers, if a writer has just read them.
         """
-        pending, fresh = backlog or self.rows("backlog", {"namespace": namespace})[0]
+        pending, segments = backlog or self.rows("backlog", {"namespace": namespace})[0]
         if pending >= postings.FOLD_AT:
             self.transaction(partial(postings.fold, namespace=namespace))
-            fresh += 1
-        if fresh >= postings.COMPACT_AT:
+            segments += 1
+        if segments >= postings.COMPACT_AT:
             self.transaction(partial(postings.compact, namespace=namespace))
 
     def forget(
@@ -190,8 +190,9 @@ class PostgresStore(Pooled):
 
     def get(self, namespace: str, ids: Sequence[str]) -> list[Memory]:
         """Return the memories of ``ids`` that exist, whole, in the order asked."""
-        found = {m.id: m for m in map(memory_of, self.rows("memory_get", {"namespace": namespace, "ids": list(ids)}))}
-        return [found[i] for i in ids if i in found]
+        which = {"namespace": namespace, "ids": list(ids)}
+        memories = {m.id: m for m in map(memory_of, self.rows("memory_get", which))}
+        return [memories[i] for i in ids if i in memories]
 
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
@@ -201,11 +202,11 @@ class PostgresStore(Pooled):
         parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
         parameters |= filter_parameters(filters)
         if sort_by == "created":
-            (found,) = self.together(("memory_list", parameters), planned=bool(filters))
-            return page_of([(memory_of(row), None) for row in found], limit, sort_by)
+            (rows,) = self.together(("memory_list", parameters), planned=bool(filters))
+            return page_of([(memory_of(row), None) for row in rows], limit, sort_by)
         parameters |= {"sort_by": sort_by, "cursor_key": key}
-        (found,) = self.together(("memory_list_sorted", parameters), planned=bool(filters))
-        return page_of([(memory_of(row), its) for *row, its in found], limit, sort_by)
+        (rows,) = self.together(("memory_list_sorted", parameters), planned=bool(filters))
+        return page_of([(memory_of(row), sort_key) for *row, sort_key in rows], limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:
         """Return the counts of memories, concepts and vectors."""
@@ -218,20 +219,20 @@ class PostgresStore(Pooled):
     def overview(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories or are being moved, by name."""
         listed, moved = self.together(("namespace_list", {}), ("moved_unfinished", {}))
-        found = {name: Namespace(name, *row) for name, *row in listed}
-        found |= {n: replace(found.get(n, Namespace(n, 0, at)), state=state) for n, state, _, at in moved}
-        return [found[name] for name in sorted(found)]
+        by_name = {name: Namespace(name, *row) for name, *row in listed}
+        by_name |= {n: replace(by_name.get(n, Namespace(n, 0, at)), state=state) for n, state, _, at in moved}
+        return [by_name[name] for name in sorted(by_name)]
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return the indexed memories and parts by ord; a part has the memory's id in ``parent_id``."""
-        rows = self.among("memory_by_ords", namespaces, ords)
-        return {placed(row[-1], at): memory_of(row) for at, found in rows for row in found}
+        groups = self.among("memory_by_ords", namespaces, ords)
+        return {placed(row[-1], at): memory_of(row) for at, rows in groups for row in rows}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]:
         """Return whole memories by (namespace, id), each with the lengths of its parts in characters, in order."""
-        return _wholes(row for _, found in self.named("memory_wholes", names) for row in found)
+        return _wholes(row for _, group in self.named("memory_wholes", names) for row in group)
 
     def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
         """Return (ord, memory) for up to ``limit`` indexed memories after ``ord``, in order."""
@@ -240,8 +241,8 @@ class PostgresStore(Pooled):
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
-        rows = self.among("memory_heads", namespaces, ords)
-        heads = (Head(placed(row[0], at), *row[1:]) for at, found in rows for row in found)
+        groups = self.among("memory_heads", namespaces, ords)
+        heads = (Head(placed(row[0], at), *row[1:]) for at, rows in groups for row in rows)
         return {head.ord: head for head in heads}
 
     def confirm(self) -> None:
@@ -264,8 +265,8 @@ class PostgresStore(Pooled):
         at: datetime | None = None,
     ) -> Scope:
         """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections."""
-        asked = scope_asked(namespaces, filters, exclude, names, at)
-        return scope_of(namespaces, asked, self.together(*asked, planned=bool(filters)))
+        queries = scope_queries(namespaces, filters, exclude, names, at)
+        return scope_of(namespaces, queries, self.together(*queries, planned=bool(filters)))
 
     def scope_and_memories(
         self,
@@ -276,20 +277,16 @@ class PostgresStore(Pooled):
         names: Collection[tuple[str, str]],
     ) -> tuple[Scope, Mapping[int, Memory], Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]]:
         """Return ``scope``, after ``indexed_memories`` and ``whole_memories``, all in one round trip."""
-        held, each = apart(namespaces, ords) if len(ords) else [], by_namespace(names)
-        texts = [("memory_by_ords", {"namespace": namespace, "ords": own}) for _, namespace, own in held]
-        wholes = [("memory_wholes", {"namespace": namespace, "ids": ids}) for namespace, ids in each.items()]
-        asked = scope_asked(namespaces, filters, exclude, None, None)
-        rows = self.together(*texts, *wholes, *asked, planned=bool(filters))
-        first, last = len(texts), len(texts) + len(wholes)
-        memories = {
-            placed(row[-1], at): memory_of(row) for (at, *_), own in zip(held, rows[:first], strict=True) for row in own
-        }
-        return (
-            scope_of(namespaces, asked, rows[last:]),
-            memories,
-            _wholes(row for own in rows[first:last] for row in own),
-        )
+        groups, each = apart(namespaces, ords) if len(ords) else [], by_namespace(names)
+        text_queries = [("memory_by_ords", {"namespace": namespace, "ords": own}) for _, namespace, own in groups]
+        whole_queries = [("memory_wholes", {"namespace": namespace, "ids": ids}) for namespace, ids in each.items()]
+        queries = scope_queries(namespaces, filters, exclude, None, None)
+        rows = self.together(*text_queries, *whole_queries, *queries, planned=bool(filters))
+        first, last = len(text_queries), len(text_queries) + len(whole_queries)
+        answers = zip(groups, rows[:first], strict=True)
+        memories = {placed(row[-1], at): memory_of(row) for (at, *_), own in answers for row in own}
+        wholes = _wholes(row for own in rows[first:last] for row in own)
+        return scope_of(namespaces, queries, rows[last:]), memories, wholes
 
     def postings(
         self,
@@ -308,54 +305,56 @@ class PostgresStore(Pooled):
         """
         if not shared:
             return self.postings_of(namespaces, (keys, max_df))[0]
-        asked = postings_asked(keys, max_df)
-        given = np.intersect1d(np.fromiter(pending, np.int64, len(pending)), asked["keys"])
-        return {namespace: self._shared(namespace, asked, given) for namespace in namespaces}
+        parameters = postings_parameters(keys, max_df)
+        own_pending = np.intersect1d(np.fromiter(pending, np.int64, len(pending)), parameters["keys"])
+        return {namespace: self._shared(namespace, parameters, own_pending) for namespace in namespaces}
 
-    def _shared(self, namespace: str, asked: Mapping[str, Any], given: NDArray[np.int64]) -> Postings:
-        """Return the postings of keys that several memories have; ``given`` are keys of pending memories."""
-        rows = self.rows("postings_shared", {**asked, "namespace": namespace, "pending": given})
+    def _shared(self, namespace: str, parameters: Mapping[str, Any], pending: NDArray[np.int64]) -> Postings:
+        """Return the postings of keys that several memories have; ``pending`` are keys of pending memories."""
+        rows = self.rows("postings_shared", {**parameters, "namespace": namespace, "pending": pending})
         totals, waiting, packed = sorted_rows(rows)
-        met = pending_keys(waiting, asked["keys"])
-        if np.array_equal(met, given):
-            return Postings(*totals, *unpack_postings(*packed, waiting, met, asked["max_df"]))
-        if len(given):  # another process has written or folded since they were read
-            return self._shared(namespace, asked, given[:0])
-        groups = unpack_postings(*packed, [], met, asked["max_df"])
+        pending_now = pending_keys(waiting, parameters["keys"])
+        if np.array_equal(pending_now, pending):
+            return Postings(*totals, *unpack_postings(*packed, waiting, pending_now, parameters["max_df"]))
+        if len(pending):  # another process has written or folded since they were read
+            return self._shared(namespace, parameters, pending[:0])
+        groups = unpack_postings(*packed, [], pending_now, parameters["max_df"])
         # a key of one folded and one pending memory is shared after all
-        whole = self.postings([namespace], met, max_df=asked["max_df"])[namespace]
-        return Postings(*totals, *join_groups(groups, (whole.keys, whole.sizes, whole.entries), met))
+        whole = self.postings([namespace], pending_now, max_df=parameters["max_df"])[namespace]
+        return Postings(*totals, *join_groups(groups, (whole.keys, whole.sizes, whole.entries), pending_now))
 
     def postings_of(
-        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
+        self, namespaces: Sequence[str], *lookups: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
         """Return the result of ``postings`` for each (keys, max_df), in one round trip."""
-        each = [(n, postings_asked(keys, max_df)) for keys, max_df in asked for n in namespaces]
+        each = [(n, postings_parameters(keys, max_df)) for keys, max_df in lookups for n in namespaces]
         sent = (("postings", {"namespace": namespace, **parameters}) for namespace, parameters in each)
-        found: list[dict[str, Postings]] = [{} for _ in asked]
-        for at, ((namespace, given), rows) in enumerate(zip(each, self.together(*sent), strict=True)):
+        results: list[dict[str, Postings]] = [{} for _ in lookups]
+        for at, ((namespace, parameters), rows) in enumerate(zip(each, self.together(*sent), strict=True)):
             totals, waiting, folded = sorted_rows(rows)
-            groups = unpack_postings(*folded, waiting, given["keys"], given["max_df"])
-            found[at // len(namespaces)][namespace] = Postings(*totals, *groups)
-        return found
+            groups = unpack_postings(*folded, waiting, parameters["keys"], parameters["max_df"])
+            results[at // len(namespaces)][namespace] = Postings(*totals, *groups)
+        return results
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
         """Return for each namespace whether it has sessions and authors, and the authors named in ``keys``."""
-        rows = self.together(*(("memory_kinds", facts_asked(n, keys)) for n in namespaces))
+        rows = self.together(*(("memory_kinds", facts_parameters(n, keys)) for n in namespaces))
         return facts_of(dict(zip(namespaces, rows, strict=True)))
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``, each in order; more than MOST_TURNS turns mean that one was cut."""
-        rows = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
-        return [Turn(*row)._replace(ord=placed(row[1], at)) for at, held in rows for row in held]
+        groups = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
+        return [Turn(*row)._replace(ord=placed(row[1], at)) for at, rows in groups for row in rows]
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that hold memories."""
         return sorted(namespace for (namespace,) in self.rows("namespace_names", {}))
 
-    def reindex(self, namespace: str, found: Sequence[tuple[int, Extraction]], *, language: str | None = None) -> int:
+    def reindex(
+        self, namespace: str, extractions: Sequence[tuple[int, Extraction]], *, language: str | None = None
+    ) -> int:
         """Store new extractions of memories; see semmem.stores.postgres.graph.reindex."""
-        changed = self.transaction(lambda c: reindex(c, namespace, found, language)) if found else 0
+        changed = self.transaction(lambda c: reindex(c, namespace, extractions, language)) if extractions else 0
         if changed:
             self.tidy(namespace)
         return changed

@@ -76,12 +76,12 @@ class Sweep(NamedTuple):
 def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some of the oldest changes and record up to which; readers that missed them need a new export."""
     where = {**parameters, "namespace": namespace}
-    gone = [number for (number,) in connection.execute(_SQL["sweep_change"], where)]
-    if gone:
-        marked = {"namespace": namespace, "number": max(gone)}
+    numbers = [number for (number,) in connection.execute(_SQL["sweep_change"], where)]
+    if numbers:
+        marked = {"namespace": namespace, "number": max(numbers)}
         connection.execute(_SQL["sweep_change_unmark"], marked)
         connection.execute(_SQL["sweep_change_mark"], marked)
-    return len(gone)
+    return len(numbers)
 
 
 def _expired(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
@@ -93,20 +93,20 @@ def _expired(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
 
 def sweep_expired(store: PostgresStore, names: Collection[tuple[str, str]]) -> int:
     """Remove the expired ones among some (namespace, id); return how many."""
-    gone = 0
+    total = 0
     for namespace, ids in by_namespace(names).items():
-        asked = {"ids": ids, "limit": None}
-        gone += store.transaction(partial(_expired, namespace=namespace, parameters=asked))
-    return gone
+        parameters = {"ids": ids, "limit": None}
+        total += store.transaction(partial(_expired, namespace=namespace, parameters=parameters))
+    return total
 
 
 def _forgotten(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some softly forgotten memories for good, with everything kept of them."""
     where = {**parameters, "namespace": namespace}
-    gone = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
-    which = {"namespace": namespace, "ids": sorted(set(gone))}
+    ids = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
+    which = {"namespace": namespace, "ids": sorted(set(ids))}
     forget.purge(connection, namespace, [id for (id,) in connection.execute(_SQL["sweep_forgotten_left"], which)])
-    return len(gone)
+    return len(ids)
 
 
 def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
@@ -115,7 +115,7 @@ def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
     return 0
 
 
-def _kept(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+def _past_keep_days(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Forget some memories whose time in their namespace is over (keep_days), with their versions."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
@@ -124,7 +124,7 @@ def _kept(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int
 
 SWEEPS: tuple[Sweep, ...] = (
     Sweep("expired", "sweep_expired_due", _expired),
-    Sweep("kept", "sweep_kept_due", _kept),
+    Sweep("kept", "sweep_kept_due", _past_keep_days),
     Sweep("forgotten", "sweep_forgotten_due", _forgotten),
     Sweep("versions", "sweep_versions_due", "sweep_versions"),
     Sweep("changes", "sweep_change_due", _changes),
@@ -157,10 +157,10 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     tables = (*_TABLES, *_EMPTIED) if embedded else _TABLES
     store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(tables)}"))
     indexed = _indexed(store, store.vectors.embedder(), embedded)
-    done = {"folded": folded, "joined": joined, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
+    counts = {"folded": folded, "joined": joined, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
     if embedded:
         store.run(lambda c: c.execute("CHECKPOINT"))  # moves what the log holds into the tables
-    return {**{name: count for name, count in swept.items() if count}, **done, **_report(store)}
+    return {**{name: count for name, count in swept.items() if count}, **counts, **_report(store)}
 
 
 def _packed(store: PostgresStore, namespace: str, what: Packs) -> int:
@@ -190,9 +190,9 @@ def _shrunk(store: PostgresStore, table: str, packed: int) -> None:
 
 def _report(store: PostgresStore) -> dict[str, int]:
     """Return the counts that a person should look at, without zeros: see Semmem.maintain."""
-    asked: tuple[tuple[str, dict[str, int]], ...] = (("orphans", {}), ("hubs", {"cap": HUB}), ("contradictions", {}))
-    found = {name: int(store.rows(f"upkeep_{name}", given)[0][0]) for name, given in asked}
-    return {name: count for name, count in found.items() if count}
+    queries: tuple[tuple[str, dict[str, int]], ...] = (("orphans", {}), ("hubs", {"cap": HUB}), ("contradictions", {}))
+    counts = {name: int(store.rows(f"upkeep_{name}", parameters)[0][0]) for name, parameters in queries}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _indexed(store: PostgresStore, identity: Mapping[str, Any] | None, shrink: bool) -> int | None:
@@ -226,8 +226,8 @@ def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any], bu
             return sweep.step(connection, namespace, parameters)
         return int(connection.execute(_SQL[sweep.step], {**parameters, "namespace": namespace}).rowcount)
 
-    gone = 0
+    total = 0
     for namespace in _others(store, sweep.due, busy, parameters):
         while count := store.transaction(partial(step, namespace=namespace)):
-            gone += count
-    return gone
+            total += count
+    return total

@@ -101,14 +101,14 @@ class PostgresVectors:
     def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
         more = {"vector": Vector(vector), "embedder": made_by(vector)}
-        rows = self._pool.among("similarities", namespaces, ords, **more)
-        found = {placed(ord, at): value for at, held in rows for ord, value in held}
-        self._compare(vector, bool(found))
-        return found
+        groups = self._pool.among("similarities", namespaces, ords, **more)
+        cosines = {placed(ord, at): value for at, rows in groups for ord, value in rows}
+        self._compare(vector, bool(cosines))
+        return cosines
 
-    def _compare(self, vector: NDArray[np.float32] | None, found: bool) -> None:
+    def _compare(self, vector: NDArray[np.float32] | None, has_rows: bool) -> None:
         """Raise EmbedderReplaced where nothing was found because the vector is of another embedder than the store's."""
-        if not found and (by := maker(vector)) is not None:
+        if not has_rows and (by := maker(vector)) is not None:
             rows = self._pool.rows("meta_get", {"key": "embedder"})
             agree(rows[0][0] if rows else by, by)
 
@@ -117,8 +117,8 @@ class PostgresVectors:
     ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
         """Return the session turns around ``ords`` and their vectors; no vectors where the sessions were cut."""
         more = {"limit": MOST_TURNS + 1, "embedder": made_by(like)}
-        found = self._pool.among("memory_turns_vectors", namespaces, ords, **more)
-        rows = [(row[0], placed(row[1], at), *row[2:]) for at, held in found for row in held]
+        groups = self._pool.among("memory_turns_vectors", namespaces, ords, **more)
+        rows = [(row[0], placed(row[1], at), *row[2:]) for at, own_rows in groups for row in own_rows]
         turns, owners, values = turns_of(rows, len(like))
         if 0 < len(turns) <= MOST_TURNS:
             self._compare(like, bool(len(owners)))
@@ -132,14 +132,14 @@ class PostgresVectors:
         if narrowed or len(scope.namespaces) > 1 or scope.size >= nearest.INDEX_FROM:
             ranking = self.nearest(scope, vector, depth)
             return ranking, *self.turns_with_vectors(scope.namespaces, ranking.ords, vector)
-        asked = {
+        parameters = {
             "namespace": scope.namespaces[0],
             "vector": Vector(vector),
             "depth": depth,
             "embedder": made_by(vector),
             "limit": MOST_TURNS + 1,
         }
-        rows = self._pool.rows("nearest_turns", asked)
+        rows = self._pool.rows("nearest_turns", parameters)
         near = [(row[1], row[8]) for row in rows if row[0] is None]
         self._compare(vector, bool(near))
         ranking = Ranking(tuple(ord for ord, _ in near), tuple(cosine for _, cosine in near), len(near))
@@ -150,21 +150,21 @@ class PostgresVectors:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
         by = None if like is None else made_by(like)
-        held, packed = [], b""
+        ord_arrays, packed = [], b""
         for at, ((heads, raw),) in self._pool.among("embedding_vectors", namespaces, ords, embedder=by):
             if heads is not None:
-                held.append(placed(np.frombuffer(heads, dtype=">i8").astype(np.int64), at))
+                ord_arrays.append(placed(np.frombuffer(heads, dtype=">i8").astype(np.int64), at))
                 packed += raw
-        if not held:
+        if not ord_arrays:
             self._compare(like, False)
             return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
-        found = np.concatenate(held)
-        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(found), -1)[:, 4:]  # each begins with its length
-        return found, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(found), -1).astype(np.float32)
+        all_ords = np.concatenate(ord_arrays)
+        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(all_ords), -1)[:, 4:]  # each begins with its length
+        return all_ords, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(all_ords), -1).astype(np.float32)
 
     def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
         """Return the vectors of each (namespace, id), by (namespace, id, part)."""
-        rows = ((n, *row) for n, found in self._pool.named("memory_vectors", names) for row in found)
+        rows = ((n, *row) for n, group in self._pool.named("memory_vectors", names) for row in group)
         return {(n, i, part): np.frombuffer(raw, dtype=">f4", offset=4).astype(np.float32) for n, i, part, raw in rows}
 
     # ------------------------------------------------------------------ filling in
@@ -181,12 +181,12 @@ class PostgresVectors:
 
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
         """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far."""
-        found: dict[str, tuple[str, int]] = {}
+        rebuilds: dict[str, tuple[str, int]] = {}
         if (coming := self._pool.run(lambda c: fact(c, "embedder_next"))) is not None:
-            found["vectors"] = (str(coming["name"]), int(self._pool.rows("shadow_count", {})[0][0]))
+            rebuilds["vectors"] = (str(coming["name"]), int(self._pool.rows("shadow_count", {})[0][0]))
         if (place := self._pool.run(lambda c: fact(c, PLACE))) is not None:
-            found["concepts"] = (str(place["by"]["name"]), int(place.get("read", 0)))
-        return found
+            rebuilds["concepts"] = (str(place["by"]["name"]), int(place.get("read", 0)))
+        return rebuilds
 
     def add_vectors(
         self,
@@ -243,9 +243,9 @@ class PostgresVectors:
         """Index and analyse the shadow, if it is large enough; return the number of indexed vectors."""
 
         def work(connection: Any) -> int:
-            taken = nearest.index(connection, dimensions, _SHADOW) or 0
+            count = nearest.index(connection, dimensions, _SHADOW) or 0
             connection.execute(f"VACUUM (ANALYZE) {_SHADOW}")
-            return taken
+            return count
 
         return self._pool.run(work)
 
@@ -266,8 +266,8 @@ class PostgresVectors:
                 raise _NotNow
             if late:
                 vectors = embed([memory for _, memory in late])
-                found = [(m.namespace, ord, v) for (ord, m), v in zip(late, vectors, strict=True)]
-                _add(connection, found, _SHADOW, "")  # no row lock: who forgets now waits for us, and deletes then
+                rows = [(m.namespace, ord, v) for (ord, m), v in zip(late, vectors, strict=True)]
+                _add(connection, rows, _SHADOW, "")  # no row lock: who forgets now waits for us, and deletes then
             connection.execute(f"SET LOCAL lock_timeout TO '{_READERS_PATIENCE}'")
             _swap(connection)
             return len(late)

@@ -24,8 +24,8 @@ from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.forget import delete_rows, subjects_gone
-from semmem.stores.postgres.graph import changes_asked, changes_of
-from semmem.stores.postgres.life import keep, mark_made, see_again, seen, take_back
+from semmem.stores.postgres.graph import changes_of, changes_queries
+from semmem.stores.postgres.life import keep, mark_made, see_again, seen_counts, take_back
 from semmem.stores.postgres.links import ask_similar, check_merged, firsts, part, similar, similar_of
 from semmem.stores.postgres.postings import (
     ask_grounds,
@@ -67,20 +67,20 @@ def write(
     replaced, stale, removed, went, counted = _take_place(connection, ordered, place)
     if back := [row for row in wholes if row.restores]:
         take_back(connection, back)
-    fresh = [r for r in wholes if r.name not in stale]
-    sent = place.send(fresh)
+    writable = [r for r in wholes if r.name not in stale]
+    sent = place.send(writable)
     grounds = (
-        {} if backlog is None else {n: ask_grounds(connection, n, rows) for n in by_namespace(r.name for r in fresh)}
+        {} if backlog is None else {n: ask_grounds(connection, n, rows) for n in by_namespace(r.name for r in writable)}
     )
-    ords = _numbered(sent)
+    ords = _ords_of(sent)
     new = {(namespace, id) for namespace, id, _ in ords}
     for namespace, ids in by_namespace([row.name for row in back if row.name in new]).items():
         connection.execute(_SQL["history_seen"], {"namespace": namespace, "ids": ids})
-    for namespace, held in counted.items():
-        see_again(connection, namespace, held)
-    left = [r for r in fresh if r.name not in new]
-    corroborated = firsts(connection, [r for r in left if r.merges])
-    unchanged, conflicts = _compare(connection, [r for r in left if r.name not in corroborated])
+    for namespace, seen_rows in counted.items():
+        see_again(connection, namespace, seen_rows)
+    unstored = [r for r in writable if r.name not in new]
+    corroborated = firsts(connection, [r for r in unstored if r.merges])
+    unchanged, conflicts = _compare(connection, [r for r in unstored if r.name not in corroborated])
     conflicts |= stale
     if conflicts and on_conflict == "abort":
         first = min(conflicts)
@@ -89,7 +89,7 @@ def write(
             "change it.",
             names=frozenset(conflicts),
         )
-    ords |= _numbered(place.send([r for r in ordered if r.part > 0 and r.name in new]))
+    ords |= _ords_of(place.send([r for r in ordered if r.part > 0 and r.name in new]))
     each: dict[str, list[tuple[int, Row]]] = defaultdict(list)
     for row in ordered:
         if row.name in new and (row.extraction is not None or row.memory.sensitive):
@@ -98,7 +98,7 @@ def write(
     for row in wholes:
         if row.likeness and row.name in new:
             keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
-    asked = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
+    similar_cursors = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
     noted: dict[str, Any] = {}
     waiting: dict[str, tuple[Any, Any]] = {}
     for namespace, stored in each.items():
@@ -122,24 +122,24 @@ def write(
             noted[namespace] = note(connection, namespace, arrivals)
     for namespace, forgotten in removed.items():  # last, because a name that the successor has too did not go
         entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
-        if gone := subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
-            note_aliases(connection, namespace, gone)
+        if subjects := subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
+            note_aliases(connection, namespace, subjects)
     if backlog is None:  # from here on each namespace is locked
-        check_merged(connection, [r for r in fresh if r.merges and r.name in new])
-        asked = ask_similar(connection, keys)
+        check_merged(connection, [r for r in writable if r.merges and r.name in new])
+        similar_cursors = ask_similar(connection, keys)
     named = {(n, ords[n, id, 0]): (n, id) for n, id in new}
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
 
     def written() -> Written:
         memories: dict[tuple[str, str], Memory] = {}
-        for namespace, (behind, read) in waiting.items():
+        for namespace, (behind, memory_rows) in waiting.items():
             if backlog is not None:
                 backlog[namespace] = behind.fetchone()
-            memories |= {(namespace, memory.id): memory for memory in map(memory_of, read or ())}
+            memories |= {(namespace, memory.id): memory for memory in map(memory_of, memory_rows or ())}
         changes = {namespace: int(number.fetchone()[0]) for namespace, number in noted.items()}
-        alike = {named[n, ord]: rows for n, found in asked for ord, rows in similar_of(found).items()}
-        known: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
-        return Written(*fates_, ords, changes, frozenset(replaced), **known)
+        alike = {named[n, ord]: rows for n, cursor in similar_cursors for ord, rows in similar_of(cursor).items()}
+        fields: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
+        return Written(*fates_, ords, changes, frozenset(replaced), **fields)
 
     return written
 
@@ -148,32 +148,32 @@ def look_behind(
     connection: Any, since: Mapping[str, tuple[int, Collection[int]]], cursors: dict[str, list[Any]]
 ) -> None:
     """Send the queries of ``changed_and_known_subjects`` for each namespace, and add their ``cursors``."""
-    for namespace, asked in since.items():
-        sent = changes_asked(namespace, *asked)
-        cursors[namespace] = [connection.execute(_SQL[name], known, binary=True) for name, known in sent]
+    for namespace, lookup in since.items():
+        sent = changes_queries(namespace, *lookup)
+        cursors[namespace] = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in sent]
 
 
 def meanwhile_of(
     cursors: Mapping[str, Sequence[Any]], since: Mapping[str, tuple[int, Collection[int]]]
 ) -> dict[str, tuple[set[int], set[int]]]:
     """Return the result of ``changed_and_known_subjects`` for each namespace whose cursors have rows."""
-    there = {n: of for n, of in cursors.items() if all(cursor.description for cursor in of)}
-    return {n: changes_of([cursor.fetchall() for cursor in of], since[n][1]) for n, of in there.items()}
+    answered = {n: of for n, of in cursors.items() if all(cursor.description for cursor in of)}
+    return {n: changes_of([cursor.fetchall() for cursor in of], since[n][1]) for n, of in answered.items()}
 
 
 def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
     """Reserve ords for ``rows``, outside their transaction; return for each namespace the ord before its first."""
     count = Counter(row.memory.namespace for row in rows)
-    asked = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
-    taken = {}
+    common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
+    before = {}
     for namespace, size in sorted(count.items()):
-        sent = {**asked, "namespace": namespace, "count": size}
+        sent = {**common, "namespace": namespace, "count": size}
         last, language = connection.execute(_SQL["ords_take"], sent).fetchone()
         check_language(namespace, language, rows[0].language)  # now, and not after everything was written
-        taken[namespace] = last - size
+        before[namespace] = last - size
         if last >= FIRST_EARLIER:
             raise without_numbers(namespace)
-    return taken
+    return before
 
 
 def _total(stored: Sequence[tuple[int, Row]], went: tuple[int, int]) -> dict[str, int]:
@@ -189,8 +189,8 @@ class _Numbers:
         self._connection = connection
         self._before = before
         self._count = Counter(row.memory.namespace for row in rows)
-        self._told = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
-        self._given: Counter[str] = Counter()
+        self._common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
+        self._counts_sent: Counter[str] = Counter()
 
     def lock(self) -> None:
         """Lock the rows of the namespaces, in order, until the commit."""
@@ -201,11 +201,11 @@ class _Numbers:
             self._connection.execute(_SQL["namespace_own"], {"namespace": namespace})
 
     def _take(self) -> None:
-        if not self._given:
+        if not self._counts_sent:
             for namespace, count in sorted(self._count.items()):
-                asked = {"namespace": namespace, "count": count, **self._told}
-                self._connection.execute(_SQL["ords_take"], asked)
-                self._given[namespace] = 0
+                parameters = {"namespace": namespace, "count": count, **self._common}
+                self._connection.execute(_SQL["ords_take"], parameters)
+                self._counts_sent[namespace] = 0
 
     def last(self, namespace: str) -> int:
         """Return the last ord of the batch; 0 where the ords were reserved under the lock."""
@@ -220,15 +220,15 @@ class _Numbers:
             ours = [row for row in rows if row.memory.namespace == namespace]
             before = None if self._before is None else self._before[namespace]
             numbered = {"namespace": namespace, "before": before, "count": self._count[namespace]}
-            columns = encoding.columns_of(ours, after=self._given[namespace])
-            self._given[namespace] += len(ours)
+            columns = encoding.columns_of(ours, after=self._counts_sent[namespace])
+            self._counts_sent[namespace] += len(ours)
             sent.append((namespace, self._connection.execute(_SQL["memory_insert"], {**numbered, **columns})))
         return sent
 
 
-def _numbered(sent: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], int]:
+def _ords_of(sent: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], int]:
     """Return the ords of the stored rows, by (namespace, id, part)."""
-    return {(namespace, id, part): ord for namespace, found in sent for id, part, ord in found.fetchall()}
+    return {(namespace, id, part): ord for namespace, cursor in sent for id, part, ord in cursor.fetchall()}
 
 
 def _take_place(
@@ -243,33 +243,36 @@ def _take_place(
     anew = {r.name for r in rows if r.part == 0 and r.made_anew}
     if not replaces:
         return set(), set(), {}, {}, {}
-    asked = by_namespace(replaces)
-    sent = [(n, connection.execute(_SQL["replace_select"], {"namespace": n, "ids": ids})) for n, ids in asked.items()]
-    found = [(n, *row) for n, cursor in sent for row in cursor.fetchall()]
-    same = {(n, i) for n, i, part, _, *life in found if part == 0 and tuple(life) == replaces[n, i]}
+    ids_by_namespace = by_namespace(replaces)
+    sent = [
+        (n, connection.execute(_SQL["replace_select"], {"namespace": n, "ids": ids}))
+        for n, ids in ids_by_namespace.items()
+    ]
+    stored_rows = [(n, *row) for n, cursor in sent for row in cursor.fetchall()]
+    same = {(n, i) for n, i, part, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
     ords: dict[str, list[int]] = defaultdict(list)
     again: dict[str, list[int]] = defaultdict(list)
     versions = rows[0].versions
-    for namespace, id, _, ord, *_ in found:
+    for namespace, id, _, ord, *_ in stored_rows:
         if (namespace, id) in same:
             ords[namespace].append(ord)
         if (namespace, id) in anew:
             again[namespace].append(ord)
     by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}
     for namespace, some in ords.items():
-        kept = sorted({*some}.difference(again[namespace]))
+        history_ords = sorted({*some}.difference(again[namespace]))
         who_did = {id: who for (n, id), who in by.items() if n == namespace}
-        if kept:
-            keep(connection, namespace, kept, by=who_did, versions=versions)
+        if history_ords:
+            keep(connection, namespace, history_ords, by=who_did, versions=versions)
         hidden = [r.name[1] for r in rows if r.memory.sensitive and r.name[0] == namespace and r.name in same]
         if hidden:
             hide = {"namespace": namespace, "ids": hidden, "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
-    counted = {n: seen(connection, n, some) for n, some in again.items() if some}
-    gone = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in ords.items()}
+    counted = {n: seen_counts(connection, n, some) for n, some in again.items() if some}
+    deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in ords.items()}
     numbers.lock()
     removed, went = {}, {}
-    for namespace, (forwards, folded) in gone.items():
+    for namespace, (forwards, folded) in deletions.items():
         connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": ords[namespace]})
         clear_postings(connection, namespace, folded)
         went[namespace] = len(forwards), sum(n for _, n, _ in forwards)
@@ -281,8 +284,11 @@ def _take_place(
 
 def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:
     """Return, for each stored (namespace, id), its content hash and whether a drop or its expiry will remove it."""
-    asked = by_namespace(names)
-    sent = [(n, connection.execute(_SQL["memory_payloads"], {"namespace": n, "ids": i})) for n, i in asked.items()]
+    ids_by_namespace = by_namespace(names)
+    sent = [
+        (n, connection.execute(_SQL["memory_payloads"], {"namespace": n, "ids": i}))
+        for n, i in ids_by_namespace.items()
+    ]
     rows = ((namespace, row) for namespace, cursor in sent for row in cursor.fetchall())
     return {(namespace, id): (bytes(payload), goes) for namespace, (id, payload, goes) in rows}
 
@@ -301,25 +307,30 @@ def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]]
 def write_again(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
     """Store a batch whose connection was lost, perhaps after the commit; memories stored then count as written now."""
     wholes = {row.name: row for row in rows if row.part == 0}
-    asked = by_namespace(wholes)
-    sent = [(n, connection.execute(_SQL["memory_written"], {"namespace": n, "ids": ids})) for n, ids in asked.items()]
-    found = [(n, *row) for n, cursor in sent for row in cursor.fetchall()]
-    done = {
+    ids_by_namespace = by_namespace(wholes)
+    sent = [
+        (n, connection.execute(_SQL["memory_written"], {"namespace": n, "ids": ids}))
+        for n, ids in ids_by_namespace.items()
+    ]
+    stored_rows = [(n, *row) for n, cursor in sent for row in cursor.fetchall()]
+    stored_names = {
         (namespace, id)
-        for namespace, id, part, version, _, payload in found
+        for namespace, id, part, version, _, payload in stored_rows
         if part == 0 and version == wholes[namespace, id].memory.version and payload == wholes[namespace, id].payload
     }
-    written = write(connection, [row for row in rows if row.name not in done], on_conflict)()
-    replaced = {name for name in done if wholes[name].replaces is not None}
-    ords = {(namespace, id, part): ord for namespace, id, part, _, ord, _ in found if (namespace, id) in done}
+    written = write(connection, [row for row in rows if row.name not in stored_names], on_conflict)()
+    replaced = {name for name in stored_names if wholes[name].replaces is not None}
+    ords = {
+        (namespace, id, part): ord for namespace, id, part, _, ord, _ in stored_rows if (namespace, id) in stored_names
+    }
     alike = dict(written.similar)
-    for namespace, ids in by_namespace(name for name in done if wholes[name].likeness).items():
+    for namespace, ids in by_namespace(name for name in stored_names if wholes[name].likeness).items():
         keys = {ords[namespace, id, 0]: wholes[namespace, id].likeness for id in ids}
         named = {ords[namespace, id, 0]: (namespace, id) for id in ids}
         alike |= {named[ord]: rows for ord, rows in similar(connection, namespace, keys).items()}
     return replace(
         written,
-        new=written.new | (done - replaced),
+        new=written.new | (stored_names - replaced),
         replaced=written.replaced | replaced,
         ords={**written.ords, **ords},
         similar=alike,

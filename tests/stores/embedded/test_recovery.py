@@ -17,7 +17,7 @@ import pytest
 import semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.postgres.errors import gone, starting
+from semmem.stores.postgres.errors import is_absent, starting
 from tests.stores.postgres import own_server
 from tests.stores.postgres.own_server import Own
 
@@ -53,15 +53,15 @@ def own() -> Iterator[Own]:
 def test_what_a_recovering_server_says_is_known(words: str) -> None:
     error = psycopg.OperationalError(f'connection to server on socket "/run/.s.PGSQL.5432" failed: FATAL:  {words}\n')
     assert starting(error)
-    assert not gone(error)
+    assert not is_absent(error)
 
 
 def test_a_refusal_for_good_is_not_waited_for() -> None:
     for words in ("password authentication failed for user", "sorry, too many clients already"):
         error = psycopg.OperationalError(f"connection failed: FATAL:  {words}")
         assert not starting(error)
-        assert not gone(error)
-    assert gone(psycopg.OperationalError('connection to server on socket "x" failed: Connection refused'))
+        assert not is_absent(error)
+    assert is_absent(psycopg.OperationalError('connection to server on socket "x" failed: Connection refused'))
 
 
 def connect(url: str) -> str:

@@ -75,30 +75,30 @@ def write_backup(connection: Any, file: Path, *, force: bool = False, progress: 
         archive.writestr(zipfile.ZipInfo(_MARK), f"{_FORMAT}\n")
         with postgres_tables.snapshot(connection):
             manifest = _write_tables(connection, archive, progress)
-        archive.writestr(backup_manifest.MANIFEST, _said(manifest))
+        archive.writestr(backup_manifest.MANIFEST, _manifest_text(manifest))
     return _report(file, manifest, started)
 
 
 def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress) -> dict[str, Any]:
     schema = migrate.number(connection)
     tables: dict[str, Any] = {}
-    done = 0
+    row_count = 0
     for table in postgres_tables.tables(connection):
-        seen = Digest()
+        digest = Digest()
         with (
             archive.open(_member(table.name), "w", force_zip64=True) as out,
-            contextlib.closing(postgres_tables.read(connection, table, digests=[seen])) as blocks,
+            contextlib.closing(postgres_tables.read(connection, table, digests=[digest])) as blocks,
         ):
             out.write(HEADER)
             for block in blocks:
                 out.write(block)
             out.write(END)
-        tables[table.name] = {"columns": table.columns, **seen.told()}
-        done += seen.rows
+        tables[table.name] = {"columns": table.columns, **digest.as_json()}
+        row_count += digest.rows
         if progress is not None:
-            progress(done)
+            progress(row_count)
     newest = schema == migrations("postgres")[-1][0]  # the hashes read the tables of the newest schema
-    found = postgres_tables.hashes(connection) if newest else {}
+    hashes = postgres_tables.hashes(connection) if newest else {}
     return {
         "format": _FORMAT,
         "schema": schema,
@@ -106,12 +106,12 @@ def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress)
         "server": connection.info.server_version,
         "memories": connection.execute(_SQL["move_size"]).fetchone()[0],
         "tables": tables,
-        "namespaces": {name: dataclasses.asdict(held) for name, held in found.items()},
+        "namespaces": {name: dataclasses.asdict(namespace_hash) for name, namespace_hash in hashes.items()},
         "indexed": postgres_tables.indexed(connection),
     }
 
 
-def _said(manifest: dict[str, Any]) -> str:
+def _manifest_text(manifest: dict[str, Any]) -> str:
     """Return the manifest as text, without the hashes of the namespaces where these are too long to be read again."""
     text = json.dumps(manifest, ensure_ascii=False, indent=1)
     if len(text.encode()) > backup_manifest.LONGEST:
@@ -129,8 +129,8 @@ def _report(file: Path, manifest: Mapping[str, Any], started: float) -> BackupRe
         bytes=file.stat().st_size,
         schema=manifest["schema"],
         memories=manifest["memories"],
-        tables={name: held["rows"] for name, held in manifest["tables"].items()},
-        namespaces={name: NamespaceHash(**held) for name, held in manifest["namespaces"].items()},
+        tables={name: table["rows"] for name, table in manifest["tables"].items()},
+        namespaces={name: NamespaceHash(**namespace_hash) for name, namespace_hash in manifest["namespaces"].items()},
         seconds=time.monotonic() - started,
     )
 
@@ -159,10 +159,10 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
                     f"The store is not empty ({memories:,} memories); restore into an empty one, such as "
                     "--url embedded:NEW_FOLDER, or forget what is in it first."
                 )
-            if kept := connection.execute(_SQL["move_kept"]).fetchone()[0]:
+            if forgotten := connection.execute(_SQL["move_kept"]).fetchone()[0]:
                 raise InvalidInput(
-                    f"The store keeps {kept:,} forgotten memories that can still be taken back; restore into an empty "
-                    "one, such as --url embedded:NEW_FOLDER, or forget them for good first (--hard)."
+                    f"The store keeps {forgotten:,} forgotten memories that can still be taken back; restore into an "
+                    "empty one, such as --url embedded:NEW_FOLDER, or forget them for good first (--hard)."
                 )
             if manifest["schema"] < newest:
                 connection.execute(_SQL["move_drop"])
@@ -172,8 +172,8 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
             _load(connection, archive, manifest, tables, progress)
             migrate.apply(connection, manifest["schema"], newest)
             if manifest["namespaces"] and manifest["schema"] == newest:
-                found = {name: dataclasses.asdict(h) for name, h in postgres_tables.hashes(connection).items()}
-                if found != manifest["namespaces"]:
+                hashes = {name: dataclasses.asdict(h) for name, h in postgres_tables.hashes(connection).items()}
+                if hashes != manifest["namespaces"]:
                     raise StoreError(f"What was restored differs from {file}, so nothing was kept; try again.")
             _note(connection)
             if manifest["indexed"]:
@@ -185,10 +185,10 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
 
 def _note(connection: Any) -> None:
     """Record the restore: the numbers of changes made after the backup will be used again."""
-    found = connection.execute(_SQL["meta_get"], {"key": "restored"}).fetchone()
+    row = connection.execute(_SQL["meta_get"], {"key": "restored"}).fetchone()
     numbers = dict(connection.execute(_SQL["move_numbers"]).fetchall())
-    told = {"life": time.time_ns() // 1_000, "before": found[0]["life"] if found else None, "numbers": numbers}
-    connection.execute(_SQL["meta_set"], {"key": "restored", "value": Jsonb(told)})
+    value = {"life": time.time_ns() // 1_000, "before": row[0]["life"] if row else None, "numbers": numbers}
+    connection.execute(_SQL["meta_set"], {"key": "restored", "value": Jsonb(value)})
 
 
 @contextlib.contextmanager
@@ -214,30 +214,30 @@ def _load(
     if {t.name: sorted(t.columns) for t in tables} != {n: sorted(h["columns"]) for n, h in manifest["tables"].items()}:
         raise InvalidInput(f"The tables of this backup are not those of schema {manifest['schema']}; it was changed.")
     postgres_tables.clear(connection, tables)
-    done = 0
+    row_count = 0
     for table in tables:
-        held = manifest["tables"][table.name]
-        table = dataclasses.replace(table, columns=tuple(held["columns"]))
+        entry = manifest["tables"][table.name]
+        table = dataclasses.replace(table, columns=tuple(entry["columns"]))
         with archive.open(_member(table.name)) as raw:
             postgres_tables.load(connection, table, _rows(raw))
-        if postgres_tables.digest(connection, table).told() != {"rows": held["rows"], "sha256": held["sha256"]}:
+        if postgres_tables.digest(connection, table).as_json() != {"rows": entry["rows"], "sha256": entry["sha256"]}:
             raise StoreError(f"The table {table.name} did not arrive as it is in the backup; nothing was kept.")
-        done += held["rows"]
+        row_count += entry["rows"]
         if progress is not None:
-            progress(done)
+            progress(row_count)
 
 
 def _rows(raw: Any) -> Generator[bytes, None, None]:
     """Yield a member without COPY's header and end. Raises ValueError where these are missing."""
     if raw.read(len(HEADER)) != HEADER:
         raise ValueError("no header")
-    held = raw.read(_BLOCK)
+    tail = raw.read(_BLOCK)
     while block := raw.read(_BLOCK):
-        yield held[: -len(END)]
-        held = held[-len(END) :] + block
-    if held[-len(END) :] != END:
+        yield tail[: -len(END)]
+        tail = tail[-len(END) :] + block
+    if tail[-len(END) :] != END:
         raise ValueError("no end")
-    yield held[: -len(END)]
+    yield tail[: -len(END)]
 
 
 def _checked(file: Path) -> dict[str, Any]:
@@ -268,12 +268,12 @@ def _checked(file: Path) -> dict[str, Any]:
             manifest: dict[str, Any] = whole().model_dump(by_alias=True)
             if names != {_MARK, backup_manifest.MANIFEST, *map(_member, manifest["tables"])}:
                 raise InvalidInput(broken)
-            for name, held in manifest["tables"].items():
+            for name, entry in manifest["tables"].items():
                 sha = hashlib.sha256()
                 with archive.open(_member(name)) as member:
                     for block in _rows(member):
                         sha.update(block)
-                if sha.hexdigest() != held["sha256"]:
+                if sha.hexdigest() != entry["sha256"]:
                     raise InvalidInput(broken)
     except (SchemaTooNew, SchemaTooOld):
         raise

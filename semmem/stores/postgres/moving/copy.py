@@ -62,7 +62,7 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
         memories=len(before),
         tables={name: sent.rows for name, sent in job.sent.items()},
         namespaces=job.namespaces,
-        found=job.found,
+        found=job.present_rows,
         came=len(np.setdiff1d(now, before)),
         went=len(np.setdiff1d(before, now)),
         indexed=job.indexed,
@@ -108,7 +108,7 @@ def _ords(connection: Any) -> Any:
 
 
 class _Copy:
-    """One run: ``sent`` are the digests of the source's tables, ``found`` counts the rows that were there already."""
+    """One run: ``sent`` are the digests of the source's tables, ``present_rows`` counts the rows already there."""
 
     def __init__(self, one: Any, two: Any, identity: str, progress: Callable[[int], None] | None) -> None:
         self._one, self._two = one, two
@@ -117,23 +117,23 @@ class _Copy:
         self._again = False
         self.sent: dict[str, Digest] = {}
         self.namespaces: Mapping[str, Any] = {}
-        self.found = 0
+        self.present_rows = 0
         self.indexed = False
 
     def run(self) -> None:
         """Copy, then check the copy."""
         tables = postgres_tables.tables(self._one)
-        there = postgres_tables.tables(self._two)
-        if tables != there:  # another semmem migrated one of them meanwhile
+        target_tables = postgres_tables.tables(self._two)
+        if tables != target_tables:  # another semmem migrated one of them meanwhile
             raise StoreError("The two stores have different schemas; upgrade semmem and run this again.")
-        self._take(there)
+        self._take(target_tables)
         for table in tables:
             self.sent[table.name] = Digest()
             self._table(table)
         postgres_tables.analyze(self._two, tables)
         self._index()
         self._prove(tables)
-        self._note |= {"finished": _together({name: sent.told() for name, sent in self.sent.items()}), "tables": {}}
+        self._note |= {"finished": _together({name: sent.as_json() for name, sent in self.sent.items()}), "tables": {}}
         self._write_note()
 
     def _take(self, tables: list[Table]) -> None:
@@ -141,20 +141,20 @@ class _Copy:
         rows = self._two.execute(_SQL["meta_get"], {"key": NOTE}).fetchall()
         note = rows[0][0] if rows else {}
         memories = self._two.execute(_SQL["move_size"]).fetchone()[0]
-        kept = self._two.execute(_SQL["move_kept"]).fetchone()[0]
+        forgotten = self._two.execute(_SQL["move_kept"]).fetchone()[0]
         if note.get("source") == self._note["source"] and note.get("finished") is None:
             self._again = True
-        elif (memories or kept) and note.get("source") == self._note["source"]:
-            digests = {table.name: postgres_tables.digest(self._two, table).told() for table in tables}
+        elif (memories or forgotten) and note.get("source") == self._note["source"]:
+            digests = {table.name: postgres_tables.digest(self._two, table).as_json() for table in tables}
             if _together(digests) != note["finished"]:
                 raise InvalidInput(
                     "The target is a finished copy of this source that has changed since, so copying would undo these "
                     "changes; copy into an empty store."
                 )
             self._again = True
-        elif memories or kept:
+        elif memories or forgotten:
             whose = "the unfinished copy of another store" if note and note.get("finished") is None else "not empty"
-            what = f"{memories:,} memories" if memories else f"{kept:,} forgotten memories that can be taken back"
+            what = f"{memories:,} memories" if memories else f"{forgotten:,} forgotten memories that can be taken back"
             raise InvalidInput(f"The target is {whose} ({what}); copy into an empty store.")
         with self._two.transaction():
             if not self._again:
@@ -178,15 +178,15 @@ class _Copy:
     def _range(self, table: Table, after: tuple[str, ...] | None, upto: tuple[str, ...] | None) -> None:
         """Send one range; the last one has no upper bound, so that surplus rows of the target are removed."""
         sent = [self.sent[table.name]]
-        there = self._again and postgres_tables.holds(self._two, table, after, upto)
-        if there:
+        has_rows = self._again and postgres_tables.holds(self._two, table, after, upto)
+        if has_rows:
             theirs = postgres_tables.digest(self._one, table, after, upto, *sent)
-            if postgres_tables.digest(self._two, table, after, upto).told() == theirs.told():
-                self.found += theirs.rows
+            if postgres_tables.digest(self._two, table, after, upto).as_json() == theirs.as_json():
+                self.present_rows += theirs.rows
                 return
             sent = []
         with self._two.transaction():
-            if there:
+            if has_rows:
                 postgres_tables.delete(self._two, table, after, upto)
             postgres_tables.load(self._two, table, postgres_tables.read(self._one, table, after, upto, digests=sent))
             self._note["tables"][table.name] = upto
@@ -202,19 +202,19 @@ class _Copy:
         """Read the whole copy and compare it with the source. Raises StoreError where they differ."""
         for table in tables:
             sent, arrived = self.sent[table.name], postgres_tables.digest(self._two, table)
-            if sent.told() != arrived.told():
+            if sent.as_json() != arrived.as_json():
                 raise StoreError(
                     f"The copy differs from its source in the table {table.name} ({arrived.rows:,} of {sent.rows:,} "
                     "rows); run the same command again to mend it, while nobody writes to the target."
                 )
         self.namespaces = postgres_tables.hashes(self._one)
-        found = postgres_tables.hashes(self._two)
-        for name in sorted(self.namespaces.keys() | found.keys()):
-            if self.namespaces.get(name) != found.get(name):
+        hashes = postgres_tables.hashes(self._two)
+        for name in sorted(self.namespaces.keys() | hashes.keys()):
+            if self.namespaces.get(name) != hashes.get(name):
                 raise StoreError(f"The copy differs from its source in the namespace {name!r}; run the command again.")
 
 
 def _together(digests: Mapping[str, Mapping[str, Any]]) -> str:
-    known = {name: told for name, told in digests.items() if name != _ACCESSES}
-    lines = [f"{name} {told['rows']} {told['sha256']}\n" for name, told in sorted(known.items())]
+    compared = {name: digest for name, digest in digests.items() if name != _ACCESSES}
+    lines = [f"{name} {digest['rows']} {digest['sha256']}\n" for name, digest in sorted(compared.items())]
     return hashlib.sha256("".join(lines).encode()).hexdigest()

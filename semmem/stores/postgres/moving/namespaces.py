@@ -22,7 +22,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict, NotFound, SemmemError, StoreUnavailable
-from semmem.stores.postgres.errors import told_at_work
+from semmem.stores.postgres.errors import error_at_work
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import Table
 from semmem.stores.sql_files import check_limits, statements
@@ -94,13 +94,15 @@ def _moved(pool: Pooled, connection: Any, old: str, new: str, *, stay: bool) -> 
             raise Conflict(_dropping(old, new))
         limits = connection.execute(_SQL["moved_limits"], {"namespace": new}).fetchone()
         check_limits(new, (*limits, count, size), count)
-        kept = _row(connection, old)
-        kept["number"] = max(kept["changes"], _row(connection, new)["changes"]) + 1
+        namespace_row = _row(connection, old)
+        namespace_row["number"] = max(namespace_row["changes"], _row(connection, new)["changes"]) + 1
         for table in reversed(tables):  # memories first: by these the scope of a recall knows what is not to be seen
             _copy(pool, connection, table.of(old, new), new)
-        _write_changes(pool, connection, old, new, kept["number"])
+        _write_changes(pool, connection, old, new, namespace_row["number"])
         settings = connection.execute(_SQL["moved_settings"], here).fetchall() if stay else None
-    _transaction(pool, partial(_open, alone=connection, old=old, new=new, kept=kept, settings=settings))
+    _transaction(
+        pool, partial(_open, alone=connection, old=old, new=new, namespace_row=namespace_row, settings=settings)
+    )
     return int(count)
 
 
@@ -140,17 +142,19 @@ def _write_changes(pool: Pooled, connection: Any, old: str, new: str, number: in
     """Record for readers of changes that the memories of the new name were written."""
     after = ""
     while True:
-        asked = {"namespace": old, "after": after, "limit": AT_ONCE}
-        ids = [id for (id,) in connection.execute(_SQL["moved_ids"], asked)]
+        parameters = {"namespace": old, "after": after, "limit": AT_ONCE}
+        ids = [id for (id,) in connection.execute(_SQL["moved_ids"], parameters)]
         if not ids:
             return
-        told = {"namespace": new, "number": number, "ids": ids}
-        work = partial(_execute, statement=_SQL["moved_written"], parameters=told)
+        change = {"namespace": new, "number": number, "ids": ids}
+        work = partial(_execute, statement=_SQL["moved_written"], parameters=change)
         _transaction(pool, partial(_still, work=work, alone=connection, name=new, state="filling"))
         after = ids[-1]
 
 
-def _open(connection: Any, alone: Any, old: str, new: str, kept: dict[str, Any], settings: list[Any] | None) -> None:
+def _open(
+    connection: Any, alone: Any, old: str, new: str, namespace_row: dict[str, Any], settings: list[Any] | None
+) -> None:
     """Open the new name, and close the old one where it has no ``settings`` of its own to keep (a rename)."""
     rows = {name: _locked(connection, name) for name in sorted((old, new))}
     alone.execute("SELECT 1")  # see _still
@@ -158,12 +162,12 @@ def _open(connection: Any, alone: Any, old: str, new: str, kept: dict[str, Any],
     if rows[new][:2] != ("filling", old) or not (stays or rows[old][:2] == ("moving", new)):
         raise StoreUnavailable("The connection that moved the namespace was lost, and nothing was moved; try again.")
     if settings is None:
-        kept = {**_row(connection, old), "number": kept["number"]}  # its limits may have been changed
+        namespace_row = {**_row(connection, old), "number": namespace_row["number"]}  # its limits may have been changed
         settings = connection.execute(_SQL["moved_settings"] + " FOR UPDATE", {"namespace": old}).fetchall()
     for name, value, changed_at in settings:
         row = {"namespace": new, "name": name, "value": Jsonb(value), "changed_at": changed_at}
         connection.execute(_SQL["moved_setting"], row)
-    connection.execute(_SQL["moved_counts"], {**kept, "namespace": new})
+    connection.execute(_SQL["moved_counts"], {**namespace_row, "namespace": new})
     if not stays:
         connection.execute(_SQL["drop_setting"], {"namespace": old})
         connection.execute(_SQL["moved_away"], {"namespace": old})
@@ -214,23 +218,23 @@ def _alone(pool: Pooled, *names: str, patience: float = _PATIENCE_S, beside: boo
         try:
             connection.execute(_SQL["session"])
             if not beside:
-                said = "Another process rebuilds this store; wait until it is done, or stop it."
-                _taken(connection, "moved_beside", {}, end, said)
+                message = "Another process rebuilds this store; wait until it is done, or stop it."
+                _take_lock(connection, "moved_beside", {}, end, message)
             for name in sorted(names):
-                said = f"Another process is renaming or copying the namespace {name!r}; wait until it is done."
-                _taken(connection, "moved_alone", {"namespace": name}, end, said)
+                message = f"Another process is renaming or copying the namespace {name!r}; wait until it is done."
+                _take_lock(connection, "moved_alone", {"namespace": name}, end, message)
             yield connection
         finally:
             connection.close()
     except psycopg.Error as error:
-        raise told_at_work(error) or error from error
+        raise error_at_work(error) or error from error
 
 
-def _taken(connection: Any, lock: str, parameters: dict[str, str], end: float, said: str) -> None:
+def _take_lock(connection: Any, lock: str, parameters: dict[str, str], end: float, message: str) -> None:
     """Take a lock of the session. Raises Conflict where it is not free in time."""
     while not connection.execute(_SQL[lock], parameters).fetchone()[0]:
         if time.monotonic() > end:
-            raise Conflict(said)
+            raise Conflict(message)
         time.sleep(_PAUSE_S)
 
 
@@ -250,8 +254,8 @@ def _locked(connection: Any, name: str) -> Any:
 
 def _row(connection: Any, name: str) -> dict[str, Any]:
     """Return the numbers, counts and limits of a namespace."""
-    found = connection.execute(_SQL["moved_kept"], {"namespace": name})
-    return dict(zip([column.name for column in found.description], found.fetchone(), strict=True))
+    cursor = connection.execute(_SQL["moved_kept"], {"namespace": name})
+    return dict(zip([column.name for column in cursor.description], cursor.fetchone(), strict=True))
 
 
 def _dropping(old: str, new: str) -> str:

@@ -77,10 +77,13 @@ class Table:
     @property
     def values(self) -> sql.Composed:
         """Return what is read as SQL: the columns, or the new namespace, whose vectors are not in the index."""
-        made: dict[str, sql.Composable] = {}
+        replacements: dict[str, sql.Composable] = {}
         if self.within is not None:
-            made = {"namespace": sql.SQL("{}::text").format(sql.Literal(self.within[1])), "indexed": sql.SQL("false")}
-        return sql.SQL(", ").join(made.get(c, sql.Identifier(c)) for c in self.columns)
+            replacements = {
+                "namespace": sql.SQL("{}::text").format(sql.Literal(self.within[1])),
+                "indexed": sql.SQL("false"),
+            }
+        return sql.SQL(", ").join(replacements.get(c, sql.Identifier(c)) for c in self.columns)
 
     @property
     def place(self) -> sql.Identifier:
@@ -120,18 +123,18 @@ class Digest:
     rows: int = 0
     sha: Any = field(default_factory=hashlib.sha256)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return the digest as JSON values."""
         return {"rows": self.rows, "sha256": self.sha.hexdigest()}
 
 
 def tables(connection: Any) -> list[Table]:
     """Return every table except the record of migrations; ``memory`` is last, so that half a copy shows none."""
-    found: dict[str, list[tuple[str, bool, int | None]]] = {}
+    columns_by_table: dict[str, list[tuple[str, bool, int | None]]] = {}
     for name, *column in connection.execute(_SQL["move_columns"]):
-        found.setdefault(name, []).append((column[0], column[1], column[2]))
+        columns_by_table.setdefault(name, []).append((column[0], column[1], column[2]))
     out = []
-    for name, columns in found.items():
+    for name, columns in columns_by_table.items():
         names = tuple(column for column, _, _ in columns)
         key = tuple(c for _, c in sorted((at, column) for column, _, at in columns if at is not None))
         unique = bool(key)
@@ -237,10 +240,10 @@ def _finish(pgconn: Any) -> int:
 
 def digest(connection: Any, table: Table, after: Key = None, upto: Key = None, *also: Digest) -> Digest:
     """Return the digest of a range; ``also`` are digests that are continued with it."""
-    found = Digest()
-    for _ in read(connection, table, after, upto, digests=(found, *also)):
+    result = Digest()
+    for _ in read(connection, table, after, upto, digests=(result, *also)):
         pass
-    return found
+    return result
 
 
 def load(connection: Any, table: Table, blocks: Generator[bytes, None, None]) -> int:
@@ -300,11 +303,11 @@ def index_vectors(connection: Any) -> bool:
 def hashes(connection: Any, namespace: str | None = None) -> dict[str, NamespaceHash]:
     """Return counts and hashes of one namespace, or of each that holds memories, by name."""
     names = [namespace] if namespace is not None else [n for (n,) in connection.execute(_SQL["content_namespaces"])]
-    found = {}
+    by_name = {}
     for name in names:
         memories, parts, vectors, content, vector = connection.execute(
             _SQL["content_hash"], {"namespace": name}
         ).fetchone()
         graph = connection.execute(_SQL["graph_hash"], {"namespace": name}).fetchone()[0]
-        found[name] = NamespaceHash(memories, parts, vectors, content, vector, graph)
-    return found
+        by_name[name] = NamespaceHash(memories, parts, vectors, content, vector, graph)
+    return by_name
