@@ -144,15 +144,15 @@ def check_number(namespace: str, number: int) -> None:
 def check_limits(
     namespace: str,
     limits: tuple[int | None, int | None, int | None, int | None],
-    came: int,
+    new_count: int,
 ) -> None:
-    """Raise NamespaceFull if ``came`` new memories would make a namespace larger than its limits.
+    """Raise NamespaceFull if ``new_count`` new memories would make a namespace larger than its limits.
 
     ``limits`` are most_memories and most_bytes, then the present number of each, from the statement namespace_check.
     """
     most_memories, most_bytes, memories, size = limits
     what = None
-    if most_memories is not None and (memories or 0) > most_memories and came:
+    if most_memories is not None and (memories or 0) > most_memories and new_count:
         what = f"{memories:,} memories, and at most {most_memories:,} are allowed"
     elif most_bytes is not None and (size or 0) > most_bytes:
         what = f"{size:,} bytes of text, and at most {most_bytes:,} are allowed"

@@ -23,9 +23,9 @@ class Encoded(np.ndarray[Any, np.dtype[np.float32]]):
 
 def encoded(vector: NDArray[np.float32], by: Mapping[str, Any]) -> NDArray[np.float32]:
     """Return ``vector`` with the identity ``by`` of the embedder that made it."""
-    known = np.asarray(vector).view(Encoded)
-    known.maker = by
-    return known
+    result = np.asarray(vector).view(Encoded)
+    result.maker = by
+    return result
 
 
 def maker(vector: Any) -> Mapping[str, Any] | None:

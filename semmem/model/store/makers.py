@@ -57,8 +57,12 @@ def stale(maker: Maker, now: Maker) -> frozenset[str]:
         return frozenset(("splitter", "likeness", "extractor"))
     before, present = _numbers(maker.version), _numbers(now.version)
     older = maker.extractor == now.extractor and before is not None and present is not None and before < present
-    found = {"splitter": maker.splitter < now.splitter, "likeness": maker.likeness < now.likeness, "extractor": older}
-    return frozenset(name for name, is_so in found.items() if is_so)
+    comparisons = {
+        "splitter": maker.splitter < now.splitter,
+        "likeness": maker.likeness < now.likeness,
+        "extractor": older,
+    }
+    return frozenset(name for name, is_so in comparisons.items() if is_so)
 
 
 def made_again(maker: Maker, now: Maker) -> Maker:
@@ -72,10 +76,10 @@ def spans(marks: Marks, last: int) -> list[Span]:
     """Return the spans of ords up to ``last``, ascending; what is before the first mark counts to it."""
     starts = [0, *(start - 1 for start, _ in marks[1:])]
     ends = [*starts[1:], last]
-    found = [
+    all_spans = [
         Span(after, min(upto, last), maker_of(by)) for after, upto, (_, by) in zip(starts, ends, marks, strict=False)
     ]
-    return [span for span in found if span.after < span.upto]
+    return [span for span in all_spans if span.after < span.upto]
 
 
 def marked(marks: Marks, span: Span, last: int) -> list[Mark]:
@@ -83,13 +87,13 @@ def marked(marks: Marks, span: Span, last: int) -> list[Mark]:
     after, upto, by = span.after, span.upto, span.maker.text
     edges: list[Mark] = [(1, marks[0][1] if marks else by), *marks[1:]]
     behind = next((maker for start, maker in reversed(edges) if start <= upto + 1), by)
-    found = [mark for mark in edges if mark[0] <= after]
-    found.append((after + 1, by))
+    new_marks = [mark for mark in edges if mark[0] <= after]
+    new_marks.append((after + 1, by))
     if upto < last or any(start > upto + 1 for start, _ in edges):
-        found.append((upto + 1, behind))
-    found += [mark for mark in edges if mark[0] > upto + 1]
-    kept = [mark for at, mark in enumerate(found) if not at or mark[1] != found[at - 1][1]]
-    return kept if len(kept) <= MOST_MARKS else [(1, ""), kept[-1]]
+        new_marks.append((upto + 1, behind))
+    new_marks += [mark for mark in edges if mark[0] > upto + 1]
+    distinct = [mark for at, mark in enumerate(new_marks) if not at or mark[1] != new_marks[at - 1][1]]
+    return distinct if len(distinct) <= MOST_MARKS else [(1, ""), distinct[-1]]
 
 
 def _numbers(version: str) -> tuple[int, ...] | None:

@@ -183,8 +183,8 @@ def prepare(data: Path, who: Owner) -> Path:
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = data.stat()
-        ours = status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX and not any(data.iterdir())
-        if ours and not data.is_symlink():  # a link may lead to a folder that is not ours
+        is_own = status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX and not any(data.iterdir())
+        if is_own and not data.is_symlink():  # a link may lead to a folder that is not ours
             data.chmod(0o700)
             who.give(data)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -213,8 +213,8 @@ class EmbeddedServer:
         if waited <= 1:
             return
         server = postmaster.read(str(self._cluster))
-        lost = server.ready if server is not None else waited > 5
-        if lost and (main := postmaster.main_process(str(self._folder))) is not None:
+        is_lost = server.ready if server is not None else waited > 5
+        if is_lost and (main := postmaster.main_process(str(self._folder))) is not None:
             _signal(main, signal.SIGINT)  # its socket was removed, its folder moved or its postmaster.pid damaged
         elif server is not None and server.pid not in (pids := postmaster.orphans(str(self._cluster))):
             # The postmaster was killed and one of its processes is still busy; it has to end before the next start.

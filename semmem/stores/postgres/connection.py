@@ -192,11 +192,11 @@ class Pooled:
                 if not recovers or attempt == _TRIES - 1 or time.monotonic() >= end:
                     raise self._unserved(refusal) from error
             except psycopg.Error as error:
-                lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
+                is_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
                     error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
                 )
                 waits = moving(error)
-                if not (lost or (waits and patient)) or attempt == _TRIES - 1:
+                if not (is_lost or (waits and patient)) or attempt == _TRIES - 1:
                     raise self._error_of(error) from error
                 if waits:
                     time.sleep(_MOVES_S * 4**attempt)
@@ -238,9 +238,9 @@ class Pooled:
         idle = not self._pool.closed and self._pool.get_stats().get("pool_available")
         if not idle:
             raise StoreUnavailable("No connection to this store is idle.")
-        with self.lasting() as connection, selectors.DefaultSelector() as waiting:
-            waiting.register(connection.fileno(), selectors.EVENT_READ)
-            if waiting.select(0):  # a server sends a message when it stops
+        with self.lasting() as connection, selectors.DefaultSelector() as selector:
+            selector.register(connection.fileno(), selectors.EVENT_READ)
+            if selector.select(0):  # a server sends a message when it stops
                 raise StoreUnavailable("The server of this store has gone.")
             with connection.transaction():
                 return work(connection)
@@ -389,12 +389,12 @@ def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return ids_by_namespace
 
 
-def agree(recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
-    """Raise EmbedderReplaced unless ``mine`` is the embedder that fills the store; None is an unknown embedder."""
-    if mine is None or (recorded is not None and dict(recorded) == dict(mine)):
+def agree(recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any] | None) -> None:
+    """Raise EmbedderReplaced unless ``embedder`` is the one that fills the store; None is an unknown embedder."""
+    if embedder is None or (recorded is not None and dict(recorded) == dict(embedder)):
         return
     now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"
     raise EmbedderReplaced(
-        f"This store is filled by {now} now and this vector is of {mine['name']} ({mine['dimensions']} dimensions): a "
-        "rebuild has replaced that embedder since you connected; call semmem.connect() again."
+        f"This store is filled by {now} now and this vector is of {embedder['name']} ({embedder['dimensions']} "
+        "dimensions): a rebuild has replaced that embedder since you connected; call semmem.connect() again."
     )

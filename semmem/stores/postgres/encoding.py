@@ -338,11 +338,11 @@ def _bounds_of(
 
 def corrections_of(rows: Sequence[Any]) -> Corrections:
     """Return the corrections of a namespace from the rows of the statement ``moment``."""
-    ours = [row[1:] for row in rows if row[1] is not None]
+    correction_rows = [row[1:] for row in rows if row[1] is not None]
     return Corrections(
-        {key: (into, into_name) for key, _, into, into_name in ours if into is not None},
-        frozenset(key for key, _, into, _ in ours if into is None),
-        {key: name for key, name, _, _ in ours},
+        {key: (into, into_name) for key, _, into, into_name in correction_rows if into is not None},
+        frozenset(key for key, _, into, _ in correction_rows if into is None),
+        {key: name for key, name, _, _ in correction_rows},
     )
 
 

@@ -77,11 +77,11 @@ def forget(
     which = [id] if isinstance(id, str) else None if id is None else sorted(id)
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
     if dry_run:
-        counted = _SQL["forget_count" if soft else "purge_count"]
-        return int(connection.execute(counted, parameters).fetchone()[0])
-    selected = connection.execute(_SQL["forget_select"], parameters).fetchall()
-    ords = [ord for _, _, ord in selected]
-    ids = {id for id, part, _ in selected if part == 0}
+        count_statement = _SQL["forget_count" if soft else "purge_count"]
+        return int(connection.execute(count_statement, parameters).fetchone()[0])
+    rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
+    ords = [ord for _, _, ord in rows]
+    ids = {id for id, part, _ in rows if part == 0}
     lives = connection.execute(_SQL["purge_select"], parameters).fetchall() if earlier and not soft else []
     all_ids = ids | {id for id, _ in lives}
     if not ords:
@@ -206,8 +206,8 @@ def _drop_rest(connection: Any, namespace: str, upto: int) -> bool:
     bounded = {"namespace": namespace, "limit": FORGET_AT_ONCE}
     with pipelined(connection):
         connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-        sent = [connection.execute(_SQL[f"drop_{table}"], bounded) for table in _OTHERS]
-    return any(cursor.rowcount > 0 for cursor in sent)
+        cursors = [connection.execute(_SQL[f"drop_{table}"], bounded) for table in _OTHERS]
+    return any(cursor.rowcount > 0 for cursor in cursors)
 
 
 def _drop_end(connection: Any, namespace: str, upto: int) -> bool:
@@ -255,13 +255,13 @@ def delete_rows(
         if history is not None:
             for statement in ("history_keep", "history_forget"):
                 connection.execute(_SQL[statement], {**which, **history})
-        waiting = connection.execute(_SQL["forget_pending"], which)
+        pending_cursor = connection.execute(_SQL["forget_pending"], which)
         forward_cursor = connection.execute(_SQL["forget_forward"], which, binary=True)
         for statement in (
             "forget_embedding", "forget_shadow", "uncompared_forget", "forget_memory", "relationship_forget", *last,
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
-    pending = {ord for (ord,) in waiting.fetchall()}
+    pending = {ord for (ord,) in pending_cursor.fetchall()}
     forwards: list[tuple[int, int, bytes]] = forward_cursor.fetchall()
     return forwards, {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
 

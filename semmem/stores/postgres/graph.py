@@ -62,9 +62,9 @@ def reindex(
     which["ords"] = _array(new)
     pending = {ord for (ord,) in connection.execute(_SQL["reindex_pending"], which, binary=True)}
     name = text(namespace)
-    waiting = [(name, int8(ord), text_array(new[ord].names)) for ord in sorted(pending)]
-    if waiting:
-        copy_rows(connection, "pending", ("namespace", "ord", "names"), waiting)
+    pending_rows = [(name, int8(ord), text_array(new[ord].names)) for ord in sorted(pending)]
+    if pending_rows:
+        copy_rows(connection, "pending", ("namespace", "ord", "names"), pending_rows)
     longer = sum(e.length - old[ord][0] for ord, e in new.items())
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
     if language is not None:
@@ -85,22 +85,25 @@ def reindex(
 def _move(connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]) -> None:
     """Remove changed entries of folded memories from their segments, and write the new entries as one segment."""
     removals: dict[int, NDArray[np.int64]] = {}
-    come, names = [], []
+    additions, names = [], []
     for ord, ((length, before), after, extraction) in changed.items():
-        had, has = np.frombuffer(before, dtype=FORWARD), np.frombuffer(after, dtype=FORWARD)
+        old_entries, new_entries = np.frombuffer(before, dtype=FORWARD), np.frombuffer(after, dtype=FORWARD)
         if length == extraction.length:  # each posting holds the length
-            had, has = had[~_same(had, has)], has[~_same(has, had)]
-        if len(had):
-            removals[ord] = had["key"]
-        if len(has):
-            come.append((ord, extraction.length, has))
+            old_entries, new_entries = (
+                old_entries[~_same(old_entries, new_entries)],
+                new_entries[~_same(new_entries, old_entries)],
+            )
+        if len(old_entries):
+            removals[ord] = old_entries["key"]
+        if len(new_entries):
+            additions.append((ord, extraction.length, new_entries))
             name_of = dict(zip(extraction.keys, extraction.names, strict=True))
-            names += [name_of[key] for key in has["key"].tolist()]
+            names += [name_of[key] for key in new_entries["key"].tolist()]
     clear_postings(connection, namespace, removals)
-    if come:
-        ords, lengths = (np.array([row[at] for row in come], dtype=np.int64) for at in (0, 1))
-        sizes = np.array([len(row[2]) for row in come], dtype=np.int64)
-        segments = invert(ords, lengths, sizes, np.concatenate([row[2] for row in come]), names)
+    if additions:
+        ords, lengths = (np.array([row[at] for row in additions], dtype=np.int64) for at in (0, 1))
+        sizes = np.array([len(row[2]) for row in additions], dtype=np.int64)
+        segments = invert(ords, lengths, sizes, np.concatenate([row[2] for row in additions]), names)
         copy_segments(connection, namespace, segments)
 
 

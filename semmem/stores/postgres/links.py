@@ -134,7 +134,7 @@ class PostgresLinks:
 
     def unlink(self, namespace: str, from_id: str, type: str, to_id: str) -> bool:
         """Remove one link; return whether it existed."""
-        lost: list[bool] = []
+        earlier_removals: list[bool] = []
 
         def work(connection: Any) -> bool:
             connection.execute(_SQL["namespace_own"], {"namespace": namespace})
@@ -142,8 +142,8 @@ class PostgresLinks:
             removals = connection.execute(_SQL["link_remove"], which).fetchall()
             if removals:
                 count_change(connection, namespace, _NOTHING, fates_of((), removals))
-                lost.append(True)
-            return bool(removals or lost)
+                earlier_removals.append(True)
+            return bool(removals or earlier_removals)
 
         return self._pool.transaction(work)
 
@@ -212,8 +212,8 @@ def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     """Return the id of the memory that already has the content of a row, for rows not stored because of it."""
     ids_by_name = {}
     for namespace in sorted({row.memory.namespace for row in rows}):
-        ours = [row for row in rows if row.memory.namespace == namespace]
-        for id, first in connection.execute(_SQL["memory_firsts"], _contents(namespace, ours)).fetchall():
+        own_rows = [row for row in rows if row.memory.namespace == namespace]
+        for id, first in connection.execute(_SQL["memory_firsts"], _contents(namespace, own_rows)).fetchall():
             ids_by_name[namespace, id] = first
     return ids_by_name
 
@@ -243,8 +243,8 @@ def corroborate(
     if besides is not None:  # of two writers at once the second sees what the first has noted
         connection.execute(_SQL["namespace_own"], parameters)
     apart = None if besides is None else sorted(besides)
-    counted = {**parameters, "times": [times[id] for id in sorted(times)], "besides": apart}
-    return frozenset(id for (id,) in connection.execute(_SQL["memory_corroborate"], counted).fetchall())
+    count_parameters = {**parameters, "times": [times[id] for id in sorted(times)], "besides": apart}
+    return frozenset(id for (id,) in connection.execute(_SQL["memory_corroborate"], count_parameters).fetchall())
 
 
 def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
@@ -265,7 +265,7 @@ def ask_similar(
 
     The query finds earlier memories than each one, or those with ords below ``upto``.
     """
-    sent = []
+    cursors = []
     for namespace, each in sorted(keys.items()):
         sizes = [len(some) for some in each.values()]
         key_column = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
@@ -276,10 +276,10 @@ def ask_similar(
         once[1:] = (key_column[1:] != key_column[:-1]) | (ords[1:] != ords[:-1])
         columns = {"namespace": namespace, "keys": key_column[once], "ords": ords[once]}
         connection.execute(_SQL["likeness_add"], columns)
-        sent.append(
+        cursors.append(
             (namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR, "upto": upto}))
         )
-    return sent
+    return cursors
 
 
 def forget_keys(connection: Any, namespace: str, ords: NDArray[np.int64]) -> None:
@@ -307,8 +307,10 @@ def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, 
     after = since + (1 << _BITS) // steps  # keys are hashes: equal ranges hold as many
     widest = min(_BITS - 1, _BITS + 1 - steps.bit_length())
     parameters = {"namespace": namespace, "since": since, "upto": after - 1, "widest": widest}
-    (went,) = connection.execute(_SQL["likeness_pack"], {**parameters, "full": FULL, "most": _MOST_PACKED}).fetchone()
-    return after, went
+    (row_count,) = connection.execute(
+        _SQL["likeness_pack"], {**parameters, "full": FULL, "most": _MOST_PACKED}
+    ).fetchone()
+    return after, row_count
 
 
 def similar_of(cursor: Any) -> dict[int, list[Similar]]:

@@ -117,16 +117,18 @@ def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink:
 
 
 def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
-    waiting = connection.execute(_SQL["embedding_unindexed"].format(table=table), {"least": INDEX_FROM}).fetchall()
+    namespace_rows = connection.execute(
+        _SQL["embedding_unindexed"].format(table=table), {"least": INDEX_FROM}
+    ).fetchall()
     ready = _ready(connection, table)
-    if not waiting and (ready or not _interrupted(connection, table)):
+    if not namespace_rows and (ready or not _interrupted(connection, table)):
         return 0
-    coming = int(sum(rest for _, rest, _ in waiting))
-    if ready and coming > connection.execute(_SQL["embedding_in_index_count"].format(table=table)).fetchone()[0]:
+    vector_count = int(sum(rest for _, rest, _ in namespace_rows))
+    if ready and vector_count > connection.execute(_SQL["embedding_in_index_count"].format(table=table)).fetchone()[0]:
         ready = False
     if not ready:
         connection.execute(_SQL["embedding_index_drop"].format(table=table))
-    _take_in(connection, waiting, table)  # building over existing rows is much faster than inserting them
+    _take_in(connection, namespace_rows, table)  # building over existing rows is much faster than inserting them
     if not ready:
         if shrink:
             with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):
@@ -134,11 +136,11 @@ def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
         with session_setting(connection, "maintenance_work_mem", "512MB"):
             connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
     connection.execute(f"VACUUM (ANALYZE) {table}")  # otherwise the exact scan would still read the moved rows
-    return coming
+    return vector_count
 
 
-def _take_in(connection: Any, waiting: list[tuple[str, int, int]], table: str) -> None:
-    for namespace, _, _ in waiting:
+def _take_in(connection: Any, namespace_rows: list[tuple[str, int, int]], table: str) -> None:
+    for namespace, _, _ in namespace_rows:
         parameters = {"namespace": namespace, "limit": _TAKEN_IN}
         while connection.execute(_SQL["embedding_take_in"].format(table=table), parameters).rowcount == _TAKEN_IN:
             pass

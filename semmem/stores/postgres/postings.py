@@ -95,8 +95,8 @@ def check_grounds(
     filled_by, holds = grounds
     if filled_by is not None:
         embedder_row = filled_by.fetchone()
-        mine = next((r.embedder for _, r in stored if r.vector is not None), None)
-        _filled_by(connection, embedder_row[0] if embedder_row else None, mine)
+        embedder = next((r.embedder for _, r in stored if r.vector is not None), None)
+        _filled_by(connection, embedder_row[0] if embedder_row else None, embedder)
     checked(holds, namespace, stored, fates)
 
 
@@ -186,12 +186,12 @@ def index_many(
     count_change(connection, namespace, count, fates)
 
 
-def _filled_by(connection: Any, recorded: Mapping[str, Any] | None, mine: Mapping[str, Any] | None) -> None:
+def _filled_by(connection: Any, recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any] | None) -> None:
     """Record the embedder of the store's first vectors. Raises EmbedderReplaced where another one fills it."""
-    if recorded is None and mine is not None:
-        claim(connection, mine)
+    if recorded is None and embedder is not None:
+        claim(connection, embedder)
     else:
-        agree(recorded, mine)
+        agree(recorded, embedder)
 
 
 def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]) -> None:
@@ -371,5 +371,5 @@ def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, 
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     upto = min(LAST_KEY, since + (LAST_KEY - FIRST_KEY) // steps)  # keys are hashes: equal ranges hold as many
     parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
-    last, went = connection.execute(_SQL["lone_pack"], parameters).fetchone()
-    return last + 1, went
+    last, row_count = connection.execute(_SQL["lone_pack"], parameters).fetchone()
+    return last + 1, row_count

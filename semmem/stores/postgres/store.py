@@ -92,10 +92,10 @@ class PostgresStore(Pooled):
         """
         few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
         backlog: dict[str, tuple[int, int]] = {}
-        lost: list[bool] = []
+        losses: list[bool] = []
 
         def run(connection: Any) -> Written:
-            if lost:
+            if losses:
                 with connection.transaction():
                     return write.write_again(connection, rows, on_conflict)
             if few:
@@ -107,7 +107,7 @@ class PostgresStore(Pooled):
             with connection.transaction():
                 return write.write(connection, rows, on_conflict, numbers=numbers)()
 
-        written = self.run(run, on_loss=lambda: lost.append(True))
+        written = self.run(run, on_loss=lambda: losses.append(True))
         try:
             for namespace in sorted({n for n, _ in written.new | written.replaced}):
                 self.tidy(namespace, backlog.get(namespace))
@@ -218,9 +218,9 @@ class PostgresStore(Pooled):
 
     def overview(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories or are being moved, by name."""
-        listed, moved = self.together(("namespace_list", {}), ("moved_unfinished", {}))
-        by_name = {name: Namespace(name, *row) for name, *row in listed}
-        by_name |= {n: replace(by_name.get(n, Namespace(n, 0, at)), state=state) for n, state, _, at in moved}
+        namespace_rows, move_rows = self.together(("namespace_list", {}), ("moved_unfinished", {}))
+        by_name = {name: Namespace(name, *row) for name, *row in namespace_rows}
+        by_name |= {n: replace(by_name.get(n, Namespace(n, 0, at)), state=state) for n, state, _, at in move_rows}
         return [by_name[name] for name in sorted(by_name)]
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
@@ -312,10 +312,10 @@ class PostgresStore(Pooled):
     def _shared(self, namespace: str, parameters: Mapping[str, Any], pending: NDArray[np.int64]) -> Postings:
         """Return the postings of keys that several memories have; ``pending`` are keys of pending memories."""
         rows = self.rows("postings_shared", {**parameters, "namespace": namespace, "pending": pending})
-        totals, waiting, packed = sorted_rows(rows)
-        pending_now = pending_keys(waiting, parameters["keys"])
+        totals, pending_rows, packed = sorted_rows(rows)
+        pending_now = pending_keys(pending_rows, parameters["keys"])
         if np.array_equal(pending_now, pending):
-            return Postings(*totals, *unpack_postings(*packed, waiting, pending_now, parameters["max_df"]))
+            return Postings(*totals, *unpack_postings(*packed, pending_rows, pending_now, parameters["max_df"]))
         if len(pending):  # another process has written or folded since they were read
             return self._shared(namespace, parameters, pending[:0])
         groups = unpack_postings(*packed, [], pending_now, parameters["max_df"])
@@ -328,11 +328,11 @@ class PostgresStore(Pooled):
     ) -> Sequence[Mapping[str, Postings]]:
         """Return the result of ``postings`` for each (keys, max_df), in one round trip."""
         each = [(n, postings_parameters(keys, max_df)) for keys, max_df in lookups for n in namespaces]
-        sent = (("postings", {"namespace": namespace, **parameters}) for namespace, parameters in each)
+        queries = (("postings", {"namespace": namespace, **parameters}) for namespace, parameters in each)
         results: list[dict[str, Postings]] = [{} for _ in lookups]
-        for at, ((namespace, parameters), rows) in enumerate(zip(each, self.together(*sent), strict=True)):
-            totals, waiting, folded = sorted_rows(rows)
-            groups = unpack_postings(*folded, waiting, parameters["keys"], parameters["max_df"])
+        for at, ((namespace, parameters), rows) in enumerate(zip(each, self.together(*queries), strict=True)):
+            totals, pending_rows, folded = sorted_rows(rows)
+            groups = unpack_postings(*folded, pending_rows, parameters["keys"], parameters["max_df"])
             results[at // len(namespaces)][namespace] = Postings(*totals, *groups)
         return results
 

@@ -78,9 +78,9 @@ def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
     where = {**parameters, "namespace": namespace}
     numbers = [number for (number,) in connection.execute(_SQL["sweep_change"], where)]
     if numbers:
-        marked = {"namespace": namespace, "number": max(numbers)}
-        connection.execute(_SQL["sweep_change_unmark"], marked)
-        connection.execute(_SQL["sweep_change_mark"], marked)
+        mark = {"namespace": namespace, "number": max(numbers)}
+        connection.execute(_SQL["sweep_change_unmark"], mark)
+        connection.execute(_SQL["sweep_change_mark"], mark)
     return len(numbers)
 
 
@@ -140,7 +140,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     busy = {name for name, *_ in store.rows("moved_unfinished", {})}
     for namespace, upto in store.rows("drop_unfinished", {}):
         store.drop(namespace, upto)
-    swept = {
+    sweep_counts = {
         sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE, "ids": None}, busy) for sweep in SWEEPS
     }
     for namespace in _others(store, "pending_namespaces", busy):
@@ -160,7 +160,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     counts = {"folded": folded, "joined": joined, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
     if embedded:
         store.run(lambda c: c.execute("CHECKPOINT"))  # moves what the log holds into the tables
-    return {**{name: count for name, count in swept.items() if count}, **counts, **_report(store)}
+    return {**{name: count for name, count in sweep_counts.items() if count}, **counts, **_report(store)}
 
 
 def _packed(store: PostgresStore, namespace: str, what: Packs) -> int:
@@ -168,8 +168,8 @@ def _packed(store: PostgresStore, namespace: str, what: Packs) -> int:
     steps = store.run(partial(what.pack_steps, namespace=namespace))
     since, packed = what.FIRST_KEY if steps else what.LAST_KEY + 1, 0
     while since <= what.LAST_KEY:
-        since, went = store.transaction(partial(what.pack, namespace=namespace, since=since, steps=steps))
-        packed += went
+        since, row_count = store.transaction(partial(what.pack, namespace=namespace, since=since, steps=steps))
+        packed += row_count
     return packed
 
 

@@ -46,17 +46,18 @@ class _NotNow(Exception):
     """Raised to roll back and try later: too many vectors are missing, or the table is in use."""
 
 
-def claim(connection: Any, mine: Mapping[str, Any]) -> None:
-    """Record ``mine`` as the embedder that fills the store, in the transaction that stores the first vector.
+def claim(connection: Any, embedder: Mapping[str, Any]) -> None:
+    """Record ``embedder`` as the one that fills the store, in the transaction that stores the first vector.
 
     Raises EmbedderReplaced where another embedder fills the store by now.
     """
-    connection.execute(_SQL["meta_claim"], {"key": "embedder", "value": Jsonb(dict(mine))})
+    connection.execute(_SQL["meta_claim"], {"key": "embedder", "value": Jsonb(dict(embedder))})
     now = fact(connection, "embedder")
-    if now is not None and dict(now) != dict(mine):
+    if now is not None and dict(now) != dict(embedder):
         raise EmbedderReplaced(
             f"Another process has just begun to fill this store, with {now['name']} ({now['dimensions']} dimensions), "
-            f"and this vector is of {mine['name']} ({mine['dimensions']} dimensions); use the first, or another store."
+            f"and this vector is of {embedder['name']} ({embedder['dimensions']} dimensions); use the first, or "
+            "another store."
         )
 
 
@@ -182,8 +183,8 @@ class PostgresVectors:
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
         """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far."""
         rebuilds: dict[str, tuple[str, int]] = {}
-        if (coming := self._pool.run(lambda c: fact(c, "embedder_next"))) is not None:
-            rebuilds["vectors"] = (str(coming["name"]), int(self._pool.rows("shadow_count", {})[0][0]))
+        if (next_embedder := self._pool.run(lambda c: fact(c, "embedder_next"))) is not None:
+            rebuilds["vectors"] = (str(next_embedder["name"]), int(self._pool.rows("shadow_count", {})[0][0]))
         if (place := self._pool.run(lambda c: fact(c, PLACE))) is not None:
             rebuilds["concepts"] = (str(place["by"]["name"]), int(place.get("read", 0)))
         return rebuilds
@@ -324,11 +325,11 @@ def _missing(connection: Any, after: tuple[str, int], limit: int, table: str) ->
 
 def _add(connection: Any, rows: Sequence[tuple[str, int, NDArray[Any]]], table: str, lock: str) -> None:
     for namespace in sorted({namespace for namespace, _, _ in rows}):
-        ours = [(ord, vector) for n, ord, vector in rows if n == namespace]
+        own_rows = [(ord, vector) for n, ord, vector in rows if n == namespace]
         parameters = {
             "namespace": namespace,
-            "ords": [ord for ord, _ in ours],
-            "vectors": [literal(vector) for _, vector in ours],
+            "ords": [ord for ord, _ in own_rows],
+            "vectors": [literal(vector) for _, vector in own_rows],
         }
         connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)
         if table == _TABLE:

@@ -63,20 +63,20 @@ def write(
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
     place = _Numbers(connection, ordered, numbers)
-    again = {r.name for r in wholes if r.made_anew}
-    replaced, stale, removed, went, counted = _take_place(connection, ordered, place)
-    if back := [row for row in wholes if row.restores]:
-        take_back(connection, back)
+    anew_names = {r.name for r in wholes if r.made_anew}
+    replaced, stale, removed_entries, removal_counts, seen_by_namespace = _take_place(connection, ordered, place)
+    if restorations := [row for row in wholes if row.restores]:
+        take_back(connection, restorations)
     writable = [r for r in wholes if r.name not in stale]
-    sent = place.send(writable)
+    cursors = place.send(writable)
     grounds = (
         {} if backlog is None else {n: ask_grounds(connection, n, rows) for n in by_namespace(r.name for r in writable)}
     )
-    ords = _ords_of(sent)
+    ords = _ords_of(cursors)
     new = {(namespace, id) for namespace, id, _ in ords}
-    for namespace, ids in by_namespace([row.name for row in back if row.name in new]).items():
+    for namespace, ids in by_namespace([row.name for row in restorations if row.name in new]).items():
         connection.execute(_SQL["history_seen"], {"namespace": namespace, "ids": ids})
-    for namespace, seen_rows in counted.items():
+    for namespace, seen_rows in seen_by_namespace.items():
         see_again(connection, namespace, seen_rows)
     unstored = [r for r in writable if r.name not in new]
     corroborated = firsts(connection, [r for r in unstored if r.merges])
@@ -99,18 +99,18 @@ def write(
         if row.likeness and row.name in new:
             keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
     similar_cursors = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
-    noted: dict[str, Any] = {}
-    waiting: dict[str, tuple[Any, Any]] = {}
+    note_cursors: dict[str, Any] = {}
+    index_cursors: dict[str, tuple[Any, Any]] = {}
     for namespace, stored in each.items():
         arrivals = {at for _, row in stored for at in row.arrivals}
         stored.sort(key=lambda pair: pair[0])
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         fates |= {r.name[1]: "restored" for r in wholes if r.restores and r.memory.namespace == namespace}
-        fates = {id: fate for id, fate in fates.items() if (namespace, id) not in again}
-        count = _total(stored, went.get(namespace, (0, 0)))
+        fates = {id: fate for id, fate in fates.items() if (namespace, id) not in anew_names}
+        count = _total(stored, removal_counts.get(namespace, (0, 0)))
         if backlog is not None:
             check_grounds(connection, grounds[namespace], namespace, stored, fates)
-            waiting[namespace] = index_few(connection, namespace, stored, count, fates)
+            index_cursors[namespace] = index_few(connection, namespace, stored, count, fates)
         else:
             index_many(connection, namespace, stored, count, fates, place.last(namespace))
             holds = connection.execute(_SQL["namespace_check"], {"namespace": namespace})
@@ -119,8 +119,8 @@ def write(
                 span = Span(numbers[namespace], place.last(namespace), maker_of(by))
                 mark_made(connection, namespace, span)
         if arrivals:
-            noted[namespace] = note(connection, namespace, arrivals)
-    for namespace, forgotten in removed.items():  # last, because a name that the successor has too did not go
+            note_cursors[namespace] = note(connection, namespace, arrivals)
+    for namespace, forgotten in removed_entries.items():  # last, because a name that the successor has too did not go
         entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
         if subjects := subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
             note_aliases(connection, namespace, subjects)
@@ -132,11 +132,11 @@ def write(
 
     def written() -> Written:
         memories: dict[tuple[str, str], Memory] = {}
-        for namespace, (behind, memory_rows) in waiting.items():
+        for namespace, (backlog_cursor, memory_rows) in index_cursors.items():
             if backlog is not None:
-                backlog[namespace] = behind.fetchone()
+                backlog[namespace] = backlog_cursor.fetchone()
             memories |= {(namespace, memory.id): memory for memory in map(memory_of, memory_rows or ())}
-        changes = {namespace: int(number.fetchone()[0]) for namespace, number in noted.items()}
+        changes = {namespace: int(cursor.fetchone()[0]) for namespace, cursor in note_cursors.items()}
         alike = {named[n, ord]: rows for n, cursor in similar_cursors for ord, rows in similar_of(cursor).items()}
         fields: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
         return Written(*fates_, ords, changes, frozenset(replaced), **fields)
@@ -149,8 +149,8 @@ def look_behind(
 ) -> None:
     """Send the queries of ``changed_and_known_subjects`` for each namespace, and add their ``cursors``."""
     for namespace, lookup in since.items():
-        sent = changes_queries(namespace, *lookup)
-        cursors[namespace] = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in sent]
+        queries = changes_queries(namespace, *lookup)
+        cursors[namespace] = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in queries]
 
 
 def meanwhile_of(
@@ -167,8 +167,8 @@ def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
     common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
     before = {}
     for namespace, size in sorted(count.items()):
-        sent = {**common, "namespace": namespace, "count": size}
-        last, language = connection.execute(_SQL["ords_take"], sent).fetchone()
+        parameters = {**common, "namespace": namespace, "count": size}
+        last, language = connection.execute(_SQL["ords_take"], parameters).fetchone()
         check_language(namespace, language, rows[0].language)  # now, and not after everything was written
         before[namespace] = last - size
         if last >= FIRST_EARLIER:
@@ -176,10 +176,10 @@ def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
     return before
 
 
-def _total(stored: Sequence[tuple[int, Row]], went: tuple[int, int]) -> dict[str, int]:
+def _total(stored: Sequence[tuple[int, Row]], removal: tuple[int, int]) -> dict[str, int]:
     """Return what a batch adds to the counts of a namespace, less the (memories, length) that it removed."""
     lengths = [row.extraction.length for _, row in stored if row.extraction is not None]
-    return {"memories": len(lengths) - went[0], "length": sum(lengths) - went[1]}
+    return {"memories": len(lengths) - removal[0], "length": sum(lengths) - removal[1]}
 
 
 class _Numbers:
@@ -215,20 +215,20 @@ class _Numbers:
         """Store those of ``rows`` whose ids are new; return the cursors of each namespace."""
         if rows and self._before is None:
             self._take()
-        sent = []
+        cursors = []
         for namespace in sorted({row.memory.namespace for row in rows}):
-            ours = [row for row in rows if row.memory.namespace == namespace]
+            own_rows = [row for row in rows if row.memory.namespace == namespace]
             before = None if self._before is None else self._before[namespace]
-            numbered = {"namespace": namespace, "before": before, "count": self._count[namespace]}
-            columns = encoding.columns_of(ours, after=self._counts_sent[namespace])
-            self._counts_sent[namespace] += len(ours)
-            sent.append((namespace, self._connection.execute(_SQL["memory_insert"], {**numbered, **columns})))
-        return sent
+            parameters = {"namespace": namespace, "before": before, "count": self._count[namespace]}
+            columns = encoding.columns_of(own_rows, after=self._counts_sent[namespace])
+            self._counts_sent[namespace] += len(own_rows)
+            cursors.append((namespace, self._connection.execute(_SQL["memory_insert"], {**parameters, **columns})))
+        return cursors
 
 
-def _ords_of(sent: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], int]:
+def _ords_of(cursors: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], int]:
     """Return the ords of the stored rows, by (namespace, id, part)."""
-    return {(namespace, id, part): ord for namespace, cursor in sent for id, part, ord in cursor.fetchall()}
+    return {(namespace, id, part): ord for namespace, cursor in cursors for id, part, ord in cursor.fetchall()}
 
 
 def _take_place(
@@ -240,27 +240,27 @@ def _take_place(
     memories, their number and length, and how often those were seen that are only made anew, which no history keeps.
     """
     replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
-    anew = {r.name for r in rows if r.part == 0 and r.made_anew}
+    anew_names = {r.name for r in rows if r.part == 0 and r.made_anew}
     if not replaces:
         return set(), set(), {}, {}, {}
     ids_by_namespace = by_namespace(replaces)
-    sent = [
+    cursors = [
         (n, connection.execute(_SQL["replace_select"], {"namespace": n, "ids": ids}))
         for n, ids in ids_by_namespace.items()
     ]
-    stored_rows = [(n, *row) for n, cursor in sent for row in cursor.fetchall()]
+    stored_rows = [(n, *row) for n, cursor in cursors for row in cursor.fetchall()]
     same = {(n, i) for n, i, part, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
     ords: dict[str, list[int]] = defaultdict(list)
-    again: dict[str, list[int]] = defaultdict(list)
+    anew_ords: dict[str, list[int]] = defaultdict(list)
     versions = rows[0].versions
     for namespace, id, _, ord, *_ in stored_rows:
         if (namespace, id) in same:
             ords[namespace].append(ord)
-        if (namespace, id) in anew:
-            again[namespace].append(ord)
+        if (namespace, id) in anew_names:
+            anew_ords[namespace].append(ord)
     by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}
     for namespace, some in ords.items():
-        history_ords = sorted({*some}.difference(again[namespace]))
+        history_ords = sorted({*some}.difference(anew_ords[namespace]))
         who_did = {id: who for (n, id), who in by.items() if n == namespace}
         if history_ords:
             keep(connection, namespace, history_ords, by=who_did, versions=versions)
@@ -268,28 +268,28 @@ def _take_place(
         if hidden:
             hide = {"namespace": namespace, "ids": hidden, "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
-    counted = {n: seen_counts(connection, n, some) for n, some in again.items() if some}
+    seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in anew_ords.items() if some}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in ords.items()}
     numbers.lock()
-    removed, went = {}, {}
+    removed_entries, removal_counts = {}, {}
     for namespace, (forwards, folded) in deletions.items():
         connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": ords[namespace]})
         clear_postings(connection, namespace, folded)
-        went[namespace] = len(forwards), sum(n for _, n, _ in forwards)
-        removed[namespace] = [raw for _, _, raw in forwards]
+        removal_counts[namespace] = len(forwards), sum(n for _, n, _ in forwards)
+        removed_entries[namespace] = [raw for _, _, raw in forwards]
     for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():
         part(connection, namespace, ids)
-    return same, replaces.keys() - same, removed, went, counted
+    return same, replaces.keys() - same, removed_entries, removal_counts, seen_by_namespace
 
 
 def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:
     """Return, for each stored (namespace, id), its content hash and whether a drop or its expiry will remove it."""
     ids_by_namespace = by_namespace(names)
-    sent = [
+    cursors = [
         (n, connection.execute(_SQL["memory_payloads"], {"namespace": n, "ids": i}))
         for n, i in ids_by_namespace.items()
     ]
-    rows = ((namespace, row) for namespace, cursor in sent for row in cursor.fetchall())
+    rows = ((namespace, row) for namespace, cursor in cursors for row in cursor.fetchall())
     return {(namespace, id): (bytes(payload), goes) for namespace, (id, payload, goes) in rows}
 
 
@@ -308,11 +308,11 @@ def write_again(connection: Any, rows: Sequence[Row], on_conflict: str) -> Writt
     """Store a batch whose connection was lost, perhaps after the commit; memories stored then count as written now."""
     wholes = {row.name: row for row in rows if row.part == 0}
     ids_by_namespace = by_namespace(wholes)
-    sent = [
+    cursors = [
         (n, connection.execute(_SQL["memory_written"], {"namespace": n, "ids": ids}))
         for n, ids in ids_by_namespace.items()
     ]
-    stored_rows = [(n, *row) for n, cursor in sent for row in cursor.fetchall()]
+    stored_rows = [(n, *row) for n, cursor in cursors for row in cursor.fetchall()]
     stored_names = {
         (namespace, id)
         for namespace, id, part, version, _, payload in stored_rows

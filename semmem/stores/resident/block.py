@@ -104,8 +104,8 @@ class Block:
         self.firsts = np.concatenate([[0], np.cumsum(sizes[several])])  # where a key's postings begin in ``postings``
         self.postings = _entries(rows.entries, order[np.repeat(several, sizes)])
         self.postings["of"] = owner[order[np.repeat(several, sizes)]]
-        counted = np.concatenate([[0], np.cumsum(mentions(self.postings))])
-        self.mentioned = (counted[self.firsts[1:]] - counted[self.firsts[:-1]]).astype(np.int32)
+        running_counts = np.concatenate([[0], np.cumsum(mentions(self.postings))])
+        self.mentioned = (running_counts[self.firsts[1:]] - running_counts[self.firsts[:-1]]).astype(np.int32)
         position = np.empty(len(first), dtype=np.uint32)
         position[by_share] = np.arange(len(first), dtype=np.uint32)
         self.own = _entries(rows.entries, slice(None))  # the entries of one memory after the other

@@ -46,10 +46,10 @@ def load(pool: Pooled, namespace: str, most: int) -> Model | None:
                 part = _rows(connection, {**where, "after": after, "upto": after + _STEP, "since": None})
                 rows = part if rows is None else Rows.joined(rows, part)
             assert rows is not None
-            corrected = connection.execute(_SQL["moment"], where, binary=True).fetchall()
-            return Model(namespace, state, Block(rows), corrections=corrections_of(corrected))
+            correction_rows = connection.execute(_SQL["moment"], where, binary=True).fetchall()
+            return Model(namespace, state, Block(rows), corrections=corrections_of(correction_rows))
 
-    return _tried(pool, read)
+    return _run_or_none(pool, read)
 
 
 def follow(pool: Pooled, model: Model, most: int) -> Model | None:
@@ -62,23 +62,23 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
             connection.execute(_SQL["resident_snapshot"])
             state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
             changes = connection.execute(_SQL["resident_changes"], where)
-            corrected = connection.execute(_SQL["moment"], where, binary=True)
-            passing = connection.execute(_SQL["resident_passing"], where)
-            cursors = _sent(connection, where)
+            correction_cursor = connection.execute(_SQL["moment"], where, binary=True)
+            passing_cursor = connection.execute(_SQL["resident_passing"], where)
+            cursors = _cursors(connection, where)
         row = state_cursor.fetchone()
         state = None if row is None else State(*row)
         if state is None or not state.follows(before):
             return None
         ids = {id for id, kind in changes.fetchall() if kind != "written"}
-        if passing.fetchone()[0] or "" in ids:  # a dropped namespace, or changes that were swept
+        if passing_cursor.fetchone()[0] or "" in ids:  # a dropped namespace, or changes that were swept
             return None
-        return model.after(state, _read(cursors), ids, corrections_of(corrected.fetchall()))
+        return model.after(state, _read(cursors), ids, corrections_of(correction_cursor.fetchall()))
 
-    later = _tried(pool, read)
+    later = _run_or_none(pool, read)
     return None if later is None or later.size > most else later
 
 
-def _tried(pool: Pooled, read: Any) -> Model | None:
+def _run_or_none(pool: Pooled, read: Any) -> Model | None:
     """Run ``read``; None where it fails, so that the recall asks the database, which reports the error."""
     try:
         model: Model | None = pool.run(read)
@@ -94,13 +94,13 @@ def _bytes(state: State, entries: int) -> float:
     return state.memories * (PER_MEMORY + 4 * dimensions) + _PER_ENTRY * entries
 
 
-def _sent(connection: Any, which: Mapping[str, Any]) -> list[Any]:
+def _cursors(connection: Any, which: Mapping[str, Any]) -> list[Any]:
     names = ("resident_memories", "resident_forwards", "resident_vectors")
     return [connection.execute(_SQL[name], which, binary=True) for name in names]
 
 
 def _rows(connection: Any, which: Mapping[str, Any]) -> Rows:
-    return _read(_sent(connection, which))
+    return _read(_cursors(connection, which))
 
 
 def _read(cursors: list[Any]) -> Rows:

@@ -58,7 +58,7 @@ class Models:
         self._load, self._follow = load, follow
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._demands: OrderedDict[str, _Demand] = OrderedDict()
-        self._coming: set[str] = set()
+        self._loading: set[str] = set()
         self._closed = False
         self._lock = Lock()
         self._busy: dict[str, Lock] = {}
@@ -115,7 +115,7 @@ class Models:
         try:
             model = self._use(namespace)
             if model is None:
-                return self._loaded(namespace, state.memories)
+                return self._load_if_due(namespace, state.memories)
             if model.state == state or model.state.revision > state.revision:
                 # another recall has brought it up to date; a restored server has another state
                 later = model if model.state.place == state.place else None
@@ -139,7 +139,7 @@ class Models:
                 self._demands.setdefault(namespace, _Demand()).served += 1
             return model
 
-    def _loaded(self, namespace: str, memories: int) -> Model | None:
+    def _load_if_due(self, namespace: str, memories: int) -> Model | None:
         """Load a namespace that is asked often; a large one on a thread, for later recalls."""
         with self._lock:
             demand = self._demands.setdefault(namespace, _Demand())
@@ -147,21 +147,21 @@ class Models:
             while len(self._demands) > _MOST_DEMANDS:
                 self._demands.popitem(last=False)
             demand.times += 1
-            if demand.times < demand.wait or namespace in self._coming:
+            if demand.times < demand.wait or namespace in self._loading:
                 return None
             demand.times = demand.served = 0
             at_once = memories <= (_AT_ONCE_AGAIN if demand.dropped else _AT_ONCE)
             if not at_once:
-                self._coming.add(namespace)
+                self._loading.add(namespace)
         if at_once:
-            return self._brought(namespace, demand)
-        threading.Thread(target=self._brought, args=(namespace, demand), name="semmem-resident", daemon=True).start()
+            return self._load_now(namespace, demand)
+        threading.Thread(target=self._load_now, args=(namespace, demand), name="semmem-resident", daemon=True).start()
         return None
 
-    def _brought(self, namespace: str, demand: _Demand) -> Model | None:
+    def _load_now(self, namespace: str, demand: _Demand) -> Model | None:
         model = self._load(namespace, self._budget)
         with self._lock:
-            self._coming.discard(namespace)
+            self._loading.discard(namespace)
         if model is None or model.size > self._budget:
             demand.wait = _LONGEST
             return None

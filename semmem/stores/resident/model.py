@@ -70,8 +70,8 @@ class State(NamedTuple):
 
         Other changes count the revision alone: re-extracted memories, joined segments, a rebuild.
         """
-        counted = (self.changes - before.changes) + (self.segments - before.segments)
-        return self.place == before.place and not self.dropping and 0 < self.revision - before.revision == counted
+        change_count = (self.changes - before.changes) + (self.segments - before.segments)
+        return self.place == before.place and not self.dropping and 0 < self.revision - before.revision == change_count
 
 
 class Model:
@@ -95,24 +95,24 @@ class Model:
         self._blocks = [base] if tail is None else [base, tail]
         self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # names that memories are about, cached by ord
         self._sessions: dict[str, tuple[list[Turn], dict[int, int]]] = {}
-        lost = base.forwards(base.places_of(removals))[2] if len(removals) else None
-        self._lost = _counted(lost) if lost is not None else None
+        removed_entries = base.forwards(base.places_of(removals))[2] if len(removals) else None
+        self._removed_counts = _key_counts(removed_entries) if removed_entries is not None else None
 
     @property
     def size(self) -> int:
         """Return the approximate number of bytes that the model takes."""
         return sum(block.size for block in self._blocks)
 
-    def after(self, state: State, came: Rows, ids: Collection[str], corrections: Corrections = _NONE) -> Model:
-        """Return the model at a later ``state``: without the memories of ``ids``, and with the rows that ``came``."""
+    def after(self, state: State, new_rows: Rows, ids: Collection[str], corrections: Corrections = _NONE) -> Model:
+        """Return the model at a later ``state``: without the memories of ``ids``, and with ``new_rows``."""
         tail: Block | None
         removals = np.union1d(self._removals, self._base.ords_of(ids))
         if self._tail is not None:
-            came = Rows.joined(self._tail.rows.without(self._tail.ords_of(ids)), came)
-        if len(came.ords) + len(removals) >= _TAIL:
-            base, tail, removals = Block(Rows.joined(self._base.rows.without(removals), came)), None, _NOTHING
+            new_rows = Rows.joined(self._tail.rows.without(self._tail.ords_of(ids)), new_rows)
+        if len(new_rows.ords) + len(removals) >= _TAIL:
+            base, tail, removals = Block(Rows.joined(self._base.rows.without(removals), new_rows)), None, _NOTHING
         else:
-            base, tail = self._base, Block(came) if len(came.ords) else None
+            base, tail = self._base, Block(new_rows) if len(new_rows.ords) else None
         return Model(self.namespace, state, base, tail, removals, corrections)
 
     # ------------------------------------------------------------------ postings
@@ -128,12 +128,12 @@ class Model:
             if len(block.keys):
                 sizes += np.where(here, block.sizes(at), 0)
                 mentioned[here] += block.mentions(at[here])
-        if self._lost is not None:
-            lost, count, times = self._lost
-            in_lost = np.isin(sorted_keys, lost)
-            of = np.searchsorted(lost, sorted_keys[in_lost])
-            sizes[in_lost] -= count[of]
-            mentioned[in_lost] -= times[of]
+        if self._removed_counts is not None:
+            removed_keys, count, times = self._removed_counts
+            affected = np.isin(sorted_keys, removed_keys)
+            of = np.searchsorted(removed_keys, sorted_keys[affected])
+            sizes[affected] -= count[of]
+            mentioned[affected] -= times[of]
         mask = sizes > (1 if shared else 0)
         if max_df is not None:
             mask &= mentioned <= max_df
@@ -142,9 +142,9 @@ class Model:
             return Postings(*totals, sorted_keys[mask], sizes[mask], self._base.entries(positions[0][1][mask]))
         owners, pieces = [], []
         for block, (here, at) in zip(self._blocks, positions, strict=True):
-            mine = mask & here
-            entries = block.entries(at[mine])
-            owner = np.repeat(sorted_keys[mine], block.sizes(at[mine]))
+            own_mask = mask & here
+            entries = block.entries(at[own_mask])
+            owner = np.repeat(sorted_keys[own_mask], block.sizes(at[own_mask]))
             if block is self._base and len(self._removals):
                 alive = ~np.isin(entries["ord"], self._removals)
                 entries, owner = entries[alive], owner[alive]
@@ -248,21 +248,21 @@ class Model:
 
     def kinds(self, keys: Collection[str]) -> Kinds | None:
         """Return ``Store.conversation_facts``; None where an author's text was split, because only parts are here."""
-        lost = [self._base.turns[at] for at in self._base.places_of(self._removals).tolist()]
+        removed_turns = [self._base.turns[at] for at in self._base.places_of(self._removals).tolist()]
         talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
-        talked -= sum(turn.session is not None for turn in lost)
-        signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in lost)
+        talked -= sum(turn.session is not None for turn in removed_turns)
+        signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in removed_turns)
         named: dict[str, list[tuple[str | None, ...]]] = {}
         for key in keys if signed else ():
-            theirs = [
+            author_rows = [
                 (block.turns.place(at)[1], turn.id, turn)
                 for block in self._blocks
                 for at in block.by_author.get(key, ())
                 if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._removal_set)
             ]
-            if any(turn.part for _, _, turn in theirs):
+            if any(turn.part for _, _, turn in author_rows):
                 return None
-            for _, _, turn in heapq.nlargest(LAST, theirs, key=lambda row: row[:2]):
+            for _, _, turn in heapq.nlargest(LAST, author_rows, key=lambda row: row[:2]):
                 named.setdefault(str(turn.author), []).append(self._behind(turn))
         return Kinds(bool(talked), bool(signed), named)
 
@@ -356,7 +356,7 @@ def _runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int
     return runs(starts, sizes)
 
 
-def _counted(entries: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _key_counts(entries: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the keys of some entries, ascending, with the number of entries of each and how many mention the key."""
     keys, slot = np.unique(entries["key"], return_inverse=True)
     times = np.bincount(slot, weights=mentions(entries), minlength=len(keys)).astype(np.int64)

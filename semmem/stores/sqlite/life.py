@@ -69,12 +69,12 @@ class SqliteLife(SqliteLinks):
         for namespace, (number, id) in after.items():
             where = {"namespace": namespace, "number": number, "id": id, "limit": limit}
             rows = self._file._rows("change_list", where)
-            listed = [
+            changes = [
                 (at, Change(namespace, i or None, kind, at_microsecond(when), types_of(types)))
                 for at, i, kind, when, types in rows
             ]
             head = next(iter(self._file._rows("change_head", {"namespace": namespace})), ())
-            logs[namespace] = ChangeLog(listed, *head)
+            logs[namespace] = ChangeLog(changes, *head)
         return logs
 
     def move_namespace(self, old: str, new: str, *, stay: bool) -> int:

@@ -86,8 +86,10 @@ def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
     columns_by_table: dict[str, list[str]] = {}
     for table, column in connection.execute(_SQL["moved_columns"]):
         columns_by_table.setdefault(table, []).append(column)
-    led = {table: [c for c in own if c != "namespace"] for table, own in columns_by_table.items() if "namespace" in own}
-    own = {table: columns for table, columns in led.items() if table not in ("namespace", "change")}
+    keyed_columns = {
+        table: [c for c in own if c != "namespace"] for table, own in columns_by_table.items() if "namespace" in own
+    }
+    own = {table: columns for table, columns in keyed_columns.items() if table not in ("namespace", "change")}
     return {table: [c if c == "row" else f'"{c}"' for c in columns] for table, columns in own.items()}
 
 

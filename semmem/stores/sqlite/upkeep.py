@@ -50,9 +50,9 @@ def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping
     where = {**parameters, "namespace": namespace}
     numbers = [number for (number,) in connection.execute(_SQL["sweep_change"], where).fetchall()]
     if numbers:
-        marked = {**where, "number": max(numbers)}
-        connection.execute(_SQL["sweep_change_unmark"], marked)
-        connection.execute(_SQL["sweep_change_mark"], marked)
+        mark = {**where, "number": max(numbers)}
+        connection.execute(_SQL["sweep_change_unmark"], mark)
+        connection.execute(_SQL["sweep_change_mark"], mark)
     return len(numbers)
 
 
@@ -105,11 +105,11 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
     periods = asdict(keep)
     before = {f"{name.removesuffix('_days')}_before": now - int(days * _DAY) for name, days in periods.items()}
     parameters = {**periods, **before, "now": now, "day_before": now - _DAY, "limit": AT_ONCE, "ids": None}
-    swept = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
+    sweep_counts = {sweep.name: _swept(store, sweep, parameters) for sweep in SWEEPS}
     joined = store._writing(_join)
     store._run(lambda c: c.execute("PRAGMA optimize").fetchall())
     store._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
-    return {**{name: count for name, count in swept.items() if count}, "joined": joined, **_report(store)}
+    return {**{name: count for name, count in sweep_counts.items() if count}, "joined": joined, **_report(store)}
 
 
 def _report(store: SqliteStore) -> dict[str, int]:

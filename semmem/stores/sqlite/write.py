@@ -108,32 +108,32 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     unchanged: set[tuple[str, str]] = set()
     conflicts: set[tuple[str, str]] = set()
     replaced: set[tuple[str, str]] = set()
-    went: Counter[str] = Counter()
-    shorter: Counter[str] = Counter()
+    removal_counts: Counter[str] = Counter()
+    removal_lengths: Counter[str] = Counter()
     corroborated: dict[tuple[str, str], str] = {}
     numbers = _numbers(connection, rows)
     for name, row in wholes.items():
         if row.merges and (first_id := first_of(connection, row)) is not None:
             corroborated[name] = first_id
             continue
-        counted = None
+        seen_row = None
         if row.replaces is not None:
             which = {"namespace": name[0], "id": name[1]}
-            counted = connection.execute(_SQL["made_seen"], which).fetchone() if row.made_anew else None
+            seen_row = connection.execute(_SQL["made_seen"], which).fetchone() if row.made_anew else None
             removal = _take_out(connection, row)
             if removal is None:
                 conflicts.add(name)
                 continue
             replaced.add(name)
-            went[name[0]] += removal[0]
-            shorter[name[0]] += removal[1]
+            removal_counts[name[0]] += removal[0]
+            removal_lengths[name[0]] += removal[1]
         if row.restores:
             _take_back(connection, row)
         ord = _insert(connection, row, numbers)
         if ord is not None:
             ords[(*name, 0)] = ord
-            if counted is not None:
-                parameters = {"namespace": name[0], "id": name[1], "seen_count": counted[0], "last_seen": counted[1]}
+            if seen_row is not None:
+                parameters = {"namespace": name[0], "id": name[1], "seen_count": seen_row[0], "last_seen": seen_row[1]}
                 connection.execute(_SQL["made_seen_set"], parameters)
             if row.restores:
                 parameters = {"namespace": name[0], "id": name[1], "at": microsecond(datetime.now(UTC))}
@@ -164,19 +164,19 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             _SQL["lexical_insert"],
             [{"row": _row(number, ord), "tokens": _tokens(number, extraction)} for ord, extraction in extractions],
         )
-        length = sum(extraction.length for _, extraction in extractions) - shorter[namespace]
+        length = sum(extraction.length for _, extraction in extractions) - removal_lengths[namespace]
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         fates |= {id: "restored" for n, id in new if n == namespace and wholes[n, id].restores}
         fates = {id: fate for id, fate in fates.items() if not wholes[namespace, id].made_anew}
-        came = sum(fate != "updated" for fate in fates.values())
-        retold = [id for n, id in replaced if n == namespace and wholes[n, id].retells]
-        if retold:
-            fates = fates_of((), part(connection, namespace, retold)) | fates
-        count_change(connection, namespace, len(extractions) - went[namespace], length, fates)
+        new_count = sum(fate != "updated" for fate in fates.values())
+        retold_ids = [id for n, id in replaced if n == namespace and wholes[n, id].retells]
+        if retold_ids:
+            fates = fates_of((), part(connection, namespace, retold_ids)) | fates
+        count_change(connection, namespace, len(extractions) - removal_counts[namespace], length, fates)
         limits = numbers[namespace][2]
         if limits != (None, None):
             holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
-            check_limits(namespace, (*limits, *holds), came)
+            check_limits(namespace, (*limits, *holds), new_count)
     alike = similar_to(connection, wholes, ords)
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
     return Written(*fates_, ords, replaced=frozenset(replaced), corroborated=corroborated, similar=alike)
@@ -328,10 +328,10 @@ def reindex(
         if memory_row is None:
             continue
         length, tokens = memory_row
-        anew = _tokens(number, extraction)
-        if (length, tokens) == (extraction.length, anew):
+        new_tokens = _tokens(number, extraction)
+        if (length, tokens) == (extraction.length, new_tokens):
             continue
-        connection.execute(_SQL["lexical_replace"], {**row, "tokens": anew})
+        connection.execute(_SQL["lexical_replace"], {**row, "tokens": new_tokens})
         connection.execute(_SQL["memory_lengthen"], {**row, "length": extraction.length})
         changed += 1
         longer += extraction.length - length
@@ -372,8 +372,8 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Res
 
 
 def _tokens(number: int, extraction: Extraction) -> str:
-    counted = zip(extraction.keys, extraction.counts, strict=True)
-    return " ".join(" ".join([token(number, key)] * min(n, _MOST_REPEATS)) for key, n in counted if n > 0)
+    pairs = zip(extraction.keys, extraction.counts, strict=True)
+    return " ".join(" ".join([token(number, key)] * min(n, _MOST_REPEATS)) for key, n in pairs if n > 0)
 
 
 def count_change(

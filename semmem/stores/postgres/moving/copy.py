@@ -60,7 +60,7 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
             now = _ords(one)
     return CopyReport(
         memories=len(before),
-        tables={name: sent.rows for name, sent in job.sent.items()},
+        tables={name: digest.rows for name, digest in job.digests.items()},
         namespaces=job.namespaces,
         found=job.present_rows,
         came=len(np.setdiff1d(now, before)),
@@ -108,14 +108,14 @@ def _ords(connection: Any) -> Any:
 
 
 class _Copy:
-    """One run: ``sent`` are the digests of the source's tables, ``present_rows`` counts the rows already there."""
+    """One run: ``digests`` are those of the source's tables, ``present_rows`` counts the rows already there."""
 
     def __init__(self, one: Any, two: Any, identity: str, progress: Callable[[int], None] | None) -> None:
         self._one, self._two = one, two
         self._progress = progress
         self._note: dict[str, Any] = {"source": identity, "finished": None, "tables": {}}
         self._again = False
-        self.sent: dict[str, Digest] = {}
+        self.digests: dict[str, Digest] = {}
         self.namespaces: Mapping[str, Any] = {}
         self.present_rows = 0
         self.indexed = False
@@ -128,12 +128,15 @@ class _Copy:
             raise StoreError("The two stores have different schemas; upgrade semmem and run this again.")
         self._take(target_tables)
         for table in tables:
-            self.sent[table.name] = Digest()
+            self.digests[table.name] = Digest()
             self._table(table)
         postgres_tables.analyze(self._two, tables)
         self._index()
         self._prove(tables)
-        self._note |= {"finished": _together({name: sent.as_json() for name, sent in self.sent.items()}), "tables": {}}
+        self._note |= {
+            "finished": _together({name: digest.as_json() for name, digest in self.digests.items()}),
+            "tables": {},
+        }
         self._write_note()
 
     def _take(self, tables: list[Table]) -> None:
@@ -170,25 +173,25 @@ class _Copy:
             upto = postgres_tables.end_of_range(self._one, table, after, BATCH)
             self._range(table, after, upto)
             if self._progress is not None:
-                self._progress(sum(sent.rows for sent in self.sent.values()))
+                self._progress(sum(digest.rows for digest in self.digests.values()))
             if upto is None:
                 return
             after = upto
 
     def _range(self, table: Table, after: tuple[str, ...] | None, upto: tuple[str, ...] | None) -> None:
         """Send one range; the last one has no upper bound, so that surplus rows of the target are removed."""
-        sent = [self.sent[table.name]]
+        digests = [self.digests[table.name]]
         has_rows = self._again and postgres_tables.holds(self._two, table, after, upto)
         if has_rows:
-            theirs = postgres_tables.digest(self._one, table, after, upto, *sent)
-            if postgres_tables.digest(self._two, table, after, upto).as_json() == theirs.as_json():
-                self.present_rows += theirs.rows
+            source_digest = postgres_tables.digest(self._one, table, after, upto, *digests)
+            if postgres_tables.digest(self._two, table, after, upto).as_json() == source_digest.as_json():
+                self.present_rows += source_digest.rows
                 return
-            sent = []
+            digests = []
         with self._two.transaction():
             if has_rows:
                 postgres_tables.delete(self._two, table, after, upto)
-            postgres_tables.load(self._two, table, postgres_tables.read(self._one, table, after, upto, digests=sent))
+            postgres_tables.load(self._two, table, postgres_tables.read(self._one, table, after, upto, digests=digests))
             self._note["tables"][table.name] = upto
             self._write_note()
 
@@ -201,11 +204,12 @@ class _Copy:
     def _prove(self, tables: list[Table]) -> None:
         """Read the whole copy and compare it with the source. Raises StoreError where they differ."""
         for table in tables:
-            sent, arrived = self.sent[table.name], postgres_tables.digest(self._two, table)
-            if sent.as_json() != arrived.as_json():
+            source_digest, target_digest = self.digests[table.name], postgres_tables.digest(self._two, table)
+            if source_digest.as_json() != target_digest.as_json():
                 raise StoreError(
-                    f"The copy differs from its source in the table {table.name} ({arrived.rows:,} of {sent.rows:,} "
-                    "rows); run the same command again to mend it, while nobody writes to the target."
+                    f"The copy differs from its source in the table {table.name} ({target_digest.rows:,} of "
+                    f"{source_digest.rows:,} rows); run the same command again to mend it, while nobody writes to the "
+                    "target."
                 )
         self.namespaces = postgres_tables.hashes(self._one)
         hashes = postgres_tables.hashes(self._two)
