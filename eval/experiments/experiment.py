@@ -293,7 +293,7 @@ def origin(mem: Any, corpus: Corpus) -> dict[str, Any]:
     for namespace, of in sorted(mem.hashes().items()):
         if namespace in corpus.namespaces:
             total.update(f"{namespace}\0{of.vector}\0".encode())
-    embedder = mem._encoder.found()
+    embedder = mem._encoder.embedder_or_reason()
     sha256_of_stored = {"stored sha256": total.hexdigest()}
     if isinstance(embedder, KeptVectors):
         return sha256_of_stored | embedder.origin()

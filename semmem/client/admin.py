@@ -132,7 +132,9 @@ class Keeping(Life, Namespaces):
         from semmem.client.probe.prober import Prober
 
         plan = self.recipe if recipe is None else find_recipe(recipe)
-        prober = Prober(self.store, self._ingest, self._recaller, self._legs, self._upkeep, self._encoder.found)
+        prober = Prober(
+            self.store, self._ingest, self._recaller, self._legs, self._upkeep, self._encoder.embedder_or_reason
+        )
         return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
 
     def export(
@@ -197,7 +199,7 @@ class Keeping(Life, Namespaces):
         check_namespace(namespace)
         whose = [one for one in map(checked_filters, owned if isinstance(owned, Sequence) else [owned]) if one]
         return bring_in(
-            self.store, self._ingest, self._upkeep, self._encoder.found, items, namespace=namespace,
+            self.store, self._ingest, self._upkeep, self._encoder.embedder_or_reason, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
             overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
             mark=mark or {}, progress=progress,
@@ -231,7 +233,7 @@ class Keeping(Life, Namespaces):
         moves = 0 if self.store.life is None else self.store.life.finish_moves()
         accesses = self._accesses.write()
         counted = {name: n for name, n in (("moves", moves), ("accesses", accesses)) if n}
-        renewal = Renewal(self.store, self._ingest, self._upkeep, self._encoder.found)
+        renewal = Renewal(self.store, self._ingest, self._upkeep, self._encoder.embedder_or_reason)
         counted |= renewal.maintain(self.settings.language)
         return {**counted, **self._upkeep.maintain(), **self._ingest.maintain(), **self.store.maintain(keep)}
 

@@ -58,10 +58,12 @@ class Connection:
         self._reader = resident(store, settings.resident_mb << 20)
         self._accesses = AccessCounter(store.life if settings.count_accesses else None)
         self._legs = Legs(self._reader, legs_of(self._reader, language), legs)
-        self._recaller = Recaller(self._reader, self._legs, of.found, language, of.renewed, explained_by=store)
+        self._recaller = Recaller(
+            self._reader, self._legs, of.embedder_or_reason, language, of.renewed, explained_by=store
+        )
         if embedder is not None:
             try:
-                self._encoder.found()
+                self._encoder.embedder_or_reason()
             except SemmemError:
                 self._recaller.close()
                 raise
@@ -73,8 +75,8 @@ class Connection:
 
         of, settings = self._encoder, self.settings
         language, policies = settings.language, (settings.credentials, settings.on_contradiction)
-        how = (of.found, of.renewed, of.filled, language, *policies)
-        return Ingest(self.store, self._extractor, *how, keep_versions=settings.keep_versions)
+        arguments = (of.embedder_or_reason, of.renewed, of.filled, language, *policies)
+        return Ingest(self.store, self._extractor, *arguments, keep_versions=settings.keep_versions)
 
     @cached_property
     def _upkeep(self) -> Upkeep:
@@ -124,7 +126,7 @@ def warm_up(mem: Connection) -> None:
 
     For a server, which can do so while it waits. Raises EmbedderUnavailable where the model cannot be loaded.
     """
-    embedder = mem._encoder.found()
+    embedder = mem._encoder.embedder_or_reason()
     if not isinstance(embedder, str):
         embedder.embed(["ready"])
 

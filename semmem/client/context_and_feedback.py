@@ -125,7 +125,7 @@ class Use(Connection):
             out.append(replace(memory, access_count=sum(access.count for access in accesses), last_accessed=last))
         return tuple(out)
 
-    def _noted(self, query: str, result: Recall) -> Recall:
+    def _log_recall(self, query: str, result: Recall) -> Recall:
         """Log a recall and return it with the id of its entry. A log that cannot be written makes it degraded."""
         try:
             hits = [(hit.namespace, hit.id) for hit in result.hits]

@@ -148,8 +148,8 @@ class HttpSemmem(Semmem):
             refused = values.error_of(_json(response.content), 429)
             refused.retry_after = response.headers.get("retry-after", "1")  # type: ignore[attr-defined]
             raise refused
-        if noted := response.headers.get(NOTED):
-            warn(noted)
+        if warning := response.headers.get(NOTED):
+            warn(warning)
         return response
 
     def stream(
@@ -162,16 +162,16 @@ class HttpSemmem(Semmem):
         content = lines(arguments, items)
         try:
             with self._client.stream(route.method, self.url + route.path, headers=headers, content=content) as response:
-                if noted := response.headers.get(NOTED):
-                    warn(noted)
+                if warning := response.headers.get(NOTED):
+                    warn(warning)
                 if response.status_code != 200 or progress is None:
                     return _answer(response.status_code, response.read())
                 for line in response.iter_lines():
                     message = json.loads(line)
                     if "problem" in message:
                         raise values.error_of(message["problem"], message["problem"]["status"])
-                    if noted := message.get("warnings"):
-                        warn(" ".join(noted))
+                    if warning := message.get("warnings"):
+                        warn(" ".join(warning))
                     if "report" in message:
                         return message["report"]
                     progress(message["progress"])

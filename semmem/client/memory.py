@@ -265,7 +265,7 @@ class Semmem(Keeping, Use):
                 tailor=recipe is None,
             )
         self._accesses.note((hit.namespace, hit.id) for hit in result.hits)
-        return self._noted(query, result) if self.settings.recall_log else result
+        return self._log_recall(query, result) if self.settings.recall_log else result
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""

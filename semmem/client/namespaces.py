@@ -66,9 +66,9 @@ class Namespaces(Connection):
         ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where ``new`` holds
         anything or another process moves one of both, NamespaceFull where it may not hold so much.
         """
-        here, there = _two(old, new)
-        self._accesses.settle(here)
-        return life_of(self.store).move_namespace(here, there, stay=False)
+        source, target = _two(old, new)
+        self._accesses.settle(source)
+        return life_of(self.store).move_namespace(source, target, stay=False)
 
     @observed
     def copy_namespace(self, old: str, new: str) -> int:
@@ -78,9 +78,9 @@ class Namespaces(Connection):
         it. Limits that ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where
         ``new`` holds anything or another process moves one of both, NamespaceFull where it may not hold so much.
         """
-        here, there = _two(old, new)
-        self._accesses.settle(here)
-        return life_of(self.store).move_namespace(here, there, stay=True)
+        source, target = _two(old, new)
+        self._accesses.settle(source)
+        return life_of(self.store).move_namespace(source, target, stay=True)
 
     @observed
     def drop_namespace(self, name: str, *, dry_run: bool = False) -> int:

@@ -35,7 +35,7 @@ class Encoder:
         self._coming: Embedder | None = None
         self._recorded = False
 
-    def found(self) -> Embedder | str:
+    def embedder_or_reason(self) -> Embedder | str:
         """Return the embedder, or one sentence that says why there is none; decided once, when first needed.
 
         Nothing is recorded here, because the embedder of an empty store is recorded with its first vector. Until one is
@@ -176,7 +176,7 @@ class QuestionVectors:
         self._fits = None  # else given vectors would count as those of the store's former embedder
         return True
 
-    def given(self, numbers: Any) -> Any:
+    def from_numbers(self, numbers: Any) -> Any:
         """Return a vector given by the caller as a unit vector of the store's embedder.
 
         Raises InvalidInput or EmbedderMismatch when it cannot be used, because that is the caller's error and no

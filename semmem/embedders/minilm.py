@@ -43,7 +43,7 @@ class MiniLM:
 
     def __init__(self, path: str | None = None, *, runtime: Runtime | None = None) -> None:
         self._runtimes = _installed(runtime)
-        self.folder, self.found = self._place(path)
+        self.folder, self.origin = self._place(path)
         self._lock = threading.RLock()
         self._run: Run | None = None
         self._tokeniser: Any = None
@@ -66,14 +66,14 @@ class MiniLM:
     @cached_property
     def name(self) -> str:
         """all-MiniLM-L6-v2, or the name of other weights in a configured folder."""
-        if self.found != "configured" or self.fingerprint == f"sha256:{WEIGHTS_SHA256}":
+        if self.origin != "configured" or self.fingerprint == f"sha256:{WEIGHTS_SHA256}":
             return NAME
         return f"sentence-transformers:{self.fingerprint.removeprefix('sha256:')[:12]}"
 
     @cached_property
     def fingerprint(self) -> str:
         """The sha256 of the weights; for a copy that was not configured it is known before the weights are checked."""
-        return f"sha256:{self._digest if self.found == 'configured' else WEIGHTS_SHA256}"
+        return f"sha256:{self._digest if self.origin == 'configured' else WEIGHTS_SHA256}"
 
     @cached_property
     def _digest(self) -> str:
@@ -109,12 +109,12 @@ class MiniLM:
 
     def _load(self) -> Run:
         _log.info("Loading the model %s …", self.name)
-        if self.found == "made":
+        if self.origin == "made":
             return onnx_runtime.OnnxRuntime(self.folder).vectors
         published = self._digest == WEIGHTS_SHA256
-        if not published and self.found != "configured":
+        if not published and self.origin != "configured":
             raise EmbedderUnavailable(
-                f"The weights of the {self.found} copy of {NAME} are not the published ones (sha256 "
+                f"The weights of the {self.origin} copy of {NAME} are not the published ones (sha256 "
                 f"{self._digest[:12]}…); get them with semmem model get, or set SEMMEM_MODEL to a folder you trust."
             )
         self._check_size()
@@ -138,12 +138,12 @@ class MiniLM:
             try:
                 if not onnx_graph.is_whole(target):
                     _log.info("Making the graph of %s, once …", NAME)
-                    onnx_graph.write(self.folder, target, origin=self.found)
+                    onnx_graph.write(self.folder, target, origin=self.origin)
                 return onnx_runtime.OnnxRuntime(target).vectors
             except OSError as error:
                 _log.info("It cannot be written to %s (%s).", target, error.strerror)
         with tempfile.TemporaryDirectory(prefix="semmem-") as place:  # what is loaded from it outlives it
-            folder = onnx_graph.write(self.folder, Path(place) / "model", origin=self.found)
+            folder = onnx_graph.write(self.folder, Path(place) / "model", origin=self.origin)
             return onnx_runtime.OnnxRuntime(folder).vectors
 
     def _by_sentence_transformers(self) -> Run:

@@ -90,7 +90,7 @@ class Plugged:
         scores: dict[int, float] = {}
         offset = total = 0
         for _ in range(_MOST_PAGES):
-            results, total = self._page(question.asked or question.text, depth, offset, filters)
+            results, total = self._page(question.query or question.text, depth, offset, filters)
             for ord, score in self._inside(results, scope):
                 scores.setdefault(ord, score)
             offset += len(results)

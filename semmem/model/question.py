@@ -104,7 +104,7 @@ class Kinds:
 class Question:
     """A query, parsed once before any leg is asked; no leg changes it.
 
-    ``asked`` is the query as given. ``text`` is used for words and concepts; in a conversation it lacks the name of the
+    ``query`` is the query as given. ``text`` is used for words and concepts; in a conversation it lacks the name of the
     author asked about. ``talk`` says who that author is and which months are meant, None where no memory has an author.
     ``concepts`` are those of ``text``, where a leg that reads them is called. ``vector`` is a unit vector of shape
     (dimensions,). Where there is none, ``no_vector`` says why, and a leg that needs a vector raises it.
@@ -121,7 +121,7 @@ class Question:
     vector: NDArray[np.float32] | None = None
     no_vector: Exception | None = None
     sessions: bool = True
-    asked: str = ""
+    query: str = ""
     heads: Mapping[str, Ranking] = field(default_factory=dict)
     narrowed: Mapping[str, Question] = field(default_factory=dict)
 
@@ -132,4 +132,4 @@ class Question:
     @property
     def spoken(self) -> str:
         """The words to embed: those that the author asked about would have said."""
-        return self.talk.spoken if self.talk is not None else self.asked or self.text
+        return self.talk.spoken if self.talk is not None else self.query or self.text

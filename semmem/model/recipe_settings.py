@@ -196,8 +196,8 @@ class Each(Values):
         """Raise InvalidInput, with the name of the leg or regime, unless each value is one of them."""
         if not isinstance(value, Mapping):
             example = {"leg": "graph", "regime": "named"}[self.key]
-            given = f"{name}={{'{example}': …}}"
-            raise InvalidInput(f"{name} must be {self.words}, not {brief(value)}; write {given}.")
+            usage = f"{name}={{'{example}': …}}"
+            raise InvalidInput(f"{name} must be {self.words}, not {brief(value)}; write {usage}.")
         Values.check(self, name, value)
         for key, inner in value.items():
             self.values.check(f"{name}.{key}", inner)

@@ -17,7 +17,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.recipe import recipe as find_recipe
 from semmem.rank_cap.bounds import as_written, exact_floor
-from semmem.rank_cap.classes import leg_reach, noted, rank_scaled
+from semmem.rank_cap.classes import leg_reach, rank_scaled, with_notes
 from semmem.rank_cap.places import ASSUMPTIONS, Lists
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
 from semmem.rank_cap.reserved_places import Facts
@@ -144,7 +144,7 @@ def _regimes(
         facts = replace(facts, floor=exact_floor(recipe, called))
         out[regime] = RegimeReach(
             {
-                name: noted(_of_fusion(plan, name, called, facts), k, notes)
+                name: with_notes(_of_fusion(plan, name, called, facts), k, notes)
                 if name in called and name not in absent
                 else _unreachable(recipe, name, k, absent)
                 for name in names

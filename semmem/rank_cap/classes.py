@@ -39,7 +39,7 @@ from semmem.rank_cap.report import LegReach, ReachClass
 from semmem.rank_cap.reserved_places import Facts, noise
 from semmem.rank_cap.witness import certificate, counter_witness, plain, witness
 
-__all__ = ["leg_reach", "noted", "rank_scaled"]
+__all__ = ["leg_reach", "rank_scaled", "with_notes"]
 
 
 def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> LegReach:
@@ -174,7 +174,7 @@ def rank_scaled(result: LegReach, step: Fraction) -> LegReach:
     )
 
 
-def noted(result: LegReach, k: int, notes: Sequence[str]) -> LegReach:
+def with_notes(result: LegReach, k: int, notes: Sequence[str]) -> LegReach:
     """Return ``result``, computed for the list before a later step, for the top ``k`` after that step.
 
     ``notes`` say what the step does. No witness is shown where the step decides.

@@ -290,8 +290,8 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
 
         ords = np.array(sorted({candidates.heads[key].ord for key in keys}), dtype=np.int64)
         every = next(iter(counted.values())) if len(counted) == 1 else np.unique(np.concatenate([*counted.values()]))
-        seen = every[np.searchsorted(every, ords[ords <= every[-1]])] if len(every) else every  # few among many
-        beyond = len(every) - int((seen == ords[: len(seen)]).sum())
+        counted_ords = every[np.searchsorted(every, ords[ords <= every[-1]])] if len(every) else every  # few among many
+        beyond = len(every) - int((counted_ords == ords[: len(counted_ords)]).sum())
     whole = all(
         len(ranking) < candidates.recipe.depths.get(leg, 100) or leg in counted
         for leg, ranking in candidates.rankings.items()

@@ -104,7 +104,7 @@ def parse(
     def question_of(talk: Talk | None, sessions: bool) -> Question:
         text = query if talk is None else talk.text
         concepts = concepts_of(text, language) if called else None
-        return Question(text, quoted, talk, concepts, sessions=sessions, asked=query)
+        return Question(text, quoted, talk, concepts, sessions=sessions, query=query)
 
     each = {n: question_of(talks[n], at.sessions) for n, at in kinds.items()}
     if len(each) == 1:

@@ -270,7 +270,7 @@ class Recaller:
         Raises InvalidInput or EmbedderMismatch where it cannot be used.
         """
         if numbers is not None:
-            vector = self._vectors.given(numbers)
+            vector = self._vectors.from_numbers(numbers)
             return lambda question: _each(question, lambda one: replace(one, vector=vector))
         readers = self._readers(recipe)
         if not readers:
@@ -344,21 +344,23 @@ class Recaller:
         finally:
             timings["rerank"] = time.perf_counter() - started
 
-    def _hits(self, found: Candidates, how: Cut, shown: Sequence[Group], asked: Sequence[str]) -> tuple[Hit, ...]:
-        known = self._shown(found, [fused for fused, _ in shown])
+    def _hits(
+        self, candidates: Candidates, window: Cut, shown: Sequence[Group], words: Sequence[str]
+    ) -> tuple[Hit, ...]:
+        memories = self._shown(candidates, [fused for fused, _ in shown])
         hits: list[Hit] = []
         for fused, folded in shown:
-            if fused.key not in known:  # forgotten after the legs answered
+            if fused.key not in memories:  # forgotten after the legs answered
                 continue
-            memory, passage = known[fused.key]
-            best, matches = snippet(passage.text, asked, self._language)
-            legs = {leg: LegRank(r, found.raw[leg][r - 1]) for leg, r in fused.ranks.items()}
+            memory, passage = memories[fused.key]
+            best, matches = snippet(passage.text, words, self._language)
+            legs = {leg: LegRank(r, candidates.raw[leg][r - 1]) for leg, r in fused.ranks.items()}
             others = dict.fromkeys((id, namespace) for id, _, namespace in folded)
             others.pop((memory.id, memory.namespace), None)
             duplicates, where = tuple(id for id, _ in others), tuple(name for _, name in others)
-            place, part = how.offset + len(hits) + 1, fused.key[1] or None
+            place, part = window.offset + len(hits) + 1, fused.key[1] or None
             scored = (place, fused.score, fused.components, legs)
-            newer = newest(found, (memory.id, memory.namespace)) if found.newer else None
+            newer = newest(candidates, (memory.id, memory.namespace)) if candidates.newer else None
             by = newer[0] if newer is not None else None
             hits.append(Hit(memory, *scored, best, matches, duplicates, by, part, passage, where))
         return tuple(hits)

@@ -20,26 +20,26 @@ from semmem.read.candidates import Candidates, Cut, Group, Key, Name
 __all__ = ["above", "newest", "of_superseding", "supersede", "with_newer"]
 
 
-def with_newer(found: Candidates, store: Store, more: Collection[Name] = ()) -> Candidates:
-    """Return ``found`` with the memories that supersede its candidates and ``more``.
+def with_newer(candidates: Candidates, store: Store, more: Collection[Name] = ()) -> Candidates:
+    """Return ``candidates`` with the memories that supersede its candidates and ``more``.
 
     The store is asked once, and only where the namespaces have links that supersede.
     """
-    spaces = [n for n in found.scope.namespaces if n in found.scope.superseding]
-    if not spaces or store.life is None or not found.recipe.superseding:
-        return found
+    spaces = [n for n in candidates.scope.namespaces if n in candidates.scope.superseding]
+    if not spaces or store.life is None or not candidates.recipe.superseding:
+        return candidates
     names: dict[str, set[str]] = {n: set() for n in spaces}
-    for id, namespace in {*map(_name, (fused.key for fused in found.ranked)), *more}:
+    for id, namespace in {*map(_name, (fused.key for fused in candidates.ranked)), *more}:
         if namespace in names:
             names[namespace].add(id)
     import numpy as np
 
-    rows = store.life.newer(found.scope.namespaces, names)
+    rows = store.life.newer(candidates.scope.namespaces, names)
     rows = sorted(rows, key=lambda row: (row.head.created_at, row.head.id), reverse=True)
-    admitted = found.scope.admits(np.array([row.head.ord for row in rows], dtype=np.int64)).tolist()
+    admitted = candidates.scope.admits(np.array([row.head.ord for row in rows], dtype=np.int64)).tolist()
     newer: dict[Name, dict[Name, None]] = {}
     fetched: dict[Name, Key] = {}
-    heads = dict(found.heads)
+    heads = dict(candidates.heads)
     for row, inside in zip(rows, admitted, strict=True):
         head = row.head
         name, key = (head.id, head.namespace), (head.id, head.part, head.namespace)
@@ -47,7 +47,7 @@ def with_newer(found: Candidates, store: Store, more: Collection[Name] = ()) -> 
         if inside and not row.hidden:
             fetched[name] = key
             heads.setdefault(key, head)
-    return replace(found, newer={old: tuple(by) for old, by in newer.items()}, fetched=fetched, heads=heads)
+    return replace(candidates, newer={old: tuple(by) for old, by in newer.items()}, fetched=fetched, heads=heads)
 
 
 def _name(key: Key) -> Name:
@@ -56,59 +56,59 @@ def _name(key: Key) -> Name:
 
 def above(name: Name, newer: Mapping[Name, Sequence[Name]]) -> tuple[Name, ...]:
     """Return all memories that supersede ``name``, directly or through others, the nearest first."""
-    seen: dict[Name, None] = {}
+    names: dict[Name, None] = {}
     edge = [name]
     for _ in range(DEEPEST):
-        edge = [n for old in edge for n in newer.get(old, ()) if n not in seen and n != name]
-        seen.update(dict.fromkeys(edge))
-    return tuple(seen)
+        edge = [n for old in edge for n in newer.get(old, ()) if n not in names and n != name]
+        names.update(dict.fromkeys(edge))
+    return tuple(names)
 
 
-def newest(found: Candidates, name: Name) -> Name | None:
+def newest(candidates: Candidates, name: Name) -> Name | None:
     """Return the memory at the end of the chain above ``name``; None where nothing supersedes it.
 
     Where several memories supersede one, those that are shown come first, then the one created last.
     """
-    chain = above(name, found.newer)
-    ends = [one for one in chain if not above(one, found.newer)]
-    shown = _met(found) | found.fetched.keys()
+    chain = above(name, candidates.newer)
+    ends = [one for one in chain if not above(one, candidates.newer)]
+    shown = _candidate_names(candidates) | candidates.fetched.keys()
     return next((one for one in ends if one in shown), ends[0] if ends else None)
 
 
-def _met(found: Candidates) -> set[Name]:
+def _candidate_names(candidates: Candidates) -> set[Name]:
     """Return the memories found by a leg that has a weight."""
-    return {_name(fused.key) for fused in found.ranked}
+    return {_name(fused.key) for fused in candidates.ranked}
 
 
-def _to_fetch(found: Candidates) -> dict[Name, Key]:
+def _to_fetch(candidates: Candidates) -> dict[Name, Key]:
     """Return, for each candidate whose newest version no leg found, the row to put above it."""
-    met = _met(found)
+    names = _candidate_names(candidates)
     out = {}
-    for name in met & found.newer.keys():
-        there = [one for one in above(name, found.newer) if one in met or one in found.fetched]
-        ends = [one for one in there if not set(above(one, found.newer)) & set(there)]
-        if ends and not met.intersection(ends):
-            out[name] = found.fetched[ends[0]]
+    for name in names & candidates.newer.keys():
+        chain = [one for one in above(name, candidates.newer) if one in names or one in candidates.fetched]
+        ends = [one for one in chain if not set(above(one, candidates.newer)) & set(chain)]
+        if ends and not names.intersection(ends):
+            out[name] = candidates.fetched[ends[0]]
     return out
 
 
 # ---------------------------------------------------------------------- what it does to the list
 
 
-def supersede(kept: list[Group], found: Candidates, how: Cut) -> list[Group]:
+def supersede(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
     """Put newer memories before those that they supersede; see the module's docstring."""
-    listed = _with_fetched([_shown_by(one, found) for one in kept], found)
+    listed = _with_fetched([_shown_by(one, candidates) for one in groups], candidates)
     folded_at = {_name(key): [at] for at, (_, folded) in enumerate(listed) for key in folded}
     places: dict[Name, list[int]] = {}
     for at, (fused, _) in enumerate(listed):  # several places where parts are not folded: all of them come first
         places.setdefault(_name(fused.key), []).append(at)
     places = {**folded_at, **places}
     before = [
-        sorted({place for one in above(_name(fused.key), found.newer) for place in places.get(one, ())} - {at})
+        sorted({place for one in above(_name(fused.key), candidates.newer) for place in places.get(one, ())} - {at})
         for at, (fused, _) in enumerate(listed)
     ]
     order = _arranged(before)
-    if how.sort_by == "relevance":
+    if window.sort_by == "relevance":
         return [_with_score(listed[of], listed[at][0].score) for at, of in enumerate(order)]
     out: list[Group] = []
     score: dict[int, float] = {}
@@ -118,29 +118,29 @@ def supersede(kept: list[Group], found: Candidates, how: Cut) -> list[Group]:
     return out
 
 
-def _shown_by(one: Group, found: Candidates) -> Group:
+def _shown_by(one: Group, candidates: Candidates) -> Group:
     """Let the newest of several copies of one text stand for the hit, where one supersedes the others."""
     fused, folded = one
-    newer = above(_name(fused.key), found.newer)
+    newer = above(_name(fused.key), candidates.newer)
     of = next((key for name in newer[::-1] for key in folded if _name(key) == name), None)
     if of is None:
         return one
-    own = next((ranked for ranked in found.ranked if ranked.key == of), None)
+    own = next((ranked for ranked in candidates.ranked if ranked.key == of), None)
     if own is None:
         return one
     shown = _with_score((own, ()), fused.score)[0]
     return shown, (fused.key, *(key for key in folded if key != of))
 
 
-def _with_fetched(kept: Sequence[Group], found: Candidates) -> list[Group]:
+def _with_fetched(groups: Sequence[Group], candidates: Candidates) -> list[Group]:
     """Put each newest memory that no leg found directly above the first memory that it supersedes, with its score."""
-    wanted = _to_fetch(found)
-    done: set[Key] = set()
+    rows = _to_fetch(candidates)
+    added: set[Key] = set()
     out: list[Group] = []
-    for fused, folded in kept:
-        key = wanted.get(_name(fused.key))
-        if key is not None and key not in done:
-            done.add(key)
+    for fused, folded in groups:
+        key = rows.get(_name(fused.key))
+        if key is not None and key not in added:
+            added.add(key)
             out.append((Fused(key, fused.score, {SUPERSEDING: fused.score}, {}), ()))
         out.append((fused, folded))
     return out
@@ -166,17 +166,17 @@ def _arranged(before: Sequence[Sequence[int]]) -> list[int]:
         members.setdefault(chain(at), []).append(at)
     out = list(range(len(before)))
     for places in members.values():
-        done: dict[int, None] = {}
+        order: dict[int, None] = {}
 
-        def take(at: int, done: dict[int, None] = done, under: frozenset[int] = frozenset()) -> None:
+        def take(at: int, order: dict[int, None] = order, under: frozenset[int] = frozenset()) -> None:
             for one in before[at]:
-                if one not in done and one not in under:
-                    take(one, done, under | {at})
-            done.setdefault(at)
+                if one not in order and one not in under:
+                    take(one, order, under | {at})
+            order.setdefault(at)
 
         for at in places:
             take(at)
-        for at, of in zip(places, done, strict=True):
+        for at, of in zip(places, order, strict=True):
             out[at] = of
     return out
 
@@ -199,20 +199,22 @@ def _with_score(one: Group, score: float) -> Group:
 # ---------------------------------------------------------------------- what it can do to a place
 
 
-def of_superseding(k: int, places: int, found: Candidates, how: Cut) -> Effect:
+def of_superseding(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of superseding: a newer memory may come from anywhere, and a fetched one takes a place.
 
     A memory fetched to stand above one candidate may supersede another one too, and take that candidate's place.
     """
-    met = _met(found)
-    to_fetch = {name: _name(key) for name, key in _to_fetch(found).items()}
-    elsewhere = {name: met | (set(to_fetch.values()) - {to_fetch.get(name)}) for name in met & found.newer.keys()}
-    older = {name for name, others in elsewhere.items() if others.intersection(above(name, found.newer))}
+    names = _candidate_names(candidates)
+    to_fetch = {name: _name(key) for name, key in _to_fetch(candidates).items()}
+    elsewhere = {
+        name: names | (set(to_fetch.values()) - {to_fetch.get(name)}) for name in names & candidates.newer.keys()
+    }
+    older = {name for name, others in elsewhere.items() if others.intersection(above(name, candidates.newer))}
     fetched = len(set(to_fetch.values()))
     if not older and not fetched:
         return Effect(k, k)
-    kept = k if places <= k else max(0, k - fetched)
+    sure_places = k if places <= k else max(0, k - fetched)
     if not older:
-        return Effect(k, kept)
+        return Effect(k, sure_places)
     note = "What supersedes another memory takes its place, so whatever a leg finds may come first."
-    return Effect(None, kept, note=note)
+    return Effect(None, sure_places, note=note)

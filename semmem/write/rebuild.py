@@ -36,7 +36,7 @@ def fill_in(vectors: VectorStore, encoder: Encoder, progress: Progress = None) -
 
     Raises EmbedderUnavailable when there is no embedder, EmbedderMismatch when another one fills the store.
     """
-    embedder = encoder.found()
+    embedder = encoder.embedder_or_reason()
     if isinstance(embedder, str):
         raise EmbedderUnavailable(embedder)
     with vectors.rebuilding():

@@ -46,7 +46,7 @@ def only(found: Probe) -> Probed:
 
 
 def prober(mem: semmem.Semmem) -> Prober:
-    return Prober(mem.store, mem._ingest, mem._recaller, mem._legs, mem._upkeep, mem._encoder.found)
+    return Prober(mem.store, mem._ingest, mem._recaller, mem._legs, mem._upkeep, mem._encoder.embedder_or_reason)
 
 
 def run(mem: semmem.Semmem, recipe: Recipe, of: Scene, k: int = 10) -> Probed:

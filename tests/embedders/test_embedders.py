@@ -185,7 +185,7 @@ def test_a_corrupted_hub_copy_is_refused_and_a_configured_one_has_a_fingerprint_
     found = MiniLM(str(cached))
     # printf 'not a model' | sha256sum
     assert found.fingerprint == "sha256:708811ccb1510c6d6c6e6379ef09be39bdbb0e7edcf44fefcca21c6228ee6d89"
-    found.found = "hub"
+    found.origin = "hub"
     with pytest.raises(EmbedderUnavailable, match=r"weights of the hub copy .* not the published ones"):
         found.embed(["a"])
 

@@ -130,7 +130,7 @@ def test_without_onnx_runtime_sentence_transformers_runs_it_and_without_both_the
     without(monkeypatch, "onnxruntime")
     other = load("minilm")
     assert isinstance(other, MiniLM)
-    assert (other._runtimes, other.name, other.found) == (("sentence-transformers",), "all-MiniLM-L6-v2", "packaged")
+    assert (other._runtimes, other.name, other.origin) == (("sentence-transformers",), "all-MiniLM-L6-v2", "packaged")
     without(monkeypatch, "onnxruntime", "sentence_transformers")
     with pytest.raises(MissingExtra, match=r"needs ONNX Runtime; install it with: pip install 'semmem\[minilm\]'"):
         load("minilm")
@@ -150,12 +150,12 @@ def test_other_weights_than_the_published_ones_need_sentence_transformers(
 
 def test_an_installed_copy_is_made_into_a_graph_at_the_first_text_and_found_from_then_on(empty: Path) -> None:
     first = MiniLM()
-    assert (first.found, empty.exists()) == ("packaged", False)
+    assert (first.origin, empty.exists()) == ("packaged", False)
     vector = first.embed(["heron"])
     assert sorted(file.name for file in empty.iterdir()) == sorted(onnx_graph.FILES)
     assert [file.name for file in empty.parent.iterdir()] == [empty.name]  # nothing half made beside it
     again = MiniLM()
-    assert (again.found, again.folder, again.fingerprint) == ("made", empty, first.fingerprint)
+    assert (again.origin, again.folder, again.fingerprint) == ("made", empty, first.fingerprint)
     assert again.embed(["heron"]).tobytes() == vector.tobytes()
 
 

@@ -29,7 +29,7 @@ def test_a_question_is_data_that_every_leg_is_asked_alike(mem: semmem.Semmem) ->
     mem.recall('What did Ada say of the "Ondine" in May?', recipe=semmem.recipe("seed"))
     one, other, last = (seen[name] for name in ("lexical", "dense", "graph"))
     assert one is other
-    assert (one.text, one.asked, one.phrases) == (
+    assert (one.text, one.query, one.phrases) == (
         'What did say of the "Ondine" in May?',
         'What did Ada say of the "Ondine" in May?',
         ("Ondine",),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from semmem.client.probe.scene import WITNESS, Scene, rows, scene, wanted_keys
+from semmem.client.probe.scene import WITNESS, Scene, rows, scene, witness_keys
 from semmem.client.probe.stages import Probe, Probed, Stage, fate
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import within
@@ -84,7 +84,7 @@ class Prober:
                     continue
                 for regime in recipe.regimes if own is None else recipe.regimes[-1:]:  # the question decides, not we
                     one = self.run(recipe, scene(recipe, name, regime, k, own), k, filters or Filters())
-                    if (one.leg, one.regime) not in {(seen.leg, seen.regime) for seen in probed}:
+                    if (one.leg, one.regime) not in {(other.leg, other.regime) for other in probed}:
                         probed.append(one)  # a store that links no names has one regime, whatever was asked
         return Probe(recipe.name, k, tuple(probed), left_out, time.monotonic() - started)
 
@@ -111,17 +111,17 @@ class Prober:
             return dropped(*lost)
         if of.leg not in recipe.legs:
             return dropped("asked", f"The recipe {recipe.name} gives {of.leg} no weight or no depth.")
-        found = self._recaller.recall(of.question, (namespace,), recipe, limit=k, filters=filters)
-        candidates, regime = found.candidates, found.regime
-        if of.leg in found.degraded:
-            return dropped("answered", f"{of.leg} could not answer: {found.degraded[of.leg]}", regime)
+        recall = self._recaller.recall(of.question, (namespace,), recipe, limit=k, filters=filters)
+        candidates, regime = recall.candidates, recall.regime
+        if of.leg in recall.degraded:
+            return dropped("answered", f"{of.leg} could not answer: {recall.degraded[of.leg]}", regime)
         key = (WITNESS, 0, namespace)
         ranking = candidates.rankings.get(of.leg, ())
         if key not in ranking:
-            return dropped(*self._unfound(found, of, recipe, filters, namespace), regime=regime)
+            return dropped(*self._why_missing(recall, of, recipe, filters, namespace), regime=regime)
         rank = ranking.index(key) + 1
-        is_hit = any(hit.memory.id == WITNESS for hit in found)
-        end = fate(candidates, found.cut, key, of.leg, rank, is_hit=is_hit)
+        is_hit = any(hit.memory.id == WITNESS for hit in recall)
+        end = fate(candidates, recall.cut, key, of.leg, rank, is_hit=is_hit)
         return Probed(
             of.leg, regime, k, of.question, of.text, end.dropped, end.why,
             rank, end.others, end.place, end.class_, end.alone,
@@ -129,19 +129,19 @@ class Prober:
 
     def _write(self, of: Scene, namespace: str) -> tuple[Stage, str] | None:
         """Remember the witness as every memory is, then its rivals; return the stage that failed, and why."""
-        wanted = wanted_keys(of, self._language)
+        keys = witness_keys(of, self._language)
         try:
             self._ingest.remember({**of.item, "namespace": namespace})
         except SemmemError as error:
-            return self._broken(of, error)
+            return self._failing_stage(of, error)
         except Exception as error:  # noqa: BLE001  # an extractor or embedder of somebody's own may raise anything
-            return self._broken(of, error)
+            return self._failing_stage(of, error)
         ords = self._store.ords_of(namespace, WITNESS)
         if not ords:
             return "stored", "It was acknowledged, and the store does not have it."
         if lacking(self._store, of.leg) is not None:
             return None  # the leg says so itself when it is asked
-        if wanted and not len(self._store.postings([namespace], wanted)[namespace].entries):
+        if keys and not len(self._store.postings([namespace], keys)[namespace].entries):
             what = "word of the question" if of.leg == "lexical" else "name that it is about"
             return "extracted", f"The extractor {self._extractor.name} found no {what} in it."
         embedder = self._embedder()
@@ -159,30 +159,32 @@ class Prober:
         self._store.write(rivals, on_conflict="abort")
         return None
 
-    def _broken(self, of: Scene, error: Exception) -> tuple[Stage, str]:
+    def _failing_stage(self, of: Scene, error: Exception) -> tuple[Stage, str]:
         """Return which part of remembering raised ``error``: the one that raises again when it is tried by itself."""
-        said = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split()) or type(error).__name__
         try:
             self._extractor.extract(of.text, of.title, ())
         except Exception:  # noqa: BLE001  # whatever it is
-            return "extracted", f"The extractor {self._extractor.name} failed, so nothing is stored: {said}"
+            return "extracted", f"The extractor {self._extractor.name} failed, so nothing is stored: {reason}"
         try:
             embedder = self._embedder()
             if not isinstance(embedder, str):
                 embedder.embed([of.text])
         except Exception:  # noqa: BLE001  # whatever it is
-            return "embedded", f"The embedder failed, so nothing is stored: {said}"
-        return "stored", f"The store did not take it: {said}"
+            return "embedded", f"The embedder failed, so nothing is stored: {reason}"
+        return "stored", f"The store did not take it: {reason}"
 
-    def _unfound(self, found: Recall, of: Scene, recipe: Recipe, filters: Filters, namespace: str) -> tuple[Stage, str]:
+    def _why_missing(
+        self, recall: Recall, of: Scene, recipe: Recipe, filters: Filters, namespace: str
+    ) -> tuple[Stage, str]:
         """Return why the leg's list has no witness: out of scope, too deep, or not found at all."""
         import numpy as np
 
         ords = np.array(self._store.ords_of(namespace, WITNESS), dtype=np.int64)
-        if not found.candidates.scope.admits(ords).any():
+        if not recall.candidates.scope.admits(ords).any():
             return "scope", f"The filters do not let it through: {_narrowed(filters, namespace)}."
         deep = replace(recipe, depths={**recipe.depths, of.leg: _DEEPEST})
-        again = self._recaller.candidates(found.candidates.question, found.candidates.scope, deep)
+        again = self._recaller.candidates(recall.candidates.question, recall.candidates.scope, deep)
         ranking = again.rankings.get(of.leg, ())
         depth = recipe.depths.get(of.leg, 100)
         key = (WITNESS, 0, namespace)
@@ -215,12 +217,12 @@ class Prober:
     def _sweep(self) -> None:
         """Drop what a killed process left behind."""
         for namespace in self._store.namespaces():
-            made = _NAME.fullmatch(namespace)
-            if made is not None and int(made[1]) < time.time() - _LEFT_BEHIND:
+            match = _NAME.fullmatch(namespace)
+            if match is not None and int(match[1]) < time.time() - _LEFT_BEHIND:
                 self._store.forget_namespace(namespace, dry_run=False)
 
 
 def _narrowed(filters: Filters, namespace: str) -> str:
-    given = within(filters, (namespace,))
-    said = {name: getattr(given, name) for name in Filters.__dataclass_fields__}
-    return ", ".join(f"{name} {value!r}" for name, value in said.items() if value) or "it is excluded"
+    scope = within(filters, (namespace,))
+    values = {name: getattr(scope, name) for name in Filters.__dataclass_fields__}
+    return ", ".join(f"{name} {value!r}" for name, value in values.items() if value) or "it is excluded"

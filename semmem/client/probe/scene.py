@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["WITNESS", "Rival", "Scene", "rows", "scene", "wanted_keys"]
+__all__ = ["WITNESS", "Rival", "Scene", "rows", "scene", "witness_keys"]
 
 WITNESS = "witness"
 """The id of the memory that is put through."""
@@ -108,7 +108,7 @@ def _rivals(leg: str, regime: str, k: int, others: Collection[str], deep: int) -
     return out
 
 
-def wanted_keys(scene: Scene, language: str) -> set[int]:
+def witness_keys(scene: Scene, language: str) -> set[int]:
     """Return the keys of which the extractor must find one for the leg to find the witness; empty where none counts."""
     if scene.leg == "lexical":
         return {term_key(term) for term in terms(scene.question, language)}
@@ -138,15 +138,15 @@ def rows(
 
 
 def _extraction(rival: Rival, word: str | None) -> Extraction:
-    found: list[tuple[int, int, str, float, float, int]] = []
+    entries: list[tuple[int, int, str, float, float, int]] = []
     if rival.words and word is not None:
-        found.append((term_key(word), int(Kind.TERM), word, 0.0, 0.0, rival.words))
+        entries.append((term_key(word), int(Kind.TERM), word, 0.0, 0.0, rival.words))
     about = rival.id == _START
     for name in rival.names:
         subject = 1.0 if about and name == _NAMED else 0.0
-        found.append((_name(name), int(Kind.NAME), " ".join(name), 1.0, subject, 0))
-    found.sort()
-    columns: Sequence[list[Any]] = [list(column) for column in zip(*found, strict=True)] or [[] for _ in range(6)]
+        entries.append((_name(name), int(Kind.NAME), " ".join(name), 1.0, subject, 0))
+    entries.sort()
+    columns: Sequence[list[Any]] = [list(column) for column in zip(*entries, strict=True)] or [[] for _ in range(6)]
     keys, kinds, names, mentions, subjects, counts = columns
     return Extraction(keys, kinds, names, mentions, subjects, counts, _WORDS if rival.words else 0)
 
@@ -164,5 +164,5 @@ def _at(question: NDArray[np.float32], cosine: float) -> NDArray[np.float32]:
     across = -whole[least] * whole
     across[least] += 1.0
     across /= np.linalg.norm(across)
-    found: NDArray[np.float32] = (cosine * whole + np.sqrt(1 - cosine**2) * across).astype(np.float32)
-    return found
+    vector: NDArray[np.float32] = (cosine * whole + np.sqrt(1 - cosine**2) * across).astype(np.float32)
+    return vector

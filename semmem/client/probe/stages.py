@@ -130,19 +130,21 @@ class Fate:
     alone: bool | None = None
 
 
-def fate(found: Candidates, how: Cut, key: Key, leg: str, rank: int, *, is_hit: bool) -> Fate:
+def fate(candidates: Candidates, window: Cut, key: Key, leg: str, rank: int, *, is_hit: bool) -> Fate:
     """Say what fusion, folding, the limit and a reranker did with ``key``, which ``leg`` ranked at ``rank``."""
-    k = how.limit
-    its = reach(found.recipe, k).regimes[found.regime].legs[leg]
-    class_ = its.class_at(rank)
-    others = {name: list(keys).index(key) + 1 for name, keys in found.rankings.items() if name != leg and key in keys}
-    before = _place(replace(found, reranked={}), how, key)
-    after = _place(found, how, key)
+    k = window.limit
+    leg_reach = reach(candidates.recipe, k).regimes[candidates.regime].legs[leg]
+    class_ = leg_reach.class_at(rank)
+    others = {
+        name: list(keys).index(key) + 1 for name, keys in candidates.rankings.items() if name != leg and key in keys
+    }
+    before = _place(replace(candidates, reranked={}), window, key)
+    after = _place(candidates, window, key)
     alone = None
     if others:
-        ranked = found.rankings.items()
+        ranked = candidates.rankings.items()
         lists = {name: keys if name == leg else tuple(o for o in keys if o != key) for name, keys in ranked}
-        place = _place(replace(found, reranked={}, ranked=found.fuse(rankings=lists)), how, key)
+        place = _place(replace(candidates, reranked={}, ranked=candidates.fuse(rankings=lists)), window, key)
         alone = place is not None and place <= k
 
     def end(dropped: Stage | None, why: str) -> Fate:
@@ -150,22 +152,23 @@ def fate(found: Candidates, how: Cut, key: Key, leg: str, rank: int, *, is_hit: 
 
     at = f"{leg} has it at rank {rank}"
     if before is None or after is None:
-        into = next((fused.key[0] for fused, folded in cut(found, how) if key in folded), "another memory")
+        into = next((fused.key[0] for fused, folded in cut(candidates, window) if key in folded), "another memory")
         return end("folded", f"{at}, and it was folded into {into}, which reads the same.")
     if before > k and after > k:
         if class_ in ("boost-only", "unreachable"):
-            return end("fused", f"{at}, and the fusion cannot let it in, whatever the lists: {_certificate(its, rank)}")
+            proof = _certificate(leg_reach, rank)
+            return end("fused", f"{at}, and the fusion cannot let it in, whatever the lists: {proof}")
         return end("limit", f"{at}, and {k} others score more: its place is {after}. Other lists would let it in.")
     if after > k:
-        reranker = found.recipe.rerank
+        reranker = candidates.recipe.rerank
         return end("reranked", f"{at} and fused at place {before}; the reranker {reranker} put it at place {after}.")
     if not is_hit:
         return end("returned", f"{at}, place {after}, and its text was gone when the hits were read.")
     return end(None, f"{at}; it came back at place {after} of {k}." + _also(others, alone))
 
 
-def _place(found: Candidates, how: Cut, key: Key) -> int | None:
-    return next((at for at, (fused, _) in enumerate(cut(found, how), 1) if fused.key == key), None)
+def _place(candidates: Candidates, window: Cut, key: Key) -> int | None:
+    return next((at for at, (fused, _) in enumerate(cut(candidates, window), 1) if fused.key == key), None)
 
 
 def _also(others: Mapping[str, int], alone: bool | None) -> str:
@@ -175,10 +178,10 @@ def _also(others: Mapping[str, int], alone: bool | None) -> str:
     return f" Also listed by {where}; without that it would {'still be in' if alone else 'stay out'}."
 
 
-def _certificate(its: LegReach, rank: int) -> str:
-    if rank == 1 or its.rank_constant is None:
-        return its.certificate
-    last = max(its.last_possible_rank, its.guaranteed_ranks)
+def _certificate(leg_reach: LegReach, rank: int) -> str:
+    if rank == 1 or leg_reach.rank_constant is None:
+        return leg_reach.certificate
+    last = max(leg_reach.last_possible_rank, leg_reach.guaranteed_ranks)
     if last:
-        return f"at k = {its.k} no more than its first {last} can come in."
-    return its.certificate
+        return f"at k = {leg_reach.k} no more than its first {last} can come in."
+    return leg_reach.certificate

@@ -228,7 +228,7 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
         if ctx.invoked_subcommand is not None:
             ctx.obj = door
             return
-        with told(door):
+        with reporting_errors(door):
             function(door, **arguments)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -243,7 +243,7 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
 
 
 @contextmanager
-def told(door: Door) -> Iterator[None]:
+def reporting_errors(door: Door) -> Iterator[None]:
     """Turn an error into one sentence on standard error and an exit code; under ``--debug`` into a traceback."""
     try:
         yield

