@@ -29,7 +29,8 @@ from eval.commands.door import (
     table,
 )  # fmt: skip
 from eval.datasets import DatasetError, is_known_copy, load
-from eval.experiments.conditions import TURNS
+from eval.experiments.conditions import TURNS, ConditionError
+from eval.experiments.controls import NEIGHBOURS, USUAL
 from eval.experiments.plan import Plan, of_ablation, of_fusions, of_history, of_run, of_sweep
 
 __all__ = ["experiment"]
@@ -165,10 +166,16 @@ def ablate(
     controls: Annotated[
         bool, typer.Option(help="of the graph: no edges, seeds only, convex without it, a random graph")
     ] = True,
+    control: Annotated[
+        list[str] | None, typer.Option(help=f"only this control; repeatable: {', '.join((*USUAL, NEIGHBOURS))}")
+    ] = None,
 ) -> tuple[Plan, str]:
     """Measure what a leg is worth, against the recipe without it, or say why these data cannot show it."""
     label = f"ablate {' '.join(leg or ['every leg'])} recipe {recipe}{'' if controls else ' without controls'}"
-    return of_ablation(recipe, leg or (), controlled=controls), label
+    label += f" over {', '.join(control)}" if control else ""
+    if control and not controls:
+        raise ConditionError("Pass either --control or --no-controls.")
+    return of_ablation(recipe, leg or (), controls=control or (USUAL if controls else ())), label
 
 
 @app.command(epilog="Settings: " + "; ".join(f"{name} ({what})" for name, what in TURNS.items()))

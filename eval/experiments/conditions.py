@@ -45,7 +45,7 @@ class Condition:
 
     This was the first fault of the ablation that ``history`` replays. ``values`` are the values that a sweep gave the
     settings of this condition. ``rewired`` is the seed of a random graph with similar degrees, in which the graph leg
-    walks instead of the graph of the texts.
+    walks instead of the graph of the texts; with ``neighbours`` it goes to the nearest vectors instead.
     """
 
     name: str
@@ -53,6 +53,12 @@ class Condition:
     excluded: str | None = None
     values: Mapping[str, Value] = field(default_factory=dict)
     rewired: int | None = None
+    neighbours: bool = False
+
+    @property
+    def elsewhere(self) -> tuple[int | None, bool]:
+        """Where the graph leg walks if not in the graph of the texts: (None, False) where it does."""
+        return self.rewired, self.neighbours
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -62,6 +68,7 @@ class Condition:
             "excluded": self.excluded,
             "values": dict(self.values),
             "rewired": self.rewired,
+            **({"neighbours": True} if self.neighbours else {}),
         }
 
 

@@ -22,8 +22,9 @@ from eval.experiments.evidence.provenance import role
 from eval.experiments.fingerprint import ASKS, fingerprint
 from eval.experiments.fusion import fused_places
 from eval.experiments.lists import ask_all, asking, group_key, grouped, shallow
+from eval.experiments.other_edges.dense_neighbours import over_vectors
+from eval.experiments.other_edges.random_graph import rewired
 from eval.experiments.probes import dropping_stage, live_witnesses
-from eval.experiments.random_graph import rewired
 from eval.experiments.runner import ingest, place, token_counts
 from eval.experiments.vector_cache import KeptVectors
 from eval.reports.cost import cost, environment
@@ -202,7 +203,7 @@ def check_fast_path(mem: Any, corpus: Corpus, conditions: Sequence[Condition], l
 
     Raises ExperimentError at the first list that differs: then every number of the experiment is in doubt.
     """
-    plain = [c for c in conditions if c.excluded is None and c.recipe.rerank is None and c.rewired is None]
+    plain = [c for c in conditions if c.excluded is None and c.recipe.rerank is None and c.elsewhere == (None, False)]
     spread = plain if len(plain) <= 4 else [plain[0], plain[len(plain) // 2], plain[-2], plain[-1]]
     step = max(1, len(corpus.queries) // SAMPLE)
     equal_lists = 0
@@ -266,15 +267,15 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
     code = fingerprint(*ASKS)
     out: dict[str, Lists] = {}
     shared: dict[Any, Any] = {}
-    for graph in dict.fromkeys(c.rewired for c in conditions):
-        recipes = {c.name: c.recipe for c in conditions if c.rewired == graph}
+    for graph, neighbours in dict.fromkeys(c.elsewhere for c in conditions):
+        recipes = {c.name: c.recipe for c in conditions if c.elsewhere == (graph, neighbours)}
         for names in grouped(recipes):
             members = [recipes[name] for name in names]
             wide = asking(members)
             # Lists belong to the code that made them: another version of semmem asks anew.
             about = "-".join([group_key(members[0]), *(f"{leg[0]}{wide.depths[leg]}" for leg in wide.legs), code])
-            about += "" if graph is None else f"-random{graph}"
-            with rewired(mem, graph):
+            about += ("" if graph is None else f"-random{graph}") + "-neighbours" * neighbours
+            with rewired(mem, graph), over_vectors(mem, neighbours):
                 lists, memories = ask_all(
                     mem,
                     corpus.queries,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from eval.experiments.conditions import OF_A_LEG, Condition, ConditionError, ablations, fusions, named, sweep
-from eval.experiments.controls import with_controls
+from eval.experiments.controls import NEIGHBOURS, USUAL, with_controls
 from eval.statistics.comparison import Comparison
 
 __all__ = ["of_ablation", "of_fusions", "of_history", "of_run", "of_sweep"]
@@ -22,8 +22,13 @@ def of_run(recipes: Sequence[str]) -> Plan:
     ]
 
 
-def of_ablation(recipe: str, legs: Sequence[str], *, controlled: bool = True) -> Plan:
-    """Compare the recipe to itself without each leg: above 0 is what the leg is worth; the graph with its controls."""
+def of_ablation(recipe: str, legs: Sequence[str], *, controls: Collection[str] = USUAL) -> Plan:
+    """Compare the recipe to itself without each leg: above 0 is what the leg is worth; the graph with ``controls``.
+
+    Raises ConditionError for a control that there is not.
+    """
+    if unknown := [name for name in controls if name not in (*USUAL, NEIGHBOURS)]:
+        raise ConditionError(f"There is no control {unknown[0]!r}; choose of {', '.join((*USUAL, NEIGHBOURS))}.")
     base = named(recipe)
     lesser = ablations(base, legs)
     names = legs or base.recipe.legs
@@ -31,7 +36,7 @@ def of_ablation(recipe: str, legs: Sequence[str], *, controlled: bool = True) ->
         Comparison(f"{leg} in {base.name}", without.name, base.name, leg)
         for leg, without in zip(names, lesser, strict=True)
     ]
-    return with_controls([base, *lesser], comparisons) if controlled else ([base, *lesser], comparisons)
+    return with_controls([base, *lesser], comparisons, chosen=controls)
 
 
 def of_sweep(recipe: str, settings: Sequence[str]) -> Plan:

@@ -192,7 +192,7 @@ def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> 
     """
     differ = {name for name, value in base.recipe.as_dict().items() if value != other.recipe.as_dict()[name]} - {"name"}
     memories = [memory for of_space in of_other.found.values() for memory in of_space.values()]
-    if base.excluded != other.excluded or base.rewired != other.rewired:
+    if base.excluded != other.excluded or base.elsewhere != other.elsewhere:
         return None
     if differ and differ <= {"prior", "prior_floor"} and len({memory.importance for memory in memories}) <= 1:
         return "every memory has the same importance, so the prior multiplies all alike"

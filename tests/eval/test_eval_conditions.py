@@ -152,11 +152,11 @@ def test_a_sweep_that_cannot_be_read_is_refused(setting: str) -> None:
 
 
 def test_an_ablation_compares_the_recipe_to_itself_without_the_leg() -> None:
-    conditions, comparisons = of_ablation("default", ["graph"], controlled=False)
+    conditions, comparisons = of_ablation("default", ["graph"], controls=())
     assert [c.name for c in conditions] == ["default", "default~graph"]
     # above 0 must mean that the leg is worth having
     assert (comparisons[0].base, comparisons[0].other, comparisons[0].leg) == ("default~graph", "default", "graph")
-    assert [c.leg for c in of_ablation("default", [], controlled=False)[1]] == ["lexical", "dense", "graph"]
+    assert [c.leg for c in of_ablation("default", [], controls=())[1]] == ["lexical", "dense", "graph"]
 
 
 def test_what_is_left_out_of_a_condition_that_drops_finds_drops_none() -> None:

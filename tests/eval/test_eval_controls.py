@@ -17,8 +17,8 @@ from eval.datasets import load
 from eval.experiments.conditions import named
 from eval.experiments.ingredients import of_ingredients
 from eval.experiments.lists import ask_all
+from eval.experiments.other_edges.random_graph import Rewired, dealt, rewired
 from eval.experiments.plan import of_ablation, of_history
-from eval.experiments.random_graph import Rewired, dealt, rewired
 from eval.experiments.runner import ingest
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
@@ -56,7 +56,7 @@ def test_an_ablation_of_the_graph_stands_beside_its_four_controls() -> None:
 def test_only_an_ablation_of_the_graph_has_controls() -> None:
     assert [c.control for c in of_ablation("default", ["dense"])[1]] == [None]
     assert [c.control for c in of_ablation("hybrid", ["lexical"])[1]] == [None]
-    assert len(of_ablation("default", ["graph"], controlled=False)[1]) == 1
+    assert len(of_ablation("default", ["graph"], controls=())[1]) == 1
     # in the history, of the evaluation that had reach
     assert [c.other for c in of_history()[1] if c.control == "no edges"] == ["default"]
     assert sum(c.control is not None for c in of_ingredients("default")[1]) == 5

@@ -65,7 +65,7 @@ def test_a_stage_that_drops_every_witness_makes_the_leg_not_evaluable(store_url:
     corpus = load(TOY)
     with semmem.connect(store_url, embedder="hashing") as mem:
         result = conduct(
-            mem, corpus, *of_ablation("default", ["graph"], controlled=False), out=tmp_path / "a", baselines=False
+            mem, corpus, *of_ablation("default", ["graph"], controls=()), out=tmp_path / "a", baselines=False
         ).result
         assert [c["verdict"] for c in result["comparisons"]] != ["not evaluable"] * len(result["comparisons"])
         summary = markdown(result)
@@ -87,7 +87,7 @@ def test_a_stage_that_drops_every_witness_makes_the_leg_not_evaluable(store_url:
 
         mem.probe = broken  # type: ignore[method-assign, assignment]
         result = conduct(
-            mem, corpus, *of_ablation("default", ["graph"], controlled=False), out=tmp_path / "a", baselines=False
+            mem, corpus, *of_ablation("default", ["graph"], controls=()), out=tmp_path / "a", baselines=False
         ).result
     first = result["comparisons"][0]
     assert first["verdict"] == "not evaluable"

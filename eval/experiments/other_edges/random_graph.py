@@ -20,7 +20,7 @@ from semmem.legs.graph import Graph
 from semmem.model.exchange import Forwards, Ords, Postings
 from semmem.model.store import GraphStore, Store, graph_of
 
-__all__ = ["Rewired", "dealt", "rewired"]
+__all__ = ["Rewired", "dealt", "ords_of", "rewired"]
 
 BIN = 10
 """Memories among which places are dealt, next to one another in the order of their degrees."""
@@ -43,6 +43,14 @@ def dealt(degrees: Sequence[int], seed: int) -> NDArray[np.intp]:
     return takes
 
 
+def ords_of(store: Store, namespace: str) -> Iterator[int]:
+    """Yield the number of every memory and part of a namespace that legs can return, page by page."""
+    last = -1
+    while page := store.indexed_after(namespace, last, _PAGE):
+        yield from (ord for ord, _ in page)
+        last = page[-1][0]
+
+
 class Places:
     """Which place each memory of a namespace takes, and which memory has each place, by ord."""
 
@@ -53,7 +61,7 @@ class Places:
     def of(self, namespace: str) -> tuple[dict[int, int], dict[int, int]]:
         """Return place by memory, and memory by place."""
         if namespace not in self._dealt:
-            ords = sorted(self._ords(namespace))
+            ords = sorted(ords_of(self._store, namespace))
             content = self._graph.forwards([namespace], ords)
             ends = content.sizes.cumsum()
             many = dict.fromkeys(ords, 0) | {
@@ -69,12 +77,6 @@ class Places:
         """Return the places that memories take, ascending; those that are not there take none."""
         place_of, _ = self.of(namespace)
         return sorted(place_of[int(ord)] for ord in ords if int(ord) in place_of)
-
-    def _ords(self, namespace: str) -> Iterator[int]:
-        last = -1
-        while page := self._store.indexed_after(namespace, last, _PAGE):
-            yield from (ord for ord, _ in page)
-            last = page[-1][0]
 
 
 class Passing:
