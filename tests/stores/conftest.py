@@ -1,4 +1,4 @@
-"""An empty memory in each store, for the tests of what becomes of memories."""
+"""An empty memory in each store, and the URL of one, for the tests of what becomes of memories."""
 
 from __future__ import annotations
 
@@ -20,3 +20,11 @@ def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Semmem]:
     else:
         with semmem.connect(request.getfixturevalue("store_url"), embedder="hashing", pool_size=2) as mem:
             yield mem
+
+
+@pytest.fixture(params=["PostgreSQL", "SQLite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store of each kind."""
+    if request.param == "SQLite":
+        return f"sqlite://{tmp_path}/notes.db"
+    return str(request.getfixturevalue("store_url"))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +18,6 @@ pytest.importorskip("langgraph.store.base")
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
 
 from semmem.doors.langgraph import SemmemStore
-from semmem.doors.langgraph import store as store_module
-from semmem.doors.langgraph.sweeper import Sweeper
 
 
 @pytest.fixture
@@ -188,17 +183,6 @@ def test_the_score_of_the_dense_recipe_is_the_cosine_of_the_callers_vectors(stor
         SemmemStore(items.memory, index={"distance_type": "l2"})
 
 
-class Clock:
-    """What the store takes for datetime, with a time that can be moved."""
-
-    fromisoformat = staticmethod(datetime.fromisoformat)
-    at = datetime(2026, 5, 1, tzinfo=UTC)
-
-    @classmethod
-    def now(cls, zone: Any) -> datetime:
-        return cls.at
-
-
 def test_an_open_memory_takes_no_embedder_of_an_index(items: SemmemStore) -> None:
     with pytest.raises(semmem.InvalidInput, match="An open memory has an embedder already; leave embed out of index"):
         SemmemStore(items.memory, index={"dims": 3, "embed": lambda texts: [[1.0, 0.0, 0.0] for _ in texts]})
@@ -223,59 +207,6 @@ def test_an_index_that_says_nothing_known_is_refused(items: SemmemStore, index: 
 def test_a_filter_that_is_no_mapping_is_refused(items: SemmemStore) -> None:
     with pytest.raises(semmem.InvalidInput, match=r"filter must be a mapping, such as {'kind': 'note'}, not int"):
         items.search((), filter=5)  # type: ignore[arg-type]
-
-
-def test_an_item_is_swept_when_its_time_is_over_and_a_read_renews_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "datetime", Clock)
-    start = datetime(2026, 5, 1, tzinfo=UTC)
-    Clock.at = start
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
-        items.put(("t",), "read", {"x": "ferry"})
-        items.put(("t",), "seen", {"x": "boat"})
-        items.put(("t",), "left", {"x": "train"})
-        items.put(("t",), "long", {"x": "plane"}, ttl=60)
-        Clock.at = start + timedelta(minutes=8)
-        assert items.get(("t",), "read") is not None
-        assert keys(items.search(("t",), query="boat")) == ["seen"]
-        assert items.get(("t",), "left", refresh_ttl=False) is not None
-        Clock.at = start + timedelta(minutes=12)
-        assert items.sweep_ttl() == 1
-        assert sorted(keys(items.search(("t",)))) == ["long", "read", "seen"]
-        assert keys(items.search(("t",), query="train")) == []
-    Clock.at = start
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10, "omit_expired": True}) as items:
-        items.put(("t",), "k", {"x": 1})
-        items.put(("stays",), "k", {"x": 1}, ttl=None)
-        Clock.at = start + timedelta(minutes=11)
-        assert items.get(("t",), "k") is None
-        assert items.search(("t",)) == []
-        assert items.list_namespaces() == [("stays",)]
-        Clock.at = start + timedelta(days=400)
-        assert items.get(("stays",), "k") is not None
-
-
-def test_a_thread_sweeps_until_it_is_stopped_or_the_store_is_closed() -> None:
-    with SemmemStore.from_conn_string("sqlite::memory:") as items:
-        assert items.start_ttl_sweeper().done()  # nothing expires here
-        assert items.stop_ttl_sweeper()
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 0.001}) as items:
-        with pytest.raises(semmem.InvalidInput, match="sweep_interval_minutes must be a number of minutes above 0"):
-            items.start_ttl_sweeper(-1)
-        items.put(("t",), "k", {"x": 1})
-        ended = items.start_ttl_sweeper(0.0005)
-        assert items.start_ttl_sweeper(0.0005) is ended
-        for _ in range(600):
-            if items.get(("t",), "k", refresh_ttl=False) is None:
-                break
-            time.sleep(0.05)
-        assert items.memory.list(namespace="langgraph").memories == ()
-        assert items.stop_ttl_sweeper(timeout=30)
-        assert ended.done()
-        again = items.start_ttl_sweeper(0.0005)
-        again.cancel()
-        assert items.stop_ttl_sweeper(timeout=30)
-        last = items.start_ttl_sweeper(60)
-    assert last.done()  # closing the store ended it
 
 
 def test_the_same_calls_can_be_awaited() -> None:
@@ -316,15 +247,6 @@ def test_a_label_that_langgraph_refuses_is_refused_in_a_batch_too(items: SemmemS
     assert items.list_namespaces() == []
 
 
-@pytest.mark.parametrize("ttl", [-1, 0, float("nan"), float("inf"), True, "10", 10**12])
-def test_a_time_to_live_that_is_none_is_refused_and_nothing_is_put(items: SemmemStore, ttl: Any) -> None:
-    with pytest.raises(semmem.InvalidInput, match="ttl must be a number of minutes above 0, or None"):
-        items.batch([PutOp(("a",), "good", {"x": 1}), PutOp(("a",), "k", {"x": 1}, ttl=ttl)])
-    assert items.search(()) == []
-    with pytest.raises(semmem.InvalidInput, match="default_ttl must be a number of minutes above 0"):
-        SemmemStore(items.memory, ttl={"default_ttl": ttl})
-
-
 @pytest.mark.parametrize(
     "op",
     [
@@ -350,53 +272,11 @@ def test_an_item_is_not_updated_before_it_is_created(items: SemmemStore) -> None
     assert (again.created_at, again.updated_at > first.updated_at) == (first.created_at, True)
 
 
-def test_a_read_that_renews_an_item_does_not_write_an_old_value_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
-        items.put(("t",), "k", {"v": "old"})
-        (record,) = items.memory.list(namespace="langgraph", filters={"metadata": {"langgraph": "record"}})
-        items.put(("t",), "k", {"v": "new"})
-        items._refresh([record])  # as a get does that has read it before the put
-        assert items.get(("t",), "k").value == {"v": "new"}  # type: ignore[union-attr]
-
-
-def test_an_item_that_was_put_anew_is_not_swept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "datetime", Clock)
-    Clock.at = datetime(2026, 5, 1, tzinfo=UTC)
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
-        items.put(("t",), "k", {"v": "ferry"})
-        (record,) = items.memory.list(namespace="langgraph", filters={"metadata": {"langgraph": "record"}})
-        Clock.at += timedelta(minutes=11)
-        items.put(("t",), "k", {"v": "boat"})
-        assert items._sweep(record) == 0  # as a sweep does that has read it before the put
-        assert [item.value for item in items.search((), query="boat")] == [{"v": "boat"}]
-
-
 def test_a_batch_whose_put_is_refused_deletes_nothing(items: SemmemStore) -> None:
     items.put(("a",), "k", {"x": 1})
     with pytest.raises(semmem.SemmemError):
         items.batch([PutOp(("a",), "k", None), PutOp(("a",), "bad", {"x": "a\0b"})])
     assert items.get(("a",), "k") is not None
-
-
-def test_a_sweeper_that_is_at_its_last_sweep_can_be_started_again() -> None:
-    entered, free, swept = threading.Event(), threading.Event(), threading.Event()
-
-    def sweep() -> int:
-        if entered.is_set():
-            swept.set()
-        entered.set()
-        free.wait(60)
-        return 0
-
-    sweeper = Sweeper(sweep)
-    first = sweeper.start(0.0001)
-    assert entered.wait(60)
-    assert not sweeper.stop(timeout=0)  # it still sweeps
-    second = sweeper.start(0.0001)
-    assert second is not first
-    assert swept.wait(60)
-    free.set()
-    assert sweeper.stop(timeout=60)
 
 
 @pytest.mark.parametrize(

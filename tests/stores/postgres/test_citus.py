@@ -24,8 +24,8 @@ from semmem.embedders.hashing import Hashing
 from semmem.stores.postgres import nearest
 from semmem.stores.postgres.migrate import migrate
 from tests.stores.audit import check
+from tests.stores.namespaces import full, namespace_answers
 from tests.stores.postgres.test_moving_namespaces import REFUSED, killed, moved, unseen
-from tests.stores.test_namespaces import full, told
 
 BESIDE = Path(__file__).parents[4] / "shared/engines/citus/cluster"
 CLUSTER = Path(os.environ.get("SEMMEM_TEST_CITUS") or BESIDE)
@@ -181,9 +181,9 @@ def test_three_nodes_hide_a_namespace_that_is_not_filled_and_end_a_move_that_was
 ) -> None:
     _, mem = both
     full(mem, "old")
-    before = told(mem, "old")
+    before = namespace_answers(mem, "old")
     killed(mem, monkeypatch, step, stay=False)
-    assert told(mem, "old") == before
+    assert namespace_answers(mem, "old") == before
     unseen(mem, "new")
     assert mem.recall("owl 7", namespace="new", as_of="2030-01-01").total == 0
     assert "Owl" not in str(mem.context("owl 7", namespace="new"))
@@ -194,7 +194,7 @@ def test_three_nodes_hide_a_namespace_that_is_not_filled_and_end_a_move_that_was
         mem.link("m7", "see-also", "m8", namespace="old")
     assert mem.maintain()["moves"] == 2
     assert moved(mem, stay=False) == 70
-    assert told(mem, "new") == before
+    assert namespace_answers(mem, "new") == before
     check(mem)
 
 

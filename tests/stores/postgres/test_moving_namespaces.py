@@ -14,7 +14,7 @@ from semmem.client.memory import Semmem
 from semmem.stores.postgres import connection
 from semmem.stores.postgres.moving import namespaces
 from tests.stores.audit import check, sql
-from tests.stores.test_namespaces import full, told
+from tests.stores.namespaces import full, namespace_answers
 
 AT_ONCE = 40
 REFUSED = "being renamed, or a rename or a copy fills it, so nothing was changed in it"
@@ -104,10 +104,10 @@ def test_no_transaction_of_a_move_writes_or_deletes_more_rows_than_its_step_is_l
     mem: Semmem, monkeypatch: pytest.MonkeyPatch, stay: bool
 ) -> None:
     full(mem, "old")
-    before, execute, deleted = told(mem, "old"), namespaces._execute, list[int]()
+    before, execute, deleted = namespace_answers(mem, "old"), namespaces._execute, list[int]()
     monkeypatch.setattr(namespaces, "_execute", lambda *a, **k: deleted.append(execute(*a, **k)) or deleted[-1])
     assert moved(mem, stay) == 70
-    assert told(mem, "new") == before
+    assert namespace_answers(mem, "new") == before
     most = {
         table: sql(
             mem,
@@ -130,7 +130,7 @@ def test_while_a_namespace_is_filled_nobody_sees_it_and_the_other_one_answers(
 ) -> None:
     full(mem, "old")
     mem.remember("Nobody is here.", id="x", namespace="else")
-    before = told(mem, "old")
+    before = namespace_answers(mem, "old")
     since = mem.changes("now", namespace="new").cursor
     number = steps(mem, monkeypatch, stay).index("_open")
 
@@ -139,7 +139,7 @@ def test_while_a_namespace_is_filled_nobody_sees_it_and_the_other_one_answers(
         assert states(mem) == {"else": None, "new": "filling", "old": None if stay else "moving"}
         unseen(mem, "new")
         assert list(mem.changes(since, namespace="new")) == []
-        assert told(mem, "old") == before
+        assert namespace_answers(mem, "old") == before
         with pytest.raises(semmem.StoreUnavailable, match=REFUSED):
             mem.remember("New.", namespace="new")
         with pytest.raises(semmem.StoreUnavailable, match=REFUSED):
@@ -148,7 +148,7 @@ def test_while_a_namespace_is_filled_nobody_sees_it_and_the_other_one_answers(
 
     at(monkeypatch, number, look)
     assert moved(mem, stay) == 70
-    assert told(mem, "new") == before
+    assert namespace_answers(mem, "new") == before
     assert states(mem) == ({"else": None, "new": None, "old": None} if stay else {"else": None, "new": None})
     check(mem)
 
@@ -187,18 +187,18 @@ def test_writers_of_a_namespace_that_is_being_renamed_are_refused_and_nothing_is
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full(mem, "old")
-    before, verbs = told(mem, "old"), writers(mem)
+    before, verbs = namespace_answers(mem, "old"), writers(mem)
     number = steps(mem, monkeypatch, stay=False).index("_open") - 3
 
     def write() -> None:
         for name, verb in verbs.items():
             assert (name, said_by(verb)) == (name, REFUSED)
         mem.maintain()
-        assert told(mem, "old") == before
+        assert namespace_answers(mem, "old") == before
 
     at(monkeypatch, number, write)
     assert moved(mem, stay=False) == 70
-    assert told(mem, "new") == before
+    assert namespace_answers(mem, "new") == before
     check(mem)
 
 
@@ -250,7 +250,7 @@ def test_settings_and_limits_that_change_during_a_rename_go_along(mem: Semmem, m
 
 def test_a_copy_is_of_one_moment_and_writers_go_on(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     full(mem, "old")
-    before = told(mem, "old")
+    before = namespace_answers(mem, "old")
 
     def write() -> None:
         mem.remember("Owl 99 came late.", id="late", namespace="old")
@@ -260,7 +260,7 @@ def test_a_copy_is_of_one_moment_and_writers_go_on(mem: Semmem, monkeypatch: pyt
 
     at(monkeypatch, 4, write)
     assert moved(mem, stay=True) == 70
-    assert told(mem, "new") == before
+    assert namespace_answers(mem, "new") == before
     assert mem.get("late", namespace="old").text == "Owl 99 came late."
     check(mem)
 
@@ -273,7 +273,7 @@ def test_a_move_that_was_killed_is_ended_by_the_same_call_or_by_maintain(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch, where: str, stay: bool, way: str
 ) -> None:
     full(mem, "old")
-    before = told(mem, "old")
+    before = namespace_answers(mem, "old")
     ran = steps(mem, monkeypatch, stay)
     opens = ran.index("_open") + 1
     step = {
@@ -284,7 +284,7 @@ def test_a_move_that_was_killed_is_ended_by_the_same_call_or_by_maintain(
         pytest.skip("a copy empties nothing")
     killed(mem, monkeypatch, step, stay)
     done = step > opens
-    assert told(mem, "new" if done else "old") == before
+    assert namespace_answers(mem, "new" if done else "old") == before
     unseen(mem, "old" if done else "new")
     assert states(mem) == (
         {"new": None, "old": "emptying"} if done else {"new": "filling", "old": None if stay else "moving"}
@@ -294,11 +294,11 @@ def test_a_move_that_was_killed_is_ended_by_the_same_call_or_by_maintain(
             mem.remember("New.", namespace="old")
     if way == "again":
         assert moved(mem, stay) == 70
-        assert told(mem, "new") == before
+        assert namespace_answers(mem, "new") == before
     else:
         assert mem.maintain()["moves"] == (1 if done or stay else 2)
         assert "moves" not in mem.maintain()
-        assert told(mem, "new" if done else "old") == before
+        assert namespace_answers(mem, "new" if done else "old") == before
         assert states(mem) == {"new" if done else "old": None}
     check(mem)
     mem.remember("Owl 97 came late.", id="late", namespace="old")
@@ -313,10 +313,10 @@ def test_an_unfinished_rename_is_no_obstacle_to_another_name_and_a_rebuild_ends_
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full(mem, "old")
-    before = told(mem, "old")
+    before = namespace_answers(mem, "old")
     killed(mem, monkeypatch, 9, stay=False)
     assert mem.rename_namespace("old", "third") == 70
-    assert told(mem, "third") == before
+    assert namespace_answers(mem, "third") == before
     mem.rename_namespace("third", "old")
     killed(mem, monkeypatch, 9, stay=False)
     mem.rebuild()
@@ -326,7 +326,7 @@ def test_an_unfinished_rename_is_no_obstacle_to_another_name_and_a_rebuild_ends_
 
 def test_where_a_move_fails_everything_is_as_it_was(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     full(mem, "old")
-    before = told(mem, "old")
+    before = namespace_answers(mem, "old")
 
     def fail() -> None:
         raise RuntimeError("The disk is full.")
@@ -338,7 +338,7 @@ def test_where_a_move_fails_everything_is_as_it_was(mem: Semmem, monkeypatch: py
                 moved(mem, stay)
         assert states(mem) == {"old": None}
         assert sql(mem, "SELECT count(*) FROM memory WHERE namespace = 'new'") == [(0,)]
-    assert told(mem, "old") == before
+    assert namespace_answers(mem, "old") == before
     check(mem)
 
 
@@ -346,7 +346,7 @@ def test_a_process_whose_lock_is_lost_deletes_nothing_that_others_have_written_s
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full(mem, "old")
-    before = told(mem, "old")
+    before = namespace_answers(mem, "old")
 
     def lose() -> None:
         sql(
@@ -362,7 +362,7 @@ def test_a_process_whose_lock_is_lost_deletes_nothing_that_others_have_written_s
         at(patch, number, lose)
         with pytest.raises(semmem.StoreUnavailable, match="connection to the database server was lost"):
             moved(mem, stay=False)
-    assert told(mem, "new") == before
+    assert namespace_answers(mem, "new") == before
     assert mem.get("late", namespace="old").text == "Owl 97 came late."
     assert states(mem) == {"new": None, "old": None}
     check(mem)
