@@ -178,18 +178,21 @@ def finish(
                 shares[key][EXACT] = bonus
     span = 1.0 - prior_floor
     usual = (1.0 if importance is None else prior_floor + span * _DEFAULT_IMPORTANCE) / most
+    weighed = {key: own for key, own in (importance or {}).items() if own != _DEFAULT_IMPORTANCE}
     fsum = math.fsum
-    fused: list[Fused[Key]] = []
+    rows: list[tuple[float, Key, dict[str, float]]] = []
     for key, of_key in shares.items():
-        own = _DEFAULT_IMPORTANCE if importance is None else importance.get(key, _DEFAULT_IMPORTANCE)
-        worth = 0.0 if own == _DEFAULT_IMPORTANCE else fsum(of_key.values()) * span * (own - _DEFAULT_IMPORTANCE)
+        worth = 0.0
+        if weighed and key in weighed:
+            worth = fsum(of_key.values()) * span * (weighed[key] - _DEFAULT_IMPORTANCE)
         of_key = {name: share * usual for name, share in of_key.items()}
         if worth:
             of_key[IMPORTANCE] = worth / most
         # of two numbers a plain sum is rounded as rightly, in a fraction of the time
         whole = sum(of_key.values()) if len(of_key) < 3 else fsum(of_key.values())
-        fused.append(Fused(key, round(whole, _PLACES), of_key, ranks[key]))
-    fused.sort(key=_order)
+        rows.append((-round(whole, _PLACES), key, of_key))
+    rows.sort()  # no key stands twice, so no shares are compared
+    fused = [Fused(key, -below, of_key, ranks[key]) for below, key, of_key in rows]
     for leg, place in places:
         head = _agreed(rankings, firsts) if leg == AGREED else _head(rankings, firsts, leg)
         if head is not None:

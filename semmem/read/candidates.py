@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as
@@ -233,8 +232,11 @@ def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
 
 def _is_falling(rows: Sequence[tuple[int, float]]) -> bool:
     """Return whether scores fall by so much that no two are equal in 12 significant digits: then no id is looked at."""
-    scores = [score for _, score in rows]
-    return all(one - other > _APART * max(abs(one), abs(other)) for one, other in pairwise(scores))
+    import numpy as np
+
+    scores = np.array([score for _, score in rows])
+    size = np.abs(scores)
+    return bool((scores[:-1] - scores[1:] > _APART * np.maximum(size[:-1], size[1:])).all())
 
 
 def alone(

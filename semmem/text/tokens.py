@@ -312,15 +312,24 @@ def places(text: str, stems: Collection[str], language: str = "english") -> list
         return [(word.stem, s, e) for word, s, e in tokens(text, language) if not word.stop and word.stem in stems]
     lookup = _lexicon(language).get
     stem_of: dict[str, str] = {}
-    surfaces = set(_ASCII_TOKEN.findall(text))
+    pieces = _ASCII_TOKEN.split(text)
+    surfaces = set(pieces[1::2])
     if language in _SAME_FIRST_LETTER:  # most words need not be looked up, nor a new one learnt
-        letters = {stem[:1] for stem in stems}
-        surfaces = {surface for surface in surfaces if surface[0].lower() in letters}
+        initials = {stem[:1] for stem in stems}
+        initials |= {initial.upper() for initial in initials}
+        surfaces = {surface for surface in surfaces if surface[0] in initials}
     for surface in surfaces:
         word = lookup(surface) or _learn(surface, language)
         if not word.stop and word.stem in stems:
             stem_of[surface] = word.stem
-    return [(stem_of[m[0]], *m.span()) for m in _ASCII_TOKEN.finditer(text) if m[0] in stem_of] if stem_of else []
+    if not stem_of:
+        return []
+    bounds = list(accumulate(map(len, pieces)))
+    return [
+        (stem_of[surface], bounds[2 * at], bounds[2 * at + 1])
+        for at, surface in enumerate(pieces[1::2])
+        if surface in stem_of
+    ]
 
 
 def vocabulary(text: str, language: str = "english") -> list[Word]:

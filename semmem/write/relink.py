@@ -27,6 +27,8 @@ from semmem.text.passages import other_names, read_text
 __all__ = ["Knowledge", "Upkeep"]
 
 _NAMES_AT_ONCE = 500
+_RENEWED_AT_ONCE = 1_000
+"""Memories that are extracted again at a time. Each time leaves a segment; four of these are joined, key by key."""
 _ROUNDS = 8
 _FEW = 16
 _LOG = logging.getLogger(__name__)
@@ -278,8 +280,8 @@ class Upkeep:
     def _renew(self, graph: GraphStore, namespace: str, ords: Sequence[int]) -> tuple[int, int]:
         """Re-extract memories until no name changed meanwhile; return how many changed, and how many cannot be read."""
         changed = failed = 0
-        for start in range(0, len(ords), AT_ONCE):
-            todo = list(ords[start : start + AT_ONCE])
+        for start in range(0, len(ords), _RENEWED_AT_ONCE):
+            todo = list(ords[start : start + _RENEWED_AT_ONCE])
             for _ in range(_ROUNDS):
                 memories = self._store.indexed_memories([namespace], todo)
                 self.prepare(memories.values())
