@@ -182,9 +182,7 @@ def finish(
     fsum = math.fsum
     rows: list[tuple[float, Key, dict[str, float]]] = []
     for key, of_key in shares.items():
-        worth = 0.0
-        if weighed and key in weighed:
-            worth = fsum(of_key.values()) * span * (weighed[key] - _DEFAULT_IMPORTANCE)
+        worth = fsum(of_key.values()) * span * (weighed[key] - _DEFAULT_IMPORTANCE) if key in weighed else 0.0
         of_key = {name: share * usual for name, share in of_key.items()}
         if worth:
             of_key[IMPORTANCE] = worth / most
