@@ -315,21 +315,15 @@ def places(text: str, stems: Collection[str], language: str = "english") -> list
     pieces = _ASCII_TOKEN.split(text)
     surfaces = set(pieces[1::2])
     if language in _SAME_FIRST_LETTER:  # most words need not be looked up, nor a new one learnt
-        initials = {stem[:1] for stem in stems}
-        initials |= {initial.upper() for initial in initials}
+        initials = {letter for stem in stems for letter in (stem[:1], stem[:1].upper())}
         surfaces = {surface for surface in surfaces if surface[0] in initials}
     for surface in surfaces:
         word = lookup(surface) or _learn(surface, language)
         if not word.stop and word.stem in stems:
             stem_of[surface] = word.stem
-    if not stem_of:
-        return []
-    bounds = list(accumulate(map(len, pieces)))
-    return [
-        (stem_of[surface], bounds[2 * at], bounds[2 * at + 1])
-        for at, surface in enumerate(pieces[1::2])
-        if surface in stem_of
-    ]
+    bounds = list(accumulate(map(len, pieces))) if stem_of else []
+    rows = zip(pieces[1::2], bounds[::2], bounds[1::2], strict=False)  # no bounds, no rows
+    return [(stem_of[surface], start, end) for surface, start, end in rows if surface in stem_of]
 
 
 def vocabulary(text: str, language: str = "english") -> list[Word]:
