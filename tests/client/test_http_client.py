@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, date, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -286,41 +279,6 @@ def test_what_the_server_decides_cannot_be_chosen_by_its_client() -> None:
             semmem.connect("http://127.0.0.1:1", **chosen)  # type: ignore[arg-type]
 
 
-def test_a_server_that_is_not_there_is_one_sentence() -> None:
-    with semmem.connect("http://127.0.0.1:1") as mem:
-        for call in (lambda: mem.stats(), lambda: mem.remember_many([{"text": "x"}]), lambda: list(mem.export())):
-            with pytest.raises(semmem.StoreUnavailable, match=r"No server answers at http://.*; start it with"):
-                call()
-    with pytest.raises(semmem.StoreClosed):
-        mem.stats()
-    with pytest.raises(semmem.StoreClosed):
-        mem.remember_many([{"text": "x"}])
-
-
-def test_somebody_elses_server_is_told_as_what_it_is() -> None:
-    class Other(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if "stats" in self.path else 502)
-            self.end_headers()
-            self.wfile.write(b"<html>")
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Other) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            with semmem.connect(f"http://127.0.0.1:{server.server_port}") as mem:
-                with pytest.raises(semmem.StoreError, match="status 200, and not as semmem does"):
-                    mem.stats()
-                with pytest.raises(semmem.StoreError, match="status 502"):
-                    mem.get("x")
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def test_a_server_on_postgresql_answers_with_all_three_legs(store_url: str) -> None:
     # nothing in memory: what is read there has cosines of more digits than the database's
     with (
@@ -359,61 +317,6 @@ def test_both_sides_are_closed_by_themselves(tmp_path: Path) -> None:
         with pytest.raises(semmem.StoreClosed):
             remote.stats()
         assert local.stats().memories == 1
-
-
-@contextmanager
-def cutting(url: str, answers: int) -> Iterator[str]:
-    """Yield the URL of a way to a server on which the first answers are lost, after the work was done."""
-    place = urlsplit(url)
-    left = [answers]
-
-    class Way(BaseRequestHandler):
-        def handle(self) -> None:
-            if asked := self.request_whole():
-                with socket.create_connection((place.hostname, place.port), timeout=60) as server:
-                    server.sendall(re.sub(rb"(?i)connection: keep-alive", b"Connection: close", asked))
-                    answer = b"".join(iter(lambda: server.recv(1 << 16), b""))
-                if left[0] > 0:
-                    left[0] -= 1
-                    return
-                self.request.sendall(answer)
-
-        def request_whole(self) -> bytes:
-            self.request.settimeout(60)
-            asked = b""
-            while b"\r\n\r\n" not in asked:
-                if not (piece := self.request.recv(1 << 16)):
-                    return b""
-                asked += piece
-            head, _, body = asked.partition(b"\r\n\r\n")
-            length = re.search(rb"content-length: (\d+)", head.lower())
-            while length is not None and len(body) < int(length[1]):
-                body += self.request.recv(1 << 16)
-            return head + b"\r\n\r\n" + body
-
-    class Ways(ThreadingTCPServer):
-        daemon_threads = True
-
-    with Ways(("127.0.0.1", 0), Way) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def test_a_memory_whose_answer_is_lost_on_the_way_is_stored_once() -> None:
-    with semmem.connect("sqlite::memory:") as local, serving(local) as url:
-        with cutting(url, 1) as way, semmem.connect(way) as remote:
-            made = remote.remember("The key is red.")
-            assert (local.get(made.id), local.stats().memories) == (made, 1)
-        with cutting(url, 1) as way, semmem.connect(way) as remote:
-            assert remote.get(made.id) == made
-        with cutting(url, 1) as way, semmem.connect(way) as remote, pytest.raises(semmem.StoreUnavailable):
-            remote.forget(made.id)  # whether it was done, only a look can tell
-        assert local.stats().memories == 0
 
 
 def test_the_same_content_again_counts_through_a_server_too() -> None:

@@ -16,13 +16,13 @@ import pytest
 
 import semmem
 from semmem.doors.coding_agents.hook import BUDGET, quick
-from semmem.doors.coding_agents.transcript import turns
 from semmem.doors.http import announcement
 from semmem.doors.http.announcement import announced, server_of, store_name
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
 from semmem.doors.scope import scope_of
 from semmem.read.context import block_within, tokens
+from tests.doors.coding_agents.transcripts import CLAUDE, CODEX, written
 from tests.doors.mcp.clients import environment
 from tests.doors.test_project import repository
 from tests.test_architecture import modules_after
@@ -154,57 +154,6 @@ def test_the_budget_is_an_option_and_a_thousand_by_default(url: str, project: Pa
     usual = client.runs("session-start", cwd=str(project))
     assert BUDGET * 0.8 < tokens(usual) <= BUDGET == 1_000
     assert tokens(client.runs("session-start", "--budget", "200", cwd=str(project))) <= 200
-
-
-CLAUDE = [
-    {"type": "summary", "summary": "Earlier."},
-    {"type": "user", "uuid": "u1", "sessionId": "s1", "timestamp": "2026-11-20T10:00:00.5Z",
-     "message": {"role": "user", "content": "How are the tests run?"}},
-    {"type": "assistant", "uuid": "a1", "sessionId": "s1", "timestamp": "2026-11-20T10:00:09Z",
-     "message": {"role": "assistant", "content": [
-         {"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "With make check."},
-         {"type": "tool_use", "name": "Bash", "input": {}}]}},
-    {"type": "user", "uuid": "t1", "message": {"role": "user", "content": [{"type": "tool_result", "content": "ok"}]}},
-    {"type": "user", "uuid": "c1", "message": {"role": "user", "content": "<command-name>/clear</command-name>"}},
-    {"type": "user", "uuid": "m1", "isMeta": True, "message": {"role": "user", "content": "Caveat."}},
-    {"type": "assistant", "uuid": "x1", "isSidechain": True, "message": {"role": "assistant", "content": "Aside."}},
-]  # fmt: skip
-
-CODEX = [
-    {"type": "session_meta", "payload": {"id": "s1"}},
-    {"type": "response_item", "timestamp": "2026-11-20T10:00:00Z", "payload": {
-        "type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context>x"}]}},
-    {"type": "response_item", "timestamp": "2026-11-20T10:00:01Z", "payload": {
-        "type": "message", "role": "user", "content": [{"type": "input_text", "text": "How are the tests run?"}]}},
-    {"type": "event_msg", "payload": {"type": "user_message", "message": "How are the tests run?"}},
-    {"type": "response_item", "timestamp": "2026-11-20T10:00:02Z", "payload": {
-        "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "With make check."}]}},
-    {"type": "response_item", "payload": {"type": "function_call", "name": "shell"}},
-]  # fmt: skip
-
-
-def written(rows: list[dict[str, Any]]) -> bytes:
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-
-@pytest.mark.parametrize("rows", [CLAUDE, CODEX], ids=["claude-code", "codex"])
-def test_what_a_person_and_the_model_said_are_the_turns(rows: list[dict[str, Any]]) -> None:
-    found, size = turns(written(rows), 1)
-    assert [(one.author, one.text, one.position) for one in found] == [
-        ("user", "How are the tests run?", 1),
-        ("assistant", "With make check.", 2),
-    ]
-    assert size == len(written(rows))
-
-
-def test_a_line_that_is_no_json_is_passed_over_and_one_that_is_being_written_waits() -> None:
-    whole = b"\xff\n[1]\n{}\n" + written(CLAUDE[1:2])
-    found, size = turns(whole + b'{"type": "user", "mess', 5)
-    assert [one.position for one in found] == [5]
-    assert size == len(whole)
-    odd = {"type": "user", "timestamp": 3, "uuid": 4, "message": {"role": "user", "content": "a\x00b\ud800"}}
-    (turn,), _ = turns(written([odd]), 1)
-    assert (turn.text, turn.at, turn.id) == ("a\ufffdb?", None, None)
 
 
 @pytest.mark.parametrize("rows", [CLAUDE, CODEX], ids=["claude-code", "codex"])
