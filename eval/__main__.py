@@ -7,8 +7,8 @@ import sys
 from eval.extra import missing
 
 if __name__ == "__main__":
-    if said := missing():
-        print(f"error: {said}", file=sys.stderr)
+    if sentence := missing():
+        print(f"error: {sentence}", file=sys.stderr)
         raise SystemExit(2)
     from eval.cli import main
 

@@ -37,7 +37,7 @@ _WORDS = 25
 _QUESTIONS = 20
 
 
-def made(count: int, dimensions: int) -> Iterator[dict[str, Any]]:
+def random_memories(count: int, dimensions: int) -> Iterator[dict[str, Any]]:
     """Yield ``count`` memories: words with Zipf's frequencies, a name in each, a title in every fifth, a vector."""
     chance = np.random.default_rng(7)
     weights = 1.0 / np.arange(1, _VOCABULARY + 1)
@@ -66,7 +66,7 @@ def answers(mem: Any, dimensions: int) -> list[Any]:
     The HNSW index of a large namespace is approximate and built with random numbers, so the dense leg may answer a
     little differently over the same vectors; the hashes compare the vectors themselves.
     """
-    items = list(made(_QUESTIONS, dimensions))
+    items = list(random_memories(_QUESTIONS, dimensions))
     return [
         [
             (hit.memory.id, hit.score)
@@ -112,7 +112,7 @@ def _run(places: dict[str, Path], file: Path, count: int, dimensions: int, repor
     urls = {name: f"embedded://{place}" for name, place in places.items()}
     with semmem.connect(urls["source"], embedder="none") as mem:
         with timed("remember"):
-            mem.remember_many(made(count, dimensions), namespace=_NAMESPACE, batch_size=1000)
+            mem.remember_many(random_memories(count, dimensions), namespace=_NAMESPACE, batch_size=1000)
         with timed("maintain"):
             mem.maintain()
         with timed("hashes"):

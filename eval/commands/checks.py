@@ -58,13 +58,13 @@ def reach(
 ) -> None:
     """Compute what each leg of a recipe, or of another system, can do to the top k; nothing is measured."""
     from eval.experiments.conditions import named
-    from eval.systems import told
+    from eval.systems import system_report
     from semmem.rank_cap import reach as reach_at
     from semmem.rank_cap.report import describe
 
     with error_line():
         if system is not None:
-            say(told(system, k, weights=weights, json=json_))
+            say(system_report(system, k, weights=weights, json=json_))
             return
         report = reach_at(named(recipe).recipe, k)
         if json_:

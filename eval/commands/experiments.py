@@ -102,11 +102,11 @@ _NOT_WRITTEN = ("out", "json_", "strict", "store")
 """Options that change no number, or that name a place on this machine."""
 
 
-def written(command: str, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> str:
+def written(command: str, parameters: Mapping[str, inspect.Parameter], values: Mapping[str, Any]) -> str:
     """Return the command line of these options, defaults left out; a data set is named as in any clone."""
     words, options = ["python", "-m", "eval", command], list[str]()
     for name, parameter in parameters.items():
-        value = given[name]
+        value = values[name]
         if name in _NOT_WRITTEN or value is None or value == parameter.default:
             continue
         if name == "data":
@@ -135,11 +135,11 @@ def experiment(plan_of: Callable[..., tuple[Plan, str]]) -> Callable[..., None]:
     own = inspect.signature(plan_of).parameters
     shared = {n: p for n, p in inspect.signature(_conduct).parameters.items() if p.kind is p.KEYWORD_ONLY}
 
-    def command(**given: Any) -> None:
+    def command(**values: Any) -> None:
         with error_line():
-            plan, label = plan_of(**{name: given[name] for name in own})
-            line = written(plan_of.__name__, {**own, **shared}, given)
-            _conduct(plan, label, line, **{name: given[name] for name in shared})
+            plan, label = plan_of(**{name: values[name] for name in own})
+            line = written(plan_of.__name__, {**own, **shared}, values)
+            _conduct(plan, label, line, **{name: values[name] for name in shared})
 
     hints = {**get_type_hints(_conduct, include_extras=True), **get_type_hints(plan_of, include_extras=True)}
     merged = [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[n]) for n, p in {**own, **shared}.items()]

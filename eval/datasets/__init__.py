@@ -67,5 +67,5 @@ def load(path: str | Path, *, format: str | None = None, sha256: str | None = No
 
 def is_known_copy(path: str | Path, corpus: Corpus) -> bool | None:
     """Tell whether ``corpus`` is byte for byte the set known under that name; None for a name that is not known."""
-    known = KNOWN_SHA256.get(Path(path).name)
-    return None if known is None else known == corpus.sha256
+    sha256 = KNOWN_SHA256.get(Path(path).name)
+    return None if sha256 is None else sha256 == corpus.sha256

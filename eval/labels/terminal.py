@@ -30,9 +30,7 @@ def beginning(namespace: str, memories: int, recipes: Sequence[str], folder: Pat
     )
 
 
-def take_paraphrases(
-    desk: Desk, memories: Sequence[Any], read: Callable[[str], str], say: Callable[[str], None]
-) -> int:
+def take_paraphrases(desk: Desk, memories: Sequence[Any], ask: Callable[[str], str], say: Callable[[str], None]) -> int:
     """Show sampled memories and take the user's own question on each; an empty line goes on, q stops."""
     count = 0
     with_paraphrase = {
@@ -42,7 +40,7 @@ def take_paraphrases(
         if memory.id in with_paraphrase:
             continue
         say(f"\n{memory.title + ': ' if memory.title else ''}{memory.text}")
-        text = read("Your question, in your own words (empty: next, q: stop): ").strip()
+        text = ask("Your question, in your own words (empty: next, q: stop): ").strip()
         if text == "q":
             break
         if text:
@@ -71,8 +69,8 @@ def label_all(
         if last_question is not question:
             say(f"\n=== {question.text}\n    {HELP}")
             last_question = question
-        done = sum(len(desk.labels[of]) for of in pools)
-        say(f"\n[{done}/{total}] {memory.title + ': ' if memory.title else ''}{memory.text}")
+        position = sum(len(desk.labels[of]) for of in pools)
+        say(f"\n[{position}/{total}] {memory.title + ': ' if memory.title else ''}{memory.text}")
         while (letter := key().lower()) not in (*GRADES, "b", "s", "q"):
             say(HELP)
         if letter == "q":

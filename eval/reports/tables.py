@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 from eval.datasets import DatasetError
 from eval.statistics.significance import ALPHA, FEWEST, holm
 
-__all__ = ["made", "number", "rewritten", "stale"]
+__all__ = ["number", "rewritten", "stale", "table_lines"]
 
 _TABLE = re.compile(r"(?m)^<!-- table\n(?P<spec>(?:.*\n)*?)-->\n(?:\|.*\n)*")
 Result: TypeAlias = Mapping[str, Any]
@@ -34,7 +34,9 @@ Row: TypeAlias = Mapping[str, Any]
 
 def rewritten(text: str, results: Path) -> str:
     """Return a record with the tables that are made from results made again. Raises DatasetError."""
-    return _TABLE.sub(lambda at: f"<!-- table\n{at['spec']}-->\n" + "\n".join(made(at["spec"], results)) + "\n", text)
+    return _TABLE.sub(
+        lambda at: f"<!-- table\n{at['spec']}-->\n" + "\n".join(table_lines(at["spec"], results)) + "\n", text
+    )
 
 
 def stale(text: str, results: Path) -> bool:
@@ -42,7 +44,7 @@ def stale(text: str, results: Path) -> bool:
     return rewritten(text, results) != text
 
 
-def made(spec: str, results: Path) -> list[str]:
+def table_lines(spec: str, results: Path) -> list[str]:
     """Return the lines of the table that ``spec`` (TOML) describes. Raises DatasetError where it cannot be made."""
     try:
         table = tomllib.loads(spec)

@@ -8,7 +8,7 @@ the file says so.
 from __future__ import annotations
 
 from eval.systems.model import Fusion, Leg, Source, System, load, names
-from eval.systems.reports import told
+from eval.systems.reports import system_report
 from eval.systems.verdicts import FusionReach, LegVerdict, fusion_reach, with_weights
 
 __all__ = [
@@ -21,6 +21,6 @@ __all__ = [
     "fusion_reach",
     "load",
     "names",
-    "told",
+    "system_report",
     "with_weights",
 ]

@@ -12,7 +12,7 @@ from eval.systems.model import RULES, Fusion, System, load, names
 from eval.systems.verdicts import FusionReach, LegVerdict, Lists, fusion_reach, with_weights
 from semmem.model.errors import InvalidInput
 
-__all__ = ["summary_table", "told"]
+__all__ = ["summary_table", "system_report"]
 
 _WIDTH = 110
 _CLASSES = (
@@ -21,7 +21,7 @@ _CLASSES = (
 )
 
 
-def told(name: str, k: int = 10, *, weights: str | None = None, json: bool = False) -> str:
+def system_report(name: str, k: int = 10, *, weights: str | None = None, json: bool = False) -> str:
     """Return the report on the system ``name``, or on every system for ``all``, as text or JSON.
 
     ``weights`` are the caller's, comma-separated, for the fusions of one system that read any.

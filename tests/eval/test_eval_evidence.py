@@ -22,7 +22,7 @@ from eval.experiments.evidence.kept_apart import look, plan, record_of, sets
 from eval.experiments.evidence.manifest import differences, manifest
 from eval.experiments.evidence.provenance import TUNED_ON, clean
 from eval.reports.adr import front_matter
-from eval.reports.tables import made, number, rewritten, stale
+from eval.reports.tables import number, rewritten, stale, table_lines
 from tests.eval.small import small
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +73,7 @@ def test_a_number_is_printed_as_records_print_it() -> None:
 
 def test_a_table_of_differences_is_made_of_a_result_and_bold_is_holms_over_the_table(results: Path) -> None:
     spec = 'kind = "differences"\nhead = "what"\nresults = { one = "one" }\nmetrics = ["R@10"]\ncontrols = false\n'
-    assert made(spec, results) == [
+    assert table_lines(spec, results) == [
         "| what | one |",
         "|---|---|",
         "| a | **+.082 [+.037, +.132]** |",
@@ -84,29 +84,36 @@ def test_a_table_of_differences_is_made_of_a_result_and_bold_is_holms_over_the_t
         "| graph.weight=0.1 graph.k=8 | **+.100 [-.010, +.020]** |",
         "| f | +.010 [-.010, +.020] |",
     ]
-    named = made(spec + 'rows = { "less b" = "b" }\nless = true\n', results)
+    named = table_lines(spec + 'rows = { "less b" = "b" }\nless = true\n', results)
     assert named[2:] == ["| less b | **+.005 [-.020, +.010]** |"]
-    assert len(made(spec.replace("controls = false", ""), results)) == 10
+    assert len(table_lines(spec.replace("controls = false", ""), results)) == 10
 
 
 def test_three_conversations_of_an_older_result_have_no_interval_and_no_bold(results: Path) -> None:
     spec = 'kind = "differences"\nresults = { three = "three" }\nmetrics = ["R@10"]\nrows = { a = "a" }\n'
-    assert made(spec, results)[2:] == ["| a | +.082 |"]
+    assert table_lines(spec, results)[2:] == ["| a | +.082 |"]
 
 
 def test_the_other_kinds_of_table(results: Path) -> None:
     of = 'results = { one = "one" }\nmetrics = ["R@10"]\n'
-    assert made('kind = "verdicts"\nrows = { a = "a", c = "c", e = "e" }\n' + of, results)[2:] == [
+    assert table_lines('kind = "verdicts"\nrows = { a = "a", c = "c", e = "e" }\n' + of, results)[2:] == [
         "| a | helps +.082 [+.037, +.132], leg-only 7 (2) |",
         "| c | not evaluable |",
         "| e | re-ranking only +.011 [-.010, +.020], leg-only 7 (2) |",
     ]
     grid = 'kind = "grid"\ndown = ["graph.weight", [0.1, 2]]\nacross = ["graph.k", [8]]\n'
-    assert made(grid + of, results) == ["| weight | k 8 |", "|---|---|", "| 0.1 | **.800 (7, 2)** |", "| 2 | – |"]
-    assert made('kind = "measures"\nresults = { one = "one" }\nmetrics = ["R@5", "R@10"]\n', results)[2:] == [
+    assert table_lines(grid + of, results) == [
+        "| weight | k 8 |",
+        "|---|---|",
+        "| 0.1 | **.800 (7, 2)** |",
+        "| 2 | – |",
+    ]
+    assert table_lines('kind = "measures"\nresults = { one = "one" }\nmetrics = ["R@5", "R@10"]\n', results)[2:] == [
         "| x | .500 / 1.000 |"
     ]
-    assert made('kind = "differences"\ncomparison = "a"\n' + of, results)[2:] == ["| R@10 | **+.082 [+.037, +.132]** |"]
+    assert table_lines('kind = "differences"\ncomparison = "a"\n' + of, results)[2:] == [
+        "| R@10 | **+.082 [+.037, +.132]** |"
+    ]
 
 
 def test_a_record_with_another_number_than_its_result_is_stale(results: Path) -> None:
@@ -117,9 +124,9 @@ def test_a_record_with_another_number_than_its_result_is_stale(results: Path) ->
     assert (stale(record, results), stale(new, results)) == (True, False)
     assert stale(new.replace("+.082", "+.083"), results)
     with pytest.raises(DatasetError, match="which is not kept"):
-        made(spec.replace('"one" }', '"two" }'), results)
+        table_lines(spec.replace('"one" }', '"two" }'), results)
     with pytest.raises(DatasetError, match="cannot be made"):
-        made("kind = 'nose'", results)
+        table_lines("kind = 'nose'", results)
 
 
 # --- made again -------------------------------------------------------------------------------------------------------

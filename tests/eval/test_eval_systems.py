@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from eval.cli import app
-from eval.systems import FusionReach, LegVerdict, fusion_reach, load, names, told, with_weights
+from eval.systems import FusionReach, LegVerdict, fusion_reach, load, names, system_report, with_weights
 from eval.systems.formulas import place, replay
 from eval.systems.model import Fusion
 from semmem.model.errors import InvalidInput
@@ -101,7 +101,7 @@ def test_langchain_adds_up_the_copies_of_a_document_so_two_of_them_pass_where_on
     fused = replay(fusion, shut.copied.rankings, {}, 10)
     assert fused["only-first"] == Fraction(1, 122) + Fraction(1, 124)  # .0163, more than 1/62
     assert shut.copied.place == 2
-    said = " ".join(told("langchain-ensemble", weights=".5,1").split())
+    said = " ".join(system_report("langchain-ensemble", weights=".5,1").split())
     assert "and with 2 copies of it in that list, only-first stands at place 2, within the first 10" in said
     assert "not modelled: a content that a list holds several times" in said
     # .05: 1/(20 x 61) + ... + 1/(20 x 81) is more than 1/70, with one copy less it is not
@@ -118,7 +118,7 @@ def test_llamaindex_does_not_read_weights_in_its_reciprocal_mode() -> None:
         with_weights(fusion, [0.1, 0.9])
     fused = replay(fusion, {"first": ["a"], "second": ["b", "a"]}, {}, 10)
     assert fused == {"a": Fraction(1, 60) + Fraction(1, 61), "b": Fraction(1, 60)}
-    assert "what you set is not read" in told("llamaindex", weights=".1,.9")
+    assert "what you set is not read" in system_report("llamaindex", weights=".1,.9")
 
 
 def test_llamaindex_compares_raw_scores_by_default() -> None:
@@ -217,9 +217,9 @@ def test_a_system_that_was_not_read_is_said_not_to_be_modelled() -> None:
     assert done.exit_code == 2
     assert "zep is not modelled: source not read" in done.stderr
     with pytest.raises(InvalidInput, match="has no weights"):
-        told("mem0", weights="1,1,1")
+        system_report("mem0", weights="1,1,1")
     with pytest.raises(InvalidInput, match="Weights are numbers"):
-        told("qdrant", weights="one,two")
+        system_report("qdrant", weights="one,two")
 
 
 def test_json_holds_the_class_the_witness_and_the_source_of_every_leg() -> None:

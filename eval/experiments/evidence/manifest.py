@@ -46,17 +46,17 @@ def manifest(data: str | None = None, only: Sequence[str] = (), path: Path = MAN
     return out
 
 
-def differences(kept: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[str]]:
+def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[str]]:
     """Return what a result measured again says otherwise: where, metric, questions, then, now; nothing where alike."""
     rows = []
-    theirs = {(c["name"], c["metric"], c["group"]): _verdict_and_delta(c) for c in kept["comparisons"]}
+    theirs = {(c["name"], c["metric"], c["group"]): _verdict_and_delta(c) for c in earlier["comparisons"]}
     ours = {(c["name"], c["metric"], c["group"]): _verdict_and_delta(c) for c in now["comparisons"]}
     for at in dict.fromkeys([*theirs, *ours]):
         then, ours_now = theirs.get(at, "–"), ours.get(at, "–")
         if then != ours_now:
             rows.append([*at, then, ours_now])
-    for name in kept["conditions"].keys() & now["conditions"].keys():
-        of_name = (kept["conditions"][name]["measures"], now["conditions"][name]["measures"])
+    for name in earlier["conditions"].keys() & now["conditions"].keys():
+        of_name = (earlier["conditions"][name]["measures"], now["conditions"][name]["measures"])
         before, after = (measures.get("headline", {}) for measures in of_name)
         for metric in before.keys() & after.keys():
             if abs(before[metric] - after[metric]) > _SAME:
