@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,29 @@ def test_maintain_leaves_no_old_rows_of_the_vectors_that_it_takes_into_the_index
         scope = mem.store.scope(("default",), semmem.Filters(), ())
         found = mem.store.vectors.nearest(scope, vectors[17].astype(np.float32), 5)
         assert found.ords[0] == mem.store.ords_of("default", "m17")[0]
+
+
+@pytest.mark.parametrize(
+    ("host", "count", "machine", "memory"),
+    [
+        ("/tmp/socket", 100_000, 16 << 30, "512MB"),  # 157 MB are needed
+        ("/tmp/socket", 1_000_000, 16 << 30, "1495MB"),  # 768 bytes of a vector and 800 of its links, a million times
+        ("/tmp/socket", 1_000_000, 4 << 30, "1024MB"),  # a quarter of the machine
+        ("/tmp/socket", 1_000_000, 1 << 30, "512MB"),
+        ("db.example.org", 1_000_000, 16 << 30, "512MB"),  # another machine
+    ],
+)
+def test_a_large_index_is_built_in_memory(
+    monkeypatch: pytest.MonkeyPatch, host: str, count: int, machine: int, memory: str
+) -> None:
+    monkeypatch.setattr(nearest.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": machine // 4096}.__getitem__)
+    connection = SimpleNamespace(info=SimpleNamespace(host=host))
+    assert nearest.build_memory(connection, count, 384) == memory
+
+
+def test_the_embedded_server_is_reached_by_a_socket(embedded_url: str) -> None:
+    with semmem.connect(embedded_url, embedder="none") as mem:
+        assert mem.store.run(lambda c: c.info.host).startswith("/")  # so its memory is this machine's
 
 
 def test_without_an_index_a_large_namespace_is_scanned(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from psycopg.pq import ExecStatus
 from psycopg.waiting import Wait
 
 from semmem.model.reports import NamespaceHash
+from semmem.stores.postgres import nearest
 from semmem.stores.sql_files import statements
 
 __all__ = [
@@ -293,9 +294,11 @@ def index_vectors(connection: Any) -> bool:
     row = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
     if row is None:
         return False
-    connection.execute("SET LOCAL maintenance_work_mem TO '512MB'")
+    count = connection.execute(_SQL["embedding_in_index_count"].format(table=_VECTORS)).fetchone()[0]
+    dimensions = int(row[0]["dimensions"])
+    connection.execute(f"SET LOCAL maintenance_work_mem TO '{nearest.build_memory(connection, count, dimensions)}'")
     connection.execute(_SQL["embedding_index_drop"].format(table=_VECTORS))
-    statement = _SQL["embedding_index"].format(table=_VECTORS, dimensions=int(row[0]["dimensions"]))
+    statement = _SQL["embedding_index"].format(table=_VECTORS, dimensions=dimensions)
     connection.execute(statement.replace(" CONCURRENTLY", ""))  # nobody else uses a store that is being filled
     return True
 
