@@ -115,7 +115,7 @@ class Door:
         """Say on a terminal that a model is being loaded, since that takes seconds."""
         import logging
 
-        if not self.err.is_terminal:
+        if not sys.stderr.isatty():  # asked of the stream, because under --json nothing is drawn
             yield
             return
         log, handler = logging.getLogger("semmem.embedders"), logging.Handler()
