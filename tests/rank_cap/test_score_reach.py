@@ -75,6 +75,19 @@ def test_two_equal_scaled_legs_are_possible_and_tie_for_the_only_place(name: str
     assert (less.class_, less.tie) == ("boost-only", None)
 
 
+@pytest.mark.parametrize("name", ["convex", "tm2c2"])
+@pytest.mark.parametrize(
+    ("weight", "class_", "enters"), [(0.49999999999999, "possible", True), (0.49999999999, "boost-only", False)]
+)
+def test_what_is_below_the_bar_by_less_than_the_rounding_of_fusion_may_tie_too(
+    name: str, weight: float, class_: str, enters: bool
+) -> None:
+    plan = recipe(name, weights={"dense": weight})
+    assert leg_of(plan, "dense", 1).class_ == class_
+    lists, scores = {"lexical": ["m"], "dense": ["a"]}, {"lexical": [1.0], "dense": [1.0]}
+    assert is_in(plan, "any", 1, lists, scores, "a") == enters
+
+
 def test_a_convex_leg_of_any_weight_is_possible_and_none_is_guaranteed() -> None:
     tiny = recipe("default-0.1", fusion="convex", reserve={}, weights={"graph": 0.001})
     leg = reach(tiny, 10).regimes["named"].legs["graph"]

@@ -220,7 +220,7 @@ def test_forgetting_by_filter_takes_exactly_what_matches(mem: Semmem) -> None:
     assert not any(hit.memory.session == "s1" for hit in mem.recall("tea rum cat dog owl", limit=50))
 
 
-def test_forgetting_for_good_rewrites_the_files(mem: Semmem) -> None:
+def test_what_was_forgotten_for_good_is_counted_nowhere_and_the_tables_agree(mem: Semmem) -> None:
     mem.remember_many(items(30))
     mem.forget("m7", hard=True)
     assert mem.stats().memories == 29
