@@ -14,7 +14,8 @@ _INGEST = {
     "memories_per_s": "memories per second",
     "remember_s": "seconds in all",
     "database_s": "seconds in the database",
-    "index_s": "seconds of building the index",
+    "maintain_s": "seconds of maintain",
+    "index_s": "of these, seconds of the index of vectors",
     "extraction_per_s": "texts extracted per second",
     "embedding_per_s": "texts embedded per second",
 }
@@ -67,7 +68,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         cells = [_number(rows[size]["others"].get(name, {}).get("memories_per_s")) for size in sizes]
         if any(cells):
             out.append(_row([f"{name}, {_INGEST['memories_per_s']}", *cells]))
-    out += ["", f"Growth exponent of ingest, index included: {_number(result['growth'].get('ingest'))}."]
+    out += ["", f"Growth exponent of ingest, maintain included: {_number(result['growth'].get('ingest'))}."]
     out += ["", "## Space, in MiB", "", *_head(["", *head])]
     out.append(_row(["on disk", *(_mib(rows[size]["space"]["bytes"]) for size in sizes)]))
     for table in dict.fromkeys(t for size in sizes for t in rows[size]["space"]["tables"]):

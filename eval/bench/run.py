@@ -161,7 +161,7 @@ def _growth(sizes: Mapping[str, Any]) -> dict[str, float | None]:
         out[f"leg: {leg}"] = growth(at)
     seconds, total = {}, 0.0
     for size in sorted(rows):
-        total += rows[size]["ingest"]["remember_s"] + rows[size]["ingest"]["index_s"]
+        total += rows[size]["ingest"]["remember_s"] + rows[size]["ingest"]["maintain_s"]
         seconds[size] = total
     out["ingest"] = growth(seconds)
     return out
