@@ -209,17 +209,18 @@ class QuestionVectors:
         return encoded(unit, recorded)
 
     def embedded(self, query: str) -> Any:
-        """Return the unit vector of a question. Raises LegFailed where there is no embedder.
+        """Return the unit vector of a question.
 
+        Raises LegFailed where there is no embedder, and EmbedderUnavailable where it returns no vector.
         The first time, while the model is being read, the clock of the thread stands still.
         """
-        with nullcontext() if self._loaded else standing(), step("embed"):
+        with nullcontext() if self._loaded else standing():
             embedder = self._embedder()
             if isinstance(embedder, str):
                 raise LegFailed(embedder)
             from semmem.model.store.encoded import encoded
 
-            vector = encoded(embedder.embed([query])[0], identity(embedder))
+            vector = encoded(embed_texts(embedder, [query])[0], identity(embedder))
         self._loaded = True
         return vector
 
@@ -229,7 +230,11 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
     import numpy as np
 
     with step("embed"):
-        vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
+        rows = embedder.embed(texts)
+    try:
+        vectors = np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError):  # rows of different lengths, or no numbers
+        vectors = np.zeros(0, dtype=np.float32)
     norms = np.linalg.norm(vectors, axis=1) if vectors.shape == (len(texts), embedder.dimensions) else np.zeros(1)
     if not np.isfinite(norms).all() or not norms.all():
         raise EmbedderUnavailable(
