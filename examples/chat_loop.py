@@ -71,4 +71,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except httpx.HTTPStatusError as error:
+        sys.exit(f"The model's endpoint said: {error.response.status_code} {error.response.text[:300]}")
+    except httpx.HTTPError as error:
+        sys.exit(f"No model answers ({error}); set OPENAI_BASE_URL and OPENAI_MODEL, as this file's head shows.")

@@ -82,4 +82,9 @@ def main(user: str, question: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(f"usage: {sys.argv[0]} USER QUESTION")
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except httpx.HTTPStatusError as error:
+        sys.exit(f"The model's endpoint said: {error.response.status_code} {error.response.text[:300]}")
+    except httpx.HTTPError as error:
+        sys.exit(f"No model answers ({error}); set OPENAI_BASE_URL and OPENAI_MODEL, as this file's head shows.")

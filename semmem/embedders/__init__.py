@@ -29,8 +29,12 @@ def known_as(recorded: str) -> str:
 
 
 def check(embedder: object) -> None:
-    """Raise InvalidInput unless ``embedder`` is a name, or has what an embedder needs; loads nothing."""
+    """Raise InvalidInput unless ``embedder`` is a known name, or has what an embedder needs; loads nothing."""
     if isinstance(embedder, str):
+        if embedder not in (*NAMES, "none"):
+            raise InvalidInput(
+                f"There is no embedder named {embedder!r}; choose one of {', '.join(NAMES)}, none, or pass an object."
+            )
         return
     needed = ("name", "dimensions", "fingerprint", "count_tokens", "embed")
     if lacks := [part for part in needed if not hasattr(type(embedder), part) and not hasattr(embedder, part)]:
@@ -45,6 +49,7 @@ def load(name: str, *, path: str | None = None) -> Embedder:
 
     Raises EmbedderUnavailable when its model is nowhere to be found and InvalidInput for an unknown name.
     """
+    check(name)
     if name == "minilm":
         from semmem.embedders.minilm import MiniLM
 
@@ -53,7 +58,7 @@ def load(name: str, *, path: str | None = None) -> Embedder:
         from semmem.embedders.hashing import Hashing
 
         return Hashing()
-    raise InvalidInput(f"There is no embedder named {name!r}; choose one of {', '.join(NAMES)}, or pass an object.")
+    raise InvalidInput(f"{name!r} loads no embedder; choose one of {', '.join(NAMES)}, or pass an object.")
 
 
 def vector_key(text: str) -> str:

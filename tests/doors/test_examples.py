@@ -50,9 +50,11 @@ def endpoint(model: Model) -> Iterator[str]:
             thread.join(60)
 
 
-def run(name: str, *arguments: str, folder: Path, given: str = "", **surroundings: str) -> str:
-    """Run an example in ``folder`` and return what it prints."""
-    done = subprocess.run(
+def process(
+    name: str, *arguments: str, folder: Path, given: str = "", **surroundings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run an example in ``folder`` to its end."""
+    return subprocess.run(
         [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments],
         cwd=folder,
         env={**os.environ, **environment(f"sqlite:{folder}/notes.db"), "XDG_STATE_HOME": str(folder), **surroundings},
@@ -60,6 +62,11 @@ def run(name: str, *arguments: str, folder: Path, given: str = "", **surrounding
         capture_output=True,
         text=True,
     )
+
+
+def run(name: str, *arguments: str, folder: Path, given: str = "", **surroundings: str) -> str:
+    """Run an example in ``folder`` and return what it prints."""
+    done = process(name, *arguments, folder=folder, given=given, **surroundings)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -101,6 +108,19 @@ def test_a_graph_keeps_what_each_user_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("name", "arguments"), [("chat_loop", ()), ("langgraph_agent", ("ada", "I live in Porto."))])
+def test_an_example_without_a_model_says_which_settings_name_one(
+    tmp_path: Path, name: str, arguments: tuple[str, ...]
+) -> None:
+    if name == "langgraph_agent":
+        pytest.importorskip("langgraph.graph")
+    nowhere = "http://127.0.0.1:9/v1"  # the port that discards, where nothing listens
+    done = process(name, *arguments, folder=tmp_path, given="hello\n", OPENAI_BASE_URL=nowhere)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("No model answers (")
+    assert "set OPENAI_BASE_URL" in done.stderr
+
+
 def test_a_client_of_mcp_learns_in_one_process_and_recalls_in_another(tmp_path: Path) -> None:
     lines = run("mcp_client", folder=tmp_path).splitlines()
     assert lines[0].startswith("tools: memory_remember, memory_recall, ")

@@ -169,8 +169,15 @@ def test_a_corrupted_hub_copy_is_refused_and_a_configured_one_has_a_fingerprint_
 
 
 def test_an_unknown_embedder_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(InvalidInput, match="no embedder named 'bert'; choose one of minilm, hashing"):
+    with pytest.raises(InvalidInput, match="no embedder named 'bert'; choose one of minilm, hashing, none"):
         load("bert")
+
+
+def test_a_store_that_keeps_no_vectors_refuses_an_unknown_embedder_too(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no embedder named 'nonee'"):
+        semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="nonee")
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
+        assert mem.stats().memories == 0
 
 
 # ---------------------------------------------------------------------- hashing
