@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from eval.experiments.fusion import FUSIONS
@@ -104,6 +104,7 @@ def _is_sweepable(values: Values) -> bool:
     return isinstance(inner, Number | Choice | Switch | Reranker) or (isinstance(inner, Section) and inner.optional)
 
 
+_MOST_VALUES = 1000
 _BY_LEG = tuple(name.removesuffix(".LEG") for name in SETTINGS if name.endswith(".LEG"))
 
 TURNS: Mapping[str, str] = _turns()
@@ -231,9 +232,12 @@ def _numbers(text: str) -> list[float]:
         first, last, step = (Decimal(part) for part in text.split(":"))
         if step <= 0 or last < first:
             raise ConditionError(f"{text!r} is an empty range; write from:to:step with a step above 0.")
+        count = int((last - first) / step) + 1
+        if count > _MOST_VALUES:
+            raise ConditionError(f"{text!r} has {count:,} values; take larger steps, for at most {_MOST_VALUES:,}.")
         # Decimals: 0 + 7 * .05 must be .35 and not .35000000000000003, which has another reach at a tie.
-        return [float(first + i * step) for i in range(int((last - first) / step) + 1)]
-    except (ValueError, InvalidOperation) as error:
+        return [float(first + i * step) for i in range(count)]
+    except (ValueError, ArithmeticError) as error:
         if isinstance(error, ConditionError):
             raise
         raise ConditionError(f"{text!r} are no numbers; write a list 0,1,2 or a range from:to:step.") from None

@@ -151,6 +151,12 @@ def test_a_sweep_that_cannot_be_read_is_refused(setting: str) -> None:
         sweep(named("seed"), setting)
 
 
+@pytest.mark.parametrize("values", ["0:1:.0000001", "0:inf:1"])
+def test_a_range_of_more_values_than_anybody_waits_for_is_refused_at_once(values: str) -> None:
+    with pytest.raises(ConditionError, match=r"take larger steps|are no numbers"):
+        sweep(named("seed"), f"graph.weight={values}")
+
+
 def test_an_ablation_compares_the_recipe_to_itself_without_the_leg() -> None:
     conditions, comparisons = of_ablation("default", ["graph"], controls=())
     assert [c.name for c in conditions] == ["default", "default~graph"]
