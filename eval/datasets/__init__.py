@@ -55,7 +55,7 @@ def load(path: str | Path, *, format: str | None = None, sha256: str | None = No
         format = next((name for name, module in FORMATS.items() if module.recognises(at)), None)
         if format is None:
             raise DatasetError(
-                f"{path} has the form of no known data set; pass format= one of {', '.join(sorted(FORMATS))}."
+                f"{path} has the form of no known data set ({', '.join(sorted(FORMATS))}); {folder.advice(at)}."
             )
     elif format not in FORMATS:
         raise DatasetError(f"There is no format {format!r}; choose one of {', '.join(sorted(FORMATS))}.")

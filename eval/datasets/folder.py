@@ -9,7 +9,7 @@ from typing import Any
 from eval.datasets.corpus import Corpus, DatasetError, Query
 from eval.datasets.source import Source, build, first_row, text_of
 
-__all__ = ["MEMORIES", "NAME", "load", "question", "recognises"]
+__all__ = ["MEMORIES", "NAME", "advice", "load", "question", "recognises"]
 
 NAME = "folder"
 MEMORIES = {
@@ -33,6 +33,14 @@ def recognises(path: Path) -> bool:
     """Tell whether ``path`` is a folder with questions and memories, and not LoCoMo's rows."""
     names = [name for name in MEMORIES if (path / name).exists()]
     return bool(names) and (path / "queries.jsonl").is_file() and "dia_id" not in first_row(path / "documents.jsonl")
+
+
+def advice(path: Path) -> str:
+    """Return what to put into ``path``, whose form is not known, so that it has this form."""
+    names = [name for name in MEMORIES if (path / name).exists()]
+    if names:
+        return f"put your questions beside {names[0]}, as queries.jsonl"
+    return f"put memories there, as one of {', '.join(MEMORIES)}, and questions as queries.jsonl"
 
 
 def load(path: Path) -> Corpus:

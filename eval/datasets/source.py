@@ -202,6 +202,7 @@ def build(
             raise DatasetError(f"{where} repeats the id {memory['id']!r}; ids are unique within a namespace.")
         memories_by_key[key] = memory
     queries_by_id: dict[str, Query] = {}
+    lost: list[tuple[str, Query]] = []
     for where, query in queries:
         if query.id in queries_by_id:
             raise DatasetError(f"{where} repeats the question id {query.id!r}; question ids are unique.")
@@ -211,10 +212,17 @@ def build(
         counts["gold ids that do not exist"] += len(set(query.gold)) - len(gold)
         if query.gold and not gold:
             counts["questions without any gold that exists"] += 1
+            lost.append((where, query))
             continue
         queries_by_id[query.id] = query if gold == query.gold else dataclasses.replace(query, gold=gold)
     if not memories_by_key:
         raise DatasetError(f"{source.root} holds no memories; add rows to it.")
+    if lost and not queries_by_id:
+        where, query = lost[0]
+        raise DatasetError(
+            f"No question names a memory that is there: {where} asks for {query.gold[0]!r} in namespace "
+            f"{query.namespace!r}; correct gold_ids or namespace."
+        )
     if not queries_by_id:
         raise DatasetError(f"{source.root} holds no questions that can be scored; add rows to it.")
     return Corpus(

@@ -84,6 +84,7 @@ def test_gold_ids_that_no_memory_has_are_dropped_and_counted(tmp_path: Path) -> 
         ([DOC], [{"id": 1, "gold_ids": [1]}], "queries.jsonl line 1 has an empty 'question'"),
         ([], [ASK], "holds no memories"),
         ([DOC], [], "holds no questions that can be scored"),
+        ([DOC], [{**ASK, "namespace": "b"}], "queries.jsonl line 1 asks for '1' in namespace 'b'; correct gold_ids or"),
     ],
 )
 def test_a_malformed_row_is_named_by_file_and_line(
@@ -142,6 +143,16 @@ def test_an_absent_set_says_where_it_was_looked_for(tmp_path: Path) -> None:
 def test_a_folder_of_no_known_form_lists_the_forms(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="beir, folder, hipporag, locomo, longmemeval, own"):
         load(tmp_path)
+
+
+def test_a_folder_that_lacks_a_file_says_which_one_to_put_there(tmp_path: Path) -> None:
+    path = folder(tmp_path, [DOC], [ASK])
+    (path / "queries.jsonl").unlink()
+    with pytest.raises(DatasetError, match=r"put your questions beside documents\.jsonl, as queries\.jsonl\.$"):
+        load(path)
+    (path / "documents.jsonl").unlink()
+    with pytest.raises(DatasetError, match=r"put memories there, as one of documents\.jsonl, .* as queries\.jsonl\.$"):
+        load(path)
 
 
 def test_an_unknown_format_lists_the_formats(tmp_path: Path) -> None:
