@@ -135,6 +135,7 @@ def test_the_report_says_what_a_verb_passes_through_in_four_counts_and_the_rest_
     assert "|  | files | functions | calls | round trips |" in text
     assert "| PostgreSQL: recall | 3 | 5 | 8 | 2 |" in text
     assert "pipeline" not in text
+    assert "Growth exponent of ingest, maintain included: it takes two sizes." in text
 
 
 def test_a_system_that_is_not_installed_is_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
