@@ -34,8 +34,10 @@ _STATUSES = ("proposed", "accepted", "superseded", "rejected", "deprecated")
 
 def keep(folder: Path, name: str, results: Path) -> Path:
     """Copy the aggregates of a result folder to ``results``, numbers to six digits. Raises DatasetError."""
-    if not (folder / "result.json").is_file() or not re.fullmatch(r"[\w.-]+", name):
-        raise DatasetError(f"{folder} holds no result.json, or {name!r} is no name for a file.")
+    if not (folder / "result.json").is_file():
+        raise DatasetError(f"{folder} holds no result.json; pass a result folder.")
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise DatasetError(f"{name!r} is no name for a file; use letters, digits, '_', '.' and '-'.")
     result = json.loads((folder / "result.json").read_bytes())
     commit = result.get("environment", {}).get("commit")
     if not clean(commit):

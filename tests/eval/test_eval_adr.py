@@ -108,7 +108,7 @@ def test_what_is_kept_is_short_and_only_what_a_run_wrote_can_be_kept(tmp_path: P
         run_at(commit)
         with pytest.raises(DatasetError, match=f"{words}.* measure it anew"):
             keep(tmp_path, "one", tmp_path / "results")
-    with pytest.raises(DatasetError, match=r"holds no result\.json, or 'one' is no name"):
+    with pytest.raises(DatasetError, match=r"holds no result\.json; pass a result folder"):
         keep(tmp_path / "results", "one", tmp_path / "results")
-    with pytest.raises(DatasetError, match=r"'\.\./one' is no name"):
+    with pytest.raises(DatasetError, match=r"'\.\./one' is no name for a file; use letters"):
         keep(tmp_path, "../one", tmp_path / "results")
