@@ -59,6 +59,7 @@ Base = Annotated[
     str, typer.Option(help="RECIPE, RECIPE~leg (without it), RECIPE!leg (its list dropped) or RECIPE+fusion")
 ]
 METRICS = ("R@10", "R@5", "nDCG@10")
+_WRONG_PLACE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 @contextmanager
@@ -113,6 +114,11 @@ def error_line() -> Iterator[None]:
         yield
     except (ConditionError, DatasetError, ExperimentError, SemmemError) as error:
         err.print(f"error: {error}", style="red", soft_wrap=True)
+        raise typer.Exit(2) from None
+    except _WRONG_PLACE as error:
+        if not error.filename:
+            raise
+        err.print(f"error: {error.filename}: {error.strerror}; pass another path.", style="red", soft_wrap=True)
         raise typer.Exit(2) from None
 
 

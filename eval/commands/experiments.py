@@ -82,6 +82,9 @@ def _conduct(
             progress=progress,
         )
         write_moved(mem, corpus, experiment, {c.name: c for c in conditions}, folder)
+    if left_out := experiment.result["corpus"]["notes"]:
+        counts = ", ".join(f"{what}: {count}" for what, count in left_out.items())
+        err.print(f"note: left out of {corpus.name}: {counts}.", soft_wrap=True)
     summary, page = write_reports(folder)
     if json_:
         typer.echo(json.dumps(experiment.result, indent=1))

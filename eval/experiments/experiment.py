@@ -82,15 +82,22 @@ def conduct(
     """Run an experiment and write ``result.json`` and private files under ``out``.
 
     ``line`` is the command line of the experiment. Called again with the same ``out``, it resumes where it was
-    interrupted. Raises ExperimentError when the folder belongs to another corpus, or when the fast path and
-    recall disagree.
+    interrupted. Raises ExperimentError when no question can be scored, a metric is not known, the folder belongs to
+    another corpus, or the fast path and recall disagree.
     """
     say = progress or (lambda what, done, of: None)
+    for metric in metrics:
+        cutoff(metric)  # now, and not after everything was measured
     private = out / "private"
     private.mkdir(parents=True, exist_ok=True)
     _claim(private, corpus)
     if corpus.stored:
         corpus = present(mem, corpus)
+    if not corpus.headline:
+        raise ExperimentError(
+            f"No question of {corpus.name} can be scored; give some of them gold_ids, and another stratum than "
+            "unanswerable, abstention or adversarial."
+        )
     report = None
     if remember:
         total = len(corpus.memories)
@@ -290,6 +297,8 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
 
 def origin(mem: Any, corpus: Corpus) -> dict[str, Any]:
     """Return the origin of the vectors of a run: model, commits, sha256 of stored and of computed vectors."""
+    if mem.store.vectors is None:
+        return {"model": None}
     total = sha256()
     for namespace, of in sorted(mem.hashes().items()):
         if namespace in corpus.namespaces:

@@ -11,7 +11,7 @@ from eval.experiments.conditions import Condition
 from eval.experiments.lists import AFTER, Asked, Found, Key
 from eval.experiments.turnover import turnover
 from eval.statistics.clusters import clusters
-from eval.statistics.measures import CUTOFFS, Measured, Run
+from eval.statistics.measures import AT_A_CUTOFF, CUTOFFS, Measured, Run
 from eval.statistics.preflight import Contradicted, standing
 from eval.statistics.significance import ALPHA, Paired, corrected, enough, paired
 from eval.statistics.verdict import Standing, judge, refusal
@@ -226,10 +226,11 @@ def holder_of(comparison: Comparison, conditions: Mapping[str, Condition]) -> Co
 
 
 def cutoff(metric: str) -> int:
-    """Return the k of ``R@10`` and the like. Raises ExperimentError for a metric without one."""
-    _, at, k = metric.partition("@")
-    if not at or not k.isdigit() or int(k) not in CUTOFFS:
+    """Return the k of ``R@10`` and the like. Raises ExperimentError for a metric that is not known, or has none."""
+    measure, _, k = metric.partition("@")
+    if measure not in AT_A_CUTOFF or k not in map(str, CUTOFFS):
         raise ExperimentError(
-            f"A verdict needs a metric with a cut-off out of {', '.join(map(str, CUTOFFS))}, such as R@10."
+            f"There is no metric {metric!r}; take one of {', '.join(AT_A_CUTOFF)} with a cut-off out of "
+            f"{', '.join(map(str, CUTOFFS))}, such as R@10."
         )
     return int(k)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from eval.datasets import Query
 
 __all__ = [
+    "AT_A_CUTOFF",
     "BUDGETS",
     "CUTOFFS",
     "Measured",
@@ -37,6 +38,8 @@ __all__ = [
 Place: TypeAlias = "str | tuple[str, ...]"
 Run: TypeAlias = Mapping[str, Sequence[Place]]
 CUTOFFS = (1, 2, 5, 10, 20)
+AT_A_CUTOFF = ("R", "nDCG", "RR", "Success", "AllGold")
+"""The measures that have a cut-off, such as ``R@10``."""
 BUDGETS = (500, 1000, 2000)
 """Token budgets: what an agent pays for the memories it puts into its prompt."""
 

@@ -19,6 +19,7 @@ from eval.experiments.plan import of_ablation, of_run
 from eval.experiments.runner import evaluate, ingest
 from eval.statistics.comparison import ExperimentError
 from semmem.model.recipe import RECIPES
+from tests.eval.small import small
 
 TOY = Path(__file__).resolve().parents[2] / "eval" / "data" / "toy"
 pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")
@@ -272,13 +273,42 @@ def test_two_results_on_the_same_questions_are_paired(store_url: str, tmp_path: 
         (("run", "--data", str(TOY), "--recipes", "nonesuch"), "There is no recipe named 'nonesuch'"),
         (("report", "no-such-folder"), "holds no result.json"),
         (("run", "--data", str(TOY), "--sha256", "0" * 64), "has the sha256"),
+        (
+            ("run", "--data", "{small}", "--store", "{store}", "--out", "{file}/out"),
+            "/private: Not a directory; pass",
+        ),
+        (("run", "--data", "{small}", "--store", "{store}", "--metric", "foo@10"), "There is no metric 'foo@10'; take"),
+        (("run", "--data", "{small}", "--store", "{store}", "--metric", "R@3"), "out of 1, 2, 5, 10, 20, such as R@10"),
+        (("run", "--data", "{nothing}", "--store", "{store}"), "No question of nothing can be scored; give some of"),
     ],
 )
-def test_bad_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], words: str) -> None:
-    done = CliRunner().invoke(app, list(arguments))
+def test_bad_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    nothing = small(tmp_path / "nothing")
+    (nothing / "queries.jsonl").write_text('{"id": "a", "question": "Why?", "gold_ids": []}\n', encoding="utf-8")
+    places = {
+        "small": small(tmp_path / "small"),
+        "store": "sqlite::memory:",
+        "file": tmp_path / "file",
+        "nothing": nothing,
+    }
+    done = CliRunner().invoke(app, [argument.format(**places) for argument in arguments])
     assert done.exit_code == 2
     assert words in " ".join(done.stderr.split())
     assert "Traceback" not in done.output
+
+
+def test_what_was_left_out_of_the_data_is_said_beside_the_verdict(tmp_path: Path) -> None:
+    path = small(tmp_path / "small")
+    with (path / "queries.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": "lost", "question": "Where?", "gold_ids": ["no-such-id"]}\n')
+    given = ("--data", str(path), "--store", "sqlite::memory:", "--embedder", "none", "--out", str(tmp_path / "out"))
+    done = CliRunner().invoke(app, ["run", "--recipes", "lexical", *given])
+    assert done.exit_code == 0
+    assert (
+        "note: left out of small: gold ids that do not exist: 1, questions without any gold that exists: 1."
+        in " ".join(done.stderr.split())
+    )
 
 
 def test_reach_needs_no_store_and_names_the_class_of_every_leg() -> None:
