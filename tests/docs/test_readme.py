@@ -11,6 +11,7 @@ import pytest
 import semmem
 from semmem.doors import wire
 from semmem.doors.cli.app import app, run
+from semmem.rank_cap.places import ASSUMPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -90,6 +91,12 @@ def test_no_command_is_described_that_does_not_exist() -> None:
 def test_every_recipe_has_a_row() -> None:
     for name in semmem.RECIPES:
         assert re.search(rf"^\|[^|]*`{name}`", README, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("document", ["README.md", "adr/0003-rank-cap-reach-and-reserve.md"])
+def test_every_assumption_of_reach_is_named(document: str) -> None:
+    words = " ".join((ROOT / document).read_text(encoding="utf-8").split())
+    assert [name for name in ASSUMPTIONS if name not in words] == []
 
 
 def test_every_setting_has_a_row() -> None:
