@@ -1,7 +1,7 @@
 """Data sets: one loader for each format. ``load(path)`` recognises the format; add formats to ``FORMATS``.
 
 A format is a module with ``NAME``, ``recognises(path) -> bool`` and ``load(path, **options) -> Corpus``.
-No text of any set is part of this project, except ``eval/data/toy``.
+No text of any set is part of this project, except those in ``eval/data``.
 """
 
 from __future__ import annotations
