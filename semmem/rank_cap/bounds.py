@@ -26,6 +26,7 @@ __all__ = [
     "as_written",
     "exact_floor",
     "last_where",
+    "shared_out",
 ]
 
 LARGEST_CONSTANT = 1_000_000
@@ -35,7 +36,8 @@ NOISE = Fraction(2, 10**13)
 
 _AGREED = "agreed"
 
-_MANY_BASES = 6
+_MOST_WAYS = 1_000
+"""The most ways to share a small scope among legs that are tried; where there are more, no sharing is assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +122,14 @@ class Contest(Odds):
     def tails(self) -> dict[str, int]:
         """Which memory each leg that returns k names last, so that the largest sum of such last shares is least.
 
-        They are all different, unless the scope is so small that some must share one.
+        They are all different, unless the scope is so small that some must share one. Where there are more than
+        ``_MOST_WAYS`` to share out, they are taken to be different: that can only make the bar lower.
         """
-        full = [b for b in self.bases if b.kth is not None]
-        folded = any(b.kth != self.k for b in full)
+        full = [(b, b.kth) for b in self.bases if b.kth is not None]
+        folded = any(kth != self.k for _, kth in full)
         room = len(full) if self.scope is None or folded else max(1, self.scope - self.k)
-        if room >= len(full):
-            return {b.leg: i for i, b in enumerate(full)}
-        if len(full) > _MANY_BASES:
-            return {b.leg: 0 for b in full}
-        choices = itertools.product(range(room), repeat=len(full))
-        best = min(choices, key=lambda choice: self._largest(dict(zip((b.leg for b in full), choice, strict=True))))
-        return {b.leg: i for b, i in zip(full, best, strict=True)}
+        shares = tuple(b.weight / (b.constant + kth) for b, kth in full)
+        return {b.leg: i for (b, _), i in zip(full, shared_out(shares, room), strict=True)}
 
     def _largest(self, tails: Mapping[str, int]) -> Fraction:
         sums: dict[int, Fraction] = {}
@@ -245,6 +243,24 @@ class Contest(Odds):
 def as_written(number: float) -> Fraction:
     """Return the number as it is written: 0.35 is 7/20."""
     return Fraction(str(number))
+
+
+@lru_cache(maxsize=4096)
+def shared_out(shares: tuple[Fraction, ...], room: int) -> tuple[int, ...]:
+    """Return to which of ``room`` memories each share goes, so that the largest sum is least.
+
+    They go to different memories where there is room, and where there are more than ``_MOST_WAYS``.
+    """
+    if room >= len(shares) or room ** len(shares) > _MOST_WAYS:
+        return tuple(range(len(shares)))
+
+    def largest(choice: tuple[int, ...]) -> Fraction:
+        sums = dict.fromkeys(choice, Fraction(0))
+        for share, at in zip(shares, choice, strict=True):
+            sums[at] += share
+        return max(sums.values())
+
+    return min(itertools.product(range(room), repeat=len(shares)), key=largest, default=())
 
 
 def agreed_places(recipe: Recipe, others: int, k: int) -> int:

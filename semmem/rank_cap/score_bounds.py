@@ -5,12 +5,11 @@ They follow from bounds on the shares alone; the proofs are in ``score_classes``
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from semmem.rank_cap.bounds import LARGEST_CONSTANT, Odds
+from semmem.rank_cap.bounds import LARGEST_CONSTANT, Odds, shared_out
 from semmem.rank_cap.report import ReachClass
 
 __all__ = [
@@ -30,8 +29,6 @@ MEEK = "lexical"
 
 NOTHING = 1e-9
 """A score that is next to nothing compared with 1."""
-
-_MANY = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +76,10 @@ class ScoreContest(Odds):
         """Which memory each other leg names first, so that at k = 1 the best of them has least: all different, if the
         scope has enough.
         """
-        first = [r for r in self.rivals if r.kth is not None]
+        first = [(r, r.kth) for r in self.rivals if r.kth is not None]
         room = len(first) if self.scope is None else max(1, self.scope - 1)
-        if room >= len(first) or len(first) > _MANY:
-            return {r.leg: i if room >= len(first) else 0 for i, r in enumerate(first)}
-        choices = itertools.product(range(room), repeat=len(first))
-        by_leg = [dict(zip((r.leg for r in first), choice, strict=True)) for choice in choices]
-        return min(by_leg, key=self._largest)
+        shares = tuple(r.share(kth) for r, kth in first)
+        return {r.leg: i for (r, _), i in zip(first, shared_out(shares, room), strict=True)}
 
     def _largest(self, heads: Mapping[str, int]) -> Fraction:
         sums: dict[int, Fraction] = {}
