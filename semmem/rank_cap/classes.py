@@ -74,7 +74,7 @@ def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: F
         return "possible" if class_ == "boost-only" and reserve.place is not None else class_
 
     tails = contest.tails()
-    shown = facts.plain and not reserve.shut and bare != "boost-only"
+    shown = facts.plain and not facts.all_shown and not reserve.shut and bare != "boost-only"
     return LegReach(
         leg,
         headline,

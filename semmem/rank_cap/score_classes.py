@@ -74,7 +74,7 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
         class_ = c.class_of(scale, free)
         return "possible" if class_ == "boost-only" and reserve.place is not None else class_
 
-    open_ = facts.plain and not reserve.shut
+    open_ = facts.plain and not facts.all_shown and not reserve.shut
     return LegReach(
         leg,
         headline,

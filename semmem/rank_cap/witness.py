@@ -48,19 +48,20 @@ def counter_witness(
 
     k rivals fill the first places of every other leg and the places of this leg after the first. Each leg in turn
     hands its largest share to the rival with the smallest sum (Graham's list scheduling, 1969); several orders of the
-    legs are tried, and the lists are returned only if, counted exactly, every rival beats the memory.
+    legs are tried, and the lists are returned only if, counted exactly, every rival beats the memory. A rival that no
+    leg names beats nothing, whatever the bonus.
     """
     legs = [(b.leg, [b.weight / (b.constant + i) for i in range(1, min(k, b.most) + 1)]) for b in bases]
     legs.append((leg, [weight / (constant + i) for i in range(2, min(k + 1, depth) + 1)]))
     for order in itertools.islice(itertools.permutations(legs), _TRIED_ORDERS):
         rough = [0.0] * k
-        sums = [bonus] * k
+        sums = [Fraction(0)] * k
         places: dict[str, list[int]] = {}
         for name, shares in order:
             places[name] = sorted(range(k), key=rough.__getitem__)[: len(shares)]
             for rival, share in zip(places[name], shares, strict=True):
                 rough[rival] += float(share)
-                sums[rival] += share
+                sums[rival] = (sums[rival] or bonus) + share
         if min(sums) > weight / (constant + 1):
             only = f"only-{leg}"
             lists = {name: tuple(f"m{rival + 1}" for rival in of_leg) for name, of_leg in places.items()}

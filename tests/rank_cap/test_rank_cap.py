@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from semmem.fusion import fuse, rank
 from semmem.model.errors import InvalidInput
-from semmem.model.recipe import RECIPES, recipe
-from semmem.rank_cap import reach, reach_of
+from semmem.model.recipe import RECIPES, Fusion, recipe
+from semmem.rank_cap import reach, reach_in, reach_of
 from semmem.rank_cap.bounds import exact_floor
+from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import CLASSES, LegReach, Witness, describe
 
 LEGS = ("lexical", "dense", "graph")
@@ -240,6 +241,26 @@ def test_a_possible_leg_of_the_seed_is_shown_both_ways() -> None:
     }
     assert leg.counter_witness is not None
     assert leg.counter_witness.rankings["lexical"][0] == "only-lexical"
+
+
+def test_no_lists_are_shown_in_which_a_memory_that_no_leg_names_has_the_bonus() -> None:
+    # on a later page no place is sure, but two rivals do not keep a third memory out of the first three
+    plan = recipe("lexical", weights={"lexical": 1, "graph": 1}, rank_constants={"graph": 60}, exact_bonus=2)
+    lists = {"lexical": Listed.of("ab", exact="ab"), "graph": Listed.of("c")}
+    leg = reach_in(plan, Lists(lists, decided=3), 3).regimes["any"].legs["graph"]
+    assert (leg.class_, leg.counter_witness) == ("possible", None)
+    two = reach_in(plan, Lists(lists, decided=2), 2).regimes["any"].legs["graph"]
+    assert two.counter_witness is not None
+    assert two.counter_witness.exact == ("m1", "m2")
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "convex"])
+def test_where_all_that_was_found_is_shown_no_lists_are(fusion: Fusion) -> None:
+    # both legs found the one memory that there is; lists of two memories would show another thing
+    plan = recipe("hybrid", weights={"lexical": 1, "dense": 3}, fusion=fusion)
+    lists = Lists({leg: Listed.of("a") for leg in ("lexical", "dense")}, decided=1, kept=1, places=1)
+    leg = reach_in(plan, lists, 1).regimes["any"].legs["lexical"]
+    assert (leg.class_, leg.witness, leg.counter_witness) == ("guaranteed", None, None)
 
 
 @settings(max_examples=60, deadline=None)
