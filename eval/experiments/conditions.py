@@ -180,6 +180,9 @@ def sweep(base: Condition, *settings: str) -> list[Condition]:
     or a value that does not exist, and for one that turns nothing.
     """
     out = [replace(base, values={})]
+    names = [setting.partition("=")[0] for setting in settings]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ConditionError(f"{repeated[0]} stands there twice; write all its values after one {repeated[0]}=.")
     for setting in settings:
         name, equals, values = setting.partition("=")
         if not equals or not values:

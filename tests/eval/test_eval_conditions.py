@@ -151,6 +151,11 @@ def test_a_sweep_that_cannot_be_read_is_refused(setting: str) -> None:
         sweep(named("seed"), setting)
 
 
+def test_a_setting_that_is_swept_twice_is_refused_instead_of_taken_once() -> None:
+    with pytest.raises(ConditionError, match=r"^graph\.weight stands there twice; write all its values after one"):
+        sweep(named("seed"), "graph.weight=0,.5", "graph.weight=1,2")
+
+
 @pytest.mark.parametrize("values", ["0:1:.0000001", "0:inf:1"])
 def test_a_range_of_more_values_than_anybody_waits_for_is_refused_at_once(values: str) -> None:
     with pytest.raises(ConditionError, match=r"take larger steps|are no numbers"):
