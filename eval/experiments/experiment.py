@@ -321,7 +321,7 @@ def _means(measured: Measured) -> dict[str, dict[str, float]]:
 def _cached_linkage(cache: Path, corpus: Corpus) -> dict[str, Any]:
     """Return the linkage of the corpus from ``cache``, computed where there is none: it reads every text."""
     if not cache.is_file():
-        cache.write_text(json.dumps({group: at.as_dict() for group, at in linkage(corpus).items()}), encoding="utf-8")
+        _write_whole(cache, json.dumps({group: at.as_dict() for group, at in linkage(corpus).items()}))
     linkages: dict[str, Any] = json.loads(cache.read_text(encoding="utf-8"))
     return linkages
 
@@ -330,22 +330,29 @@ def _claim(private: Path, corpus: Corpus) -> None:
     mark = private / "corpus.sha256"
     if mark.is_file() and mark.read_text(encoding="utf-8") != corpus.sha256:
         raise ExperimentError(f"{private.parent} holds results of another corpus; pass another --out, or delete it.")
-    mark.write_text(corpus.sha256, encoding="utf-8")
+    _write_whole(mark, corpus.sha256)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file that has its name once all of it is there: whoever is interrupted leaves the former one."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
 
 
 def _write(out: Path, experiment: Experiment, corpus: Corpus) -> None:
-    text = json.dumps(experiment.result, indent=1, sort_keys=False, allow_nan=False)
-    (out / "result.json").write_text(text + "\n", encoding="utf-8")
     private = out / "private"
     write_qrels(private / "qrels.txt", corpus.queries)
     for name, run in experiment.runs.items():
         safe = "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)
         write_run(private / f"{safe}.run", run, corpus.queries, name)
     labels = clusters(corpus.queries)
-    with (private / "per-question.jsonl").open("w", encoding="utf-8") as lines:
-        for name, measured in experiment.measured.items():
-            for i, id in enumerate(measured.ids):
-                values = {m: float(v[i]) for m, v in measured.values.items()}
-                row = {"condition": name, "id": id, "stratum": measured.strata[i], "apart": measured.apart[i]}
-                row |= {"cluster": labels[id], **values}
-                lines.write(json.dumps(row) + "\n")
+    lines = []
+    for name, measured in experiment.measured.items():
+        for i, id in enumerate(measured.ids):
+            values = {m: float(v[i]) for m, v in measured.values.items()}
+            row = {"condition": name, "id": id, "stratum": measured.strata[i], "apart": measured.apart[i]}
+            lines.append(json.dumps(row | {"cluster": labels[id], **values}) + "\n")
+    _write_whole(private / "per-question.jsonl", "".join(lines))
+    text = json.dumps(experiment.result, indent=1, sort_keys=False, allow_nan=False)
+    _write_whole(out / "result.json", text + "\n")  # last: it speaks of the files above

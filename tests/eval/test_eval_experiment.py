@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import semmem
 from eval.cli import app
 from eval.datasets import load
+from eval.experiments import experiment
 from eval.experiments.experiment import check_fast_path, conduct
 from eval.experiments.lists import ask_all
 from eval.experiments.plan import of_ablation, of_run
@@ -144,6 +145,31 @@ def test_an_interrupted_run_takes_up_where_it_stopped(store_url: str, tmp_path: 
         )
         assert steps == list(range(8, 41))
         assert len(cache.read_text(encoding="utf-8").splitlines()) == 40
+
+
+def test_a_run_that_ends_while_it_writes_leaves_the_former_result_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = load(small(tmp_path / "small"))
+    out = tmp_path / "out"
+
+    def files() -> dict[str, bytes]:
+        return {name: (out / name).read_bytes() for name in ("result.json", "private/per-question.jsonl")}
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        conduct(mem, corpus, *of_run(["lexical"]), out=out)
+        former = files()
+        monkeypatch.setattr(experiment, "write_run", fail)
+        with pytest.raises(KeyboardInterrupt):
+            conduct(mem, corpus, *of_run(["lexical", "graph"]), out=out)
+        assert files() == former
+        monkeypatch.undo()
+        conduct(mem, corpus, *of_run(["lexical", "graph"]), out=out)
+    assert files() != former
+    assert list(out.rglob("*.part")) == []
 
 
 def test_a_folder_belongs_to_one_corpus(store_url: str, tmp_path: Path) -> None:
