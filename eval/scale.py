@@ -80,7 +80,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", default="6000,100000", help="memories in the namespace, rising")
     parser.add_argument("--recipe", default="default")
     options = parser.parse_args(argv)
-    sizes = [int(size) for size in options.sizes.split(",")]
+    try:
+        sizes = [int(size) for size in options.sizes.split(",")]
+    except ValueError:
+        raise SystemExit(f"--sizes are whole numbers, such as 6000,100000, not {options.sizes!r}.") from None
     try:
         items, questions = _items(options.data, sizes[0])
     except datasets.DatasetError as error:

@@ -82,6 +82,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--dimensions", type=int, default=64)
     options = parser.parse_args(argv)
+    if options.memories < 1 or options.dimensions < 1:
+        raise SystemExit("--memories and --dimensions are 1 or more.")
     report: dict[str, Any] = {
         "memories": options.memories,
         "dimensions": options.dimensions,

@@ -103,7 +103,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--documents", type=int, default=None, help="only the first so many")
     parser.add_argument("--json", action="store_true", help="only JSON on standard output")
     options = parser.parse_args(argv)
-    corpus = datasets.load(Path(options.data))
+    try:
+        corpus = datasets.load(Path(options.data))
+    except datasets.DatasetError as error:
+        raise SystemExit(str(error)) from None
     items = [
         {"id": item["id"], "text": item["text"], "title": item.get("title")}
         for item in list(corpus.memories)[: options.documents]

@@ -106,7 +106,7 @@ def _times(work: Callable[[], dict[str, float]], runs: int) -> dict[str, list[fl
 
 
 def main(
-    runs: Annotated[int, typer.Option(help="Processes that each row is the median of.")] = 9,
+    runs: Annotated[int, typer.Option(min=1, help="Processes that each row is the median of.")] = 9,
     url: Annotated[str | None, typer.Option(help="The store; default: a SQLite file of its own.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:

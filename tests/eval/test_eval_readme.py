@@ -42,6 +42,20 @@ def test_a_command_of_the_readme_is_one_and_its_data_are_in_the_clone(words: lis
             assert value.startswith(OF_YOURS) or (ROOT / value).is_dir(), value
 
 
+@pytest.mark.parametrize(
+    ("module", "args", "words"),
+    [
+        ("eval.speed", ["--data", "no-such-set"], "There is no data set at no-such-set"),
+        ("eval.robustness", ["--data", "no-such-set"], "There is no data set at no-such-set"),
+        ("eval.scale", ["--data", "eval/data/toy", "--sizes", "a,b"], "--sizes are whole numbers, such as 6000,100000"),
+        ("eval.second_day", ["--memories", "0"], "--memories and --dimensions are 1 or more"),
+    ],
+)
+def test_a_benchmark_says_in_a_sentence_what_it_cannot_use(module: str, args: list[str], words: str) -> None:
+    with pytest.raises(SystemExit, match=words):
+        OTHERS[module].main(args)
+
+
 def test_the_readme_shows_the_commands_and_how_to_judge_ones_own_notes() -> None:
     assert len(COMMANDS) >= 15
     assert any(words[3:4] == ["make"] for words in COMMANDS)
