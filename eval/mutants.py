@@ -5,15 +5,15 @@
 The list is ``eval/mutants.toml``: a file, the text that stands there once, the text in its place, and the tests that
 ought to fail then. A mutant whose tests fail is dead, one whose tests pass has survived; where the list gives a
 reason, it is known to survive. Before the first mutant of some tests these run without a change, the baseline: a
-mutant of tests that fail anyway is not run, and the time of the baseline limits that of its mutants. One that goes on
-beyond the limit counts as dead, but it is recorded as *timed out*, since a busy machine could be the reason.
+mutant of tests that fail anyway is not run, and the time of the baseline limits that of its mutants, in place of limits
+for single tests. One that goes on beyond it counts as dead, but is recorded as *timed out*: a busy machine could be the
+reason. Where pytest itself breaks off or is killed, the mutant is neither dead nor kept.
 
 Two things are kept in ``eval/runs/mutants.jsonl``, so that an interrupted run resumes: the outcome of a mutant, by the
 contents of its file, of the tests and of what these import of tests/; and a baseline that passed, with its seconds, by
-the contents of the tests, of what these import of tests/, of every file of semmem/, of every module of eval/ and of
-pyproject.toml. A baseline that failed is not kept. Neither knows the data that a test reads, nor the installed
-packages: delete the file where these have changed. The checkout is not changed, except ``eval/mutants.json`` by
-``--record``: how many died, which survived, and the commit.
+the same of the tests, all of semmem/ and eval/, pyproject.toml and the versions of the installed packages. Neither
+knows the data that a test reads: delete the file where they have changed. The checkout is not changed, except
+``eval/mutants.json`` by ``--record``: how many died, which survived, and the commit.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import distributions
 from pathlib import Path
 from queue import Queue
 from threading import Lock
@@ -52,10 +53,11 @@ SHARE = 0.92
 """Of those that no reason is given for, so many must die."""
 LONGEST = 900.0
 """The seconds that a baseline, and any mutant, may take."""
-_FROM_TESTS = re.compile(r"^ *from (tests(?:\.\w+)*) import ([\w, ]+)", re.MULTILINE)
-Outcome: TypeAlias = Literal["dead", "timed out", "survived", "out of date", "tests fail without it"]
+_FROM_TESTS = re.compile(r"^ *from (tests(?:\.\w+)*) import (\([^)]*\)|[\w, ]+)", re.MULTILINE)
+Outcome: TypeAlias = Literal["dead", "timed out", "survived", "out of date", "tests fail without it", "broke off"]
 Tests: TypeAlias = tuple[str, ...]
 DEAD = ("dead", "timed out")
+_FAILED = (1, 2, 4)  # exit codes of pytest: a test fails, or a module or a conftest.py cannot be imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def _with_imports(root: Path, tests: Iterable[str]) -> set[Path]:
             todo += [folder / "conftest.py" for folder in path.parents if folder.is_relative_to(root / "tests")]
             for module, names in _FROM_TESTS.findall(path.read_text(encoding="utf-8")):
                 beside = root.joinpath(*module.split("."))
-                todo += [beside.with_suffix(".py"), *(beside / f"{name.strip()}.py" for name in names.split(","))]
+                todo += [beside.with_suffix(".py"), *(beside / f"{n.strip()}.py" for n in names.strip("()").split(","))]
     return found
 
 
@@ -141,7 +143,7 @@ class Runner:
     def passes(self, tests: Tests, seconds: float, mutant: Mutant | None = None) -> bool | None:
         """Return whether ``tests`` pass, with the change of ``mutant``; None where they take longer than ``seconds``.
 
-        The copy is as before afterwards. Raises KeyboardInterrupt once the runner is stopped.
+        Raises KeyboardInterrupt once the runner is stopped, and ChildProcessError where pytest broke off or was killed.
         """
         copy = self._copies.get()
         try:
@@ -149,7 +151,7 @@ class Runner:
                 _changed(copy, mutant),
                 tempfile.TemporaryDirectory(prefix="semmem-mutant-", ignore_cleanup_errors=True) as base,
             ):
-                return self._pytest([f"--basetemp={base}/t", *tests], copy, seconds)
+                return self._pytest([f"--basetemp={base}/t", "--timeout=0", *tests], copy, seconds)
         finally:
             self._copies.put(copy)
 
@@ -165,18 +167,19 @@ class Runner:
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             self._running.add(process)
-        passed: bool | None = None
+        code: int | None = None
         try:
-            passed = process.wait(seconds) == 0
-        except subprocess.TimeoutExpired:
-            pass
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(seconds)
         finally:
             _kill(process)
             with self._lock:
                 self._running.discard(process)
         if self._stopped:
             raise KeyboardInterrupt
-        return passed
+        if code not in (None, 0, *_FAILED):
+            raise ChildProcessError(f"pytest ended with {code}")
+        return None if code is None else code == 0
 
     def stop(self) -> None:
         """End the tests that run, and start none after them."""
@@ -246,7 +249,9 @@ def run_all(chosen: Sequence[Mutant], root: Path, file: Path, *, jobs: int = 1) 
         key = baseline_key(root, tests, code)
         if key not in rows:
             before = time.monotonic()
-            passed = runner.passes(tests, LONGEST)
+            passed = None
+            with suppress(ChildProcessError):
+                passed = runner.passes(tests, LONGEST)
             seconds = time.monotonic() - before
             print(f"[without a change] {'pass' if passed else 'FAIL'} in {seconds:.0f} s: {' '.join(tests)}",
                   file=sys.stderr, flush=True)  # fmt: skip
@@ -259,9 +264,11 @@ def run_all(chosen: Sequence[Mutant], root: Path, file: Path, *, jobs: int = 1) 
     def one(mutant: Mutant, seconds: Future[float | None]) -> None:
         result: Outcome = "tests fail without it"
         if (of_tests := seconds.result()) is not None:
-            passed = runner.passes(mutant.tests, limit(of_tests), mutant)
-            result = "timed out" if passed is None else "survived" if passed else "dead"
-            keep(key=keys[mutant], outcome=result, name=mutant.name)
+            result = "broke off"
+            with suppress(ChildProcessError):
+                passed = runner.passes(mutant.tests, limit(of_tests), mutant)
+                result = "timed out" if passed is None else "survived" if passed else "dead"
+                keep(key=keys[mutant], outcome=result, name=mutant.name)
         out[mutant] = result
         print(f"[{len(out)}/{len(chosen)}] {result:10s} {mutant.name}", file=sys.stderr, flush=True)
 
@@ -287,10 +294,11 @@ def run_all(chosen: Sequence[Mutant], root: Path, file: Path, *, jobs: int = 1) 
 
 
 def _code(root: Path) -> bytes:
-    """Return a hash of the code on which a baseline depends: all of semmem/, the modules of eval/, pyproject.toml."""
+    """Return a hash of what a baseline depends on: all of semmem/, the modules of eval/, pyproject.toml, packages."""
     files = {path for path in (root / "semmem").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     files |= {*(root / "eval").rglob("*.py"), *root.glob("pyproject.toml")}
-    return _of_files(root, files)
+    packages = sorted(f"{package.name} {package.version}" for package in distributions())
+    return _of_files(root, files) + hashlib.sha256("\n".join([sys.version, *packages]).encode()).digest()
 
 
 def _of_files(root: Path, files: Iterable[Path]) -> bytes:
@@ -309,10 +317,8 @@ def baseline_key(root: Path, tests: Tests, code: bytes) -> str:
 
 def _earlier_rows(file: Path) -> dict[str, dict[str, Any]]:
     """Return the rows that ``file`` keeps, by key."""
-    if not file.is_file():
-        return {}
     out: dict[str, dict[str, Any]] = {}
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
         try:
             row = json.loads(line)
         except ValueError:
@@ -333,9 +339,8 @@ def summary(outcomes: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
     without_reason = [(m, o) for m, o in tried if m.reason is None]
     dead = sum(o in DEAD for _, o in without_reason)
     share = dead / len(without_reason) if without_reason else 0.0
-    every = sum(o in DEAD for _, o in tried)
     lines.append(
-        f"{every} of {len(tried)} dead; without those that a reason is given for, "
+        f"{sum(o in DEAD for _, o in tried)} of {len(tried)} dead; without those that a reason is given for, "
         f"{dead} of {len(without_reason)}: {share:.1%}"
     )
     for mutant, outcome_ in outcomes.items():
@@ -344,8 +349,7 @@ def summary(outcomes: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
             lines.append(f"{outcome_}: {mutant.name}{why}")
         if outcome_ in DEAD and mutant.reason:
             lines.append(f"dead, so it needs no reason any more: {mutant.name}")
-    stale = any(o in ("out of date", "tests fail without it") for o in outcomes.values())
-    return "\n".join(lines), share >= SHARE and not stale
+    return "\n".join(lines), share >= SHARE and all(o in (*DEAD, "survived") for o in outcomes.values())
 
 
 def record(outcomes: Mapping[Mutant, Outcome], path: Path, commit: str | None) -> None:

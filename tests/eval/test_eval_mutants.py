@@ -78,6 +78,17 @@ def test_a_mutant_that_goes_on_for_ever_is_recorded_as_timed_out(
     assert [row["outcome"] for row in kept(tmp_path / "kept.jsonl")] == ["baseline", "timed out"]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_where_pytest_breaks_off_nothing_is_said_of_the_mutant_and_nothing_kept(project: Path, tmp_path: Path) -> None:
+    killed = mutant("__import__('os').kill(__import__('os').getpid(), 9)")
+    exits = mutant("__import__('os')._exit(3)")
+    outcomes = run_all([killed, exits], project, tmp_path / "kept.jsonl")
+    assert list(outcomes.values()) == ["broke off", "broke off"]
+    assert [row["outcome"] for row in kept(tmp_path / "kept.jsonl")] == ["baseline"]
+    assert not summary({killed: "broke off", mutant("1"): "dead"})[1]
+
+
 def kept(file: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
@@ -159,6 +170,16 @@ def test_tests_that_passed_are_run_again_only_where_the_code_or_they_have_change
     assert [run.partition(" of ")[0] for run in runs] == [*["baseline"] * again, "b"]
 
 
+def test_tests_that_passed_with_other_packages_are_run_again(
+    project: Path, tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_all([mutant("a < b")], project, tmp_path / "kept.jsonl")
+    del runs[:]
+    monkeypatch.setattr(runner, "distributions", lambda: iter(()))
+    run_all([mutant("b")], project, tmp_path / "kept.jsonl")
+    assert [run.partition(" of ")[0] for run in runs] == ["baseline", "b"]
+
+
 def test_an_interrupt_keeps_what_was_known_and_no_more(project: Path, tmp_path: Path, runs: list[str]) -> None:
     file = tmp_path / "kept.jsonl"
     with pytest.raises(KeyboardInterrupt):
@@ -187,7 +208,7 @@ def test_the_time_of_a_mutant_is_limited_by_that_of_its_tests_without_it() -> No
 def test_what_is_kept_is_of_the_helpers_of_a_test_as_well(project: Path) -> None:
     folder = project / "tests" / "helping"
     folder.mkdir()
-    (folder / "first.py").write_text("from tests.helping import second, third\n", encoding="utf-8")
+    (folder / "first.py").write_text("from tests.helping import (\n    second,\n    third,\n)\n", encoding="utf-8")
     for name in ("second", "third", "other"):
         (folder / f"{name}.py").write_text("ONE = 1\n", encoding="utf-8")
     test = project / "tests" / "test_one.py"
