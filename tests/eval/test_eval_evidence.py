@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -295,7 +295,7 @@ def test_a_set_kept_apart_is_looked_at_once_and_a_second_look_says_so(
     monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab")
     first = once()
     assert len(first["looks"]) == 1
-    assert first["looked at with other commits"] == []
+    assert (first["looked at with other commits"], first["looked at with other bytes"]) == ([], [])
     assert first["result"]["corpus"]["standing"] == "not known to this project"
     controls = {c["control"] for c in first["result"]["comparisons"]}
     assert {"no edges", "seeds only", "random graph", "convex", "re-voting"} <= controls
@@ -321,6 +321,24 @@ def test_a_look_wants_a_clean_commit_and_no_tuning_set(tmp_path: Path, monkeypat
     monkeypatch.setattr(kept_apart, "role", lambda corpus: "tuning set")
     with pytest.raises(DatasetError, match="is a tuning set of the recipes"):
         look(path, tmp_path / "records", never, out=tmp_path / "out")
+
+
+def test_another_name_makes_no_first_look_of_a_second_and_other_bytes_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, records = small(tmp_path / "mine"), tmp_path / "records"
+    records.mkdir()
+    monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab")
+    record = record_of(load(path), records, "0123456789ab")
+    record.write_text('{"looks": ["2026-01-01"]}', encoding="utf-8")
+    renamed = path.rename(tmp_path / "yours")
+    assert record_of(load(renamed), records, "0123456789ab") == record
+    with pytest.raises(DatasetError, match=r"yours was measured with the commit 0123456789ab on 2026-01-01.* mine-"):
+        look(renamed, records, lambda *_: nullcontext(), out=tmp_path / "out")
+    assert kept_apart._other_bytes(load(renamed), records) == []
+    (records / "yours-0f0f0f0f-ba9876543210.json").touch()
+    (records / "not-yours-0f0f0f0f-ba9876543210.json").touch()
+    assert kept_apart._other_bytes(load(renamed), records) == ["0f0f0f0f at ba9876543210"]
 
 
 def test_sets_are_those_of_a_folder_or_the_folder_itself(tmp_path: Path) -> None:

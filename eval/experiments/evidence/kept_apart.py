@@ -60,8 +60,21 @@ def sets(folder: Path, names: Sequence[str] = ()) -> list[Path]:
 
 
 def record_of(corpus: Corpus, records: Path, commit: str) -> Path:
-    """Return where the record of one set at one commit lies."""
-    return records / f"{corpus.name}-{corpus.sha256[:8]}-{commit}.json"
+    """Return where the record of one set at one commit lies: where there is one, under whatever name of the set."""
+    own = records / f"{corpus.name}-{corpus.sha256[:8]}-{commit}.json"
+    return own if own.is_file() else next(iter(sorted(records.glob(f"*-{corpus.sha256[:8]}-{commit}.json"))), own)
+
+
+def _looks(record: Path) -> list[str]:
+    """Return the days of the looks that a record counts."""
+    days: list[str] = json.loads(record.read_text(encoding="utf-8"))["looks"] if record.is_file() else []
+    return days
+
+
+def _other_bytes(corpus: Corpus, records: Path) -> list[str]:
+    """Return, as "sha256 at commit", the looks at a set of the same name that had other bytes."""
+    parts = (file.stem.rsplit("-", 2) for file in records.glob("*-*-*.json"))
+    return sorted(f"{sha} at {at}" for name, sha, at in parts if name == corpus.name and sha != corpus.sha256[:8])
 
 
 def look(
@@ -89,7 +102,7 @@ def look(
     if not clean(COMMIT) or COMMIT is None:
         raise DatasetError("A look is recorded by commit: commit what has changed first; nothing was measured.")
     record = record_of(corpus, records, COMMIT)
-    before = json.loads(record.read_text(encoding="utf-8"))["looks"] if record.is_file() else []
+    before = _looks(record)
     if before and not again:
         raise DatasetError(
             f"{corpus.name} was measured with the commit {COMMIT} on {before[-1]}; its record is {record.name}. "
@@ -102,6 +115,7 @@ def look(
     )
     conditions, comparisons = plan()
     line = f"python -m eval kept-apart {path.parent.name} --set {path.name}"
+    line += f" --embedder {embedder}" if embedder else ""
     with opened(corpus, None, embedder) as mem:
         result = conduct(
             mem,
@@ -118,8 +132,9 @@ def look(
         "set": corpus.name,
         "sha256": corpus.sha256,
         "commit": COMMIT,
-        "looks": [*before, datetime.now(UTC).date().isoformat()],
+        "looks": [*_looks(record), datetime.now(UTC).date().isoformat()],  # another look may have ended meanwhile
         "looked at with other commits": earlier,
+        "looked at with other bytes": _other_bytes(corpus, records),
         "result": rounded(result),
     }
     records.mkdir(parents=True, exist_ok=True)
