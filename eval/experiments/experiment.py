@@ -271,7 +271,7 @@ def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:
 
 
 def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: Path, say: Progress) -> dict[str, Lists]:
-    code = fingerprint(*ASKS)
+    made_by = f"{fingerprint(*ASKS)}-{_embedder_key(mem)}"
     out: dict[str, Lists] = {}
     shared: dict[Any, Any] = {}
     for graph, neighbours in dict.fromkeys(c.elsewhere for c in conditions):
@@ -279,8 +279,8 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
         for names in grouped(recipes):
             members = [recipes[name] for name in names]
             wide = asking(members)
-            # Lists belong to the code that made them: another version of semmem asks anew.
-            about = "-".join([group_key(members[0]), *(f"{leg[0]}{wide.depths[leg]}" for leg in wide.legs), code])
+            # Lists belong to the code and the vectors that made them: another semmem or embedder asks anew.
+            about = "-".join([group_key(members[0]), *(f"{leg[0]}{wide.depths[leg]}" for leg in wide.legs), made_by])
             about += ("" if graph is None else f"-random{graph}") + "-neighbours" * neighbours
             with rewired(mem, graph), over_vectors(mem, neighbours):
                 lists, memories = ask_all(
@@ -293,6 +293,13 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
                 )
             out |= {name: Lists(lists, memories) for name in names}
     return out
+
+
+def _embedder_key(mem: Any) -> str:
+    """Return a short hash of the embedder that makes the vectors of questions, or of why there is none."""
+    embedder = mem._encoder.embedder_or_reason()
+    parts = [embedder] if isinstance(embedder, str) else [embedder.name, str(getattr(embedder, "fingerprint", ""))]
+    return sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
 def origin(mem: Any, corpus: Corpus) -> dict[str, Any]:

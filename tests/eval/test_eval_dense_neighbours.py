@@ -13,6 +13,7 @@ import semmem
 from eval.cli import app
 from eval.datasets import load
 from eval.experiments.conditions import ConditionError
+from eval.experiments.experiment import _lists
 from eval.experiments.lists import ask_all
 from eval.experiments.other_edges.dense_neighbours import NEAREST, DenseNeighbours, nearest, over_vectors
 from eval.experiments.plan import of_ablation
@@ -65,6 +66,26 @@ def test_the_walk_goes_to_the_nearest_vectors_and_all_else_is_as_it_was(store_ur
         heads = {key for leg in ("lexical", "dense") for key, _ in asked.legs[leg][:10]}
         assert heads <= {key for key, _ in dense[id].legs["graph"]}
     assert sum(asked.legs["graph"] != dense[id].legs["graph"] for id, asked in plain.items()) > 30
+
+
+def test_without_vectors_the_control_does_not_pass_for_seeds_only_and_lists_are_not_those_of_an_embedder(
+    store_url: str, tmp_path: Path
+) -> None:
+    toy = load(TOY)
+    near = of_ablation("default~dense", ["graph"], controls=["dense neighbours"])[0][-1]
+    with semmem.connect(store_url, embedder="none") as mem:
+        ingest(mem, toy)
+        with over_vectors(mem, True):
+            found = mem.recall(toy.queries[0].text, namespace=toy.queries[0].namespace, recipe=near.recipe)
+        assert found.degraded["graph"] == "No memory has a vector, so there are no nearest vectors to walk to."
+        plain = of_ablation("hybrid", ["dense"])[0]
+        _lists(mem, toy, plain, tmp_path, lambda *_: None)
+    with semmem.connect("sqlite::memory:", embedder="hashing") as mem:
+        ingest(mem, toy)
+        _lists(mem, toy, plain, tmp_path, lambda *_: None)
+    names = [path.stem.rsplit("-", 1) for path in tmp_path.iterdir()]
+    assert len({before for before, _ in names}) == 1
+    assert len({embedder for _, embedder in names}) == 2
 
 
 def test_it_stands_beside_an_ablation_only_where_it_is_asked_for(tmp_path: Path, store_url: str) -> None:

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from eval.experiments.other_edges.random_graph import ords_of
 from semmem.legs.graph import Graph
 from semmem.legs.graph_walk import Edges, Mass
+from semmem.model.errors import LegFailed
 
 __all__ = ["NEAREST", "DenseNeighbours", "nearest", "over_vectors"]
 
 NEAREST = 20
 """Memories to which a memory has edges: as many as the concepts of a memory that the graph's walk follows."""
+_NONE = (np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32))
 
 
 def nearest(matrix: NDArray[np.float32], ords: NDArray[np.int64], sources: NDArray[np.int64], strength: float) -> Edges:
@@ -56,12 +58,16 @@ class DenseNeighbours(Graph):
     def _edges(
         self, namespace: str, beam: Mass, settings: Any, walked: Any, trace: Any
     ) -> tuple[Edges, Mapping[int, Sequence[tuple[int, float]]]]:
-        """Return the edges of the beam's memories to their neighbours; the graph's own only tell the regime."""
+        """Return the edges of the beam's memories to their neighbours; the graph's own only tell the regime.
+
+        Raises LegFailed where no memory has a vector: a walk that goes nowhere is another control, *seeds only*.
+        """
         super()._edges(namespace, beam, settings, walked, trace)
-        if namespace not in self._rows:
-            assert self._vectors is not None
+        if namespace not in self._rows and self._vectors is not None:
             self._rows[namespace] = self._vectors.vectors_of([namespace], sorted(ords_of(self._store, namespace)))
-        ords, matrix = self._rows[namespace]
+        ords, matrix = self._rows.get(namespace, _NONE)
+        if not len(ords):
+            raise LegFailed("No memory has a vector, so there are no nearest vectors to walk to.")
         return nearest(matrix, ords, beam.ords, settings.about + settings.co_mention), {}
 
 
@@ -69,7 +75,7 @@ class DenseNeighbours(Graph):
 def over_vectors(mem: Any, chosen: bool) -> Iterator[None]:
     """Let the graph leg of ``mem`` walk to the nearest vectors while this lasts, where this is ``chosen``."""
     own = mem._legs.get("graph")
-    if not chosen or not isinstance(own, Graph) or mem.store.vectors is None:
+    if not chosen or not isinstance(own, Graph):
         yield  # a leg that is not there says so when it is asked
         return
     mem._legs["graph"] = DenseNeighbours(mem)
