@@ -156,6 +156,18 @@ def test_what_differs_is_told_number_by_number(results: Path) -> None:
         ["b", "R@10", "headline", "no difference -0.005", "–"],
         ["x", "R@5", "headline", "0.5000", "0.5100"],
     ]
+    now = json.loads(json.dumps(committed))
+    now["comparisons"][0]["paired"] |= {"low": None, "p_holm": 0.04}
+    committed["comparisons"][0] |= {"turnover": {"leg-only gold": 1}}
+    now["comparisons"][0] |= {"turnover": {"leg-only gold": 2}}
+    now["conditions"]["x"]["measures"]["spatial"] = {"R@5": 0.51}
+    committed["conditions"]["x"]["measures"]["spatial"] = {"R@5": 0.5}
+    said = [row[-2:] for row in differences(committed, now)]
+    assert ["leg-only gold 1", "leg-only gold 2"] in said
+    assert ["0.5000", "0.5100"] in said
+    assert [then.partition(" ")[0] for then, _ in said] == ["leg-only", "low", "p_holm", "0.5000"]
+    assert said[1][1] == "low –"
+    assert said[2][1] == "p_holm 0.04"
 
 
 def test_the_list_of_committed_results_needs_no_data() -> None:

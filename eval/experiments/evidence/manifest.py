@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,19 +49,40 @@ def manifest(data: str | None = None, only: Sequence[str] = (), path: Path = MAN
 def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[str]]:
     """Return what a result measured again says otherwise: where, metric, questions, then, now; nothing where alike."""
     rows = []
-    theirs = {(c["name"], c["metric"], c["group"]): _verdict_and_delta(c) for c in earlier["comparisons"]}
-    ours = {(c["name"], c["metric"], c["group"]): _verdict_and_delta(c) for c in now["comparisons"]}
+    theirs = {(c["name"], c["metric"], c["group"]): c for c in earlier["comparisons"]}
+    ours = {(c["name"], c["metric"], c["group"]): c for c in now["comparisons"]}
     for at in dict.fromkeys([*theirs, *ours]):
-        then, ours_now = theirs.get(at, "–"), ours.get(at, "–")
-        if then != ours_now:
-            rows.append([*at, then, ours_now])
+        then, since = (_verdict_and_delta(of[at]) if at in of else "–" for of in (theirs, ours))
+        if then != since:
+            rows.append([*at, then, since])
+        elif at in theirs and at in ours:
+            rows += [[*at, *pair] for pair in _differing(_beside(theirs[at]), _beside(ours[at]))]
     for name in earlier["conditions"].keys() & now["conditions"].keys():
-        of_name = (earlier["conditions"][name]["measures"], now["conditions"][name]["measures"])
-        before, after = (measures.get("headline", {}) for measures in of_name)
-        for metric in before.keys() & after.keys():
-            if abs(before[metric] - after[metric]) > _SAME:
-                rows.append([name, metric, "headline", f"{before[metric]:.4f}", f"{after[metric]:.4f}"])
+        before, after = (conditions[name]["measures"] for conditions in (earlier["conditions"], now["conditions"]))
+        for group in before.keys() | after.keys():
+            one, other = before.get(group, {}), after.get(group, {})
+            for metric in one.keys() & other.keys():
+                if abs(one[metric] - other[metric]) > _SAME:
+                    rows.append([name, metric, group, f"{one[metric]:.4f}", f"{other[metric]:.4f}"])
     return sorted(rows)
+
+
+def _beside(comparison: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return what stands beside the delta of a comparison: its interval, p value and counts."""
+    at = comparison.get("paired") or comparison.get("reranking") or {}
+    shown = ("low", "high", "p_holm", "mde", "won", "tied", "lost", "units")
+    return {name: at.get(name) for name in shown} | comparison.get("turnover", {})
+
+
+def _differing(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
+    for name in dict.fromkeys([*one, *other]):
+        a, b = one.get(name), other.get(name)
+        if (a is None) != (b is None) or (a is not None and b is not None and abs(a - b) > _SAME):
+            yield f"{name} {_plain(a)}", f"{name} {_plain(b)}"
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
 
 
 def _verdict_and_delta(comparison: Mapping[str, Any]) -> str:
