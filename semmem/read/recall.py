@@ -9,12 +9,13 @@ from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial, wraps
+from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
 from semmem.embedders.binding import QuestionVectors
 from semmem.fusion import Fused
 from semmem.legs import Absent
-from semmem.model.errors import EmbedderReplaced, InvalidInput, SemmemError
+from semmem.model.errors import EmbedderReplaced, InvalidInput, LegFailed, SemmemError
 from semmem.model.exchange import Head, Question, Ranking, Scope, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe, deep_enough
@@ -247,7 +248,10 @@ class Recaller:
         return replace(candidates, accessed=last)
 
     def _search(self, leg: str, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
-        return self._legs[leg].search(question, scope, recipe, **prepared)
+        ranking = self._legs[leg].search(question, scope, recipe, **prepared)
+        if leg not in _OURS and (len(ranking.ords) != len(ranking.scores) or not all(map(isfinite, ranking.scores))):
+            raise LegFailed(f"The leg {leg!r} must give each memory one score that is a finite number.")
+        return ranking
 
     def _work(
         self, called: Collection[str], question: Question, scope: Scope, recipe: Recipe

@@ -18,7 +18,7 @@ import semmem
 from semmem.legs import Legs
 from semmem.model.exchange import Question, Ranking, Scope
 from semmem.model.filters import Within, matches, within
-from semmem.model.recipe import Recipe
+from semmem.model.recipe import Fusion, Recipe
 from semmem.model.search import Found, Reader, Result, as_result
 from semmem.model.types import Filters, Memory
 
@@ -194,6 +194,25 @@ def test_the_graph_starts_from_what_a_leg_of_ones_own_finds(mem: semmem.Semmem) 
 
 
 # ---------------------------------------------------------------------- going wrong
+
+
+@pytest.mark.parametrize("scores", [(float("nan"), 0.5), (float("inf"), 0.5), (0.5,)])
+@pytest.mark.parametrize("fusion", ["rrf", "convex"])
+def test_a_leg_of_the_inner_protocol_without_a_finite_score_for_each_memory_is_degraded_and_the_others_answer(
+    mem: semmem.Semmem, fusion: Fusion, scores: tuple[float, ...]
+) -> None:
+    class Odd:
+        name = "odd"
+
+        def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+            return Ranking((1, 2), scores, 2)
+
+    mem.register_leg("odd", lambda _reader: Odd())
+    found = mem.recall("lamp", recipe=semmem.recipe(with_leg("odd"), fusion=fusion))
+    assert found.degraded["odd"] == "The leg 'odd' must give each memory one score that is a finite number."
+    assert ids(found) == ids(
+        mem.recall("lamp", recipe=semmem.recipe(with_leg("odd"), fusion=fusion, depths={"odd": 0}))
+    )
 
 
 @pytest.mark.parametrize(
