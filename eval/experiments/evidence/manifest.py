@@ -71,7 +71,7 @@ def _beside(comparison: Mapping[str, Any]) -> dict[str, float | None]:
     """Return what stands beside the delta of a comparison: its interval, p value and counts."""
     at = comparison.get("paired") or comparison.get("reranking") or {}
     shown = ("low", "high", "p_holm", "mde", "won", "tied", "lost", "units")
-    return {name: at.get(name) for name in shown} | comparison.get("turnover", {})
+    return {**{name: at.get(name) for name in shown}, **comparison.get("turnover", {})}
 
 
 def _differing(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
