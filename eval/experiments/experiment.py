@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -100,6 +100,7 @@ def conduct(
         )
     report = None
     if remember:
+        check_no_others(mem, corpus)
         total = len(corpus.memories)
         report = ingest(mem, corpus, progress=lambda r: say("remembering", r.read, total))
     sizes = dict(corpus.sizes) if not corpus.stored else {n: mem.stats(namespace=n).memories for n in corpus.namespaces}
@@ -253,21 +254,35 @@ def present(mem: Any, corpus: Corpus) -> Corpus:
     return replace(corpus, queries=tuple(queries), notes=notes)
 
 
+def check_no_others(mem: Any, corpus: Corpus) -> None:
+    """Raise ExperimentError where a namespace of the corpus holds other memories: they would be found too."""
+    ids = {(str(memory["namespace"]), str(memory["id"])) for memory in corpus.memories}
+    for namespace in () if corpus.stored else corpus.namespaces:
+        if other := next((m.id for m in _stored(mem, namespace) if (namespace, m.id) not in ids), None):
+            raise ExperimentError(
+                f"The namespace {namespace!r} of the store holds memories that are not of {corpus.name}, such as "
+                f"{other!r}; pass a store without them, or leave out --store."
+            )
+
+
 def stored_tokens(mem: Any, corpus: Corpus) -> dict[str, dict[str, int]]:
     """Return the tokens of every memory of the corpus's namespaces, read page by page from the store."""
     from eval.statistics.measures import tokens
 
-    out: dict[str, dict[str, int]] = {}
-    for namespace in corpus.namespaces:
-        cursor = None
-        of_space = out.setdefault(namespace, {})
-        while True:
-            page = mem.list(namespace=namespace, limit=1_000, cursor=cursor)
-            of_space |= {m.id: tokens(f"{m.title or ''} {m.text}".strip()) for m in page}
-            cursor = page.cursor
-            if cursor is None:
-                break
-    return out
+    return {
+        namespace: {m.id: tokens(f"{m.title or ''} {m.text}".strip()) for m in _stored(mem, namespace)}
+        for namespace in corpus.namespaces
+    }
+
+
+def _stored(mem: Any, namespace: str) -> Iterator[Any]:
+    cursor = None
+    while True:
+        page = mem.list(namespace=namespace, limit=1_000, cursor=cursor)
+        yield from page
+        cursor = page.cursor
+        if cursor is None:
+            return
 
 
 def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: Path, say: Progress) -> dict[str, Lists]:

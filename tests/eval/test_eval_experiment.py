@@ -324,6 +324,17 @@ def test_bad_input_is_one_sentence_and_code_two(arguments: tuple[str, ...], word
     assert "Traceback" not in done.output
 
 
+def test_a_store_that_holds_other_memories_in_the_namespace_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    corpus = load(small(tmp_path / "small"))
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember("Mine.", id="of mine", namespace="small")
+        with pytest.raises(ExperimentError, match=r"not of small, such as 'of mine'; pass a store without them"):
+            conduct(mem, corpus, *of_run(["lexical"]), out=tmp_path / "out")
+        assert mem.stats(namespace="small").memories == 1
+
+
 def test_what_was_left_out_of_the_data_is_said_beside_the_verdict(tmp_path: Path) -> None:
     path = small(tmp_path / "small")
     with (path / "queries.jsonl").open("a", encoding="utf-8") as file:
