@@ -92,7 +92,7 @@ def hashes(store: Store, namespace: str | None) -> Mapping[str, NamespaceHash]:
     """Return counts and hashes of one namespace, or of all, from one snapshot of the store."""
     from semmem.stores.postgres.moving import tables
 
-    with _postgres(store, "stats --verify").lasting() as connection, tables.snapshot(connection):
+    with _postgres(store, "hashes (stats --verify)").lasting() as connection, tables.snapshot(connection):
         return tables.hashes(connection, namespace)
 
 

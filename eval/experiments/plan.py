@@ -28,7 +28,7 @@ def of_ablation(recipe: str, legs: Sequence[str], *, controls: Collection[str] =
     Raises ConditionError for a control that there is not.
     """
     if unknown := [name for name in controls if name not in (*USUAL, NEIGHBOURS)]:
-        raise ConditionError(f"There is no control {unknown[0]!r}; choose of {', '.join((*USUAL, NEIGHBOURS))}.")
+        raise ConditionError(f"There is no control {unknown[0]!r}; choose one of {', '.join((*USUAL, NEIGHBOURS))}.")
     base = named(recipe)
     lesser = ablations(base, legs)
     names = legs or base.recipe.legs

@@ -91,7 +91,9 @@ def test_without_vectors_the_control_does_not_pass_for_seeds_only_and_lists_are_
 def test_it_stands_beside_an_ablation_only_where_it_is_asked_for(tmp_path: Path, store_url: str) -> None:
     assert "dense neighbours" not in {c.control for c in of_ablation("default", ["graph"])[1]}
     assert of_ablation("default", ["dense"], controls=["dense neighbours"])[1][0].control is None
-    with pytest.raises(ConditionError, match=r"no control 'neighbours'; choose of no edges, seeds only, .*dense neigh"):
+    with pytest.raises(
+        ConditionError, match=r"no control 'neighbours'; choose one of no edges, seeds only, .*dense neigh"
+    ):
         of_ablation("default", ["graph"], controls=["neighbours"])
     given = ["--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path)]
     asked = ["ablate", "--leg", "graph", "--control", "dense neighbours", "--metric", "R@10", *given]
