@@ -156,7 +156,9 @@ def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
     for r in c.rivals:
         if r.least:
             nothing = -1.0 if r.leg == "dense" else NOTHING
-            rankings[r.leg] = tuple(f"{name}{heads.get(r.leg, 0) + i}" for i in range(1, r.least + 1))
+            head = f"{name}{heads.get(r.leg, 0) + 1}"
+            behind = f"{head}-" if k == 1 else name  # where one first place counts, nobody's second is another's first
+            rankings[r.leg] = (head, *(f"{behind}{i}" for i in range(2, r.least + 1)))
             scores[r.leg] = (1.0 if r.sure or k > 1 else nothing, *[nothing] * (r.least - 1))
     rankings[c.leg], scores[c.leg] = (only,), (1.0,)
     most = {MEEK: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1

@@ -11,7 +11,8 @@ import pytest
 
 from semmem.fusion import rank_as
 from semmem.model.recipe import RECIPES, Fusion, Recipe, recipe
-from semmem.rank_cap import reach
+from semmem.rank_cap import reach, reach_in
+from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import LegReach, Reach, Witness, describe
 
 SCALED: tuple[Fusion, ...] = ("convex", "tm2c2", "scored")
@@ -359,6 +360,16 @@ def test_every_witness_and_counter_witness_comes_out_of_the_real_fusion_as_it_sa
             assert not comes_out(chosen, "any", k, found.counter_witness), (chosen, k, found.counter_witness)
             shown += 1
     assert shown > 50
+
+
+@pytest.mark.parametrize("fusion", SCALED)
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_witness_of_a_tie_comes_out_for_lists_of_several_memories_too(fusion: Fusion, k: int) -> None:
+    chosen = recipe("seed", fusion=fusion, weights=dict.fromkeys(("lexical", "dense", "graph"), 1), reserve={})
+    lists = {"lexical": Listed.of("abc"), "dense": Listed.of("bcd"), "graph": Listed.of("e")}
+    found = reach_in(chosen, Lists.at(k, lists), k).regimes["any"].legs["graph"]
+    assert found.witness is not None
+    assert comes_out(chosen, "any", k, found.witness)
 
 
 @pytest.mark.parametrize("name", ["convex", "tm2c2", "scored", "rank-scaled", "memini", "nexus"])
