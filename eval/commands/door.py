@@ -69,6 +69,8 @@ def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> It
     from eval.experiments.fingerprint import STORES, fingerprint
     from eval.experiments.vector_cache import keeping
 
+    # Cosines computed in memory have more digits than the database's; without memory every recall has the latter.
+    maker = keeping(embedder, RUNS / "vectors")  # first: no store is made for an embedder that does not exist
     if store is None and corpus is not None:
         # What a store holds depends on the code that filled it, so another version fills another one.
         about = f"{corpus.sha256[:8]}-{embedder or 'auto'}-{fingerprint(*STORES)}"
@@ -81,9 +83,7 @@ def opened(corpus: Corpus | None, store: str | None, embedder: str | None) -> It
         with semmem.connect(store, embedder="none") as probe:
             filler = None if probe.store.vectors is None else probe.store.vectors.embedder()
             external = filler is not None and filler["name"].startswith("external:")
-        # Cosines computed in memory have more digits than the database's; without memory every recall has the latter.
-        maker = embedder if external else keeping(embedder, RUNS / "vectors")
-        mem = semmem.connect(store, embedder=maker, resident_mb=0)
+        mem = semmem.connect(store, embedder=embedder if external else maker, resident_mb=0)
     try:
         yield mem
     finally:

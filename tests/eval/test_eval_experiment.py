@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import semmem
 from eval.cli import app
+from eval.commands import door
 from eval.datasets import load
 from eval.experiments import experiment
 from eval.experiments.experiment import check_fast_path, conduct
@@ -333,6 +334,15 @@ def test_a_store_that_holds_other_memories_in_the_namespace_is_refused_before_an
         with pytest.raises(ExperimentError, match=r"not of small, such as 'of mine'; pass a store without them"):
             conduct(mem, corpus, *of_run(["lexical"]), out=tmp_path / "out")
         assert mem.stats(namespace="small").memories == 1
+
+
+def test_no_store_is_made_for_an_embedder_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "RUNS", tmp_path / "runs")
+    given = ("--data", str(small(tmp_path / "small")), "--embedder", "nosuch", "--out", str(tmp_path / "out"))
+    done = CliRunner().invoke(app, ["run", *given])
+    assert done.exit_code == 2
+    assert "There is no embedder named 'nosuch'" in done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 def test_what_was_left_out_of_the_data_is_said_beside_the_verdict(tmp_path: Path) -> None:
