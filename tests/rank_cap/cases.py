@@ -11,9 +11,9 @@ from typing import Any
 import semmem
 from semmem.model.exchange import Head
 from semmem.model.recipe import Recipe
-from tests.rank_cap.worlds import LEGS
+from tests.rank_cap.worlds import LEGS, MORE_LEGS
 
-__all__ = ["Case", "aged", "draw_case", "harder"]
+__all__ = ["Case", "aged", "crowded", "draw_case", "harder"]
 
 FUSIONS = ("rrf", "rrf", "rrf", "rrf", "rank-scaled", "convex", "tm2c2", "scored")
 
@@ -159,6 +159,41 @@ def harder(draw: random.Random, case: Case, kind: str, rows: Sequence[Head]) -> 
             of.insert(to, of[at])
             scores[name].insert(to, scores[name][to - 1])
     return replace(case, arguments=arguments, ords=ords, scores=scores)
+
+
+def crowded(draw: random.Random, case: Case, rows: Sequence[Head]) -> Case:
+    """Return the case with up to seven legs more, asked about two to six memories, by a filter."""
+    more = draw.sample(MORE_LEGS, draw.randint(2, len(MORE_LEGS)))
+    ids = sorted({head.id for head in rows})
+    few = draw.sample(ids, draw.choice([2, 3, 4, 4, 5, 6]))
+    within = [head.ord for head in rows if head.id in few]
+    limit = draw.choice([1, 1, 2, 2, 3])
+    own = draw.choice(within)  # that of one leg alone, mostly
+    others = [ord for ord in within if ord != own] if draw.random() < 0.8 else within
+    studied = draw.choice([*case.recipe.legs, *more])
+    ords: dict[str, list[int]] = {}
+    for name in (*case.recipe.legs, *more):
+        order = others if draw.random() < 0.4 else draw.sample(others, len(others))
+        ords[name] = list(order[: draw.choice([1, limit, limit, len(order)])])
+    weights = {name: draw.choice([0.05, 0.35, 1.0, 1.0, 3.0]) for name in more}
+    constants = {name: draw.choice([0.0, 1.0, 8.0, 60.0]) for name in more}
+    if (
+        others and not case.recipe.regime_weights and draw.random() < 0.5
+    ):  # each leg begins with another memory, and one leg counts as much as a few
+        weights, constants = dict.fromkeys(ords, 1.0), dict.fromkeys(ords, 60.0)
+        weights[studied] = draw.choice([1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0])
+        long = draw.choice([1, 1, limit, len(others)])
+        ords = {name: [*others[n % len(others) :], *others[: n % len(others)]][:long] for n, name in enumerate(ords)}
+    at = draw.choice([0, 0, 0, 1, limit])
+    ords[studied] = [*[ord for ord in ords[studied] if ord != own][:at], own]
+    return replace(
+        case,
+        recipe=semmem.recipe(case.recipe, weights=weights, rank_constants=constants, depths=dict.fromkeys(ords, 100)),
+        arguments={**case.arguments, "limit": limit, "filters": {"sessions": [f"of {id}" for id in few]}},
+        ords=ords,
+        scores={name: _scores(draw, name, len(of)) for name, of in ords.items()},
+        full=case.full & set(within),
+    )
 
 
 def _scores(draw: random.Random, name: str, count: int) -> list[float]:

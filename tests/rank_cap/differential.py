@@ -27,8 +27,8 @@ from semmem.rank_cap.places import ASSUMPTIONS
 from semmem.rank_cap.report import Reach
 from semmem.read.result import Recall
 from semmem.read.superseding import above
-from tests.rank_cap.cases import Case, aged, draw_case, harder
-from tests.rank_cap.worlds import HARDER, PLAIN, WORLDS, World, is_earlier, world
+from tests.rank_cap.cases import Case, aged, crowded, draw_case, harder
+from tests.rank_cap.worlds import CROWDED, HARDER, PLAIN, WORLDS, World, is_earlier, world
 
 __all__ = ["Tally", "ask", "contradictions", "dropped", "out_of_order", "run", "without_data"]
 
@@ -197,6 +197,8 @@ def run(seeds: Sequence[int], tally: Tally | None = None, worlds: Sequence[str] 
                 case = aged(random.Random(f"aged {seed}"), case) if "aged" in kind else case
                 if kind in HARDER:
                     case = harder(random.Random(f"harder {seed}"), case, kind, where.rows)
+                if kind in CROWDED:
+                    case = crowded(random.Random(f"crowded {seed}"), case, where.rows)
                 found = ask(where, case)
                 tally.cases += 1
                 tally.hits.update(_kinds(found))

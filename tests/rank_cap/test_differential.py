@@ -15,7 +15,7 @@ from eval.experiments.evidence.provenance import clean
 from semmem.rank_cap.places import ASSUMPTIONS
 from tests.rank_cap.cases import Case
 from tests.rank_cap.differential import CASES, ask, contradictions, dropped, run
-from tests.rank_cap.worlds import AGED, APART, HARDER, LAPSED, LINKED, THEN, WORLDS, World, world
+from tests.rank_cap.worlds import AGED, APART, CROWDED, HARDER, LAPSED, LINKED, THEN, WORLDS, World, world
 
 RESULT = Path(__file__).with_name("differential.json")
 ALL_SEEN = {"boost-only: out", "guaranteed: in", "possible: in", "possible: out", "unreachable: out"}
@@ -72,9 +72,17 @@ def test_some_hundred_random_recalls_contradict_no_class_however_hard_the_questi
     assert tally.hits["by access"] > 50
 
 
+def test_some_hundred_random_recalls_of_many_legs_about_few_memories_contradict_no_class() -> None:
+    tally = run(range(240), worlds=CROWDED)
+    assert tally.contradictions == []
+    assert set(tally.seen) == ALL_SEEN
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "worlds", [LINKED, (*LAPSED, *AGED, *APART, *THEN), HARDER], ids=["linked", "others", "harder"]
+    "worlds",
+    [LINKED, (*LAPSED, *AGED, *APART, *THEN), HARDER, CROWDED],
+    ids=["linked", "others", "harder", "crowded"],
 )
 def test_three_thousand_random_recalls_contradict_no_class_in_each_kind_of_world(worlds: tuple[str, ...]) -> None:
     tally = run(range(2_000_000, 2_003_000), worlds=worlds)

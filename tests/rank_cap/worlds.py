@@ -25,10 +25,12 @@ __all__ = [
     "AGED",
     "APART",
     "AT",
+    "CROWDED",
     "HARDER",
     "LAPSED",
     "LEGS",
     "LINKED",
+    "MORE_LEGS",
     "PLAIN",
     "THEN",
     "WORLDS",
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 LEGS = ("lexical", "dense", "graph", "own")
+MORE_LEGS = tuple(f"own{number}" for number in range(2, 9))
 PLAIN = ("whole", "weighed", "folding", "folding and weighed")
 LINKED = ("linked", "folding, linked", "weighed, linked, in two namespaces", "folding, weighed, linked")
 """Worlds where memories supersede others, in chains and in bunches."""
@@ -72,6 +75,8 @@ HARDER = (
     "folding, weighed, aged, budgeted, accessed, in three namespaces",
 )
 """Worlds whose questions ``cases.harder`` changes."""
+CROWDED = ("crowded", "folding, weighed, crowded", "folding, weighed, linked, crowded")
+"""Worlds where up to eleven legs are asked about a handful of memories; not among those of ``make differential``."""
 WORLDS = (*PLAIN, *LINKED, *LAPSED, *AGED, *APART, *THEN, *HARDER)
 """The worlds of ``make differential``."""
 AT = datetime(2026, 2, 15, tzinfo=UTC)
@@ -142,11 +147,11 @@ def world(kind: str) -> Iterator[World]:
         items.append(
             {
                 "id": f"m{n:02}", "text": text, "importance": importance, "created_at": created, "namespace": where,
-                "valid_to": ends,
+                "valid_to": ends, "session": f"of m{n:02}" if "crowded" in kind else None,
             }
         )  # fmt: skip
     with semmem.connect("sqlite::memory:", embedder="none", count_accesses=False) as mem:
-        legs = {name: Told(name) for name in LEGS}
+        legs = {name: Told(name) for name in (*LEGS, *MORE_LEGS)}
         for name, leg in legs.items():
             mem._legs[name] = leg
         mem.remember_many(items)
