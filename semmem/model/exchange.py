@@ -193,14 +193,15 @@ class Written:
 class Scope:
     """The memories that a recall may return: the ``allowed`` ords of its namespaces (None: all) without ``excluded``.
 
-    ``size`` is the number of indexed memories in scope. Both arrays are sorted. ``filters`` and ``exclude`` are the
-    arguments the scope was made from, for a leg that looks memories up by itself. ``settings`` are the search settings
-    of the namespaces as a JSON array of [namespace, name, value], None where there are none. ``kinds`` and
-    ``corrections`` are the conversation facts and corrections of each namespace for this question, None where they were
-    not asked for; ``languages`` are those in which its memories were extracted. ``states`` tell whether a namespace has
-    changed since another scope was made (None: it has no memories), where the store counts changes. ``linked`` are the
-    namespaces that have links between memories, ``superseding`` those in which a link may supersede. ``lapsed`` are the
-    ords of memories that are not valid now. In a recall of another time, ``at``, these are out of scope.
+    ``size`` is the number of indexed memories in scope, ``excluded`` ones included. Both arrays are sorted. ``filters``
+    and ``exclude`` are the arguments the scope was made from, for a leg that looks memories up by itself. ``settings``
+    are the search settings of the namespaces as a JSON array of [namespace, name, value], None where there are none.
+    ``kinds`` and ``corrections`` are the conversation facts and corrections of each namespace for this question, None
+    where they were not asked for; ``languages`` are those in which its memories were extracted. ``states`` tell whether
+    a namespace has changed since another scope was made (None: it has no memories), where the store counts changes.
+    ``linked`` are the namespaces that have links between memories, ``superseding`` those in which a link may supersede.
+    ``lapsed`` are the ords of memories that are not valid now. In a recall of another time, ``at``, these are out of
+    scope.
     """
 
     namespaces: tuple[str, ...]
