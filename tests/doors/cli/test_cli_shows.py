@@ -162,8 +162,8 @@ def test_a_terminal_is_told_that_a_model_is_loaded_and_nobody_else(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = logging.getLogger("semmem.embedders.minilm")
-    for colour, said in (("1", "Loading the model x\n"), ("", "")):
-        monkeypatch.setenv("FORCE_COLOR", colour)
+    for is_terminal, said in ((True, "Loading the model x\n"), (False, "")):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal)
         terminal.cache_clear()
         with Door(url="sqlite::memory:").connect(create=True):
             log.info("Loading the model x")
