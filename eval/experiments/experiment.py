@@ -34,6 +34,7 @@ from eval.statistics.comparison import Comparison, ExperimentError, Lists, compa
 from eval.statistics.linkage import linkage
 from eval.statistics.measures import Measured, Run, measure, write_qrels, write_run
 from eval.statistics.preflight import preflight
+from semmem.files import new_file
 from semmem.model.errors import NotFound
 
 __all__ = ["Experiment", "conduct"]
@@ -357,9 +358,8 @@ def _claim(private: Path, corpus: Corpus) -> None:
 
 def _write_whole(path: Path, text: str) -> None:
     """Write a file that has its name once all of it is there: whoever is interrupted leaves the former one."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    with new_file(path, force=True) as out:
+        out.write(text.encode())
 
 
 def _write(out: Path, experiment: Experiment, corpus: Corpus) -> None:
