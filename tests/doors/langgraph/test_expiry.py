@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,13 +17,6 @@ from langgraph.store.base import PutOp
 from semmem.doors.langgraph import SemmemStore
 from semmem.doors.langgraph import store as store_module
 from semmem.doors.langgraph.sweeper import Sweeper
-
-
-@pytest.fixture
-def items() -> Iterator[SemmemStore]:
-    with SemmemStore.from_conn_string("sqlite::memory:") as opened:
-        opened.setup()
-        yield opened
 
 
 def keys(found: Any) -> list[str]:

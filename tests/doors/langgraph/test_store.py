@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,6 @@ pytest.importorskip("langgraph.store.base")
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
 
 from semmem.doors.langgraph import SemmemStore
-
-
-@pytest.fixture
-def items() -> Iterator[SemmemStore]:
-    with SemmemStore.from_conn_string("sqlite::memory:") as opened:
-        opened.setup()
-        yield opened
 
 
 def keys(found: Any) -> list[str]:

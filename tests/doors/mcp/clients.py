@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types as types
+import pytest
 from mcp import Client, StdioServerParameters
 
 import semmem
@@ -17,6 +18,8 @@ from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.server import Handlers, server_of
 
 ROOT = Path(__file__).resolve().parents[3]
+BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
+"""The handshake of the protocols until 2025, and the envelopes of the newer ones."""
 
 
 def environment(url: str) -> dict[str, str]:

@@ -30,16 +30,6 @@ KESTREL = {"name": "Kestrel", "entityType": "logger", "observations": []}
 DESIGNED = {"from": "Petra_Lindqvist", "to": "Kestrel", "relationType": "designed"}
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:{tmp_path}/notes.db"
-
-
 async def call(client: Client, tool: str, **arguments: Any) -> tuple[dict[str, Any], str]:
     """Return what a tool answers: the structured result, and the text."""
     result = await client.call_tool(tool, arguments)

@@ -9,23 +9,10 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 import semmem
-from tests.doors.mcp.clients import ask, in_memory, refusal
+from tests.doors.mcp.clients import BOTH, ask, in_memory, refusal
 from tests.doors.test_project import repository
 
 pytestmark = pytest.mark.anyio
-
-BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
-"""The handshake of the protocols until 2025, and the envelopes of the newer ones."""
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:{tmp_path}/notes.db"
 
 
 async def test_agents_may_be_kept_to_one_namespace(url: str) -> None:

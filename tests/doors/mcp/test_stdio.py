@@ -26,11 +26,6 @@ HEAVY = {
 }
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def sent(method: str, number: int | None = None, **params: Any) -> str:
     message = {"jsonrpc": "2.0", "method": method, "params": params}
     return json.dumps(message if number is None else {**message, "id": number}) + "\n"

@@ -33,11 +33,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def keys(tmp_path: Path) -> Keys:
     return Keys(tmp_path / "keys.json")
 

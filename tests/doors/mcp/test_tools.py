@@ -18,22 +18,9 @@ from semmem.doors.mcp import server
 from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.server import TOOLS, Handlers, server_of
 from semmem.embedders.hashing import Hashing
-from tests.doors.mcp.clients import ask, in_memory, refusal
+from tests.doors.mcp.clients import BOTH, ask, in_memory, refusal
 
 pytestmark = pytest.mark.anyio
-
-BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
-"""The handshake of the protocols until 2025, and the envelopes of the newer ones."""
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:{tmp_path}/notes.db"
 
 
 @BOTH
