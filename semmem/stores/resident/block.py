@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from semmem.model.exchange import Head
 from semmem.stores.packed_postings import FORWARD, POSTING, mentions
+from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
 
@@ -83,10 +84,11 @@ class Block:
     """The entries of ``rows``, memory after memory, and the postings of their keys.
 
     Positions of keys begin with those that several memories have, ascending, and go on with those of one memory alone,
-    ascending: nine of ten. Of these only the place of their entry is kept.
+    ascending: nine of ten. Of these only the place of their entry is kept. With ``coarse`` many vectors are kept in
+    bytes too, by which the nearest are looked for first.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, *, coarse: bool = False) -> None:
         self.turns, self.ords, self.vector_ords, self.vectors = rows.turns, rows.ords, rows.vector_ords, rows.vectors
         self.lengths = rows.lengths
         self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # where each memory's entries begin in ``own``
@@ -110,13 +112,15 @@ class Block:
         position[by_share] = np.arange(len(first), dtype=np.uint32)
         self.own = _entries(rows.entries, slice(None))  # the entries of one memory after the other
         self.own["of"][order] = np.repeat(position, sizes)
+        self.coarse = Coarse.of(self.vectors) if coarse and is_possible(len(self.vectors)) else None
 
     @property
     def size(self) -> int:
         """Return the approximate number of bytes that the block takes."""
         keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned)
         arrays = (self.own, self.postings, *keys, self.vectors)
-        return sum(array.nbytes for array in arrays) + PER_MEMORY * len(self.ords)
+        in_bytes = 0 if self.coarse is None else self.coarse.size
+        return sum(array.nbytes for array in arrays) + in_bytes + PER_MEMORY * len(self.ords)
 
     @property
     def rows(self) -> Rows:

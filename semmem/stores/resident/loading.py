@@ -47,7 +47,8 @@ def load(pool: Pooled, namespace: str, most: int) -> Model | None:
                 rows = part if rows is None else Rows.joined(rows, part)
             assert rows is not None
             correction_rows = connection.execute(_SQL["moment"], where, binary=True).fetchall()
-            return Model(namespace, state, Block(rows), corrections=corrections_of(correction_rows))
+            base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= most)
+            return Model(namespace, state, base, corrections=corrections_of(correction_rows))
 
     return _run_or_none(pool, read)
 
@@ -87,11 +88,12 @@ def _run_or_none(pool: Pooled, read: Any) -> Model | None:
     return model
 
 
-def _bytes(state: State, entries: int) -> float:
+def _bytes(state: State, entries: int, *, in_bytes: bool = False) -> float:
+    """Estimate the size of a model, vectors ``in_bytes`` included or not."""
     import json
 
     dimensions = json.loads(state.embedder)["dimensions"] if state.embedder else 0
-    return state.memories * (PER_MEMORY + 4 * dimensions) + _PER_ENTRY * entries
+    return state.memories * (PER_MEMORY + (5 if in_bytes else 4) * dimensions) + _PER_ENTRY * entries
 
 
 def _cursors(connection: Any, which: Mapping[str, Any]) -> list[Any]:

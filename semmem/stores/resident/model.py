@@ -36,7 +36,6 @@ from semmem.text.tokens import author_key
 __all__ = ["Model", "State"]
 
 _NOTHING = np.zeros(0, dtype=np.int64)
-_NO_SCORES = np.zeros(0, dtype=np.float32)
 _NONE = Corrections()
 _UNSURE = 4e-6
 """The error of a single-precision product of unit vectors is below this; products this near the cut are recomputed."""
@@ -110,7 +109,8 @@ class Model:
         if self._tail is not None:
             new_rows = Rows.joined(self._tail.rows.without(self._tail.ords_of(ids)), new_rows)
         if len(new_rows.ords) + len(removals) >= _TAIL:
-            base, tail, removals = Block(Rows.joined(self._base.rows.without(removals), new_rows)), None, _NOTHING
+            whole = Rows.joined(self._base.rows.without(removals), new_rows)
+            base, tail, removals = Block(whole, coarse=self._base.coarse is not None), None, _NOTHING
         else:
             base, tail = self._base, Block(new_rows) if len(new_rows.ords) else None
         return Model(self.namespace, state, base, tail, removals, corrections)
@@ -279,28 +279,37 @@ class Model:
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         """Return the ``depth`` memories with the highest inner product with a unit vector, within scope; exact.
 
-        All products are computed in single precision. Those near the cut are computed again in double precision, row by
-        row, so that equal vectors have equal products wherever they stand.
+        Products are computed in single precision, of those alone that bytes leave where the block has them. Those near
+        the cut are computed again in double precision, row by row, so that equal vectors have equal products wherever
+        they stand.
         """
         query = np.asarray(vector, dtype=np.float32)
-        ords = np.concatenate([block.vector_ords for block in self._blocks])
-        near = np.concatenate([_NO_SCORES, *(_near(b.vectors, query) for b in self._blocks if len(b.vector_ords))])
-        if len(self._removals):
-            first = len(self._base.vector_ords)
-            near[:first][np.isin(self._base.vector_ords, self._removals)] = -np.inf
-        if scope.allowed is not None or scope.excluded is not None:
-            near[~scope.admits(ords)] = -np.inf
-        count = min(depth, len(near))
-        if not count:
+        near = [(block, self._near(block, scope, query, depth)) for block in self._blocks if len(block.vector_ords)]
+        if not any(len(at) for _, at in near):
             return Ranking()
-        cut = np.partition(near, len(near) - count)[len(near) - count]
-        which = np.flatnonzero(near >= max(cut - _UNSURE, np.float32(-3)))
-        first = len(self._base.vector_ords)
-        rows = [b.vectors[at] for b, at in zip(self._blocks, (which[which < first], which[which >= first] - first))]  # noqa: B905
-        exact = _products(np.concatenate([part for part in rows if len(part)]), query) if len(which) else np.zeros(0)
-        candidates = ords[which]
+        exact = _products(np.concatenate([block.vectors[at] for block, at in near]), query)
+        candidates = np.concatenate([block.vector_ords[at] for block, at in near])
         order = np.lexsort((candidates, -exact))[:depth]
         return Ranking(tuple(candidates[order].tolist()), tuple(exact[order].tolist()), len(order))
+
+    def _near(self, block: Block, scope: Scope, query: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
+        """Return the places of the vectors of a block that may be among the ``depth`` nearest of its own in scope."""
+        admitted: NDArray[np.bool_] | None = None
+        if scope.allowed is not None or scope.excluded is not None:
+            admitted = scope.admits(block.vector_ords)
+        if len(self._removals) and block is self._base:
+            stays = ~np.isin(block.vector_ords, self._removals)
+            admitted = stays if admitted is None else admitted & stays
+        places = block.coarse.among_nearest(query, depth, admitted) if block.coarse is not None else None
+        near = _single(block.vectors if places is None else block.vectors[places], query)
+        if admitted is not None and places is None:
+            near[~admitted] = -np.inf
+        count = min(depth, len(near))
+        if not count:
+            return _NOTHING
+        cut = np.partition(near, len(near) - count)[len(near) - count]
+        at = np.flatnonzero(near >= max(cut - _UNSURE, np.float32(-3)))
+        return at if places is None else places[at]
 
     def vectors_of(self, ords: Ords) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the ords that have a vector, ascending, and their vectors, one a row."""
@@ -335,7 +344,7 @@ class Model:
         return next((b.vectors.shape[1] for b in self._blocks if len(b.vector_ords)), None)
 
 
-def _near(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
+def _single(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the inner products in single precision, in this thread alone.
 
     A product of matrices is shared among the threads of numpy's library, and the last of them is waited for: where
