@@ -6,14 +6,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from semmem.model.exchange import Corrections, Extraction, Kind
+import numpy as np
+
+from semmem.model.exchange import Corrections, Extraction, Forwards, Kind
 from semmem.model.protocols import Extractor
 from semmem.model.store import GraphStore, Store
 from semmem.model.types import Memory
 from semmem.text.passages import read_text
 from semmem.text.tokens import CONTRACTIONS, STOP_WORDS, key, tokens
 
-__all__ = ["AT_ONCE", "MOST_RENEWED", "Ahead", "Knowledge", "Mentions", "accented", "required", "spelling"]
+__all__ = [
+    "AT_ONCE",
+    "MOST_RENEWED",
+    "Ahead",
+    "Knowledge",
+    "Mentions",
+    "accented",
+    "may_change",
+    "required",
+    "spelling",
+]
 
 MOST_RENEWED = 200
 """One write extracts at most this many memories again; the others wait for ``maintain``."""
@@ -28,6 +40,9 @@ _RARE = 30
 
 AT_ONCE = 256
 """The number of memories read at a time."""
+
+_COMPARED_AT_ONCE = 1_000
+"""The number of memories whose entries are read at a time."""
 
 _WITH_BIGRAMS = frozenset(("rules", "precomputed", "llm"))
 
@@ -91,7 +106,7 @@ class Mentions:
         """Return the memories that hold one of ``keys``, those whose text may spell one, and the keys left for later.
 
         Reads the postings of all keys in one round trip. With ``bounded``, a key that many memories may mention is left
-        to ``maintain``.
+        to ``maintain``. Otherwise the second set has only memories that may spell a key without mentioning it.
         """
         sought: dict[int, list[frozenset[int]]] = {}
         spelled: set[str] = set()
@@ -113,11 +128,12 @@ class Mentions:
                     later.add(at)
         needed_keys = {at for needs in sought.values() for needed in needs for at in needed}.union(keys)
         postings = self._store.postings([namespace], needed_keys, max_df=_RARE if bounded else None)[namespace]
-        ords_by_key = {at: set(entries["ord"].tolist()) for at, entries in postings.items()}
+        entries_by_key = dict(postings.items())
+        ords_by_key = {at: set(entries["ord"].tolist()) for at, entries in entries_by_key.items()}
         sure: set[int] = set()
         suspects: set[int] = set()
         for at in keys:
-            hits: set[int] = set()
+            hits: set[int] = set() if bounded else set(ords_by_key.get(at, ()))
             for needed in sought.get(at, ()):
                 parts = [ords_by_key[k] for k in needed if k in ords_by_key]
                 if bounded and not parts:
@@ -127,6 +143,9 @@ class Mentions:
             if at not in ords_by_key and (bounded and at not in sought):
                 later.add(at)
             sure |= ords_by_key.get(at, set())
+            if not bounded and at in entries_by_key:
+                entries = entries_by_key[at]
+                hits -= set(entries["ord"][entries["mention"] > 0].tolist())
             suspects |= hits
         if bounded:
             return sure, suspects, later
@@ -143,6 +162,49 @@ class Mentions:
             memories = self._store.indexed_memories([namespace], ords[start : start + AT_ONCE])
             hits.update(ord for ord, memory in memories.items() if self.named(memory, None, forms))
         return hits
+
+    def outdated(
+        self,
+        graph: GraphStore,
+        namespace: str,
+        sure: set[int],
+        suspects: set[int],
+        names: Mapping[int, str],
+        into: Corrections,
+    ) -> set[int]:
+        """Return the memories that another extraction may change, of all that ``mentioning`` returned for ``names``.
+
+        Of the known names at a place the longest is mentioned. So a name that became known changes nothing in a memory
+        that mentions it anyway, as long as the memory mentions no other known name that shares a word with it. Only the
+        texts of ``suspects`` are read. Where people have corrected names, or an extractor is no list of rules, every
+        memory is returned.
+        """
+        every = sure | suspects
+        if self._extractor.name != "rules" or into.into or into.apart or into.names:
+            return every
+        again = every & set(graph.ords_with_relationships(namespace, names).tolist())  # by another extractor
+        known = _Known(graph, namespace, names, self._language)
+        some = sorted(every - again)
+        for start in range(0, len(some), _COMPARED_AT_ONCE):
+            part = some[start : start + _COMPARED_AT_ONCE]
+            mentioned = _mentioned(graph.forwards([namespace], part))
+            again.update(set(part) - mentioned.keys())
+            memories = self._store.indexed_memories([namespace], [ord for ord in part if ord in suspects])
+            for ord, memory in memories.items():
+                if ord in mentioned and self._spells_more(memory, names, mentioned[ord]):
+                    again.add(ord)
+                    del mentioned[ord]
+            known.learn({at for held in mentioned.values() for at in held})
+            again.update(ord for ord, held in mentioned.items() if known.may_change(held))
+        return again
+
+    def _spells_more(self, memory: Memory, names: Collection[int], mentioned: Collection[int]) -> bool:
+        """Return whether the text of a memory spells one of ``names`` besides those that the memory mentions."""
+        try:
+            candidates = self._extractor.candidates(read_text(memory), memory.title)
+        except Exception:  # noqa: BLE001  # the error is raised when the memory is extracted again
+            return True
+        return any(at in names and at not in mentioned for at in candidates)
 
     def verified(
         self,
@@ -167,6 +229,70 @@ class Mentions:
                     break
                 again.add(ord)
         return again
+
+
+class _Known:
+    """What is known of the names that some memories mention: which are subjects, which wait, and their words."""
+
+    def __init__(self, graph: GraphStore, namespace: str, waiting: Mapping[int, str], language: str) -> None:
+        self._graph, self._namespace, self._language = graph, namespace, language
+        self._waiting = waiting.keys()
+        self._gone = self._waiting - self._subjects(self._waiting)
+        self._asked = set(self._waiting)
+        self._words: dict[int, frozenset[str]] = {}
+        self._spell(waiting)
+
+    def _subjects(self, keys: Collection[int]) -> set[int]:
+        return set(self._graph.snapshot_with_subjects({self._namespace: keys})[2][self._namespace])
+
+    def _spell(self, names: Mapping[int, str]) -> None:
+        """Note the words of names; none for a label that was cut, which may share a word with any other."""
+        for at, name in names.items():
+            words = [word.folded for word, _, _ in tokens(name, self._language)]
+            self._words[at] = frozenset(words if key(_NAME, words) == at else ())
+
+    def learn(self, keys: Collection[int]) -> None:
+        """Ask which of ``keys`` are subjects, and for their spelling, each once."""
+        new = set(keys) - self._asked
+        if new:
+            self._asked |= new
+            subjects = self._subjects(new)
+            self._spell({**dict.fromkeys(subjects, ""), **self._graph.names([self._namespace], subjects)})
+
+    def may_change(self, mentioned: Collection[int]) -> bool:
+        """Return ``may_change`` for what a memory mentions."""
+        return may_change(mentioned, self._words, self._waiting, self._gone)
+
+
+def may_change(
+    mentioned: Collection[int], words: Mapping[int, frozenset[str]], waiting: Collection[int], gone: Collection[int]
+) -> bool:
+    """Return whether names that came or went may change what a memory mentions, all of them in its text included.
+
+    ``words`` are those of the names that are known, or ``waiting`` because they came or went; none for a name that is
+    not known whole. ``gone`` are those of ``waiting`` that are not known any longer. A name that came makes the longest
+    known name at a place another one only where it shares a word with one that was the longest.
+    """
+    held = [(at, words[at]) for at in mentioned if at in words]
+    for one, own in held:
+        if one in gone:
+            return True
+        if one in waiting and any(
+            not own or not others or not own.isdisjoint(others) for other, others in held if other != one
+        ):
+            return True
+    return False
+
+
+def _mentioned(forwards: Forwards) -> dict[int, set[int]]:
+    """Return the keys of the names that each memory mentions."""
+    entries = forwards.entries
+    mentioned: dict[int, set[int]] = {ord: set() for ord in forwards.ords.tolist()}
+    rows = (entries["kind"] == _NAME) & (entries["mention"] > 0)
+    owners = np.repeat(forwards.ords, forwards.sizes)[rows]
+    for ord, at in zip(owners.tolist(), entries["key"][rows].tolist(), strict=True):
+        mentioned[ord].add(at)
+    return mentioned
 
 
 _STEM, _BIGRAM, _NAME = int(Kind.STEM), int(Kind.BIGRAM), int(Kind.NAME)

@@ -256,8 +256,7 @@ class Upkeep:
             keys = {at for _, waiting in notes for at in waiting}
             into = graph.snapshot([namespace])[1][namespace]
             names = graph.names([namespace], keys)
-            again: set[int] = set()
-            remaining: set[int] = set()
+            again, unsure, remaining = set[int](), set[int](), set[int]()
             some = sorted(keys)
             for start in range(0, len(some), _NAMES_AT_ONCE):
                 chunk = set(some[start : start + _NAMES_AT_ONCE])
@@ -266,7 +265,9 @@ class Upkeep:
                 if bounded:
                     again |= self._mentions.verified(namespace, sure, suspects - sure, chunk, into, remaining)
                 else:
-                    again |= sure | suspects
+                    again, unsure = again | sure, unsure | suspects
+            if not bounded:
+                again = self._mentions.outdated(graph, namespace, again, unsure, names, into)
             renewed, unread = self._renew(graph, namespace, sorted(again))
             changed += renewed
             failed += unread

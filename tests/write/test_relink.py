@@ -106,6 +106,56 @@ def test_a_name_that_many_memories_mention_waits_for_maintain(mem: Semmem) -> No
     assert mem.maintain()["renewed"] == 0
 
 
+def test_maintain_reads_only_the_memories_that_a_late_name_may_change(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [{"id": f"span{n}", "text": "They saw the Engine of Babbage, and Ada."} for n in range(40)]
+    items += [{"id": f"late{n}", "text": MENTION} for n in range(2)]
+    mem.remember_many([*items, {"id": "both", "text": f"She saw the Engine of Babbage. {MENTION}"}, *fill(3)])
+    mem.remember("She wrote notes.", id="ada", title="Ada")
+    mem.remember(**TITLED)
+    assert not holds(mem, "late0")
+    texts: list[str] = []
+    read = Upkeep.extraction
+
+    def listed(self: Upkeep, memory: Any, knowledge: Any) -> Any:
+        texts.append(memory.id)
+        return read(self, memory, knowledge)
+
+    monkeypatch.setattr(Upkeep, "extraction", listed)
+    assert mem.maintain()["renewed"] == 2
+    assert sorted(texts) == ["late0", "late1"]
+    assert holds(mem, "late0")
+    df_is_exact(mem)
+
+
+def test_a_longer_late_name_takes_the_place_of_a_shorter_one(mem: Semmem) -> None:
+    texts = {f"old{n}": "Later the Engine of babbage Hall was opened." for n in range(40)}
+    mem.remember(**TITLED)
+    mem.remember_many([{"id": id, "text": text, "created_at": "2026-01-31"} for id, text in texts.items()])
+    assert holds(mem, "old7")
+    hall = {"id": "hall", "title": "Engine of Babbage Hall", "text": "It is closed.", "created_at": "2026-01-31"}
+    mem.remember(**hall)
+    assert mem.maintain()["renewed"] == 40
+    assert not holds(mem, "old7")
+    assert holds(mem, "old7", key(Kind.NAME, ("engine", "of", "babbage", "hall")))
+    kept = {id: {"id": id, "text": text, "created_at": "2026-01-31"} for id, text in texts.items()}
+    assert mem.graph_hash() == rebuilt(mem, {"title": TITLED, **kept, "hall": hall}, 50)
+
+
+def test_a_late_name_reaches_the_memories_of_a_corrected_name(mem: Semmem) -> None:
+    mem.remember_many([{"id": f"old{n}", "text": f"Charlie saw it. {MENTION}"} for n in range(40)])
+    mem.remember("It is long.", id="man", title="Charles")
+    mem.merge_concepts("Charlie", "Charles")
+    mem.remember(**TITLED)
+    mem.maintain()
+    assert holds(mem, "old7")
+    assert holds(mem, "old7", key(Kind.NAME, ("charles",)))
+    mem.split_concept("Charlie")
+    assert not holds(mem, "old7", key(Kind.NAME, ("charles",)))
+    df_is_exact(mem)
+
+
 def test_a_name_of_stop_words_reaches_the_memories_that_spell_it(mem: Semmem) -> None:
     mem.remember("They saw The Who in Leeds.", id="old")
     mem.remember("The man who ran.", id="other")
