@@ -76,6 +76,9 @@ class Settings(BaseModel):
     resident_mb: int = Field(
         256, ge=0, le=1_000_000, description="Megabytes of memory for the namespaces asked most recently; 0: none."
     )
+    bulk_workers: int = Field(
+        1, ge=0, le=64, description="Processes that read a long list of texts for the one that stores it; 0: none."
+    )
     idle_stop_s: float = Field(
         3600.0, gt=0, description="Seconds without a client after which the embedded server stops."
     )
@@ -104,10 +107,7 @@ class Settings(BaseModel):
         False, description="Note each recall with its question and the ids of its hits, so that feedback can judge it."
     )
     keep_recall_log_days: float = Field(
-        30.0,
-        ge=0,
-        le=36_500,
-        description="Days for which recalls that nobody judged are kept; maintain sweeps them.",
+        30.0, ge=0, le=36_500, description="Days for which recalls that nobody judged are kept; maintain sweeps them."
     )
     count_accesses: bool = Field(
         True,
@@ -140,17 +140,9 @@ class Settings(BaseModel):
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
 
     @field_validator(
-        "llm_timeout_s",
-        "pool_size",
-        "resident_mb",
-        "idle_stop_s",
-        "start_timeout_s",
-        "keep_changes_days",
-        "keep_forgotten_days",
-        "keep_versions",
-        "keep_recall_log_days",
-        mode="before",
-    )
+        "llm_timeout_s", "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
+        "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days", mode="before",
+    )  # fmt: skip
     @classmethod
     def _no_truth(cls, value: Any) -> Any:
         """Reject true, which would count as 1."""

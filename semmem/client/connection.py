@@ -76,7 +76,8 @@ class Connection:
         of, settings = self._encoder, self.settings
         language, policies = settings.language, (settings.credentials, settings.on_contradiction)
         arguments = (of.embedder_or_reason, of.renewed, of.filled, language, *policies)
-        return Ingest(self.store, self._extractor, *arguments, keep_versions=settings.keep_versions)
+        versions, workers = settings.keep_versions, settings.bulk_workers
+        return Ingest(self.store, self._extractor, *arguments, keep_versions=versions, workers=workers)
 
     @cached_property
     def _upkeep(self) -> Upkeep:

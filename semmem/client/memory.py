@@ -150,7 +150,7 @@ class Semmem(Keeping, Use):
 
         ``on_error="skip"`` stores the good items and reports the bad ones with position and reason; ``"abort"`` raises
         at the first bad item and stores nothing of its batch (earlier batches stay). ``progress`` is called after each
-        batch.
+        batch. A long list is faster than a stream: it is prepared ahead, by ``bulk_workers`` more processes.
         """
         return self._ingest.remember_many(
             items, namespace=namespace, batch_size=batch_size, on_error=on_error, progress=progress

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ALIKE", "LIKENESS", "Outline", "changed", "claim_keys", "outlines", "resemblance", "sketches"]
+__all__ = [
+    "ALIKE",
+    "LIKENESS",
+    "Outline",
+    "changed",
+    "claim_keys",
+    "likeness_keys",
+    "outlines",
+    "resemblance",
+    "sketches",
+]
 
 LIKENESS = 1
 """The version of what finds and decides likeness: one more where it changes, so that maintain compares anew."""
@@ -205,6 +215,13 @@ def _word(written: str) -> tuple[Literal["", "me", "name", "same", "plain"], str
 @lru_cache(maxsize=16_384)
 def _hash(word: str) -> int:
     return int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+
+
+def likeness_keys(texts: Sequence[tuple[str, str | None]]) -> list[tuple[int, ...]]:
+    """Return the keys of texts, each with its author: those of its claims and those of its sketch."""
+    bands = sketches([text for text, _ in texts])
+    claims = [claim_keys(text, author) for text, author in texts]
+    return [tuple({*one, *some}) for one, some in zip(claims, bands, strict=True)]
 
 
 def sketches(texts: Sequence[str]) -> list[list[int]]:

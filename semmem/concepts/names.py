@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from threading import Lock
 from typing import Generic, TypeVar
@@ -24,10 +24,13 @@ __all__ = [
     "gazetteer",
     "initials_key",
     "label",
+    "longest_known",
     "name_key",
     "name_of",
+    "name_runs",
     "printed",
     "read",
+    "spelled",
     "subject_aliases",
     "subject_keys",
     "subjects",
@@ -134,7 +137,12 @@ def printed(text: str) -> str:
 
 def label(text: str, reading: Reading, first: int, past: int) -> str:
     """Return a name as a label: without a possessive ending."""
-    shown = printed(text[reading.starts[first] : reading.ends[past - 1]])
+    return spelled(text[reading.starts[first] : reading.ends[past - 1]])
+
+
+def spelled(written: str) -> str:
+    """Return a name as a text writes it as a label: without a possessive ending."""
+    shown = printed(written)
     return shown[:-2] if shown.endswith(("'s", "\u2019s", "'S", "\u2019S")) else shown
 
 
@@ -274,14 +282,19 @@ def _may_be_known(part: str, language: str) -> tuple[list[int], list[int], list[
 
 
 _begun = lru_cache(maxsize=1 << 15)(hashed)
-_candidates = _Cached(_may_be_known, most=CACHED_CHARS)  # since a writer asks twice
+name_runs = _Cached(_may_be_known, most=CACHED_CHARS)  # since a writer asks twice
 
 
 def gazetteer(part: str, name_keys: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
     """Yield (first, past, key) of the longest known names whose first token has a capital, left to right."""
+    return longest_known(zip(*name_runs(part, language), strict=True), name_keys)
+
+
+def longest_known(runs: Iterable[tuple[int, int, int]], name_keys: Container[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield those of the ``runs`` of a text that ``gazetteer`` yields; see ``name_runs``."""
     best: tuple[int, int, int] | None = None
     free = 0
-    for first, past, at in zip(*_candidates(part, language), strict=True):
+    for first, past, at in runs:
         if best is not None and first > best[0]:
             yield best
             free, best = best[1], None
@@ -296,7 +309,7 @@ def alias_candidates(text: str, title: str | None = None, *, language: str = "en
     keys: set[int] = set()
     for part in (title, text):
         if part and not part.islower():
-            keys.update(_candidates(part, language)[2])
+            keys.update(name_runs(part, language)[2])
     return keys
 
 

@@ -6,6 +6,7 @@ number of workers cannot change the result.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -43,6 +44,7 @@ __all__ = [
     "question",
     "subjects_of",
     "texts_of",
+    "with_known_names",
     "with_other_names",
 ]
 
@@ -163,6 +165,33 @@ def extract(
     for short in title_initials(title, language) if title else ():
         out.add_name(initials_key(short), short.upper(), 0.0, 0.0)
     return out.extraction()
+
+
+def with_known_names(extraction: Extraction, hits: Iterable[tuple[int, str, bool]]) -> Extraction | None:
+    """Add to an extraction made without known names those that ``extract`` would have found.
+
+    ``hits`` are what the gazetteer yields, of the title and then of the text: the key, the label, and whether it stands
+    in the title. Returns None where only the text tells which label a name has.
+    """
+    keys, kinds, names = list(extraction.keys), list(extraction.kinds), list(extraction.names)
+    mentions, subjects, counts = list(extraction.mentions), list(extraction.subjects), list(extraction.counts)
+    added: set[int] = set()
+    for at, shown, in_title in hits:
+        place = bisect_left(keys, at)
+        if place == len(keys) or keys[place] != at:
+            keys.insert(place, at)
+            kinds.insert(place, _NAME)
+            names.insert(place, shown)
+            mentions.insert(place, NAME_WEIGHT)
+            subjects.insert(place, 0.0)
+            counts.insert(place, 0)
+            added.add(at)
+        elif not mentions[place]:  # the memory is about it: its label comes after those of the gazetteer
+            names[place], mentions[place] = shown, NAME_WEIGHT
+            added.add(at)
+        elif in_title and at not in added and names[place] != shown:  # a span of the title came before, or of the text
+            return None
+    return Extraction(keys, kinds, names, mentions, subjects, counts, extraction.length, extraction.relationships)
 
 
 class _Runs:

@@ -14,7 +14,6 @@ from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -35,13 +34,12 @@ from semmem.write.plan import (
     Outcome,
     Plan,
     Policy,
-    batches,
     check_batches,
     no_longer,
     planned,
     updating,
 )  # fmt: skip
-from semmem.write.preparation import Keys, OnError, Prepared, Refusals, check_vector, in_advance, prepared, read_ahead
+from semmem.write.preparation import Keys, OnError, Preparation, Prepared, Refusals, check_vector
 from semmem.write.relink import Upkeep
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken, with_stored_vectors
@@ -73,6 +71,7 @@ class Ingest:
         screening: Screening = "off",
         on_contradiction: OnContradiction = "report",
         keep_versions: int | None = None,
+        workers: int = 0,
     ) -> None:
         self._store = store
         self._likeness = Likeness(store, on_contradiction)
@@ -85,6 +84,8 @@ class Ingest:
         self._filled = filled
         self._language = language
         self._screening: Screening = screening
+        ahead = store.graph is not None  # what writes to a file does not wait for a server
+        self._preparation = Preparation(screening, extractor, self._likeness, ahead=ahead, workers=workers)
         self._batchwide: dict[str, Any] = {"made_by": maker_now(extractor).text, "versions": keep_versions}
 
     def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
@@ -196,12 +197,9 @@ class Ingest:
             raise InvalidInput(f"remember_many takes a list or a stream of items, not one {type(items).__name__}.")
         started = time.monotonic()
         report = IngestReport()
-        several = isinstance(items, list | tuple) and len(items) > batch_size and self._store.graph is not None
-        ready = partial(self._prepared, namespace=namespace, ahead=several)
-        work = batches(enumerate(items), batch_size)
-        with closing(in_advance(work, ready) if several else (ready(batch) for batch in work)) as coming:
-            for batch in coming:  # of a stream nothing is taken before its turn: it may wait for our answer
-                report = report.with_batch(self._stored(batch, on_error), time.monotonic() - started)
+        with closing(self._preparation.coming(items, namespace, batch_size)) as coming:
+            for batch in coming:
+                report = report.with_batch(self._reading(batch)._stored(batch, on_error), time.monotonic() - started)
                 if progress is not None:
                     progress(report)
         return replace(report, seconds=time.monotonic() - started)
@@ -215,18 +213,15 @@ class Ingest:
         earlier_names: Collection[tuple[str, str]] = (),
     ) -> Outcome:
         """Write a batch of (position, item) in one transaction: new items, and those that may replace a memory."""
-        return self._stored(self._prepared(batch, namespace), on_error, policy, earlier_names)
+        return self._stored(self._preparation.batch(batch, namespace), on_error, policy, earlier_names)
 
-    def _prepared(self, batch: Sequence[tuple[int, Any]], namespace: str, ahead: bool = False) -> Prepared:
-        """Do for a batch what needs no store; ``ahead``: also what is done in its turn where that is at once."""
-        drafts = prepared(batch, namespace, self._screening)
-        if not ahead:
-            return Prepared(drafts, batch, namespace)
-        read_ahead(drafts, self._upkeep.extractor, MAX_CHARS)
-        accepted = [draft for draft in drafts if isinstance(draft, Draft)]
-        keys = self._likeness.keys(accepted)
-        with_keys = {draft.name: (draft.memory, keys[draft.name]) for draft in accepted if draft.name in keys}
-        return Prepared(drafts, batch, namespace, with_keys)
+    def _reading(self, batch: Prepared) -> Ingest:
+        """Return the same pipeline with the extractor that knows what is in the texts of a batch, if there is one."""
+        if batch.extractor is None:
+            return self
+        other = copy(self)
+        other._upkeep = Upkeep(self._store, batch.extractor, self._language)
+        return other
 
     def _stored(
         self,

@@ -20,7 +20,7 @@ from heapq import nlargest
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from semmem.concepts.likeness import ALIKE, Outline, changed, claim_keys, outlines, resemblance, sketches
+from semmem.concepts.likeness import ALIKE, Outline, changed, likeness_keys, outlines, resemblance
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
 from semmem.model.life import MADE_BY, MOST_SIMILAR, Link, Similar, Uncompared
@@ -144,13 +144,17 @@ class Likeness:
         """Return whether repeats are counted, which needs a store that keeps the life of memories."""
         return self._life is not None
 
+    def compares(self, memory: Memory) -> bool:
+        """Return whether a memory is compared with others, so that it has keys."""
+        return self._looks and not (memory.sensitive or _a_turn(memory))
+
     def keys(
         self, drafts: Sequence[Draft], precomputed: Mapping[Name, tuple[Memory, tuple[int, ...]]] = MappingProxyType({})
     ) -> dict[Name, tuple[int, ...]]:
         """Return the keys that similar memories share with each draft; ``precomputed`` has those of some memories."""
         if not self._looks:
             return {}
-        comparable = [draft for draft in drafts if not (draft.memory.sensitive or _a_turn(draft.memory))]
+        comparable = [draft for draft in drafts if self.compares(draft.memory)]
         reused = {d.name: row[1] for d in comparable if (row := precomputed.get(d.name)) and row[0] is d.memory}
         rest = [draft for draft in comparable if draft.name not in reused]
         each = zip(rest, keys_of([draft.memory for draft in rest]), strict=True)
@@ -272,9 +276,7 @@ class Likeness:
 
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
     """Return the keys of each memory: those of its claims and those of its sketch."""
-    bands = sketches([memory.text for memory in memories])
-    claims = [claim_keys(memory.text, memory.author) for memory in memories]
-    return [tuple({*one, *some}) for one, some in zip(claims, bands, strict=True)]
+    return likeness_keys([(memory.text, memory.author) for memory in memories])
 
 
 def retells(draft: Draft) -> bool:

@@ -1,30 +1,40 @@
 """What can be done for a batch before its turn: checking, screening and reading its items, which needs no store.
 
-While one batch is written, and mostly waits for the server, a thread prepares the next one. What is then stored is the
-same, for nothing here depends on what is stored.
+While one batch is written, and mostly waits for the server, a thread prepares the next one, for a long list with other
+processes. What is then stored is the same, for nothing here depends on what is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, cast
 
 from semmem.concepts.names import alias_candidates
+from semmem.extractors import Rules
 from semmem.model.errors import BadItem, Conflict, EmbedderMismatch, InvalidInput
 from semmem.model.filters import at_time
 from semmem.model.protocols import Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import Memory, Rejected
-from semmem.text.passages import read_text
+from semmem.text.passages import MAX_CHARS, read_text, split
+from semmem.write.bulk.columns import EXTRACT, LIKENESS, SCREEN, TextRow
+from semmem.write.bulk.extractor import ReadRules
+from semmem.write.bulk.pool import Pool, processors
 from semmem.write.items import Draft, drafted, giver, id_of
-from semmem.write.plan import Refused
+from semmem.write.likeness import Likeness
+from semmem.write.plan import Refused, batches
 from semmem.write.screening import Screening, screened
 
-__all__ = ["Keys", "OnError", "Prepared", "Refusals", "check_vector", "in_advance", "prepared", "read_ahead"]
+__all__ = ["FEWEST", "Keys", "OnError", "Preparation", "Prepared", "Refusals", "check_vector", "in_advance"]
 
+FEWEST = 2_000
+"""A list with fewer items is read by this process alone, because workers have to be started first."""
 T = TypeVar("T")
 B = TypeVar("B")
 OnError = Literal["abort", "skip"]
@@ -40,12 +50,14 @@ class Prepared:
     """The items of a batch in their order, each checked or refused, and the keys of those whose keys are known.
 
     ``items`` are those that were given, as (position, item), for the ``namespace`` of those that name none.
+    ``extractor`` knows what workers have found in the texts.
     """
 
     drafts: Sequence[Draft | Refused]
     items: Sequence[tuple[int, Any]]
     namespace: str
     keys: Keys = field(default_factory=dict)
+    extractor: Extractor | None = None
 
     def items_at(self, position: int) -> list[tuple[int, Any]]:
         """Return the item at ``position`` as it was given, so that it can be stored by itself."""
@@ -106,15 +118,31 @@ def check_vector(store: Store, draft: Draft, recorded: Mapping[str, Any] | None)
     return recorded
 
 
-def prepared(batch: Iterable[tuple[int, Any]], namespace: str, screening: Screening) -> list[Draft | Refused]:
-    """Check and screen the items of a batch, given as (position, item)."""
+def checked(batch: Iterable[tuple[int, Any]], namespace: str) -> list[Draft | Refused]:
+    """Check the items of a batch, given as (position, item)."""
     drafts: list[Draft | Refused] = []
     for at, item in batch:
         try:
-            drafts.append(screened(_begun(drafted(at, item, namespace), item), screening))
+            drafts.append(_begun(drafted(at, item, namespace), item))
         except InvalidInput as error:
             drafts.append(Refused(at, ("", id_of(item) or ""), error.message, BadItem))
     return drafts
+
+
+def screened_all(
+    drafts: Iterable[Draft | Refused], screening: Screening, kinds: Mapping[int, tuple[str, ...]] = MappingProxyType({})
+) -> list[Draft | Refused]:
+    """Screen the drafts of a batch; ``kinds`` are those of the credentials in some texts, by their position."""
+    passed: list[Draft | Refused] = []
+    for draft in drafts:
+        if isinstance(draft, Refused):
+            passed.append(draft)
+            continue
+        try:
+            passed.append(screened(draft, screening, kinds=kinds.get(draft.at)))
+        except InvalidInput as error:
+            passed.append(Refused(draft.at, ("", draft.memory.id if draft.named else ""), error.message, BadItem))
+    return passed
 
 
 def _begun(draft: Draft, item: Any) -> Draft:
@@ -125,6 +153,89 @@ def _begun(draft: Draft, item: Any) -> Draft:
     begun = at_time("text_at", value)
     at = draft.memory.created_at
     return replace(draft, text_at=begun if at is not None and at < begun <= datetime.now(UTC) else None)
+
+
+class Preparation:
+    """Prepares batches: checks and screens their items, and reads ahead what ``extractor`` and ``likeness`` will read.
+
+    With ``ahead`` a list is read while the batch before is written. With up to ``workers`` processes a long list is
+    read by them, if the extractor is the rules.
+    """
+
+    def __init__(
+        self, screening: Screening, extractor: Extractor, likeness: Likeness, *, ahead: bool, workers: int
+    ) -> None:
+        self._screening: Screening = screening
+        self._extractor = extractor
+        self._likeness = likeness
+        self._ahead = ahead
+        self._workers = workers if type(extractor) is Rules else 0
+
+    def batch(self, batch: Sequence[tuple[int, Any]], namespace: str) -> Prepared:
+        """Return a batch of (position, item) with its items checked and screened."""
+        return Prepared(screened_all(checked(batch, namespace), self._screening), batch, namespace)
+
+    def coming(self, items: Iterable[Any], namespace: str, batch_size: int) -> Generator[Prepared, None, None]:
+        """Yield the batches of a list or a stream. Of a stream none is taken early: it may wait for our answer."""
+        work = batches(enumerate(items), batch_size)
+        long = isinstance(items, list | tuple) and len(items) > batch_size
+        count = min(self._workers, processors() - 1) if long and len(cast(Sized, items)) >= FEWEST else 0
+        if not long or (not self._ahead and count < 1):
+            yield from (self.batch(batch, namespace) for batch in work)
+            return
+        language = getattr(self._extractor, "language", "english")
+        with (
+            Pool(count, language) as pool,
+            closing(in_advance(work, partial(self._read, pool, language, namespace))) as coming,
+        ):
+            yield from coming
+
+    def _read(self, pool: Pool, language: str, namespace: str, batch: Sequence[tuple[int, Any]]) -> Prepared:
+        """Return a batch with all that depends on no store and will be asked for; workers or this thread read it."""
+        drafts = checked(batch, namespace)
+        if not len(pool) or batch[0][0] == 0:  # the first is read by this process, while the workers start
+            drafts = screened_all(drafts, self._screening)
+            if not len(pool):
+                read_ahead(drafts, self._extractor, MAX_CHARS)
+            return Prepared(drafts, batch, namespace, self._with_keys(drafts, {}))
+        rows, wholes = self._rows(drafts)
+        columns = pool.read(rows)
+        places = [(one, place) for one in columns for place in range(len(one.rows))]
+        by_position = {at: places[place] for at, place in wholes.items()} if columns else {}
+        kinds = {at: one.credentials.get(place, ()) for at, (one, place) in by_position.items()}
+        drafts = screened_all(drafts, self._screening, kinds if self._screening != "off" else {})
+        likeness = {at: one.likeness(place) for at, (one, place) in by_position.items()}
+        extractor = ReadRules(language, columns) if columns else None
+        return Prepared(drafts, batch, namespace, self._with_keys(drafts, likeness), extractor)
+
+    def _rows(self, drafts: Sequence[Draft | Refused]) -> tuple[list[TextRow], dict[int, int]]:
+        """Return what workers have to read, and where the whole text of each draft is in it, by its position.
+
+        A text that is split here may be split elsewhere in its turn, to the embedder's limit; then it is read there.
+        """
+        rows: list[TextRow] = []
+        wholes: dict[int, int] = {}
+        screens = SCREEN if self._screening != "off" else 0
+        for draft in drafts:
+            if isinstance(draft, Refused) or draft.memory.sensitive:
+                continue
+            memory = draft.memory
+            parts = [memory.text] if draft.vector is not None else split(memory.text, max_chars=MAX_CHARS)
+            suffix = read_text(memory)[len(memory.text) :]
+            alike = LIKENESS if self._likeness.compares(memory) else 0
+            wholes[draft.at] = len(rows)
+            what = screens | alike | (EXTRACT if len(parts) == 1 else 0)
+            rows.append(TextRow(memory.text, suffix, memory.title, memory.author, what))
+            if len(parts) > 1:
+                rows += [TextRow(part, suffix, memory.title, None, EXTRACT) for part in parts]
+        return rows, wholes
+
+    def _with_keys(self, drafts: Sequence[Draft | Refused], likeness: Mapping[int, tuple[int, ...]]) -> Keys:
+        """Return the keys by which memories like a draft are found; those in ``likeness``, by position, are known."""
+        accepted = [draft for draft in drafts if isinstance(draft, Draft)]
+        at_hand = {draft.name: (draft.memory, likeness[draft.at]) for draft in accepted if draft.at in likeness}
+        keys = self._likeness.keys(accepted, at_hand)
+        return {draft.name: (draft.memory, keys[draft.name]) for draft in accepted if draft.name in keys}
 
 
 def read_ahead(drafts: Iterable[Draft | Refused], extractor: Extractor, most_chars: int) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "Screening",
     "credentials",
     "entropy",
+    "kinds_of",
     "noted_of",
     "noting",
     "screened",
@@ -94,13 +95,18 @@ class CredentialWarning(UserWarning):
 
 
 def screened(
-    draft: Draft, screening: Screening, changed: Collection[str] | None = None, hidden: bool | None = None
+    draft: Draft,
+    screening: Screening,
+    changed: Collection[str] | None = None,
+    hidden: bool | None = None,
+    kinds: tuple[str, ...] | None = None,
 ) -> Draft:
     """Return the draft with the kinds of credentials in it, and make it sensitive where the setting says so.
 
     ``changed`` are the fields of an update; other fields were screened when they were written. ``hidden`` says whether
-    the memory will be sensitive. Labels (all fields except the text) are always shown, so no setting can hide a
-    credential in them. Raises InvalidInput where the setting refuses the memory.
+    the memory will be sensitive. ``kinds`` are those of the credentials in the text, where they are known. Labels (all
+    fields except the text) are always shown, so no setting can hide a credential in them. Raises InvalidInput where the
+    setting refuses the memory.
     """
     memory = draft.memory
     hidden = memory.sensitive if hidden is None else hidden
@@ -114,8 +120,8 @@ def screened(
         return draft
     opened = changed is not None and "sensitive" in changed and not hidden
     reads_text = not hidden and (changed is None or "text" in changed or opened)
-    secret = _kinds([memory.text]) if reads_text else ()
-    shown = _kinds(_labels(memory, changed))
+    secret = () if not reads_text else kinds_of([memory.text]) if kinds is None else kinds
+    shown = kinds_of(_labels(memory, changed))
     if shown and screening != "warn":
         raise InvalidInput(
             f"A label of this memory (title, tags, source, metadata …) seems to hold a credential ({_listed(shown)}), "
@@ -171,7 +177,8 @@ def noted_of(call: Callable[[], T]) -> tuple[T, list[str]]:
         return call(), noted
 
 
-def _kinds(texts: Iterable[str]) -> tuple[str, ...]:
+def kinds_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of credentials in texts, each once."""
     return tuple(dict.fromkeys(one.kind for text in texts for one in credentials(text)))
 
 

@@ -348,4 +348,4 @@ def test_what_is_kept_of_texts_is_bounded_by_their_characters() -> None:
         before = read.chars
         assert read("Ada " * 1_000) == work("Ada " * 1_000, "english")  # longer than all may be together
         assert read.chars == before
-    assert (names.read.most, names._candidates.most) == (2_000_000, 2_000_000)
+    assert (names.read.most, names.name_runs.most) == (2_000_000, 2_000_000)

@@ -1,0 +1,118 @@
+"""The workers of one call: started, given texts, and ended. Where one fails, the caller reads the texts by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+from types import TracebackType
+from typing import Self
+
+from semmem.write.bulk.columns import TextColumns, TextRow
+from semmem.write.bulk.worker import greeting, receive, send
+
+__all__ = ["Pool", "processors"]
+
+_PATIENCE_S = 120.0
+"""A worker that has not answered after this time is ended."""
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk.worker import main; main()"
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _command() -> list[str] | None:
+    """Return the command of a worker; None where this program is not run by a Python that can run another one."""
+    program = sys.executable or ""
+    if getattr(sys, "frozen", False) or not Path(program).name.lower().startswith(("python", "pypy")):
+        return None
+    here = str(Path(__file__).resolve().parents[3])
+    paths = dict.fromkeys([here, *(str(Path(path).absolute()) for path in sys.path)])  # what this process imports from
+    return [program, "-I", "-S", *(["-B"] if sys.dont_write_bytecode else []), "-c", _PROGRAM, *paths]
+
+
+class Pool:
+    """Up to ``count`` workers; use as a context manager. It is empty where none can be started, or one has failed."""
+
+    def __init__(self, count: int, language: str) -> None:
+        self._language = language
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._greeted = False
+        command = _command() if count > 0 else None
+        if command is not None:
+            with suppress(OSError, ValueError):
+                for _ in range(count):
+                    self._workers.append(self._start(command))
+
+    @staticmethod
+    def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(  # signals of a terminal are for this process
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def read(self, rows: Sequence[TextRow]) -> list[TextColumns]:
+        """Return what the workers find in texts, each one in a share of them; nothing where one of them fails."""
+        if not self._workers or not rows:
+            return []
+        shares = _shares(rows, len(self._workers))
+        pipes = [(one.stdin, one.stdout) for one in self._workers if one.stdin is not None and one.stdout is not None]
+        watch = Timer(_PATIENCE_S, self._kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            if not self._greeted and any(receive(out) != greeting() for _, out in pipes):
+                raise ValueError("a worker reads by other rules")
+            self._greeted = True
+            for (into, _), share in zip(pipes, shares, strict=True):
+                send(into, [self._language.encode(), json.dumps(share).encode()])
+            answers = [receive(out) for _, out in pipes]
+            return [TextColumns(share, answer or ()) for share, answer in zip(shares, answers, strict=True)]
+        except (OSError, ValueError):
+            self.close()
+            return []
+        finally:
+            watch.cancel()
+
+    def close(self) -> None:
+        """End the workers, and wait for each."""
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            for stream in (worker.stdin, worker.stdout):
+                with suppress(OSError):
+                    if stream is not None:
+                        stream.close()
+        for worker in workers:
+            worker.kill()  # it may be in the middle of a text, and holds nothing
+            worker.wait()
+
+    def _kill(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+
+
+def _shares(rows: Sequence[TextRow], count: int) -> list[Sequence[TextRow]]:
+    """Return rows as consecutive shares of about as many characters each."""
+    total = sum(len(row.text) for row in rows)
+    shares: list[list[TextRow]] = [[] for _ in range(count)]
+    before = 0
+    for row in rows:
+        shares[min(count - 1, before * count // max(1, total))].append(row)
+        before += len(row.text)
+    return list(shares)

@@ -1,0 +1,351 @@
+"""Workers read a long list beside the process that stores it, and what is stored is the same, to the last bit."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import semmem
+from semmem.concepts.likeness import likeness_keys
+from semmem.extractors import Rules
+from semmem.model.errors import BadItem
+from semmem.model.types import IngestReport
+from semmem.write import preparation
+from semmem.write.bulk import pool
+from semmem.write.bulk.columns import EXTRACT, LIKENESS, SCREEN, TextColumns, TextRow, packed
+from semmem.write.bulk.extractor import ReadRules
+from semmem.write.bulk.pool import Pool
+from semmem.write.screening import CredentialWarning, kinds_of
+from tests.stores.audit import check, contents
+
+ALL = EXTRACT | LIKENESS | SCREEN
+WORDS = [
+    *("Ada", "ADA", "Ada's", "Lovelace", "ada", "of", "The", "the", "Who", "NATO", "(NATO)", "Bank", "England", "U.S."),
+    *(
+        "INC-211",
+        "7",
+        ".",
+        ". ",
+        "?",
+        "\n",
+        ",",
+        "met",
+        "is",
+        "red",
+        "Zürich",
+        "東京都",
+        "Will",
+        "and",
+        "Oslo",
+        "x-ray",
+    ),
+]
+PROSE = st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
+TITLES = st.none() | st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
+TEXT = PROSE | st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+
+
+@given(
+    st.lists(st.tuples(TEXT, TITLES), min_size=1, max_size=4),
+    st.sampled_from(["english", "german", "russian"]),
+    st.randoms(use_true_random=False),
+)
+@example([("Ada met ADA.", "ADA. Ada")], "english", random.Random(1))
+@example([("ADA LOVELACE met Ada Lovelace.", "the Ada Lovelace")], "english", random.Random(2))
+def test_what_workers_find_makes_every_extraction_that_the_rules_make(
+    texts: list[tuple[str, str | None]], language: str, chance: random.Random
+) -> None:
+    rows = [TextRow(text, " [tag]" if place % 2 else "", title, None, ALL) for place, (text, title) in enumerate(texts)]
+    rules, others = Rules(language), ReadRules(language, [TextColumns(rows, packed(rows, language))])
+    for row in rows:
+        candidates = rules.candidates(row.read_text, row.title)
+        subjects = rules.subjects(row.read_text, row.title)
+        assert others.candidates(row.read_text, row.title) == candidates
+        assert others.subjects(row.read_text, row.title) == subjects
+        every = sorted(candidates | subjects)
+        for known in (set(), set(every), {at for at in every if chance.random() < 0.5}):
+            assert others.extract(row.read_text, row.title, known) == rules.extract(row.read_text, row.title, known)
+
+
+def test_workers_find_the_keys_of_what_is_like_a_text_and_the_kinds_of_credentials_in_it() -> None:
+    texts = ["Ana is 30 years old.", "I moved to Oslo.", "The password is hunter22-x and the door is green and tall."]
+    rows = [TextRow(text, "", None, "Bob", ALL) for text in texts]
+    columns = TextColumns(rows, packed(rows, "english"))
+    assert [columns.likeness(place) for place in range(3)] == likeness_keys([(text, "Bob") for text in texts])
+    assert all(columns.likeness(place) for place in range(3))
+    assert columns.credentials == {2: ("password",)} == {2: kinds_of([texts[2]])}
+
+
+def test_a_text_that_nobody_has_read_is_read_by_the_rules() -> None:
+    rows = [TextRow("Ada met Bob.", "", None, None, LIKENESS), TextRow("Eve met Bob.", "", None, None, EXTRACT)]
+    others = ReadRules("english", [TextColumns(rows, packed(rows, "english"))])
+    for text in ("Ada met Bob.", "Mallory met Bob."):
+        assert others.extract(text) == Rules().extract(text)
+        assert others.candidates(text) == Rules().candidates(text) != set()
+
+
+@pytest.mark.parametrize("at", range(15))
+def test_columns_that_do_not_fit_the_texts_are_refused(at: int) -> None:
+    rows = [TextRow("Ada met Bob in Oslo, and Eve.", "", "Ada", None, ALL)]
+    parts = packed(rows, "english")
+    broken = b"\x00" * 8 if at < 13 else parts[at] + b"\nmore"
+    with pytest.raises(ValueError):
+        TextColumns(rows, [*parts[:at], parts[at] + broken if at < 13 else broken, *parts[at + 1 :]])
+    with pytest.raises(ValueError, match="number of parts"):
+        TextColumns(rows, parts[:at])
+
+
+# ---------------------------------------------------------------------- workers
+
+
+def rows_of(count: int) -> list[TextRow]:
+    return [TextRow(f"Ada Lovelace met Bob {place} in Oslo.", "", None, None, ALL) for place in range(count)]
+
+
+def answers(columns: list[TextColumns]) -> list[Any]:
+    return [(one.extraction(place, ()), one.likeness(place)) for one in columns for place in range(len(one.rows))]
+
+
+def test_workers_share_the_texts_and_end_with_the_pool() -> None:
+    rows = rows_of(20)
+    with Pool(2, "english") as workers:
+        processes = list(workers._workers)
+        first = workers.read(rows)
+        assert [len(one.rows) for one in first] == [11, 9]  # as many characters
+        assert answers(first) == answers([TextColumns(rows, packed(rows, "english"))])
+        assert len(answers(workers.read(rows[:3]))) == 3
+        assert len(workers) == 2
+    assert [process.returncode is None for process in processes] == [False, False]  # each was waited for
+    assert workers.read(rows) == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "raise SystemExit(1)",
+        "print('nonsense that is no message', flush=True)",
+        "import sys; sys.stdout.buffer.write(b'smm1' + bytes(4)); sys.stdout.flush(); sys.stdin.read(1)",
+        "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk.worker import *; "
+        "send(sys.stdout.buffer, greeting()); receive(sys.stdin.buffer); send(sys.stdout.buffer, [b'1', b'2'])",
+        "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk.worker import *; "
+        "send(sys.stdout.buffer, greeting()); sys.stdin.buffer.read(20)",
+    ],
+    ids=["ends", "prints", "greets wrongly", "answers wrongly", "ends half-way"],
+)
+def test_a_worker_that_fails_leaves_the_texts_to_the_caller(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_PROGRAM", program)
+    with Pool(1, "english") as workers:
+        processes = list(workers._workers)
+        assert workers.read(rows_of(2_000)) == []
+        assert len(workers) == 0
+    assert processes[0].returncode is not None
+
+
+def test_a_worker_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_PROGRAM", "import time; time.sleep(600)")
+    monkeypatch.setattr(pool, "_PATIENCE_S", 0.2)
+    with Pool(1, "english") as workers:
+        assert workers.read(rows_of(3)) == []
+
+
+@pytest.mark.parametrize("program", ["", "/usr/sbin/uwsgi", "/no/such/python3"])
+def test_no_worker_is_started_by_a_program_that_is_no_python(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    with Pool(1, "english") as workers:
+        assert (len(workers), workers.read(rows_of(3))) == (0, [])
+
+
+def test_a_worker_loads_no_driver_and_no_model_and_hears_no_ctrl_c() -> None:
+    program = pool._PROGRAM.replace("main()", "print(*sorted(m.partition('.')[0] for m in sys.modules))")
+    imports = "from semmem.write.bulk.columns import packed; packed([], 'english'); "
+    command = [
+        program.replace("print(", imports + "print(") if part == pool._PROGRAM else part
+        for part in pool._command() or ()
+    ]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert "semmem" in loaded
+    assert loaded.isdisjoint({"psycopg", "torch", "onnxruntime", "rich", "typer", "pydantic", "httpx", "sqlite3"})
+    with Pool(1, "english") as workers:
+        assert os.getsid(workers._workers[0].pid) != os.getsid(0)
+
+
+def test_workers_end_when_their_parent_is_killed() -> None:
+    program = (
+        "import sys; from semmem.write.bulk.pool import Pool; from semmem.write.bulk.columns import TextRow; "
+        "workers = Pool(1, 'english'); workers.read([TextRow('Ada', '', None, None, 1)]); "
+        "print(workers._workers[0].pid, flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        assert _runs(worker)
+        parent.kill()
+    for _ in range(600):
+        if not _runs(worker):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the worker goes on without its parent")
+
+
+def _runs(process: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+# ---------------------------------------------------------------------- remember_many
+
+NAMES = ("Ada Lovelace", "Bob Reed", "Grace Hopper", "Oslo", "Port Elm", "Acme Works", "Eve Stone", "Cape Ann")
+LONG = "Bob Reed told Port Elm of the harbour. " * 60
+
+
+def notes(count: int, language: str = "english") -> list[dict[str, Any]]:
+    """Return notes in two namespaces that name each other's subjects, some of them later, and repeat each other."""
+    chance = random.Random(11)
+    made: list[dict[str, Any]] = []
+    for number in range(count):
+        one, other = chance.sample(NAMES[: 3 + number * 5 // count], 2)
+        text = f"{one} met {other} in room {chance.randrange(4)}. {one} has {chance.randrange(3)} boats."
+        item: dict[str, Any] = {
+            "id": f"n{number:03}", "text": text, "created_at": f"2026-01-01T00:{number:02}:00Z",
+            "namespace": f"{language}{number % 2}",
+        }  # fmt: skip
+        item |= {"title": one} if number % 3 == 0 else {}
+        item |= {"tags": [other]} if number % 5 == 0 else {}
+        item |= {"metadata": {"aliases": ["Countess", other.upper()]}} if number % 7 == 0 else {}
+        item |= {"session": "s", "position": number, "author": one} if number % 4 == 1 else {}
+        item |= {"sensitive": True} if number % 11 == 10 else {}
+        item |= {"text": LONG + text} if number % 13 == 12 else {}
+        item |= {"text": f"{text} The password is hunter22-x."} if number == 17 else {}
+        item |= {"importance": 7} if number == 23 else {}
+        item |= {"text": "  "} if number == 24 else {}
+        made.append(item)
+    return made
+
+
+@pytest.fixture
+def read_by_workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let short lists be read by workers, whatever the processors; gives how many texts each batch had for them."""
+    monkeypatch.setattr(preparation, "FEWEST", 1)
+    monkeypatch.setattr(preparation, "processors", lambda: 3)
+    counts: list[int] = []
+    read = Pool.read
+
+    def counted(self: Pool, rows: list[TextRow]) -> list[TextColumns]:
+        columns = read(self, rows)
+        counts.append(sum(len(one.rows) for one in columns))
+        assert len(columns) == len(self)
+        return columns
+
+    monkeypatch.setattr(Pool, "read", counted)
+    return counts
+
+
+def _meanwhile(mem: semmem.Semmem, spaces: list[str]) -> Callable[[IngestReport], None]:
+    """Return what happens after each batch: another writer forgets a name, brings one, and two names become one."""
+    calls = iter(range(9))
+
+    def act(_: IngestReport) -> None:
+        call = next(calls)
+        for at, namespace in enumerate(spaces):
+            if call == 0:
+                mem.merge_concepts("Ada Lovelace", "Bob Reed", namespace=namespace)
+                assert mem.forget(f"n{3 * at:03}", namespace=namespace) == 1
+            elif call == 1:
+                item = {"id": "x", "title": "Cape Ann", "text": "Cape Ann is far."}
+                mem.remember(**item, namespace=namespace, created_at="2026-01-02T00:00:00Z")
+
+    return act
+
+
+@pytest.mark.parametrize("language", ["english", "german"])
+def test_a_list_read_by_workers_is_stored_as_one_that_this_process_reads(
+    store_url: str, language: str, read_by_workers: list[int]
+) -> None:
+    spaces = [f"{language}0", f"{language}1"]
+    stored = []
+    for workers in (2, 0):
+        with semmem.connect(store_url, embedder="hashing", language=language, bulk_workers=workers) as mem:
+            with pytest.warns(CredentialWarning, match="n017"):
+                report = mem.remember_many(
+                    notes(50, language), batch_size=18, on_error="skip", progress=_meanwhile(mem, spaces)
+                )
+            assert [one.position for one in report.rejected] == [23, 24]
+            mem.maintain()
+            links = sorted(
+                (one.from_id, one.type, one.to_id)
+                for number in set(range(50)).difference((0, 3, 23, 24))
+                for one in mem.links(f"n{number:03}", namespace=spaces[number % 2])
+            )
+            hashes = [mem.graph_hash(namespace=namespace) for namespace in spaces]
+            check(store_url)
+            found = contents(store_url)
+            tables = [found[name] for name in ("forwards", "postings", "vectors", "tally")]
+            stored.append((report.remembered, report.contradictions, links, hashes, *tables))
+            for namespace in spaces:
+                mem.drop_namespace(namespace)
+    assert stored[0] == stored[1]
+    assert links
+    assert len(read_by_workers) == 2  # the first of three batches is read while the workers start
+    assert min(read_by_workers) > 10
+
+
+def test_an_item_that_is_refused_ends_the_workers_and_leaves_what_was_stored_before(
+    tmp_path: Path, read_by_workers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen
+    monkeypatch.setattr(pool.subprocess, "Popen", lambda *a, **k: started.append(start(*a, **k)) or started[-1])
+    some = [one for one in notes(50) if one["id"] != "n017"]  # which warns
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="hashing", bulk_workers=1) as mem:
+        with pytest.raises(BadItem, match=r"Item 22 .*importance must be"):
+            mem.remember_many(some, batch_size=10)
+        assert mem.stats(namespace="english0").memories + mem.stats(namespace="english1").memories == 20
+        report = mem.remember_many(some, batch_size=10, on_error="skip")
+        assert (report.remembered, report.unchanged, len(report.rejected)) == (27, 20, 2)
+    assert [process.returncode is None for process in started] == [False, False]
+    assert len(read_by_workers) >= 5
+    assert all(read_by_workers)
+
+
+def test_where_workers_fail_a_list_is_stored_as_ever(
+    tmp_path: Path, read_by_workers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_PROGRAM", "raise SystemExit(1)")
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="hashing", bulk_workers=1) as mem:
+        some = [one for one in notes(50) if one["id"] not in ("n017", "n023", "n024")]
+        assert mem.remember_many(some, batch_size=10).remembered == 47
+    assert read_by_workers == [0]
+
+
+class Mine(Rules):
+    """A user's own extractor, which is not the rules."""
+
+    name = "mine"
+
+
+@pytest.mark.parametrize("case", ["a stream", "one batch", "one processor", "another extractor", "none wanted"])
+def test_no_worker_reads(
+    case: str, tmp_path: Path, read_by_workers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Pool, "_start", None)  # nothing is started either
+    monkeypatch.setattr(preparation, "processors", lambda: 1 if case == "one processor" else 4)
+    own = {"extractor": Mine()} if case == "another extractor" else {}
+    with semmem.connect(
+        f"sqlite://{tmp_path}/notes.db", embedder="hashing", bulk_workers=0 if case == "none wanted" else 2, **own
+    ) as mem:
+        some = [{"text": f"Ada Lovelace met Bob in room {number}."} for number in range(20)]
+        items = iter(some) if case == "a stream" else some
+        assert mem.remember_many(items, batch_size=20 if case == "one batch" else 5).remembered == 20
+    assert read_by_workers == []
