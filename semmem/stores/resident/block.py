@@ -179,7 +179,7 @@ class Block:
 
     @cached_property
     def heads(self) -> dict[int, Head]:
-        """The heads of memories by position, filled as they are asked for."""
+        """The heads of memories by ord, filled as they are asked for."""
         return {}
 
     def places_of(self, ords: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -204,6 +204,17 @@ class Block:
     def find_shared(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return what ``find`` does, of the keys that several memories have; a tenth of all is looked through."""
         return _lookup(self.keys[: self.shared], keys)
+
+    def postings_of(
+        self, keys: NDArray[np.int64], max_df: int | None, *, shared: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+        """Return (keys, sizes, entries) of those of ``keys`` that the block holds; see Store.postings."""
+        here, at = self.find_shared(keys) if shared else self.find(keys)
+        keys, at = keys[here], at[here]  # most words of a question are the names of nothing
+        if max_df is not None:
+            few = (self.mentioned[at] if shared else self.mentions(at)) <= max_df
+            keys, at = keys[few], at[few]
+        return keys, self.sizes(at), self.entries(at)
 
     def sizes(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of entries of the keys at some positions."""

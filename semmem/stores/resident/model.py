@@ -120,8 +120,11 @@ class Model:
     def postings(self, keys: Ords, max_df: int | None, *, shared: bool = False) -> Postings:
         """Return the postings of ``keys``; see Store.postings. ``shared`` leaves out keys that only one memory has."""
         sorted_keys = ascending(keys)
-        alone = shared and len(self._blocks) == 1  # a key that one block has once may be in the other too
-        positions = [block.find_shared(sorted_keys) if alone else block.find(sorted_keys) for block in self._blocks]
+        totals = self.state.memories, self.state.length
+        if len(self._blocks) == 1 and not len(self._removals):
+            return Postings(*totals, *self._base.postings_of(sorted_keys, max_df, shared=shared))
+        # a key that one block has once may be in the other too
+        positions = [block.find(sorted_keys) for block in self._blocks]
         sizes = np.zeros(len(sorted_keys), dtype=np.int64)
         mentioned = np.zeros(len(sorted_keys), dtype=np.int64)
         for block, (here, at) in zip(self._blocks, positions, strict=True):
@@ -137,9 +140,6 @@ class Model:
         mask = sizes > (1 if shared else 0)
         if max_df is not None:
             mask &= mentioned <= max_df
-        totals = self.state.memories, self.state.length
-        if len(self._blocks) == 1 and not len(self._removals):
-            return Postings(*totals, sorted_keys[mask], sizes[mask], self._base.entries(positions[0][1][mask]))
         owners, pieces = [], []
         for block, (here, at) in zip(self._blocks, positions, strict=True):
             own_mask = mask & here
@@ -178,13 +178,20 @@ class Model:
 
     def heads(self, ords: Ords) -> dict[int, Head]:
         """Return the head of each of ``ords``; forgotten memories are left out."""
-        heads = {}
-        for block, places in self._at(ords):
-            for at in places.tolist():
-                head = block.heads.get(at)
-                if head is None:
-                    head = block.heads[at] = block.turns[at].head
+        older, newer = self._base.heads, {} if self._tail is None else self._tail.heads
+        gone = self._removal_set
+        heads: dict[int, Head] = {}
+        missing = []
+        for ord in ords:
+            head = newer.get(ord) or (older.get(ord) if ord not in gone else None)
+            if head is None:
+                missing.append(ord)
+            else:
                 heads[head.ord] = head
+        for block, places in self._at(missing) if missing else ():
+            for at in places.tolist():
+                head = block.turns[at].head
+                heads[head.ord] = block.heads[head.ord] = head
         return heads
 
     def titles(self, ords: Ords) -> dict[int, str | None]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from semmem.model.exchange import Head
 from semmem.stores.packed_postings import FORWARD, POSTING
 from semmem.stores.resident.block import Block, Rows
+from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
 
 NO_VECTORS = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
@@ -74,6 +75,16 @@ def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
     assert plain(block.entries(where[shared])) == [
         one for found in expected.values() if len(found) > 1 for one in found
     ]
+    for least, most in ((0, None), (0, 1), (1, None), (1, 2)):  # (1, …): keys that several memories have
+        few = {
+            key: found
+            for key, found in expected.items()
+            if len(found) > least and (most is None or sum(1 for one in found if one[1] or one[3]) <= most)
+        }
+        found_keys, sizes, entries = block.postings_of(keys, most, shared=least == 1)
+        assert found_keys.tolist() == list(few)
+        assert sizes.tolist() == [len(found) for found in few.values()]
+        assert plain(entries) == [one for found in few.values() for one in found]
     chosen = np.array(chance.sample(range(len(memories)), min(2, len(memories))), dtype=np.int64)
     ords, sizes, entries = block.forwards(chosen)
     assert ords.tolist() == (chosen + 1).tolist()
@@ -82,6 +93,17 @@ def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
     again = Block(block.rows)
     assert again.postings.tobytes() == block.postings.tobytes()
     assert again.own.tobytes() == block.own.tobytes()
+
+
+def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> None:
+    state = State(1, 1, 0, 3, 30, False, 0.0, 0.0, None, 0)
+    model = Model("n", state, Block(rows({1: [], 2: [], 3: []})))
+    assert sorted(model.heads([1, 2, 3, 9])) == [1, 2, 3]
+    later = model.after(state, rows({5: []}), ["m2"])
+    for _ in range(2):  # the second time from the cache
+        heads = later.heads([1, 2, 3, 5, 9])
+        assert {ord: head.id for ord, head in heads.items()} == {1: "m1", 3: "m3", 5: "m5"}
+    assert sorted(model.heads(np.array([2, 3]))) == [2, 3]
 
 
 def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() -> None:
