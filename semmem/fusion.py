@@ -27,8 +27,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Fusion
@@ -69,12 +69,11 @@ SUPERSEDING = "superseding"
 _BONUS_LEG = "lexical"
 
 _DEFAULT_IMPORTANCE = 0.5
-
 _PLACES = 13
+_rounded = lru_cache(maxsize=4_096)(round)  # what one leg alone gives to its places is the same in most recalls
 
 
-@dataclass(frozen=True, slots=True)
-class Fused(Generic[Key]):
+class Fused(NamedTuple, Generic[Key]):
     """One fused memory: ``components`` (name -> share) sum to ``score``; ``ranks`` are each leg's, from 1."""
 
     key: Key
@@ -147,7 +146,7 @@ def rank(
 
 
 def finish(
-    shares: Mapping[Key, dict[str, float]],
+    shares: dict[Key, dict[str, float]],
     ranks: Mapping[Key, dict[str, int]],
     rankings: Mapping[str, Sequence[Key]],
     *,
@@ -162,8 +161,8 @@ def finish(
     """Turn the ``shares`` of every key by leg, however they were computed, into a ranked list; see ``rank``.
 
     ``firsts`` is the most that each leg with a weight can give, the worth of its first place: the unit of the bonus
-    and, summed over the legs, the divisor. ``shares`` gains the bonus. Raises InvalidInput for two legs that reserve
-    one place.
+    and, summed over the legs, the divisor. ``shares`` become the components. Raises InvalidInput for two legs that
+    reserve one place.
     """
     if not shares:
         return []
@@ -183,12 +182,13 @@ def finish(
     rows: list[tuple[float, Key, dict[str, float]]] = []
     for key, of_key in shares.items():
         worth = fsum(of_key.values()) * span * (weighed[key] - _DEFAULT_IMPORTANCE) if key in weighed else 0.0
-        of_key = {name: share * usual for name, share in of_key.items()}
+        for name, share in of_key.items():
+            of_key[name] = share * usual
         if worth:
             of_key[IMPORTANCE] = worth / most
         # of two numbers a plain sum is rounded as rightly, in a fraction of the time
         whole = sum(of_key.values()) if len(of_key) < 3 else fsum(of_key.values())
-        rows.append((-round(whole, _PLACES), key, of_key))
+        rows.append((-_rounded(whole, _PLACES), key, of_key))
     rows.sort()  # no key stands twice, so no shares are compared
     fused = [Fused(key, -below, of_key, ranks[key]) for below, key, of_key in rows]
     for leg, place in places:
@@ -281,7 +281,7 @@ def _raise_to(fused: list[Fused[Key]], head: Key, place: int) -> None:
     moved = fused.pop(at)
     score = fused[place - 1].score
     components = {**moved.components, RESERVE: score - moved.score}
-    fused.insert(place - 1, replace(moved, score=score, components=components))
+    fused.insert(place - 1, moved._replace(score=score, components=components))
 
 
 _GRAPH = "graph"

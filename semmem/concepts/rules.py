@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -287,8 +286,8 @@ def corrected_question(concepts: QuestionConcepts, corrections: Corrections) -> 
     into = corrections.into
     if not into:
         return concepts
-    names = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in concepts.names)
-    spans = tuple(replace(n, key=into[n.key][0]) if n.key in into else n for n in concepts.spans)
+    names = tuple(n._replace(key=into[n.key][0]) if n.key in into else n for n in concepts.names)
+    spans = tuple(n._replace(key=into[n.key][0]) if n.key in into else n for n in concepts.spans)
     rows: dict[int, tuple[int, str, float]] = {}
     for at, kind, shown, weight in zip(concepts.keys, concepts.kinds, concepts.labels, concepts.weights, strict=True):
         if kind == _NAME and at in into:

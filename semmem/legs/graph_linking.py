@@ -14,7 +14,7 @@ from typing import Any
 from semmem.concepts.aliases import overlap, surnames, variants
 from semmem.concepts.names import OPENING, initials_key, title_is_name
 from semmem.concepts.rules import NAME_WEIGHT, corrected_question
-from semmem.legs.graph_walk import Mass, gather, idf
+from semmem.legs.graph_walk import Mass, gather, rarity
 from semmem.model.exchange import Corrections, Kind, Postings, Trace, placed
 from semmem.model.question import Name, QuestionConcepts
 from semmem.model.recipe import GraphSettings
@@ -145,7 +145,7 @@ def link(
                 named = True
             else:
                 lone.add(int(entries["ord"][0]))
-        load = entries["mention"] * (float(idf(shared.memories, len(entries))) / float(entries["mention"].sum()))
+        load = entries["mention"] * (rarity(shared.memories, len(entries)) / float(entries["mention"].sum()))
         ords += entries["ord"].tolist()
         values += (load * weights[at]).tolist()
         if at in name_keys and len(entries) <= settings.anchor_df:
@@ -173,9 +173,9 @@ def _likely(
         if not len(about):
             continue
         linked.add(at)
-        rarity = alike * float(idf(memories, int((entries["mention"] > 0).sum()) or 1)) / _WEIGHT_UNIT
+        rare = alike * rarity(memories, int((entries["mention"] > 0).sum()) or 1) / _WEIGHT_UNIT
         for ord, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
-            mass[ord] = max(mass.get(ord, 0.0), weight * rarity)
+            mass[ord] = max(mass.get(ord, 0.0), weight * rare)
             trace.linked.setdefault(ord, []).append(at)
         trace.labels.setdefault(at, span.label)
     return linked
@@ -194,7 +194,7 @@ def _initialled(
         entries = by_key.get(at)
         if span in spans and entries is not None and len(entries) == 1:
             ord = int(entries["ord"][0])
-            mass[ord] = max(mass.get(ord, 0.0), _INITIALS * float(idf(memories, 1)))
+            mass[ord] = max(mass.get(ord, 0.0), _INITIALS * rarity(memories, 1))
             trace.linked.setdefault(ord, []).append(at)
             trace.labels.setdefault(at, span.label)
 
@@ -218,9 +218,9 @@ def _subjects(
         if name.size == 1 and not name.capitalised and df > _COMMON:
             continue
         linked.add(name.key)
-        rarity = float(idf(names.memories, df)) / _WEIGHT_UNIT
+        rare = rarity(names.memories, df) / _WEIGHT_UNIT
         for ord, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
-            mass[ord] = max(mass.get(ord, 0.0), weight * rarity)
+            mass[ord] = max(mass.get(ord, 0.0), weight * rare)
             trace.linked.setdefault(ord, []).append(name.key)
         trace.labels[name.key] = name.label
     return mass, linked
@@ -313,7 +313,7 @@ def likely_subjects(
     spans = unlinked(question, linked, corrections)
     entries = dict(shared.items())
     near: dict[Name, set[int]] = {}
-    rarity: dict[str, float] = {}
+    rare: dict[str, float] = {}
     for span in spans:
         content = [t for t in span.tokens if t not in STOP_WORDS.get(language, ())]
         counted: dict[int, int] = {}
@@ -321,7 +321,7 @@ def likely_subjects(
             mentions = entries.get(key(_STEM, (stem(token, language),)))
             if mentions is None:
                 continue
-            rarity[token] = float(idf(shared.memories, len(mentions)))
+            rare[token] = rarity(shared.memories, len(mentions))
             for ord in mentions["ord"].tolist():
                 counted[ord] = counted.get(ord, 0) + 1
         needed = 1 if len(content) == 1 else 2
@@ -338,7 +338,7 @@ def likely_subjects(
             candidates += [(span, at, 1.0) for at, name in names.items() if whole and name[-len(whole) :] == whole]
             continue
         for at, name in names.items():
-            alike = overlap(span.tokens, name, rarity)
+            alike = overlap(span.tokens, name, rare)
             if alike >= LIKE and len(set(span.tokens) & set(name) - STOP_WORDS.get(language, frozenset())) >= 2:
                 candidates.append((span, at, alike))
     return sorted(candidates, key=lambda f: (f[0].first, -f[2], f[1]))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.types import LINK_TYPES, LinkType
@@ -40,6 +41,7 @@ __all__ = [
     "link_edges",
     "link_of",
     "personalised_pagerank",
+    "rarity",
     "related_edges",
     "starting_at",
     "strongest",
@@ -106,6 +108,12 @@ def idf(memories: int, df: NDArray[Any] | int) -> Any:
     if memories < 1:
         return np.zeros_like(counts)
     return np.where(counts > 0, np.log1p(memories / np.maximum(counts, 1)) / np.log1p(memories), 0.0)
+
+
+@lru_cache(maxsize=4_096)
+def rarity(memories: int, df: int) -> float:
+    """Return ``idf`` for one concept; a question has a dozen of them, and one number takes as long as many."""
+    return float(idf(memories, df))
 
 
 def combine(parts: Sequence[tuple[Mass, float, float]]) -> tuple[Mass, Mass]:
@@ -212,7 +220,7 @@ def related_edges(
     ends = np.cumsum(forwards.sizes)
     for ord, start, end in zip(forwards.ords.tolist(), (ends - forwards.sizes).tolist(), ends.tolist(), strict=True):
         loads = {
-            key: mention * float(idf(postings.memories, len(usable[key])))
+            key: mention * rarity(postings.memories, len(usable[key]))
             for key, mention in forwards.entries[["key", "mention"]][start:end].tolist()
             if key in tied and mention > 0
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semmem.concepts.surface_forms import written
-from semmem.legs.graph_walk import idf, link_of
+from semmem.legs.graph_walk import link_of, rarity
 from semmem.model.exchange import local
 from semmem.model.store import GraphStore, Store
 
@@ -126,7 +126,7 @@ def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]
         for at, entries in postings.items():
             a = entries["mention"].astype(float)
             own = float(a[entries["ord"] == local(start)].sum())
-            weights[at] = own * own * float(idf(postings.memories, int((a > 0).sum()))) / max(float(a.sum()), 1.0)
+            weights[at] = own * own * rarity(postings.memories, int((a > 0).sum())) / max(float(a.sum()), 1.0)
         shared = sorted(shared, key=lambda at: (-weights.get(at, 0.0), trace.labels.get(at, "")))
     return shared[0], str(trace.labels.get(shared[0], "a concept"))
 

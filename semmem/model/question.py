@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Kinds", "Name", "Question", "QuestionConcepts", "Talk"]
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(NamedTuple):
     """A run of tokens of a question that may be a name.
 
     ``first`` and ``past`` are token positions, ``start`` and ``end`` character offsets. ``capitalised`` says that all

@@ -125,7 +125,7 @@ class Priors(Generic[K]):
         changed = {IMPORTANCE: bare * (own - self.usual), RECENCY: bare * own * (self.recency[fused.key] - 1)}
         out |= {name: share for name, share in changed.items() if share}
         out |= {name: share for name, share in fused.components.items() if name == RESERVE}
-        return replace(fused, components=out)
+        return fused._replace(components=out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +221,13 @@ def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
     So insertion order does not matter, and of a row that a leg names twice the better place counts.
     """
     rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
-    if not _is_falling(rows):
-        rows.sort(key=lambda r: (-float(f"{r[1]:.12g}"), heads[r[0]].id, heads[r[0]].part, heads[r[0]].namespace))
+
+    def place(row: tuple[int, float]) -> tuple[float, str, int, str]:
+        head = heads[row[0]]
+        return -float(f"{row[1]:.12g}"), head.id, head.part, head.namespace
+
+    for start, end in _unsettled([score for _, score in rows]):
+        rows[start:end] = sorted(rows[start:end], key=place)
     if len(once := dict.fromkeys(o for o, _ in rows)) < len(rows):
         best = dict(reversed(rows))
         rows = [(o, best[o]) for o in once]
@@ -230,13 +235,23 @@ def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
     return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows), turns={})
 
 
-def _is_falling(rows: Sequence[tuple[int, float]]) -> bool:
-    """Return whether scores fall by so much that no two are equal in 12 significant digits: then no id is looked at."""
+def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
+    """Return (start, end) of the runs of scores that may be equal in 12 significant digits.
+
+    No other run needs its ids looked at. Where scores do not fall, all of them are one run.
+    """
     import numpy as np
 
-    scores = np.array([score for _, score in rows])
-    size = np.abs(scores)
-    return bool((scores[:-1] - scores[1:] > _APART * np.maximum(size[:-1], size[1:])).all())
+    numbers = np.array(scores)
+    size, fall = np.abs(numbers), numbers[:-1] - numbers[1:]
+    if not (fall >= 0).all():
+        return [(0, len(scores))]
+    ties = np.flatnonzero(fall <= _APART * np.maximum(size[:-1], size[1:]))
+    runs: list[tuple[int, int]] = []
+    for at in ties.tolist():
+        start = runs.pop()[0] if runs and runs[-1][1] == at + 1 else at
+        runs.append((start, at + 2))
+    return runs
 
 
 def alone(
@@ -298,8 +313,9 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
         len(ranking) < candidates.recipe.depths.get(leg, 100) or leg in counted
         for leg, ranking in candidates.rankings.items()
     )
-    parts = beyond > 0 and any(part for _, part, _ in keys)
-    return len({(id, namespace) for id, _, namespace in keys}) + beyond, whole and not parts and not candidates.degraded
+    split = any(part for _, part, _ in keys)
+    memories = len({(id, namespace) for id, _, namespace in keys}) if split else len(keys)
+    return memories + beyond, whole and not (split and beyond > 0) and not candidates.degraded
 
 
 CURVES: Mapping[tuple[str, ...], tuple[tuple[float, ...], float]] = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from reprlib import repr as brief
 
 from semmem.concepts.rules import question as concepts_of
@@ -18,7 +19,7 @@ from semmem.model.types import SORT_BY
 from semmem.text.passages import phrases
 from semmem.text.tokens import Word, author_key, tokens
 
-__all__ = ["candidates", "checked", "heard", "listen", "parse", "spoken"]
+__all__ = ["Candidates", "candidates", "checked", "heard", "listen", "parse", "spoken"]
 
 _LONGEST_NAME = 4
 
@@ -61,11 +62,31 @@ def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
     return out
 
 
+class Candidates(Mapping[str, list[tuple[int, int]]]):
+    """The ``candidates`` of a question, looked for when they are first read: never where no memory has an author."""
+
+    def __init__(self, question: str) -> None:
+        self._question = question
+
+    @cached_property
+    def _places(self) -> dict[str, list[tuple[int, int]]]:
+        return candidates(self._question)
+
+    def __getitem__(self, name: str) -> list[tuple[int, int]]:
+        return self._places[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 def _is_written_as_name(words: Sequence[Word]) -> bool:
     return all(w.surface[:1].isupper() and w.folded not in ("i", "im", "ive", "id", "ill") for w in words)
 
 
-def listen(question: str, places: dict[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
+def listen(question: str, places: Mapping[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
     """Return the question as it is put to a conversation; ``authors`` are those of ``candidates`` who wrote there."""
     months, collects = _months(question), bool(_COLLECTS.search(question))
     if len(set(authors)) != 1:
@@ -113,7 +134,7 @@ def parse(
 
 
 def heard(
-    query: str, places: dict[str, list[tuple[int, int]]], kinds: Mapping[str, Kinds], recipe: Recipe
+    query: str, places: Mapping[str, list[tuple[int, int]]], kinds: Mapping[str, Kinds], recipe: Recipe
 ) -> dict[str, Talk | None]:
     """Return the question as it is put to the conversations of each namespace; ``places`` are its ``candidates``.
 
@@ -128,7 +149,7 @@ def spoken(query: str, talks: Mapping[str, Talk | None]) -> list[str]:
     return sorted({*own, *([query] if len(talks) > 1 else [])})
 
 
-def _heard(query: str, places: dict[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe) -> Talk | None:
+def _heard(query: str, places: Mapping[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe) -> Talk | None:
     rules = recipe.conversation
     if rules is None or not kinds.authors:
         return None

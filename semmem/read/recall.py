@@ -25,7 +25,7 @@ from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
 from semmem.read.candidates import Candidates, Cut, Group, Key, alone, confidence, deeper, gather, settle, total
 from semmem.read.context import check_budget, packed
 from semmem.read.overrides import Tailor
-from semmem.read.question import candidates as name_candidates
+from semmem.read.question import Candidates as NameCandidates
 from semmem.read.question import checked, heard, parse, spoken
 from semmem.read.rankings import Asking, reason
 from semmem.read.result import Recall
@@ -130,7 +130,7 @@ class Recaller:
             check_budget("token_budget", token_budget)
         window = Cut(limit, offset, sort_by, fold_parts, token_budget)
         timings: dict[str, float] = {}
-        names = name_candidates(text)
+        names = NameCandidates(text)
         scope = self._store.scope(namespaces, filters, exclude, None if _asked_first.get() else names)
         for namespace, language in scope.languages.items():
             check_language(namespace, language, self._language)
@@ -152,7 +152,7 @@ class Recaller:
         if len(groups) < limit + offset and (again := deeper(candidates)) is not None:
             candidates = self._accessed(self.candidates(candidates.question, scope, again, timings, vector), window)
             groups = cut(candidates, window)
-        matched, is_exact = total(candidates, [fused.key for fused, _ in groups])
+        matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
         if recipe.rerank is not None:
             candidates = self._reranked(candidates, window, text, timings)
             groups = cut(candidates, window)

@@ -9,7 +9,7 @@ which the differential test finds (tests/rank_cap/differential.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum
 
 from semmem.fusion import Fused, fold_duplicates
@@ -110,10 +110,10 @@ def _fold_copies(groups: list[Group], candidates: Candidates, window: Cut) -> li
     Copies are folded before parts, because two long memories that share one paragraph are not the same: the later one
     stays, with its next best part. It is a duplicate only when all of its parts that were found are.
     """
-    ranked = [fused for fused, _ in groups]
-    return fold_duplicates(
-        ranked, {f.key: candidates.heads[f.key].content for f in ranked} if candidates.recipe.dedup else {}
-    )
+    if not candidates.recipe.dedup:
+        return groups
+    content = {key: head.content for key, head in candidates.heads.items()}
+    return fold_duplicates([fused for fused, _ in groups], content)
 
 
 def _of_copies(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
@@ -153,8 +153,8 @@ def _of_parts(k: int, places: int, candidates: Candidates, window: Cut) -> Effec
 
 
 def _parts(groups: Sequence[Group]) -> list[Group]:
-    if not any(folded for _, folded in groups) and len({(f.key[0], f.key[2]) for f, _ in groups}) == len(groups):
-        return list(groups)  # no memory has two parts here
+    if not any(folded or fused.key[1] for fused, folded in groups):
+        return list(groups)  # nothing is folded, and nothing is a part
     places: dict[tuple[str, str], int] = {}
     whole: list[tuple[Fused[Key], list[Key]]] = []
     for fused, folded in groups:
@@ -183,14 +183,14 @@ def _rerank(groups: list[Group], candidates: Candidates, window: Cut) -> list[Gr
     if not terms:
         return groups
     judged = [(f, folded) for f, folded in groups if f.key in terms]
-    head = [(replace(f, score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in judged]
+    head = [(f._replace(score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in judged]
     head.sort(key=lambda k: -k[0].score)
     rest = [k for k in groups if k[0].key not in terms]
     top = max((f.score for f, _ in rest), default=0.0)
     factor = min(1.0, head[-1][0].score / top) if head and top > 0 else 1.0
     for f, folded in rest:
         shares = {name: share * factor for name, share in f.components.items()}
-        head.append((replace(f, score=f.score * factor, components=shares), folded))
+        head.append((f._replace(score=f.score * factor, components=shares), folded))
     return head
 
 
@@ -261,7 +261,7 @@ def _below(groups: list[Group], candidates: Candidates, window: Cut) -> list[Gro
     factor = min(1.0, least / top) if top > 0 else 1.0
     for fused, folded in behind:
         shares = {name: share * factor for name, share in fused.components.items()}
-        valid.append((replace(fused, score=fused.score * factor, components=shares), folded))
+        valid.append((fused._replace(score=fused.score * factor, components=shares), folded))
     return valid
 
 

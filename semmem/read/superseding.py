@@ -191,9 +191,9 @@ def _with_score(one: Group, score: float) -> Group:
         return one
     if score > fused.score or fused.score == 0:  # a reranker may give scores of 0 or less, which no factor can raise
         rise = fused.components.get(SUPERSEDING, 0.0) + score - fused.score
-        return replace(fused, score=score, components={**fused.components, SUPERSEDING: rise}), folded
+        return fused._replace(score=score, components={**fused.components, SUPERSEDING: rise}), folded
     factor = score / fused.score
-    return replace(fused, score=score, components={n: c * factor for n, c in fused.components.items()}), folded
+    return fused._replace(score=score, components={n: c * factor for n, c in fused.components.items()}), folded
 
 
 # ---------------------------------------------------------------------- what it can do to a place

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import semmem
 from semmem.legs import conversation
 from semmem.legs.conversation import Turns, takes_turns
 from semmem.model.exchange import Turn
-from semmem.model.question import Talk
+from semmem.model.question import Kinds, Talk
 from semmem.model.recipe import ConversationSettings
-from semmem.read.question import candidates, listen
+from semmem.read import question as questions
+from semmem.read.question import Candidates, candidates, heard, listen
 from semmem.text.passages import encoded_text, searched_text
 from semmem.text.tokens import author_key
 
@@ -78,6 +80,26 @@ def test_the_one_author_a_question_names_is_taken_out_and_speaks_for_himself() -
     assert talk.spoken == "What did my sister give I in May 2023?"
     assert talk.months == ((5, 2023),)
     assert listen(asked, candidates(asked), {"Ann", "Ben"}) == Talk(None, asked, asked, ((5, 2023),))
+
+
+def test_who_may_be_named_is_looked_for_where_memories_have_authors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = "What did Ann say in May 2023?"
+    looked: list[str] = []
+
+    def look(text: str) -> dict[str, list[tuple[int, int]]]:
+        looked.append(text)
+        return candidates(text)
+
+    monkeypatch.setattr(questions, "candidates", look)
+    places = Candidates(asked)
+    recipe = semmem.recipe("default")
+    assert heard(asked, places, {"n": Kinds(True, False, {})}, recipe) == {"n": None}
+    assert looked == []
+    talk = heard(asked, places, {"n": Kinds(True, True, {"Ann": [("Ben", "Ann", "Ben")]})}, recipe)["n"]
+    assert talk is not None
+    assert (talk.author, talk.text) == ("Ann", "What did say in May 2023?")
+    assert dict(places) == candidates(asked)
+    assert looked == [asked]
 
 
 def test_two_namespaces_with_a_session_of_one_name_have_two_sessions() -> None:

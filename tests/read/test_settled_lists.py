@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,3 +37,17 @@ def test_a_row_that_a_leg_names_twice_stands_once_at_its_better_place_and_takes_
     found = settle(Ranking((2, 0, 2, 0, 1, 3), (3.0, 2.0, 2.0, 1.5, 1.0, 0.5), 6), heads, 3)
     assert (found.ords, found.scores) == ((2, 0, 1), (3.0, 2.0, 1.0))
     assert settle(Ranking((1, 1, 1), (0.5, 0.5, 0.5), 3), heads, 3).ords == (1,)
+
+
+@given(
+    st.lists(st.sampled_from([2.0, 1.0, 1.0 - 1e-13, 1.0 - 2e-13, 1.0 - 1e-10, 0.5, 0.0, -1.0]), max_size=30),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_a_list_is_as_if_all_of_it_were_sorted(scores: list[float], falls: bool, chance: Any) -> None:
+    scores = sorted(scores, reverse=True) if falls else scores
+    ids = chance.sample([f"m{at:02}" for at in range(len(scores))], len(scores))
+    heads = {at: Head(at, "n", id, 0, 0.5, b"", 0.0, 0.0) for at, id in enumerate(ids)}
+    found = settle(Ranking(tuple(heads), tuple(scores), len(scores)), heads, 20)
+    whole = sorted(heads, key=lambda at: (-float(f"{scores[at]:.12g}"), ids[at]))
+    assert list(found.ords) == whole[:20]

@@ -260,7 +260,7 @@ class Pooled:
                 if planned:
                     connection.execute(_SQL["plan_for_these"])
                 cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in queries]
-            return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+            return [cursor.fetchall() if cursor.pgresult.nfields else [] for cursor in cursors]
 
         return self.run(read)
 
