@@ -251,6 +251,8 @@ _CALLED = re.compile(r",\s*[A-Z]\w+(?=\s*[!?])")
 def other_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the other names of a memory's subject: the strings in metadata "aliases", each once."""
     aliases = metadata.get("aliases")
+    if aliases is None:  # as almost always, and a writer asks many times
+        return ()
     names = [aliases] if isinstance(aliases, str) else aliases if isinstance(aliases, list) else []
     return tuple(
         dict.fromkeys(name for name in names if isinstance(name, str) and name.strip() and len(name) <= _LONGEST_NAME)

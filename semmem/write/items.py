@@ -178,8 +178,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         expires_at=bounds["expires_at"],
     )
     fields = frozenset(item) - {name for name in ("id", "created_at", "ttl", "sensitive") if values.get(name) is None}
-    if "ttl" in fields:
-        fields = fields | {"expires_at"}
+    fields |= {"expires_at"} if "ttl" in fields else frozenset()
     payload = payload_of(memory, timed=created_at is not None)
     made_id = isinstance(values.get("id"), MadeId)
     return Draft(at, memory, payload, _vector(values.get("vector")), fields, made_id=made_id)
@@ -214,6 +213,8 @@ def _tags(value: Any) -> tuple[str, ...]:
 def _metadata(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
         raise InvalidInput("metadata must be a mapping with string keys.")
+    if not value:
+        return {}
     try:
         raw = json.dumps(dict(value), allow_nan=False)
         if len(raw) > 1_000_000:
@@ -308,7 +309,7 @@ def _vector(value: Any) -> Any:
     largest = float(np.abs(vector).max())
     if not math.isfinite(largest) or largest == 0:
         raise InvalidInput("vector must hold finite numbers that are not all 0.")
-    if largest <= 1 + _UNIT and abs(float(np.linalg.norm(vector)) - 1) <= _UNIT:
+    if largest <= 1 + _UNIT and abs(math.sqrt(float((vector * vector).sum())) - 1) <= _UNIT:
         return vector.astype(np.float32)
     vector = vector / largest  # first, so that no square overflows or underflows
     return (vector / np.linalg.norm(vector)).astype(np.float32)

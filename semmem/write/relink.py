@@ -77,7 +77,8 @@ class Upkeep:
             into, stored = corrections[namespace], subjects_of[namespace]
             own_keys = {into.key(at) for at in ahead.own.get(namespace, ())} if new else set()
             keys = {*stored, *own_keys}
-            known[namespace] = {at for at in mentioned if into.key(at) in keys}
+            every = keys.intersection(mentioned)
+            known[namespace] = {at for at in mentioned if into.key(at) in keys} if into.into else every
             own[namespace] = own_keys
             arrivals[namespace] = own_keys.difference(stored)
         return Knowledge(moment, known, own, arrivals, corrections)

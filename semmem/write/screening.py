@@ -136,7 +136,7 @@ def screened(
         memory = replace(memory, sensitive=True)
         payload = payload_of(memory, timed=draft.timed)
         return replace(draft, memory=memory, payload=payload, vector=None, fields=draft.fields | {"sensitive"})
-    return replace(draft, suspected=tuple(dict.fromkeys((*secret, *shown))))
+    return replace(draft, suspected=tuple(dict.fromkeys((*secret, *shown)))) if secret or shown else draft
 
 
 def warn_of(drafts: Iterable[Draft]) -> None:

@@ -6,7 +6,7 @@ import json
 import struct
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,9 +95,9 @@ def memory_of(row: Any) -> Memory:
     )
 
 
-def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, list[Any]]:
+def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, Any]:
     """Return rows of one namespace as a list for each column of ``memory``; the place in the batch counts from 1."""
-    columns: dict[str, list[Any]] = defaultdict(list)
+    columns: dict[str, Any] = defaultdict(list)
     for place, row in enumerate(rows, after + 1):
         columns["place"].append(place)
         memory = row.memory
@@ -114,6 +114,8 @@ def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, list[Any]]:
         columns["payload"].append(row.payload)
         columns["merges"].append(row.merges)
         columns["text_at"].append(row.text_at)
+    columns["text"] = Encoded(text_array(columns["text"]))
+    columns |= {name: Encoded(_array(_BYTEA_OID, columns[name])) for name in ("content", "payload")}
     return columns
 
 
@@ -122,22 +124,25 @@ _INT8_OID, _INT8_ARRAY_OID = 20, 1016
 _ELEMENT = np.dtype([("size", ">i4"), ("value", ">i8")])
 
 
-class Vector:
+class Encoded(bytes):
+    """A parameter in binary form, which the statement casts; psycopg escapes bytes in a list one by one."""
+
+
+class Vector(Encoded):
     """A vector as a parameter; the statement casts it (``::public.vector``), as the oid of pgvector's type varies."""
 
-    __slots__ = ("values",)
+    def __new__(cls, values: Any) -> Vector:
+        """Return pgvector's binary form."""
+        return super().__new__(cls, vector(np.asarray(values)))
 
-    def __init__(self, values: Any) -> None:
-        self.values = values
 
-
-class _VectorDumper(Dumper):
+class _EncodedDumper(Dumper):
     format = Format.BINARY
     oid = 0
 
-    def dump(self, obj: Vector) -> bytes:
-        """Return pgvector's binary form."""
-        return struct.pack("!HH", len(obj.values), 0) + np.asarray(obj.values).astype(">f4").tobytes()
+    def dump(self, obj: Encoded) -> bytes:
+        """Return it as it is."""
+        return obj
 
 
 class _BigintArray(Dumper):
@@ -156,16 +161,16 @@ class _BigintArray(Dumper):
 def register_arrays(connection: Any) -> None:
     """Let ``connection`` take numpy arrays of integers as parameters."""
     connection.adapters.register_dumper(np.ndarray, _BigintArray)
-    connection.adapters.register_dumper(Vector, _VectorDumper)
+    connection.adapters.register_dumper(Encoded, _EncodedDumper)
 
 
 _HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 
 _END = struct.pack("!h", -1)
 
-_BUFFER = 1 << 18
+_AT_ONCE = 1 << 10  # rows
 
-_TEXT_OID = 25
+_BYTEA_OID, _TEXT_OID = 17, 25
 
 int2 = struct.Struct("!h").pack
 
@@ -181,13 +186,14 @@ def text(value: str) -> bytes:
 
 def text_array(values: Sequence[str]) -> bytes:
     """Return a one-dimensional text[] in binary format."""
+    return _array(_TEXT_OID, [value.encode() for value in values])
+
+
+def _array(oid: int, values: Sequence[bytes]) -> bytes:
     if not values:
-        return struct.pack("!iii", 0, 0, _TEXT_OID)
-    parts = [struct.pack("!iiiii", 1, 0, _TEXT_OID, len(values), 1)]
-    for value in values:
-        raw = value.encode()
-        parts += (int4(len(raw)), raw)
-    return b"".join(parts)
+        return struct.pack("!iii", 0, 0, oid)
+    parts = [part for raw in values for part in (int4(len(raw)), raw)]
+    return struct.pack("!iiiii", 1, 0, oid, len(values), 1) + b"".join(parts)
 
 
 def vector(value: NDArray[Any]) -> bytes:
@@ -196,7 +202,7 @@ def vector(value: NDArray[Any]) -> bytes:
 
 
 def copy_rows(connection: Any, table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> None:
-    """COPY ``rows``, each with one bytes value per column, into ``table``, in buffers of a quarter of a megabyte."""
+    """COPY ``rows``, each with one bytes value per column, into ``table``, a thousand at a time."""
     width = int2(len(columns))
     packed = (width + b"".join([part for value in row for part in (int4(len(value)), value)]) for row in rows)
     copy_packed(connection, table, columns, packed)
@@ -204,18 +210,13 @@ def copy_rows(connection: Any, table: str, columns: Sequence[str], rows: Iterabl
 
 def copy_packed(connection: Any, table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
     """COPY rows that are in the binary format already, with the number and lengths of their values."""
-    buffer = [_HEADER]
-    size = 0
+    each = iter(rows)
     statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT binary)"
     with connection.cursor().copy(statement) as copy:
-        for row in rows:
-            buffer.append(row)
-            size += len(row)
-            if size > _BUFFER:
-                copy.write(b"".join(buffer))
-                buffer, size = [], 0
-        buffer.append(_END)
-        copy.write(b"".join(buffer))
+        copy.write(_HEADER)
+        while some := b"".join(islice(each, _AT_ONCE)):
+            copy.write(some)
+        copy.write(_END)
 
 
 POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Container, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from semmem.concepts.likeness import likeness_keys
-from semmem.concepts.names import longest_known, name_runs, read, spelled, subject_keys
+from semmem.concepts.names import longest_known, name_runs, read, spelled
 from semmem.concepts.rules import extract, with_known_names
 from semmem.model.exchange import Extraction
 
@@ -74,7 +74,7 @@ def packed(rows: Sequence[TextRow], language: str) -> list[bytes]:
                     starts.extend(reading.starts)
                     ends.extend(reading.ends)
                     sizes[_TITLE_RUNS + place], sizes[_TITLE_TOKENS + place] = len(run_keys), len(reading.starts)
-            of_text = subject_keys(text, row.title, language=language)
+            of_text = [at for at, weight in zip(extraction.keys, extraction.subjects, strict=True) if weight > 0]
             about.extend(of_text)
             sizes[_SUBJECTS] = len(of_text)
         if row.what & LIKENESS:
@@ -111,7 +111,9 @@ class TextColumns:
         runs = [one + other for one, other in zip(of_rows[_TITLE_RUNS], of_rows[_TEXT_RUNS], strict=True)]
         tokens = [one + other for one, other in zip(of_rows[_TITLE_TOKENS], of_rows[_TEXT_TOKENS], strict=True)]
         each = (of_rows[_CONCEPTS], runs, tokens, of_rows[_SUBJECTS], of_rows[_LIKENESS])
-        self._places = [list(pairwise(accumulate(sizes, initial=0))) for sizes in each]
+        self._starts_of = [
+            list(accumulate(sizes, initial=0)) for sizes in each
+        ]  # and no tuple a text, for the collector
         lengths = (5, 3, 2, 1, 1)
         expected = [sum(sizes) for sizes, times in zip(each, lengths, strict=True) for _ in range(times)]
         if [len(column) for column in columns] != expected or len(self._names) != expected[0]:
@@ -120,22 +122,22 @@ class TextColumns:
 
     def candidates(self, place: int) -> list[int]:
         """Return the keys of the names that a text may mention; some may be there several times."""
-        first, past = self._places[1][place]
+        first, past = self._starts_of[1][place : place + 2]
         return self._runs[first:past]
 
     def subjects(self, place: int) -> list[int]:
         """Return the keys of the names that a text is about."""
-        first, past = self._places[3][place]
+        first, past = self._starts_of[3][place : place + 2]
         return self._about[first:past]
 
     def likeness(self, place: int) -> tuple[int, ...]:
         """Return the keys that similar memories share with a text."""
-        first, past = self._places[4][place]
+        first, past = self._starts_of[4][place : place + 2]
         return tuple(self._alike[first:past])
 
     def extraction(self, place: int, known: Container[int]) -> Extraction | None:
         """Return the extraction of a text where the names ``known`` are known; None where only the text tells it."""
-        first, past = self._places[0][place]
+        first, past = self._starts_of[0][place : place + 2]
         at = slice(first, past)
         columns = (self._keys[at], self._kinds[at], self._names[at], self._mentions[at], self._subjects[at])
         extraction = Extraction(*columns, self._counts[at], self._numbers[8 * place + _LENGTH])
@@ -145,7 +147,7 @@ class TextColumns:
     def _known_names(self, place: int, hits: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str, bool]]:
         """Yield key, label and whether it stands in the title, of those known names that are the longest."""
         row, numbers = self.rows[place], self._numbers[8 * place : 8 * place + 8]
-        run, token = self._places[1][place][0], self._places[2][place][0]
+        run, token = self._starts_of[1][place], self._starts_of[2][place]
         title_runs = numbers[_TITLE_RUNS]
         for part, in_title in ((row.title, True), (row.read_text, False)):
             own = [run + at for at, _ in hits if (at < title_runs) == in_title]
