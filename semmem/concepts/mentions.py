@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -58,7 +58,7 @@ class Knowledge:
     moment: Mapping[str, int]
     known: Mapping[str, Collection[int]]
     own: Mapping[str, Collection[int]]
-    arrivals: Mapping[str, Collection[int]]
+    arrivals: Mapping[str, Set[int]]
     corrections: Mapping[str, Corrections]
 
 

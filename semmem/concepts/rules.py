@@ -35,6 +35,7 @@ __all__ = [
     "BIGRAM_WEIGHT",
     "NAME_WEIGHT",
     "STEM_WEIGHT",
+    "add_known_names",
     "candidates_and_subjects",
     "corrected",
     "corrected_question",
@@ -43,7 +44,6 @@ __all__ = [
     "question",
     "subjects_of",
     "texts_of",
-    "with_known_names",
     "with_other_names",
 ]
 
@@ -166,31 +166,30 @@ def extract(
     return out.extraction()
 
 
-def with_known_names(extraction: Extraction, hits: Iterable[tuple[int, str, bool]]) -> Extraction | None:
+def add_known_names(extraction: Extraction, hits: Iterable[tuple[int, str, bool]]) -> bool:
     """Add to an extraction made without known names those that ``extract`` would have found.
 
     ``hits`` are what the gazetteer yields, of the title and then of the text: the key, the label, and whether it stands
-    in the title. Returns None where only the text tells which label a name has.
+    in the title. Returns False, with the lists half changed, where only the text tells which label a name has.
     """
-    keys, kinds, names = list(extraction.keys), list(extraction.kinds), list(extraction.names)
-    mentions, subjects, counts = list(extraction.mentions), list(extraction.subjects), list(extraction.counts)
+    keys, names, mentions = extraction.keys, extraction.names, extraction.mentions
     added: set[int] = set()
     for at, shown, in_title in hits:
         place = bisect_left(keys, at)
         if place == len(keys) or keys[place] != at:
             keys.insert(place, at)
-            kinds.insert(place, _NAME)
+            extraction.kinds.insert(place, _NAME)
             names.insert(place, shown)
             mentions.insert(place, NAME_WEIGHT)
-            subjects.insert(place, 0.0)
-            counts.insert(place, 0)
+            extraction.subjects.insert(place, 0.0)
+            extraction.counts.insert(place, 0)
             added.add(at)
         elif not mentions[place]:  # the memory is about it: its label comes after those of the gazetteer
             names[place], mentions[place] = shown, NAME_WEIGHT
             added.add(at)
         elif in_title and at not in added and names[place] != shown:  # a span of the title came before, or of the text
-            return None
-    return Extraction(keys, kinds, names, mentions, subjects, counts, extraction.length, extraction.relationships)
+            return False
+    return True
 
 
 class _Runs:

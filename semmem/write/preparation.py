@@ -179,18 +179,18 @@ class Preparation:
         """Yield the batches of a list or a stream. Of a stream none is taken early: it may wait for our answer."""
         work = batches(enumerate(items), batch_size)
         long = isinstance(items, list | tuple) and len(items) > batch_size
-        count = min(self._workers, processors() - 1) if long and len(cast(Sized, items)) >= FEWEST else 0
+        count = self._workers if long and processors() > 1 and len(cast(Sized, items)) >= FEWEST else 0
         if not long or (not self._ahead and count < 1):
             yield from (self.batch(batch, namespace) for batch in work)
             return
-        language = getattr(self._extractor, "language", "english")
+        extractor = ReadRules(getattr(self._extractor, "language", "english"))
         with (
-            Pool(count, language) as pool,
-            closing(in_advance(work, partial(self._read, pool, language, namespace))) as coming,
+            Pool(count, extractor.language) as pool,
+            closing(in_advance(work, partial(self._read, pool, extractor, namespace))) as coming,
         ):
             yield from coming
 
-    def _read(self, pool: Pool, language: str, namespace: str, batch: Sequence[tuple[int, Any]]) -> Prepared:
+    def _read(self, pool: Pool, extractor: ReadRules, namespace: str, batch: Sequence[tuple[int, Any]]) -> Prepared:
         """Return a batch with all that depends on no store and will be asked for; workers or this thread read it."""
         drafts = checked(batch, namespace)
         if not len(pool) or batch[0][0] == 0:  # the first is read by this process, while the workers start
@@ -205,7 +205,7 @@ class Preparation:
         kinds = {at: one.credentials.get(place, ()) for at, (one, place) in by_position.items()}
         drafts = screened_all(drafts, self._screening, kinds if self._screening != "off" else {})
         likeness = {at: one.likeness(place) for at, (one, place) in by_position.items()}
-        extractor = ReadRules(language, columns) if columns else None
+        extractor.learn(columns)
         return Prepared(drafts, batch, namespace, self._with_keys(drafts, likeness), extractor)
 
     def _rows(self, drafts: Sequence[Draft | Refused]) -> tuple[list[TextRow], dict[int, int]]:

@@ -64,7 +64,7 @@ class Upkeep:
         """
         if self._graph is None:  # without a graph, extraction depends on the text alone
             spaces = {memory.namespace for memory in memories}
-            return Knowledge({}, {}, {}, dict.fromkeys(spaces, ()), {n: Corrections() for n in spaces})
+            return Knowledge({}, {}, {}, dict.fromkeys(spaces, frozenset()), {n: Corrections() for n in spaces})
         memories = list(memories)
         if ahead is None or ahead.texts != texts_of(memories):
             candidates, about = candidates_and_subjects(self._extractor, memories, self._language, unread)
@@ -125,7 +125,7 @@ class Upkeep:
     def arrivals(self, memory: Memory, extraction: Extraction, knowledge: Knowledge) -> tuple[int, ...]:
         """Return the keys of the names that a new memory is about and that the store did not have."""
         came = knowledge.arrivals[memory.namespace]
-        if not came:
+        if not came or came.isdisjoint(extraction.keys):
             return ()
         return tuple(
             at for at, about in zip(extraction.keys, extraction.subjects, strict=True) if about > 0 and at in came

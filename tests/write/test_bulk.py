@@ -67,7 +67,8 @@ def test_what_workers_find_makes_every_extraction_that_the_rules_make(
     texts: list[tuple[str, str | None]], language: str, chance: random.Random
 ) -> None:
     rows = [TextRow(text, " [tag]" if place % 2 else "", title, None, ALL) for place, (text, title) in enumerate(texts)]
-    rules, others = Rules(language), ReadRules(language, [TextColumns(rows, packed(rows, language))])
+    rules, others = Rules(language), ReadRules(language)
+    others.learn([TextColumns(rows, packed(rows, language))])
     for row in rows:
         candidates = rules.candidates(row.read_text, row.title)
         subjects = rules.subjects(row.read_text, row.title)
@@ -89,7 +90,8 @@ def test_workers_find_the_keys_of_what_is_like_a_text_and_the_kinds_of_credentia
 
 def test_a_text_that_nobody_has_read_is_read_by_the_rules() -> None:
     rows = [TextRow("Ada met Bob.", "", None, None, LIKENESS), TextRow("Eve met Bob.", "", None, None, EXTRACT)]
-    others = ReadRules("english", [TextColumns(rows, packed(rows, "english"))])
+    others = ReadRules("english")
+    others.learn([TextColumns(rows, packed(rows, "english"))])
     for text in ("Ada met Bob.", "Mallory met Bob."):
         assert others.extract(text) == Rules().extract(text)
         assert others.candidates(text) == Rules().candidates(text) != set()
@@ -107,6 +109,11 @@ def test_columns_that_do_not_fit_the_texts_are_refused(at: int) -> None:
 
 
 # ---------------------------------------------------------------------- workers
+
+
+@pytest.fixture(autouse=True)
+def four_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "processors", lambda: 4)
 
 
 def rows_of(count: int) -> list[TextRow]:
@@ -128,6 +135,13 @@ def test_workers_share_the_texts_and_end_with_the_pool() -> None:
         assert len(workers) == 2
     assert [process.returncode is None for process in processes] == [False, False]  # each was waited for
     assert workers.read(rows) == []
+
+
+def test_all_calls_of_a_process_leave_one_processor_free() -> None:
+    with Pool(2, "english") as one, Pool(2, "english") as other, Pool(2, "english") as last:
+        assert [len(one), len(other), len(last)] == [2, 1, 0]
+    with Pool(9, "english") as one:
+        assert len(one) == 3
 
 
 @pytest.mark.parametrize(
@@ -182,8 +196,9 @@ def test_a_worker_loads_no_driver_and_no_model_and_hears_no_ctrl_c() -> None:
 
 def test_workers_end_when_their_parent_is_killed() -> None:
     program = (
-        "import sys; from semmem.write.bulk.pool import Pool; from semmem.write.bulk.columns import TextRow; "
-        "workers = Pool(1, 'english'); workers.read([TextRow('Ada', '', None, None, 1)]); "
+        "import sys; from semmem.write.bulk import pool; from semmem.write.bulk.columns import TextRow; "
+        "pool.processors = lambda: 2; workers = pool.Pool(1, 'english'); "
+        "workers.read([TextRow('Ada', '', None, None, 1)]); "
         "print(workers._workers[0].pid, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
@@ -239,6 +254,7 @@ def read_by_workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let short lists be read by workers, whatever the processors; gives how many texts each batch had for them."""
     monkeypatch.setattr(preparation, "FEWEST", 1)
     monkeypatch.setattr(preparation, "processors", lambda: 3)
+    monkeypatch.setattr(pool, "processors", lambda: 3)
     counts: list[int] = []
     read = Pool.read
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from semmem.concepts.likeness import likeness_keys
 from semmem.concepts.names import longest_known, name_runs, read, spelled
-from semmem.concepts.rules import extract, with_known_names
+from semmem.concepts.rules import add_known_names, extract
 from semmem.model.exchange import Extraction
 
 __all__ = ["EXTRACT", "LIKENESS", "SCREEN", "TextColumns", "TextRow", "packed"]
@@ -50,10 +50,10 @@ def packed(rows: Sequence[TextRow], language: str) -> list[bytes]:
     keys, kinds, counts, mentions, subjects, runs, firsts, pasts, starts, ends, about, alike = columns
     alike_of = iter(likeness_keys([(row.text, row.author) for row in rows if row.what & LIKENESS]))
     numbers = array("i")
-    names: list[str] = []
+    labels: list[str] = []
     kinds_by_place = _credentials_of(rows)
     for row in rows:
-        sizes = [0] * 8
+        sizes, names = [0] * 8, ""
         if row.what & EXTRACT:
             text = row.read_text
             extraction = extract(text, row.title, language=language)
@@ -62,7 +62,7 @@ def packed(rows: Sequence[TextRow], language: str) -> list[bytes]:
             counts.extend(extraction.counts)
             mentions.extend(extraction.mentions)
             subjects.extend(extraction.subjects)
-            names += extraction.names
+            names = "\n".join(extraction.names)
             sizes[_CONCEPTS], sizes[_LENGTH] = len(extraction.keys), extraction.length
             for place, part in enumerate((row.title, text)):
                 if part and not part.islower():
@@ -82,8 +82,9 @@ def packed(rows: Sequence[TextRow], language: str) -> list[bytes]:
             alike.extend(own)
             sizes[_LIKENESS] = len(own)
         numbers.extend(sizes)
-    labels = "\n".join(names).encode()
-    return [numbers.tobytes(), *(column.tobytes() for column in columns), labels, json.dumps(kinds_by_place).encode()]
+        labels.append(names)
+    texts = "\0".join(labels).encode(), json.dumps(kinds_by_place).encode()
+    return [numbers.tobytes(), *(column.tobytes() for column in columns), *texts]
 
 
 def _credentials_of(rows: Sequence[TextRow]) -> list[tuple[int, Sequence[str]]]:
@@ -106,7 +107,7 @@ class TextColumns:
         self._numbers = numbers
         (self._keys, self._kinds, self._counts, self._mentions, self._subjects, self._runs, self._firsts, self._pasts,
          self._starts, self._ends, self._about, self._alike) = columns  # fmt: skip
-        self._names = parts[-2].decode().split("\n") if self._keys else []
+        self._names = parts[-2].decode().split("\0")
         of_rows = [numbers[at::8] for at in range(8)]
         runs = [one + other for one, other in zip(of_rows[_TITLE_RUNS], of_rows[_TEXT_RUNS], strict=True)]
         tokens = [one + other for one, other in zip(of_rows[_TITLE_TOKENS], of_rows[_TEXT_TOKENS], strict=True)]
@@ -116,19 +117,21 @@ class TextColumns:
         ]  # and no tuple a text, for the collector
         lengths = (5, 3, 2, 1, 1)
         expected = [sum(sizes) for sizes, times in zip(each, lengths, strict=True) for _ in range(times)]
-        if [len(column) for column in columns] != expected or len(self._names) != expected[0]:
+        if [len(column) for column in columns] != expected or len(self._names) != len(rows):
             raise ValueError("the columns are not as long as the numbers say")
+        if any(size and size != names.count("\n") + 1 for size, names in zip(each[0], self._names, strict=True)):
+            raise ValueError("a concept has no name")
         self.credentials = {int(place): tuple(map(str, kinds)) for place, kinds in json.loads(parts[-1])}
 
     def candidates(self, place: int) -> list[int]:
         """Return the keys of the names that a text may mention; some may be there several times."""
         first, past = self._starts_of[1][place : place + 2]
-        return self._runs[first:past]
+        return self._runs[first:past].tolist()
 
     def subjects(self, place: int) -> list[int]:
         """Return the keys of the names that a text is about."""
         first, past = self._starts_of[3][place : place + 2]
-        return self._about[first:past]
+        return self._about[first:past].tolist()
 
     def likeness(self, place: int) -> tuple[int, ...]:
         """Return the keys that similar memories share with a text."""
@@ -138,19 +141,24 @@ class TextColumns:
     def extraction(self, place: int, known: Container[int]) -> Extraction | None:
         """Return the extraction of a text where the names ``known`` are known; None where only the text tells it."""
         first, past = self._starts_of[0][place : place + 2]
-        at = slice(first, past)
-        columns = (self._keys[at], self._kinds[at], self._names[at], self._mentions[at], self._subjects[at])
-        extraction = Extraction(*columns, self._counts[at], self._numbers[8 * place + _LENGTH])
-        hits = [run for run in enumerate(self.candidates(place)) if run[1] in known]
-        return with_known_names(extraction, self._known_names(place, hits)) if hits else extraction
+        names = self._names[place].split("\n") if past > first else []
+        keys, kinds, mentions, subjects, counts = (
+            column[first:past].tolist()
+            for column in (self._keys, self._kinds, self._mentions, self._subjects, self._counts)
+        )
+        length = self._numbers[8 * place + _LENGTH]
+        extraction = Extraction(keys, kinds, names, mentions, subjects, counts, length)
+        hits = [at for at, key in enumerate(self.candidates(place)) if key in known]
+        sure = not hits or add_known_names(extraction, self._known_names(place, hits))
+        return extraction if sure else None
 
-    def _known_names(self, place: int, hits: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str, bool]]:
+    def _known_names(self, place: int, hits: Sequence[int]) -> Iterator[tuple[int, str, bool]]:
         """Yield key, label and whether it stands in the title, of those known names that are the longest."""
         row, numbers = self.rows[place], self._numbers[8 * place : 8 * place + 8]
         run, token = self._starts_of[1][place], self._starts_of[2][place]
         title_runs = numbers[_TITLE_RUNS]
         for part, in_title in ((row.title, True), (row.read_text, False)):
-            own = [run + at for at, _ in hits if (at < title_runs) == in_title]
+            own = [run + at for at in hits if (at < title_runs) == in_title]
             some = ((self._firsts[at], self._pasts[at], self._runs[at]) for at in own)
             for first, past, key in longest_known(some, _ALL) if own else ():
                 shown = spelled((part or "")[self._starts[token + first] : self._ends[token + past - 1]])
@@ -166,7 +174,7 @@ class _All:
 _ALL = _All()
 
 
-def _values(code: str, raw: bytes) -> list[Any]:
+def _values(code: str, raw: bytes) -> array[Any]:
     values = array(code)
     values.frombytes(raw)
-    return values.tolist()
+    return values

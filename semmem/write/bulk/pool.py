@@ -23,6 +23,10 @@ _PATIENCE_S = 120.0
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk.worker import main; main()"
 
 
+_running: set[int] = set()
+"""The workers of this process that have not ended."""
+
+
 def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -39,17 +43,22 @@ def _command() -> list[str] | None:
 
 
 class Pool:
-    """Up to ``count`` workers; use as a context manager. It is empty where none can be started, or one has failed."""
+    """Up to ``count`` workers; use as a context manager. It is empty where none can be started, or one has failed.
+
+    One processor is left for this process, however many calls have workers at the same time.
+    """
 
     def __init__(self, count: int, language: str) -> None:
         self._language = language
         self._workers: list[subprocess.Popen[bytes]] = []
         self._greeted = False
+        count = min(count, processors() - 1 - len(_running))  # of all calls of this process together
         command = _command() if count > 0 else None
         if command is not None:
             with suppress(OSError, ValueError):
                 for _ in range(count):
                     self._workers.append(self._start(command))
+                    _running.add(self._workers[-1].pid)
 
     @staticmethod
     def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -101,6 +110,7 @@ class Pool:
         for worker in workers:
             worker.kill()  # it may be in the middle of a text, and holds nothing
             worker.wait()
+            _running.discard(worker.pid)
 
     def _kill(self) -> None:
         for worker in self._workers:
