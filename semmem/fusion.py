@@ -67,7 +67,6 @@ SUPERSEDING = "superseding"
 """Name of the component by which a memory was raised to the score of one that it supersedes."""
 
 _BONUS_LEG = "lexical"
-
 _DEFAULT_IMPORTANCE = 0.5
 _PLACES = 13
 _rounded = lru_cache(maxsize=4_096)(round)  # what one leg alone gives to its places is the same in most recalls
@@ -181,7 +180,8 @@ def finish(
     fsum = math.fsum
     rows: list[tuple[float, Key, dict[str, float]]] = []
     for key, of_key in shares.items():
-        worth = fsum(of_key.values()) * span * (weighed[key] - _DEFAULT_IMPORTANCE) if key in weighed else 0.0
+        own = weighed.get(key) if weighed else None  # most memories have no importance of their own
+        worth = 0.0 if own is None else fsum(of_key.values()) * span * (own - _DEFAULT_IMPORTANCE)
         for name, share in of_key.items():
             of_key[name] = share * usual
         if worth:

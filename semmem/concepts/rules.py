@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
@@ -201,12 +202,12 @@ class _Runs:
         self._folded = [w.folded for w in words]
         self._stop = [w.stop for w in words]
         self._capital = [w.capital for w in words]
-        self._content = [w.capital and not w.stop for w in words]
-        self._fitting = [w.capital or w.stop or w.kind == _TERM for w in words]
+        self._content = [0, *accumulate(w.capital and not w.stop for w in words)]  # how many stand before each token
+        self._misfits = [0, *accumulate(not (w.capital or w.stop or w.kind == _TERM) for w in words)]
 
     def name(self, first: int, past: int, span: bool) -> Name:
         """Return the run from ``first`` to before ``past`` as a name."""
-        capitalised = any(self._content[first:past]) and all(self._fitting[first:past])
+        capitalised = self._content[first] < self._content[past] and self._misfits[first] == self._misfits[past]
         parts = tuple(self._folded[first:past])
         start, end = self._reading.starts[first], self._reading.ends[past - 1]
         shown = label(self._text, self._reading, first, past)

@@ -220,19 +220,23 @@ def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
 
     So insertion order does not matter, and of a row that a leg names twice the better place counts.
     """
-    rows = [(o, s) for o, s in zip(ranking.ords, ranking.scores, strict=True) if o in heads]
+    ords, scores = list(ranking.ords), list(ranking.scores)
+    if not all(map(heads.__contains__, ords)):
+        scores = [score for ord, score in zip(ords, scores, strict=True) if ord in heads]
+        ords = [ord for ord in ords if ord in heads]
 
     def place(row: tuple[int, float]) -> tuple[float, str, int, str]:
         head = heads[row[0]]
         return -float(f"{row[1]:.12g}"), head.id, head.part, head.namespace
 
-    for start, end in _unsettled([score for _, score in rows]):
-        rows[start:end] = sorted(rows[start:end], key=place)
-    if len(once := dict.fromkeys(o for o, _ in rows)) < len(rows):
-        best = dict(reversed(rows))
-        rows = [(o, best[o]) for o in once]
-    rows = rows[:depth]
-    return replace(ranking, ords=tuple(o for o, _ in rows), scores=tuple(s for _, s in rows), turns={})
+    for start, end in _unsettled(scores):
+        run = sorted(zip(ords[start:end], scores[start:end], strict=True), key=place)
+        ords[start:end], scores[start:end] = [ord for ord, _ in run], [score for _, score in run]
+    if len(set(ords)) < len(ords):
+        best = dict(zip(reversed(ords), reversed(scores), strict=True))
+        ords = list(dict.fromkeys(ords))
+        scores = [best[ord] for ord in ords]
+    return replace(ranking, ords=tuple(ords[:depth]), scores=tuple(scores[:depth]), turns={})
 
 
 def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
@@ -273,6 +277,7 @@ def gather(
     degraded: Mapping[str, str],
 ) -> Candidates:
     """Turn the rankings of the legs into fused candidates; a leg without a weight, such as a seeder, adds no share."""
+    weighted = recipe.legs
     names = {o: (h.id, h.part, h.namespace) for o, h in by_ord.items()}
     exact = frozenset[int]().union(*(r.trace.exact for r in answers.values())) if recipe.exact_bonus else ()
     candidates = Candidates(
@@ -280,8 +285,8 @@ def gather(
         scope,
         recipe,
         regime,
-        {leg: tuple(names[o] for o in r.ords) for leg, r in answers.items() if leg in recipe.legs},
-        {leg: r.scores for leg, r in answers.items() if leg in recipe.legs},
+        {leg: tuple(names[o] for o in r.ords) for leg, r in answers.items() if leg in weighted},
+        {leg: r.scores for leg, r in answers.items() if leg in weighted},
         {leg: r.trace for leg, r in answers.items()},
         {names[o]: h for o, h in by_ord.items()},
         frozenset(names[o] for o in exact if o in names),

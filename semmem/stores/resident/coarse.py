@@ -3,7 +3,7 @@
 Every vector is kept a second time with one byte a number, beside the length of what rounding took from it. A product
 made of bytes is off by at most that length times the length of the question (Cauchy and Schwarz). So nearly all vectors
 are known not to be among the nearest, and exact products are made of the others alone. ONNX Runtime multiplies the
-bytes, which numpy does eight times as slowly; where it is not installed, all products are exact from the beginning.
+bytes, which numpy does twenty times as slowly; where it is not installed, all products are exact from the beginning.
 """
 
 from __future__ import annotations
