@@ -221,7 +221,9 @@ class Graph:
         new = np.setdiff1d(beam.ords, walked.ords)
         if len(new):
             beside = settings.neighbour > 0 and walked.sessions
-            all_forwards, neighbours, pending = self._graph.forwards_and_neighbours(namespace, new, neighbours=beside)
+            all_forwards, neighbours, pending = self._graph.forwards_and_neighbours(
+                namespace, new, neighbours=beside, shared=settings.related <= 0
+            )
             forwards = _over(all_forwards, settings)
             keys = _distinct(forwards.entries["key"][forwards.entries["mention"] > 0])
             postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True, pending=pending)[

@@ -104,7 +104,7 @@ class RewiredGraph(Passing):
         return self._beside(namespace, self._inner.neighbours(namespaces, self._places.taken(namespace, ords)))
 
     def forwards_and_neighbours(
-        self, namespace: str, ords: Ords, *, neighbours: bool
+        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return both, and the keys of pending memories, which are those of the real graph."""
         places = self._places.taken(namespace, ords)

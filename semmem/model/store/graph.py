@@ -46,9 +46,12 @@ class GraphStore(Protocol):
         ...
 
     def forwards_and_neighbours(
-        self, namespace: str, ords: Ords, *, neighbours: bool
+        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
-        """Return the forward entries, the neighbours if asked for, and the keys of pending memories."""
+        """Return the forward entries, the neighbours if asked for, and the keys of pending memories.
+
+        Where ``shared``, a store may leave out entries of keys that no other memory has.
+        """
         ...
 
     def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:

@@ -289,7 +289,7 @@ class PostgresGraph:
         return Forwards(owners, counts, all_entries)
 
     def forwards_and_neighbours(
-        self, namespace: str, ords: Ords, *, neighbours: bool
+        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return the forward entries of each memory, its neighbours if asked for, and the keys of pending memories."""
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords))}

@@ -190,10 +190,17 @@ class Block:
         places: NDArray[np.int64] = at[self.ords[at] == ords]
         return places
 
-    def forwards(self, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-        """Return (ords, sizes, entries) of the memories at some positions."""
+    def forwards(
+        self, at: NDArray[np.int64], *, shared: bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+        """Return (ords, sizes, entries) of the memories at some positions; ``shared``: of keys that several have."""
         sizes = self.starts[at + 1] - self.starts[at]
-        return self.ords[at], sizes, self._forward(runs(self.starts[at], sizes))
+        which = runs(self.starts[at], sizes)
+        if shared:
+            several = self.own["of"][which] < self.shared
+            sizes = np.bincount(np.repeat(np.arange(len(at)), sizes)[several], minlength=len(at))
+            which = which[several]
+        return self.ords[at], sizes, self._forward(which)
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""

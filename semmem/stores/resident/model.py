@@ -154,9 +154,10 @@ class Model:
         entries = np.concatenate(pieces)
         return Postings(*totals, sorted_keys[mask], sizes[mask], entries[in_order(owner, entries["ord"])])
 
-    def forwards(self, ords: Ords) -> Forwards:
-        """Return the forward entries of each of ``ords``."""
-        parts = [block.forwards(at) for block, at in self._at(ords)]
+    def forwards(self, ords: Ords, *, shared: bool = False) -> Forwards:
+        """Return the forward entries of each of ``ords``; ``shared`` leaves out keys that only one memory has."""
+        shared = shared and len(self._blocks) == 1  # a key that one block has once may be in the other too
+        parts = [block.forwards(at, shared=shared) for block, at in self._at(ords)]
         if len(parts) == 1:
             return Forwards(*parts[0])
         owners, sizes, entries = (np.concatenate(column) for column in zip(*parts, strict=True))

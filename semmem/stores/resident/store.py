@@ -285,14 +285,14 @@ class _Graph(_Behind):
     """The graph of a store, read from memory where possible."""
 
     def forwards_and_neighbours(
-        self, namespace: str, ords: Ords, *, neighbours: bool
+        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return the forward entries of each memory, its neighbours if asked for, and the keys of pending memories."""
         if (model := self._model([namespace])) is not None:
             beside = model.neighbours(ords) if neighbours else []
-            return model.forwards(ords), beside, np.zeros(0, dtype=np.int64)
+            return model.forwards(ords, shared=shared), beside, np.zeros(0, dtype=np.int64)
         result: tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]
-        result = self._behind.forwards_and_neighbours(namespace, ords, neighbours=neighbours)
+        result = self._behind.forwards_and_neighbours(namespace, ords, neighbours=neighbours, shared=shared)
         return result
 
     def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:

@@ -90,6 +90,11 @@ def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
     assert ords.tolist() == (chosen + 1).tolist()
     assert sizes.tolist() == [len(own[place]) for place in chosen]
     assert [tuple(one[:5]) for one in entries.tolist()] == [(*e, 1) for place in chosen for e in own[place]]
+    counts = {key: len(postings(memories, key)) for held in own for key, *_ in held}
+    several = [[e for e in own[place] if counts[e[0]] > 1] for place in chosen]
+    ords, sizes, entries = block.forwards(chosen, shared=True)
+    assert (ords.tolist(), sizes.tolist()) == ((chosen + 1).tolist(), [len(held) for held in several])
+    assert [tuple(one[:5]) for one in entries.tolist()] == [(*e, 1) for held in several for e in held]
     again = Block(block.rows)
     assert again.postings.tobytes() == block.postings.tobytes()
     assert again.own.tobytes() == block.own.tobytes()
