@@ -143,6 +143,34 @@ def test_compaction_joins_segments_and_changes_no_content(mem: Semmem, monkeypat
     check(mem)
 
 
+def test_maintain_joins_a_range_of_keys_at_a_time_and_leaves_rows_that_are_alone(mem: Semmem) -> None:
+    for batch in range(3):
+        mem.remember_many(items(240)[20 * batch : 20 * batch + 20])
+        fold(mem)
+    mem.remember_many([{"id": f"gnu{n}", "text": "Gnus graze."} for n in range(2)])
+    fold(mem)
+    before = contents(mem)
+    several = "SELECT key FROM posting WHERE NOT lone GROUP BY key HAVING count(*) > 1"
+    alone = f"SELECT key, xmin::text FROM posting WHERE NOT lone AND key NOT IN ({several})"
+    rows, untouched = len(sql(mem, several)), set(sql(mem, alone))
+    assert rows > 20
+    assert untouched
+    next_key, written, _ = mem.store.transaction(
+        lambda c: postings.settle(c, "default", postings.FIRST_KEY, 2, packs=False)
+    )
+    assert abs(next_key) < 3
+    assert 0 < written == rows - len(sql(mem, several))  # and here maintain is interrupted
+    assert contents(mem) == before
+    check(mem)
+    assert len(sql(mem, "SELECT segment FROM fresh")) == 4
+    assert mem.maintain()["joined"] == rows - written
+    assert sql(mem, several) == sql(mem, "SELECT segment FROM fresh") == []
+    assert untouched <= set(sql(mem, alone))
+    assert contents(mem) == before
+    check(mem)
+    assert mem.maintain()["joined"] == 0
+
+
 def test_compaction_as_writers_do_it_keeps_a_key_within_a_few_rows(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,13 +38,15 @@ __all__ = [
     "copy_segments",
     "count_change",
     "fold",
+    "fresh_segments",
     "index_few",
     "index_many",
+    "mark_joined",
     "note",
     "note_aliases",
-    "pack",
-    "pack_steps",
     "send_change",
+    "settle",
+    "settle_steps",
     "write_relationships",
 ]
 
@@ -56,8 +58,10 @@ SEGMENT_FULL = 4_096
 """The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
 LONE_FULL = 32
 """Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
-_LONE_AT_ONCE = 50_000
-"""Keys of one memory that one step of ``pack`` writes."""
+_ROWS_AT_ONCE = 50_000
+"""Rows and packed keys that one step of ``settle`` reads."""
+_SAMPLED, _SAMPLE = 64, 1_000
+"""Rows are counted in this part of the keys, where there are so many; a count is a thirtieth off, more or less."""
 _LONE_SHARE = 8
 """Pack the lone keys when those with rows of their own are at least one in this many of the packed ones."""
 _FEW = 16
@@ -334,42 +338,63 @@ def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
     return entries.tobytes(), int(packed_postings.mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())
 
 
-def compact(connection: Any, namespace: str, *, everything: bool = False) -> int:
-    """Join posting rows of the keys written lately, or of every key; return how many rows were written.
+def compact(connection: Any, namespace: str) -> int:
+    """Join posting rows of the keys written lately; return how many rows were written.
 
-    Size-tiered, as in log-structured stores: a row is joined with newer ones when it is at most twice as large as all
-    of them together. So an entry is rewritten a logarithmic number of times, and a key stays within a few rows.
+    Size-tiered: a row is joined with newer ones when it is at most twice as large as all of them together. So an entry
+    is rewritten a logarithmic number of times, and a key stays within a few rows.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    segments = [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
-    if not everything and len(segments) < COMPACT_AT:
+    segments = fresh_segments(connection, namespace)
+    if len(segments) < COMPACT_AT:
         return 0  # another writer was faster
-    parameters = {
-        "namespace": namespace,
-        "segments": None if everything else segments,
-        "factor": 1e9 if everything else 2.0,
-        "least": 2 if everything else COMPACT_AT,
-        "full": SEGMENT_FULL,
-    }
+    parameters = {"namespace": namespace, "segments": segments, "least": COMPACT_AT, "full": SEGMENT_FULL}
     written = connection.execute(_SQL["compact"], parameters).rowcount
-    connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": segments})
-    connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+    mark_joined(connection, namespace, segments)
     return int(written)
 
 
-def pack_steps(connection: Any, namespace: str) -> int:
-    """Return the number of steps in which to run ``pack`` now; 0 where too few keys have come since."""
-    apart, packed = connection.execute(_SQL["lone_count"], {"namespace": namespace}).fetchone()
-    return (apart + packed) // _LONE_AT_ONCE + 1 if apart and apart * _LONE_SHARE >= packed else 0
+def fresh_segments(connection: Any, namespace: str) -> list[int]:
+    """Return the segments written since the last compaction."""
+    return [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
 
 
-def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, int]:
-    """Pack the postings of keys that only one memory has, for the keys from ``since`` on; see lone_posting.
+def mark_joined(connection: Any, namespace: str, segments: Sequence[int]) -> None:
+    """Unmark segments as fresh, and count a revision: recalls read other rows."""
+    connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": segments})
+    connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
 
-    Returns the key to continue from, and how many posting rows were removed.
+
+def settle_steps(connection: Any, namespace: str) -> tuple[int, bool]:
+    """Return the number of steps in which to run ``settle`` now, and whether it is to pack: enough keys have come."""
+    upto = FIRST_KEY + (LAST_KEY - FIRST_KEY) // _SAMPLED  # keys are hashes: a part of them says how many there are
+    shared, apart, packed = (_SAMPLED * count for count in _sizes(connection, namespace, upto))
+    if shared + apart + packed < _SAMPLED * _SAMPLE:
+        shared, apart, packed = _sizes(connection, namespace, LAST_KEY)
+    packs = apart > 0 and apart * _LONE_SHARE >= packed
+    rows = shared + (apart + packed if packs else 0)
+    return (rows // _ROWS_AT_ONCE + 1 if rows else 0), packs
+
+
+def _sizes(connection: Any, namespace: str, upto: int) -> tuple[int, int, int]:
+    parameters = {"namespace": namespace, "since": FIRST_KEY, "upto": upto}
+    shared, apart, packed = connection.execute(_SQL["posting_sizes"], parameters).fetchone()
+    return shared, apart, packed
+
+
+def settle(connection: Any, namespace: str, since: int, steps: int, *, packs: bool) -> tuple[int, int, int]:
+    """Pack the keys of a range that only one memory has, where ``packs``, and join the rows of each other key.
+
+    The range begins at ``since``. Both at once, for they lie in the same pages. Returns the key to continue from, how
+    many posting rows were written by joining, and how many were removed by packing; see lone_posting.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    upto = min(LAST_KEY, since + (LAST_KEY - FIRST_KEY) // steps)  # keys are hashes: equal ranges hold as many
-    parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
-    last, row_count = connection.execute(_SQL["lone_pack"], parameters).fetchone()
-    return last + 1, row_count
+    upto, removed = min(LAST_KEY, since + (LAST_KEY - FIRST_KEY) // steps), 0  # equal ranges hold as many
+    if packs:
+        parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
+        upto, removed = connection.execute(_SQL["lone_pack"], parameters).fetchone()
+    parameters = {"namespace": namespace, "since": since, "upto": upto, "full": SEGMENT_FULL}
+    written = int(connection.execute(_SQL["compact_range"], parameters).rowcount)
+    if written:
+        connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+    return upto + 1, written, removed

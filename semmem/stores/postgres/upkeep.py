@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import Error
 from psycopg.errors import LockNotAvailable
@@ -41,21 +41,6 @@ _MANY = 10_000
 
 HUB = GraphSettings().max_df
 """The number of mentions up to which a concept carries weight in the graph leg, by the default recipe."""
-
-
-class Packs(Protocol):
-    """A module that packs keys of a namespace into rows of many, by ranges of the keys."""
-
-    FIRST_KEY: int
-    LAST_KEY: int
-
-    def pack_steps(self, connection: Any, namespace: str) -> int:
-        """Return in how many steps it is to be done now, 0 for not at all."""
-        ...
-
-    def pack(self, connection: Any, namespace: str, since: int, steps: int) -> tuple[int, int]:
-        """Pack the keys of one step; return the key to go on at, and how many rows went."""
-        ...
 
 
 class Sweep(NamedTuple):
@@ -147,9 +132,10 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
         while count := store.transaction(partial(postings.fold, namespace=namespace)):
             folded += count
     for namespace in _others(store, "namespace_names", busy):
-        joined += store.transaction(partial(postings.compact, namespace=namespace, everything=True))
-        packed += _packed(store, namespace, postings)
-        alike += _packed(store, namespace, links)
+        written, removed = _settled(store, namespace)
+        joined += written
+        packed += removed
+        alike += _packed(store, namespace)
     embedded = store.url.startswith("embedded:")  # a server of one's own
     if embedded:
         _shrunk(store, "posting", packed)
@@ -163,12 +149,28 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     return {**{name: count for name, count in sweep_counts.items() if count}, **counts, **_report(store)}
 
 
-def _packed(store: PostgresStore, namespace: str, what: Packs) -> int:
-    """Pack keys, a range at a time; return how many rows were removed by it."""
-    steps = store.run(partial(what.pack_steps, namespace=namespace))
-    since, packed = what.FIRST_KEY if steps else what.LAST_KEY + 1, 0
-    while since <= what.LAST_KEY:
-        since, row_count = store.transaction(partial(what.pack, namespace=namespace, since=since, steps=steps))
+def _settled(store: PostgresStore, namespace: str) -> tuple[int, int]:
+    """Join and pack posting rows, a range of keys at a time; return how many were written, and how many removed."""
+    steps, packs = store.run(partial(postings.settle_steps, namespace=namespace))
+    segments = store.run(partial(postings.fresh_segments, namespace=namespace))
+    joined = packed = 0
+    since = postings.FIRST_KEY if steps else postings.LAST_KEY + 1
+    while since <= postings.LAST_KEY:
+        step = partial(postings.settle, namespace=namespace, since=since, steps=steps, packs=packs)
+        since, written, removed = store.transaction(step)
+        joined += written
+        packed += removed
+    if segments:  # those that writers have added meanwhile stay fresh
+        store.transaction(partial(postings.mark_joined, namespace=namespace, segments=segments))
+    return joined, packed
+
+
+def _packed(store: PostgresStore, namespace: str) -> int:
+    """Pack the keys of likeness, a range at a time; return how many rows were removed by it."""
+    steps = store.run(partial(links.pack_steps, namespace=namespace))
+    since, packed = links.FIRST_KEY if steps else links.LAST_KEY + 1, 0
+    while since <= links.LAST_KEY:
+        since, row_count = store.transaction(partial(links.pack, namespace=namespace, since=since, steps=steps))
         packed += row_count
     return packed
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import POSTING
@@ -77,7 +78,8 @@ def test_keys_are_packed_a_range_at_a_time_and_each_is_in_one_row(mem: Semmem) -
         since, went = FIRST_KEY, 0
         while since <= LAST_KEY:
             before = count(mem)
-            since, packed = mem.store.transaction(partial(postings.pack, namespace="default", since=since, steps=steps))
+            step = partial(postings.settle, namespace="default", since=since, steps=steps, packs=True)
+            since, _, packed = mem.store.transaction(step)
             assert count(mem) == (before[0] - packed, before[1] + packed)
             went += packed
             check(mem)
@@ -86,6 +88,25 @@ def test_keys_are_packed_a_range_at_a_time_and_each_is_in_one_row(mem: Semmem) -
             assert sql(mem, "SELECT count(*) FROM lone_posting") == [(-(-apart // LONE_FULL),)]
             mem.remember_many(items(70, 140), batch_size=70)
     assert count(mem)[0] == 0
+
+
+def test_a_part_of_the_keys_says_how_many_there_are(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    mem.remember_many(items(0, 140), batch_size=70)
+    exact = mem.store.run(partial(postings.settle_steps, namespace="default"))
+    apart, _ = count(mem)
+    shared = sql(mem, "SELECT count(*) FROM posting WHERE NOT lone")[0][0]
+    assert exact == (1, True)
+    monkeypatch.setattr(postings, "_ROWS_AT_ONCE", 1)
+    assert mem.store.run(partial(postings.settle_steps, namespace="default")) == (shared + apart + 1, True)
+    monkeypatch.setattr(postings, "_SAMPLED", 4)
+    monkeypatch.setattr(postings, "_SAMPLE", 1)
+    steps, packs = mem.store.run(partial(postings.settle_steps, namespace="default"))
+    assert packs
+    assert steps % 4 == 1
+    assert abs(steps - shared - apart) < (shared + apart) / 2
+    mem.maintain()
+    assert mem.store.run(partial(postings.settle_steps, namespace="nothing")) == (0, False)
+    assert mem.store.run(partial(postings.settle_steps, namespace="default"))[1] is False
 
 
 def test_a_few_new_keys_are_packed_when_they_are_an_eighth_of_the_others(mem: Semmem) -> None:

@@ -183,26 +183,8 @@ DELETE FROM fresh WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s
 DELETE FROM fresh WHERE namespace = %(namespace)s AND NOT EXISTS (
     SELECT FROM posting WHERE namespace = %(namespace)s);
 
--- compact --
--- Join, for each key of the given segments (NULL: every key), the newest rows up to the oldest that is at most factor
--- times as large as all newer ones together; so each remaining row is more than twice as large. Full rows stay.
-WITH touched AS (
-    SELECT DISTINCT key FROM posting
-    WHERE namespace = %(namespace)s AND NOT lone AND (%(segments)s::bigint[] IS NULL OR segment = ANY(%(segments)s))
-), held AS (
-    SELECT p.key, p.segment, p.n, row_number() OVER newest AS age, sum(p.n + 1) OVER newest - p.n - 1 AS newer
-    FROM posting p JOIN touched USING (key)
-    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
-    WINDOW newest AS (PARTITION BY p.key ORDER BY p.segment DESC)
-), bounded AS (
-    SELECT key, segment, age, max(age) FILTER (WHERE age = 1 OR n <= %(factor)s * newer) OVER (PARTITION BY key) AS last
-    FROM held
-), chosen AS (
-    SELECT key, segment, count(*) OVER (PARTITION BY key) AS together FROM bounded WHERE age <= last
-), gone AS (
-    DELETE FROM posting p USING chosen c
-    WHERE p.namespace = %(namespace)s AND p.key = c.key AND p.segment = c.segment AND c.together >= %(least)s
-    RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
+-- <rows_joined> --
+-- The rows that are gone, each key's joined into as few as may be full.
 ), placed AS (
     SELECT *, ((sum(n) OVER (PARTITION BY key ORDER BY low, segment) - n) / %(full)s)::bigint AS piece FROM gone
 )
@@ -210,7 +192,43 @@ INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name
 SELECT %(namespace)s, key, max(segment), min(kind), sum(n), sum(subjects), min(low), max(high),
        (array_agg(name ORDER BY segment))[1], string_agg(entries, ''::bytea ORDER BY low, segment), false
 FROM placed GROUP BY key, piece
-RETURNING 1;
+RETURNING 1
+
+-- compact --
+-- Join, for each key of the given segments, the newest rows up to the oldest that is at most twice as large as all newer
+-- ones together; so each remaining row is more than twice as large. Full rows stay.
+WITH touched AS (
+    SELECT DISTINCT key FROM posting
+    WHERE namespace = %(namespace)s AND NOT lone AND segment = ANY(%(segments)s::bigint[])
+), held AS (
+    SELECT p.key, p.segment, p.n, row_number() OVER newest AS age, sum(p.n + 1) OVER newest - p.n - 1 AS newer
+    FROM posting p JOIN touched USING (key)
+    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
+    WINDOW newest AS (PARTITION BY p.key ORDER BY p.segment DESC)
+), bounded AS (
+    SELECT key, segment, age, max(age) FILTER (WHERE age = 1 OR n <= 2 * newer) OVER (PARTITION BY key) AS last
+    FROM held
+), chosen AS (
+    SELECT key, segment, count(*) OVER (PARTITION BY key) AS together FROM bounded WHERE age <= last
+), gone AS (
+    DELETE FROM posting p USING chosen c
+    WHERE p.namespace = %(namespace)s AND p.key = c.key AND p.segment = c.segment AND c.together >= %(least)s
+    RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
+<rows_joined>;
+
+-- compact_range --
+-- Join all rows of each key in a range, but full ones. The keys are looked up as one array, so that no plan joins two
+-- ranges of whose sizes nothing is known.
+WITH several AS MATERIALIZED (
+    SELECT key FROM posting
+    WHERE namespace = %(namespace)s AND NOT lone AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint AND n < %(full)s
+    GROUP BY key HAVING count(*) > 1
+), gone AS (
+    DELETE FROM posting p
+    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
+      AND p.key = ANY((SELECT array_agg(key) FROM several)::bigint[])
+    RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
+<rows_joined>;
 
 -- segments_meet --
 -- Mark keys as shared that only one memory had until now.
@@ -264,10 +282,13 @@ SELECT %(namespace)s, n.first, min(n.ord), max(n.ord), array_agg(n.key ORDER BY 
        string_agg(n.entry, ''::bytea ORDER BY n.at), array_agg(n.name ORDER BY n.at)
 FROM numbered n WHERE NOT EXISTS (SELECT FROM gone g WHERE g.key = n.key AND g.ord = n.ord) GROUP BY n.first;
 
--- lone_count --
--- Count the keys of single memories that have rows of their own, and those in lone_posting.
-SELECT (SELECT count(*) FROM posting WHERE namespace = %(namespace)s AND lone),
-       (SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM lone_posting WHERE namespace = %(namespace)s);
+-- posting_sizes --
+-- Of the keys in a range, count the rows of those that several memories have, the rows of those of single memories, and
+-- those in lone_posting.
+SELECT count(*) FILTER (WHERE NOT lone), count(*) FILTER (WHERE lone),
+       (SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM lone_posting
+        WHERE namespace = %(namespace)s AND first BETWEEN %(since)s::bigint AND %(upto)s::bigint)
+FROM posting WHERE namespace = %(namespace)s AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint;
 
 -- lone_pack --
 -- Rewrite the rows of lone_posting for a range of keys, with all keys of single memories in it and those of the last
