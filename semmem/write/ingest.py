@@ -84,14 +84,15 @@ class Ingest:
         self._filled = filled
         self._language = language
         self._screening: Screening = screening
+        self._bulk = False
         ahead = store.graph is not None  # what writes to a file does not wait for a server
         self._preparation = Preparation(screening, extractor, self._likeness, ahead=ahead, workers=workers)
         self._batchwide: dict[str, Any] = {"made_by": maker_now(extractor).text, "versions": keep_versions}
 
-    def with_embedder(self, embedder: Callable[[], Embedder | str]) -> Ingest:
-        """Return the same pipeline with another function that returns the embedder."""
+    def in_bulk(self, embedder: Callable[[], Embedder | str] | None = None) -> Ingest:
+        """Return the same pipeline for a bulk, or with another embedder; Store.end_bulk follows its last batch."""
         other = copy(self)
-        other._embedder = embedder
+        other._embedder, other._bulk = embedder or self._embedder, True
         return other
 
     def remember(self, item: Mapping[str, Any]) -> Memory:
@@ -197,12 +198,19 @@ class Ingest:
             raise InvalidInput(f"remember_many takes a list or a stream of items, not one {type(items).__name__}.")
         started = time.monotonic()
         report = IngestReport()
-        with closing(self._preparation.coming(items, namespace, batch_size)) as coming:
-            for batch in coming:
-                report = report.with_batch(self._reading(batch)._stored(batch, on_error), time.monotonic() - started)
-                if progress is not None:
-                    progress(report)
-        return replace(report, seconds=time.monotonic() - started)
+        several = not isinstance(items, list | tuple) or len(items) > batch_size
+        ingest, namespaces = self.in_bulk() if several else self, set[str]()
+        try:
+            with closing(self._preparation.coming(items, namespace, batch_size)) as coming:
+                for batch in coming:
+                    outcome = ingest._reading(batch)._stored(batch, on_error)
+                    namespaces.update(name for name, _ in outcome.names)
+                    report = report.with_batch(outcome, time.monotonic() - started)
+                    if progress is not None:
+                        progress(report)
+        finally:
+            left = self._store.end_bulk(namespaces) if several and namespaces else {}
+        return replace(report, seconds=time.monotonic() - started, degraded={**report.degraded, **left})
 
     def batch(
         self,
@@ -315,16 +323,17 @@ class Ingest:
         self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None, keys: Keys = MappingProxyType({})
     ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
         """Store what ``_rows`` makes of ``drafts``; repeat it if this process has rebuilt the vectors in between."""
+        how: Any = {"on_conflict": on_conflict, "bulk": self._bulk}
         rows, knowledge, degraded = self._rows(drafts, ahead, keys)
         try:
             with step("store"):
-                written = self._store.write(rows, on_conflict=on_conflict, since=self._upkeep.since(knowledge))
+                written = self._store.write(rows, since=self._upkeep.since(knowledge), **how)
         except EmbedderReplaced:
             if not self._renewed():
                 raise
             rows, knowledge, degraded = self._rows([replace(draft, stored_vector=None) for draft in drafts])
             with step("store"):
-                written = self._store.write(rows, on_conflict=on_conflict, since=self._upkeep.since(knowledge))
+                written = self._store.write(rows, since=self._upkeep.since(knowledge), **how)
         if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
             self._filled()
         return rows, knowledge, {**degraded, **written.degraded}, written

@@ -72,7 +72,7 @@ class _Bringing:
         self.names: set[tuple[str, str]] = set()
         self.links: dict[str, dict[tuple[Any, ...], Link]] = {}
         self.unlinked: list[str] = []
-        self.ingest = ingest.with_embedder(self._embedder)
+        self.ingest = ingest.in_bulk(self._embedder)
 
     def _embedder(self) -> Embedder | str:
         """Return the embedder, which knows the vectors that came with the batch."""
@@ -187,24 +187,29 @@ def bring_in(
     policy = Policy(partial=True, may_replace=may_replace, mark=mark, keep_edits=not overwrite)
     work = _Bringing(ingest, filler, namespace)
     report = BroughtIn()
-    for batch in batches(enumerate(map(_importable, items)), batch_size):
-        rows = [item for _, item in batch]
-        work.take(rows)
-        one = work.ingest.batch(batch, namespace, on_error, policy, work.names)
-        work.meet(rows)
-        work.tie(batch, {row.position for row in one.rejected})
-        work.names |= one.names
-        report = BroughtIn(
-            report.remembered + one.remembered,
-            report.unchanged + one.unchanged,
-            report.replaced + one.replaced,
-            report.rejected + one.rejected,
-            more_rejected=report.more_rejected,
-            seconds=time.monotonic() - started,
-            degraded={**report.degraded, **one.degraded},
-        )
-        if progress is not None:
-            progress(report)
+    left: Mapping[str, str] = {}
+    try:
+        for batch in batches(enumerate(map(_importable, items)), batch_size):
+            rows = [item for _, item in batch]
+            work.take(rows)
+            one = work.ingest.batch(batch, namespace, on_error, policy, work.names)
+            work.meet(rows)
+            work.tie(batch, {row.position for row in one.rejected})
+            work.names |= one.names
+            report = BroughtIn(
+                report.remembered + one.remembered,
+                report.unchanged + one.unchanged,
+                report.replaced + one.replaced,
+                report.rejected + one.rejected,
+                more_rejected=report.more_rejected,
+                seconds=time.monotonic() - started,
+                degraded={**report.degraded, **one.degraded},
+            )
+            if progress is not None:
+                progress(report)
+    finally:
+        left = store.end_bulk({where for where, _ in work.names})
+    report = replace(report, degraded={**report.degraded, **left})
     report = replace(report, linked=work.link(store), unlinked=tuple(work.unlinked[:MOST_REJECTED]))
     missing: tuple[str, ...] = ()
     pruned = 0

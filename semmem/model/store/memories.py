@@ -75,12 +75,21 @@ class Store(Protocol):
         *,
         on_conflict: str,
         since: Mapping[str, tuple[int, Collection[int]]] | None = None,
+        bulk: bool = False,
     ) -> Written:
         """Store ``rows`` in one transaction, replacing earlier memories; after the commit nothing is raised.
 
         With on_conflict="abort" a Conflict rolls all of it back. The first vectors decide which embedder fills the
         store. ``since`` holds, by namespace, the arguments of GraphStore.changed_and_known_subjects after the commit;
-        a store that can ask this in the same round trip returns the answer.
+        a store that can ask this in the same round trip returns the answer. With ``bulk`` more batches follow: what
+        readers find at once either way may be put in its place later, at the latest by ``end_bulk``.
+        """
+        ...
+
+    def end_bulk(self, namespaces: Collection[str]) -> Mapping[str, str]:
+        """Finish what ``write`` has left after batches of a bulk, or else the next writer or ``maintain`` does it.
+
+        Raises nothing; returns why something is left, by the name of what misses it, as in Written.degraded.
         """
         ...
 

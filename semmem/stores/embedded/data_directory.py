@@ -25,9 +25,11 @@ __all__ = [
     "MAJOR",
     "ROLE",
     "Owner",
+    "buffers",
     "configure",
     "initialise",
     "last_words",
+    "machine_memory",
     "owner",
     "prepare",
     "programs",
@@ -58,11 +60,11 @@ max_wal_senders = 0
 wal_compression = pglz
 wal_recycle = off                      # a recycled segment still holds the text of forgotten memories
 min_wal_size = 80MB
-max_wal_size = 1GB
+max_wal_size = 2GB
 checkpoint_timeout = 15min
 
 # A laptop with two cores, shared with the user's other work.
-shared_buffers = 256MB
+shared_buffers = {buffers}MB
 effective_cache_size = 2GB
 work_mem = 16MB
 maintenance_work_mem = 128MB
@@ -296,6 +298,24 @@ def _open_programs(install: Path) -> None:
             path.chmod(mode | 0o044 | (0o011 if mode & 0o100 else 0))
 
 
+_CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where Linux says how much memory a container may use, in versions 2 and 1 of control groups."""
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory of this machine, or of its container where that has less."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in _CONTROL_GROUPS:
+        with contextlib.suppress(OSError, ValueError):  # "max" is no number
+            sizes.append(int(Path(name).read_text(encoding="ascii")))
+    return min(sizes)
+
+
+def buffers(memory: int) -> int:
+    """Return the server's memory for pages in MB: a sixteenth of ``memory`` bytes, at least 256 and at most 1024."""
+    return min(max(memory // 16 >> 20, 256), 1024)
+
+
 def configure(folder: Path, who: Owner) -> None:
     """Write the configuration of the cluster in ``folder``, with a socket folder that only its user can enter."""
     cluster = folder / "cluster"
@@ -303,7 +323,9 @@ def configure(folder: Path, who: Owner) -> None:
     sync = "recovery_init_sync_method = syncfs" if sys.platform == "linux" else ""
     user = _name(os.geteuid()).replace('"', '""')
     for name, text in {
-        "postgresql.conf": _CONFIGURATION.format(socket=_socket_folder(folder, who), sync=sync),
+        "postgresql.conf": _CONFIGURATION.format(
+            socket=_socket_folder(folder, who), sync=sync, buffers=buffers(machine_memory())
+        ),
         "pg_hba.conf": _HBA,
         "pg_ident.conf": f'semmem "{user}" {ROLE}\n',
     }.items():

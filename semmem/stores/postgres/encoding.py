@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import struct
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, repeat
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress, islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -228,10 +228,9 @@ _FIXED = np.dtype(
 """The values of a posting row between its namespace and its name, each behind its length."""
 
 
-def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: Collection[int]) -> Iterator[bytes]:
-    """Return the rows of a segment in COPY's binary format; several memories have ``shared_keys`` now."""
-    name = text(namespace)
-    head = int2(len(POSTING_COLUMNS)) + int4(len(name)) + name
+def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: Collection[int]) -> Sequence[bytes]:
+    """Return the rows of a segment in COPY's binary format, those of keys that several memories have now first."""
+    head = int2(len(POSTING_COLUMNS)) + int4(len(text(namespace))) + text(namespace)
     shown = [label.encode() for label in segments.names]
     fixed = np.empty(len(shown), dtype=_FIXED)
     columns = ("key", segments.keys), ("segment", number), ("kind", segments.kinds), ("n", segments.n)
@@ -244,7 +243,8 @@ def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: C
     last = int4(1) + b"\x00", int4(1) + b"\x01"
     lasts = map(last.__getitem__, alone.tolist())
     parts = repeat(head), cut(fixed), shown, cut(sizes), segments.packed(), lasts
-    return map(b"".join, zip(*parts, strict=False))  # a head for each
+    rows = tuple(map(b"".join, zip(*parts, strict=False)))  # a head for each
+    return (*compress(rows, ~alone), *compress(rows, alone))  # the first are joined later: few pages hold them
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:

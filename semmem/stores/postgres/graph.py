@@ -17,8 +17,14 @@ from semmem.model.exchange import Corrections, Extraction, Forwards, Kind, Ords,
 from semmem.model.store.graph import PLACE
 from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
 from semmem.stores.postgres.connection import Pooled, by_namespace
-from semmem.stores.postgres.encoding import copy_rows, corrections_of, int8, labels_of, subjects_of, text, text_array
-from semmem.stores.postgres.postings import clear_postings, copy_segments, note_aliases, write_relationships
+from semmem.stores.postgres.encoding import corrections_of, labels_of, subjects_of
+from semmem.stores.postgres.postings import (
+    clear_postings,
+    copy_pending,
+    copy_segments,
+    note_aliases,
+    write_relationships,
+)
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
@@ -60,11 +66,9 @@ def reindex(
     if not new:
         return 0
     which["ords"] = _array(new)
-    pending = {ord for (ord,) in connection.execute(_SQL["reindex_pending"], which, binary=True)}
-    name = text(namespace)
-    pending_rows = [(name, int8(ord), text_array(new[ord].names)) for ord in sorted(pending)]
-    if pending_rows:
-        copy_rows(connection, "pending", ("namespace", "ord", "names"), pending_rows)
+    pending = dict(connection.execute(_SQL["reindex_pending"], which, binary=True))
+    if pending:
+        copy_pending(connection, namespace, [(ord, new[ord].names, pending[ord] > 0) for ord in sorted(pending)])
     longer = sum(e.length - old[ord][0] for ord, e in new.items())
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
     if language is not None:

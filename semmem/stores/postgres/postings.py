@@ -24,6 +24,8 @@ from semmem.stores.sql_files import check_limits, statements
 from semmem.text.tokens import check_language
 
 __all__ = [
+    "BULK_COMPACT_AT",
+    "BULK_KEYS",
     "COMPACT_AT",
     "FIRST_KEY",
     "FOLD_AT",
@@ -35,6 +37,7 @@ __all__ = [
     "clear_keys",
     "clear_postings",
     "compact",
+    "copy_pending",
     "copy_segments",
     "count_change",
     "fold",
@@ -52,8 +55,13 @@ __all__ = [
 
 FOLD_AT = 64
 """The number of pending memories of a namespace at which a writer folds them into the postings."""
+BULK_KEYS = 400_000
+"""The number of keys that pending memories of a bulk have when its writer folds them: 4,000 memories of 70 words."""
 COMPACT_AT = 4
 """The number of fresh segments of a namespace at which a writer compacts, and of rows of a key worth joining."""
+BULK_COMPACT_AT = 32
+"""The same number of fresh segments for the writer of a bulk, most of whose segments are small: memories that are
+extracted again leave one a batch."""
 SEGMENT_FULL = 4_096
 """The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
 LONE_FULL = 32
@@ -142,10 +150,12 @@ def index_many(
     count: Mapping[str, int],
     fates: Mapping[str, str],
     last: int,
+    bulk: bool,
 ) -> None:
     """Write the data derived from new memories by COPY, and count them under the lock of their namespace.
 
-    ``last`` is their last ord. See ``count_change`` for the other arguments. Raises EmbedderReplaced.
+    ``last`` is their last ord. Those of a ``bulk`` stay pending. See ``count_change`` for the other arguments. Raises
+    EmbedderReplaced.
     """
     language = stored[0][1].language
     stored = [pair for pair in stored if pair[1].extraction is not None]
@@ -173,11 +183,10 @@ def index_many(
     row = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
     filled_by = row[0] if row else None
     _filled_by(connection, filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
-    if len(stored) < FOLD_AT:
-        pending = [
-            (name, encoding.int8(ord), text_array(e.names)) for (ord, _), e in zip(stored, extractions, strict=True)
-        ]
-        copy_rows(connection, "pending", ("namespace", "ord", "names"), pending)
+    if bulk or len(stored) < FOLD_AT:
+        copy_pending(
+            connection, namespace, [(ord, e.names, bulk) for (ord, _), e in zip(stored, extractions, strict=True)]
+        )
     else:
         ords = np.array([ord for ord, _ in stored], dtype=np.int64)
         lengths = np.array([e.length for e in extractions], dtype=np.int64)
@@ -188,6 +197,16 @@ def index_many(
     if dropping is not None and last <= dropping:  # these ords are older than the drop: take others
         raise SerializationFailure("The namespace was dropped while memories were written to it.")
     count_change(connection, namespace, count, fates)
+
+
+def copy_pending(connection: Any, namespace: str, rows: Sequence[tuple[int, Sequence[str], bool]]) -> None:
+    """Mark memories as pending, given as (ord, names of its keys, whether a bulk brought it)."""
+    name, columns = text(namespace), ("namespace", "ord", "names", "bulk")
+    packed = [
+        (name, encoding.int8(ord), text_array(names), encoding.int4(len(names) if bulk else 0))
+        for ord, names, bulk in rows
+    ]
+    copy_rows(connection, "pending", columns, packed)
 
 
 def _filled_by(connection: Any, recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any] | None) -> None:
@@ -269,8 +288,12 @@ def write_relationships(connection: Any, namespace: str, extractions: Sequence[t
 
 
 def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
-    """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many."""
-    rows = connection.execute(_SQL["fold_take"], {"namespace": namespace, "limit": limit}).fetchall()
+    """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many.
+
+    Those of a bulk are fewer where they have ``BULK_KEYS`` keys together.
+    """
+    which = {"namespace": namespace, "limit": limit, "keys": BULK_KEYS}
+    rows = connection.execute(_SQL["fold_take"], which).fetchall()
     if not rows:
         return 0
     names = dict(rows)

@@ -85,13 +85,14 @@ class PostgresStore(Pooled):
         *,
         on_conflict: str,
         since: Mapping[str, tuple[int, Collection[int]]] | None = None,
+        bulk: bool = False,
     ) -> Written:
         """Store ``rows`` in one transaction; fold namespaces that have many pending memories.
 
         For a few rows ``since`` is answered in the round trip of the commit; see Store.write.
         """
         few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
-        backlog: dict[str, tuple[int, int]] = {}
+        backlog: dict[str, tuple[int, int, int]] = {}
         losses: list[bool] = []
 
         def run(connection: Any) -> Written:
@@ -105,12 +106,12 @@ class PostgresStore(Pooled):
                 return replace(written(), meanwhile=write.meanwhile_of(looks, since or {}))
             numbers = write.numbers_for(connection, rows)  # outside the transaction, which would make others wait
             with connection.transaction():
-                return write.write(connection, rows, on_conflict, numbers=numbers)()
+                return write.write(connection, rows, on_conflict, numbers=numbers, bulk=bulk)()
 
         written = self.run(run, on_loss=lambda: losses.append(True))
         try:
             for namespace in sorted({n for n, _ in written.new | written.replaced}):
-                self.tidy(namespace, backlog.get(namespace))
+                upkeep.tidy(self, namespace, backlog.get(namespace), bulk=bulk)
         except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain folds
             return replace(written, degraded={"maintain": f"Folding is left to `semmem maintain`: {error}"})
         return written
@@ -136,17 +137,9 @@ class PostgresStore(Pooled):
             self.drop(namespace, upto)
         return upkeep.sweep_expired(self, names) > 0 or bool(unfinished)
 
-    def tidy(self, namespace: str, backlog: tuple[int, int] | None = None) -> None:
-        """Fold a namespace with many pending memories, and compact one with many fresh segments.
-
-        ``backlog`` are both numbers, if a writer has just read them.
-        """
-        pending, segments = backlog or self.rows("backlog", {"namespace": namespace})[0]
-        if pending >= postings.FOLD_AT:
-            self.transaction(partial(postings.fold, namespace=namespace))
-            segments += 1
-        if segments >= postings.COMPACT_AT:
-            self.transaction(partial(postings.compact, namespace=namespace))
+    def end_bulk(self, namespaces: Collection[str]) -> Mapping[str, str]:
+        """Fold what the batches of a bulk have left pending; see Store.end_bulk."""
+        return upkeep.end_bulk(self, namespaces)
 
     def forget(
         self,
@@ -356,7 +349,7 @@ class PostgresStore(Pooled):
         """Store new extractions of memories; see semmem.stores.postgres.graph.reindex."""
         changed = self.transaction(lambda c: reindex(c, namespace, extractions, language)) if extractions else 0
         if changed:
-            self.tidy(namespace)
+            upkeep.tidy(self, namespace, bulk=True)  # the segments that it leaves are small
         return changed
 
     @contextmanager

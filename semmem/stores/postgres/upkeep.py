@@ -27,7 +27,7 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["SWEEPS", "Sweep", "maintain", "sweep_expired"]
+__all__ = ["SWEEPS", "Sweep", "end_bulk", "maintain", "sweep_expired", "tidy"]
 
 _SQL = statements("postgres")
 
@@ -36,6 +36,8 @@ AT_ONCE = 5_000
 _TABLES = ("memory", "posting", "lone_posting", "embedding", "forward", "likeness", "likeness_key", "packed_likeness")
 _EMPTIED = ("pending", "history", "change", "link", "access")
 """More tables that ``maintain`` vacuums: other work empties them again."""
+_FOLDED_AT_ONCE = 10_000
+"""The most memories of a bulk that one fold takes; their keys bound it before."""
 _MANY = 10_000
 """The number of packed posting rows from which on it is worth rewriting the table."""
 
@@ -117,6 +119,34 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("emptied", "namespace_forgotten", _emptied),
 )
 """What maintain removes, in this order. A new kind of row with a limited life is one more entry."""
+
+
+def tidy(
+    store: PostgresStore, namespace: str, backlog: tuple[int, int, int] | None = None, *, bulk: bool = False
+) -> None:
+    """Fold a namespace with many pending memories, and compact one with many fresh segments.
+
+    A writer of few memories leaves to a ``bulk`` what it brought. ``backlog`` are the numbers of the statement of this
+    name, if a writer has just read them.
+    """
+    pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
+    if bulk_keys >= postings.BULK_KEYS if bulk else pending >= postings.FOLD_AT:
+        store.transaction(partial(postings.fold, namespace=namespace, **({"limit": _FOLDED_AT_ONCE} if bulk else {})))
+        segments += 1
+    if segments >= (postings.BULK_COMPACT_AT if bulk else postings.COMPACT_AT):
+        store.transaction(partial(postings.compact, namespace=namespace))
+
+
+def end_bulk(store: PostgresStore, namespaces: Collection[str]) -> dict[str, str]:
+    """Fold what the batches of a bulk have left pending; return why it is left to maintain, by "maintain"."""
+    try:
+        for (namespace,) in store.rows("bulk_ends", {"namespaces": sorted(namespaces), "least": postings.FOLD_AT}):
+            while store.transaction(partial(postings.fold, namespace=namespace, limit=_FOLDED_AT_ONCE)):
+                pass
+            tidy(store, namespace)
+    except (SemmemError, Error) as error:
+        return {"maintain": f"Folding is left to `semmem maintain`: {error}"}
+    return {}
 
 
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:

@@ -50,10 +50,11 @@ def write(
     connection: Any,
     rows: Sequence[Row],
     on_conflict: str,
-    backlog: dict[str, tuple[int, int]] | None = None,
+    backlog: dict[str, tuple[int, int, int]] | None = None,
     numbers: Mapping[str, int] | None = None,
+    bulk: bool = False,
 ) -> Callable[[], Written]:
-    """Store a batch; see Store.write. The memories of a small batch stay pending, a large batch is a segment.
+    """Store a batch; see Store.write. A large batch is a segment; those of a small one, or of a bulk, stay pending.
 
     In a pipeline (rows that ``are_few``) pass a ``backlog``, which is filled with the numbers that ``tidy`` needs. The
     pipeline waits once, for the ords and for all that may forbid the rows; the rest is sent without waiting.
@@ -112,7 +113,7 @@ def write(
             check_grounds(connection, grounds[namespace], namespace, stored, fates)
             index_cursors[namespace] = index_few(connection, namespace, stored, count, fates)
         else:
-            index_many(connection, namespace, stored, count, fates, place.last(namespace))
+            index_many(connection, namespace, stored, count, fates, place.last(namespace), bulk)
             holds = connection.execute(_SQL["namespace_check"], {"namespace": namespace})
             checked(holds, namespace, stored, fates)
             if numbers is not None and (by := stored[0][1].made_by):  # the ords were reserved some time ago

@@ -110,9 +110,14 @@ class SqliteStore(Filed):
         *,
         on_conflict: str,
         since: Mapping[str, tuple[int, Collection[int]]] | None = None,
+        bulk: bool = False,
     ) -> Written:
         """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""
         return self._writing(lambda c: write.write(c, rows, on_conflict))
+
+    def end_bulk(self, namespaces: Collection[str]) -> Mapping[str, str]:
+        """Return {}: what a batch writes is indexed at once."""
+        return {}
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the content hash of each (namespace, id) that is stored."""

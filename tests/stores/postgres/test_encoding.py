@@ -102,7 +102,7 @@ def test_memories_without_a_single_term_make_no_segment() -> None:
     assert list(invert(*arrays, forward_entries([nothing, nothing]), []).each()) == []
 
 
-def test_a_row_of_postings_travels_as_copy_reads_it() -> None:
+def test_a_row_of_postings_travels_as_copy_reads_it_and_keys_of_one_memory_go_last() -> None:
     entries = bytes(range(12))
     numbers = np.array([[-2, 3, 1, 0, 5, 6], [9, 1, 2, 1, 5, 8]]).T
     segments = Segments(*numbers, ["Zoë", ""], np.array([1, 2]), entries * 3)
@@ -113,7 +113,7 @@ def test_a_row_of_postings_travels_as_copy_reads_it() -> None:
         (b"n", "0000000000000009", seven, "0001", "00000002", "00000001", five, "0000000000000008"),
     ]
     ends = [("Zoë".encode(), entries, b"\x01"), (b"", entries * 2, b"\x00")]
-    for row, start, end in zip(rows, values, ends, strict=True):
+    for row, start, end in zip(rows, values[::-1], ends[::-1], strict=True):
         fields = [start[0], *map(bytes.fromhex, start[1:]), *end]
         assert row == b"\x00\x0b" + b"".join(len(field).to_bytes(4, "big") + field for field in fields)
     known, _ = posting_rows("n", 7, segments, {-2})

@@ -57,7 +57,7 @@ SELECT ord, subject, predicate, object FROM relationship WHERE namespace = %(nam
 -- reindex_pending --
 -- Return which memories are pending, taking them out; it waits for a fold that holds a row, which then no longer
 -- exists.
-DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord;
+DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord, bulk;
 
 -- reindex_forward --
 -- Store the new forward entries of memories.

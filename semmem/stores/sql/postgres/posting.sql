@@ -119,9 +119,15 @@ SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord)
 WHERE namespace = %(namespace)s;
 
 -- backlog --
--- Return the numbers of pending memories and fresh segments, which decide on folding and compaction.
-SELECT (SELECT count(*) FROM pending WHERE namespace = %(namespace)s),
-       (SELECT count(*) FROM fresh WHERE namespace = %(namespace)s);
+-- Return what decides on folding and compaction: how many memories are pending without those of a bulk, how many keys
+-- these have, and how many segments are fresh.
+SELECT count(*) FILTER (WHERE bulk = 0), coalesce(sum(bulk), 0)::bigint,
+       (SELECT count(*) FROM fresh WHERE namespace = %(namespace)s)
+FROM pending WHERE namespace = %(namespace)s;
+
+-- bulk_ends --
+-- List those of some namespaces in which at least so many memories are pending.
+SELECT namespace FROM pending WHERE namespace = ANY(%(namespaces)s) GROUP BY namespace HAVING count(*) >= %(least)s;
 
 -- forward_add --
 -- Store the forward entries of one new memory.
@@ -136,8 +142,13 @@ INSERT INTO pending (namespace, ord, names) VALUES (%(namespace)s, %(ord)s, %(na
 SELECT DISTINCT namespace FROM pending;
 
 -- fold_take --
--- Take pending memories for a fold, skipping those that another fold has locked.
-SELECT ord, names FROM pending WHERE namespace = %(namespace)s ORDER BY ord LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+-- Take pending memories for a fold, skipping those that another fold has locked: at most limit of them, and of a bulk
+-- as many as have the given number of keys together.
+SELECT ord, names FROM pending WHERE namespace = %(namespace)s AND ord <= (
+    SELECT max(ord) FROM (
+        SELECT ord, sum(bulk) OVER (ORDER BY ord) - bulk AS keys FROM pending WHERE namespace = %(namespace)s) AS before
+    WHERE keys < %(keys)s)
+ORDER BY ord LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
 -- fold_forwards --
 -- Return the forward entries of the memories being folded.
@@ -235,8 +246,8 @@ WITH several AS MATERIALIZED (
 UPDATE posting SET lone = false WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND lone;
 
 -- segments_known --
--- Return the keys that the namespace has already.
-SELECT DISTINCT key FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s);
+-- Return the keys that the namespace has already, once none of these is marked as lone.
+SELECT DISTINCT key FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND NOT lone;
 
 -- lone_meet --
 -- Write a row of their own for keys in lone_posting that another memory now has too; that row counts instead.

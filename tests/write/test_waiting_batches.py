@@ -1,0 +1,158 @@
+"""A bulk: the batches of one call stay pending until enough keys wait, and its end folds the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psycopg
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.model.errors import StoreError
+from semmem.stores.postgres import postings, upkeep
+from tests.stores.audit import check, sql
+from tests.write.sentences import items
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[Semmem]:
+    """A Semmem with the hashing embedder on an empty store."""
+    with semmem.connect(store_url, embedder="hashing", pool_size=3) as mem:
+        yield mem
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    """Return items of which each has a word of its own."""
+    return [{**item, "text": f"{item['text']} The gnu{at} came."} for at, item in enumerate(items(count))]
+
+
+def waiting(mem: Semmem) -> int:
+    """Return how many memories are pending."""
+    return mem.stats().pending
+
+
+def test_the_batches_of_a_long_list_wait_and_are_recalled_meanwhile_and_its_end_folds_them(mem: Semmem) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def look(report: Any) -> None:
+        last = report.remembered - 1
+        assert mem.recall(f"When did gnu{last} come?", limit=1).hits[0].id == f"m{last}"
+        seen.append((report.remembered, waiting(mem)))
+
+    mem.remember_many(many(240), batch_size=80, progress=look)
+    assert seen == [(80, 80), (160, 160), (240, 240)]
+    assert (waiting(mem), mem.stats().memories) == (0, 240)
+    check(mem)
+
+
+def test_what_a_bulk_stores_is_what_its_items_store_without_one(store_url: str, mem: Semmem) -> None:
+    titled = [{**item, "title": f"Number {at % 7}"} if at % 3 == 0 else item for at, item in enumerate(many(150))]
+    mem.remember_many([{**item, "namespace": "bulk"} for item in titled], batch_size=40)
+    mem.remember_many([{**item, "namespace": "whole"} for item in titled], batch_size=150)
+    mem.maintain()
+    query = "SELECT key, sum(n), sum(subjects) FROM posting WHERE namespace = %s GROUP BY key ORDER BY key"
+    with psycopg.connect(store_url, options="-c search_path=semmem,public") as connection:
+        bulk, whole = (connection.execute(query, (name,)).fetchall() for name in ("bulk", "whole"))
+    assert bulk == whole
+    assert len(bulk) > 20
+    check(mem)
+
+
+def test_enough_waiting_keys_are_folded_before_the_end(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "BULK_KEYS", 300)
+    seen: list[int] = []
+    mem.remember_many(many(200), batch_size=20, progress=lambda _: seen.append(waiting(mem)))
+    assert max(seen) < 200  # some were folded meanwhile
+    assert min(seen) < 20
+    assert waiting(mem) == 0
+    check(mem)
+
+
+def test_a_fold_takes_no_more_than_the_first_memories_of_a_bulk_that_have_so_many_keys(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folded: list[int] = []
+
+    def stop(_: Any) -> None:
+        sizes = [size for (size,) in sql(mem, "SELECT bulk FROM pending ORDER BY ord")]
+        assert len(sizes) == 90
+        monkeypatch.setattr(postings, "BULK_KEYS", sizes[0] + sizes[1] + 1)  # the first two are fewer, three are more
+        monkeypatch.setattr(upkeep.postings, "fold", fold)
+
+    real = postings.fold
+
+    def fold(connection: Any, namespace: str, limit: int = 1024) -> int:
+        count = real(connection, namespace, limit)
+        folded.append(count)
+        return count
+
+    mem.remember_many(iter(many(90)), batch_size=90, progress=stop)
+    assert folded[0] == 3
+    assert sum(folded) == 90
+    assert waiting(mem) == 0
+
+
+def test_one_memory_beside_a_bulk_does_not_fold_it(mem: Semmem) -> None:
+    left: list[int] = []
+
+    def beside(report: Any) -> None:
+        for at in range(3):
+            mem.remember(f"Beside {report.remembered} number {at}.")
+        left.append(waiting(mem))
+
+    mem.remember_many(many(200), batch_size=100, progress=beside)
+    assert left == [103, 206]
+    assert waiting(mem) == 0
+    check(mem)
+
+
+def test_a_stream_that_fails_leaves_nothing_waiting(mem: Semmem) -> None:
+    def stream() -> Iterator[Mapping[str, Any]]:
+        yield from many(130)
+        raise OSError("the file is gone")
+
+    with pytest.raises(OSError, match="the file is gone"):
+        mem.remember_many(stream(), batch_size=65)
+    assert (mem.stats().memories, waiting(mem)) == (130, 0)
+    check(mem)
+
+
+def test_what_a_bulk_could_not_fold_is_reported_and_left_to_maintain(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> int:
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postings, "fold", broken)
+        report = mem.remember_many(many(200), batch_size=100)
+    assert report.remembered == 200
+    assert report.degraded == {"maintain": "Folding is left to `semmem maintain`: The disk is full."}
+    assert waiting(mem) == 200
+    assert mem.recall("When did gnu7 come?", limit=1).hits[0].id == "m7"
+    assert mem.maintain()["folded"] == 200
+    check(mem)
+
+
+def test_memories_of_a_bulk_that_are_extracted_again_keep_waiting(mem: Semmem) -> None:
+    text = "We met Zorblax Quimby there."
+
+    def late(report: Any) -> None:
+        if report.remembered == 100:
+            mem.remember("Somebody.", id="late", title="Zorblax Quimby")
+            assert sql(mem, "SELECT count(*) FROM pending WHERE bulk > 0")[0][0] == 100
+
+    given = [{**item, "text": f"{text} {item['text']}"} if at == 5 else item for at, item in enumerate(many(200))]
+    mem.remember_many(given, batch_size=100, progress=late)
+    assert waiting(mem) == 0
+    check(mem)
+
+
+def test_an_import_folds_its_batches_at_its_end(mem: Semmem) -> None:
+    seen: list[int] = []
+    mem.bring_in(iter(many(150)), batch_size=70, progress=lambda _: seen.append(waiting(mem)))
+    assert seen == [70, 140, 150]
+    assert waiting(mem) == 0
+    check(mem)
