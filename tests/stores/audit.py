@@ -10,7 +10,7 @@ import psycopg
 
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
-from semmem.stores.postgres.postings import LONE_FULL
+from semmem.stores.postgres.upkeep import LONE_FULL
 
 __all__ = ["alike", "check", "contents", "lone", "sql"]
 

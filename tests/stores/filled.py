@@ -6,7 +6,7 @@ from typing import Any
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.stores.postgres import postings
+from semmem.stores.postgres import postings, upkeep
 from tests.stores.audit import sql
 
 __all__ = ["asked", "fill", "held", "rows", "tables", "url_of", "write"]
@@ -47,7 +47,7 @@ def fill(mem: Semmem, count: int = 70) -> None:
         for n in range(count)
     ]  # fmt: skip
     mem.remember_many(items, namespace="one", batch_size=count)  # large enough to be folded at once
-    mem.store.transaction(lambda c: postings.settle(c, "one", postings.FIRST_KEY, 1, packs=True))
+    mem.store.transaction(lambda c: upkeep.settle(c, "one", postings.FIRST_KEY, 1, packs=True))
     mem.remember("The whole text is long. " * 120, id="long", title="Long", namespace="one")
     mem.remember_many(items[: count // 4], namespace="zwei ☂", batch_size=2)
     mem.forget("m3", namespace="one")

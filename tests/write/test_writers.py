@@ -15,7 +15,7 @@ from semmem.client.memory import Semmem
 from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput
 from semmem.stores.packed_postings import POSTING
-from semmem.stores.postgres import postings
+from semmem.stores.postgres import postings, upkeep
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.postings import COMPACT_AT, FOLD_AT
 from tests.stores.audit import check, contents, sql
@@ -156,7 +156,7 @@ def test_maintain_joins_a_range_of_keys_at_a_time_and_leaves_rows_that_are_alone
     assert rows > 20
     assert untouched
     next_key, written, _ = mem.store.transaction(
-        lambda c: postings.settle(c, "default", postings.FIRST_KEY, 2, packs=False)
+        lambda c: upkeep.settle(c, "default", postings.FIRST_KEY, 2, packs=False)
     )
     assert abs(next_key) < 3
     assert 0 < written == rows - len(sql(mem, several))  # and here maintain is interrupted

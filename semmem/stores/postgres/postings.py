@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from psycopg.errors import SerializationFailure
@@ -23,11 +24,15 @@ from semmem.stores.postgres.vectors import claim
 from semmem.stores.sql_files import check_limits, statements
 from semmem.text.tokens import check_language
 
+if TYPE_CHECKING:
+    from semmem.stores.postgres.store import PostgresStore
+
 __all__ = [
     "BULK_COMPACT_AT",
     "BULK_KEYS",
     "COMPACT_AT",
     "FIRST_KEY",
+    "FOLDED_AT_ONCE",
     "FOLD_AT",
     "LAST_KEY",
     "are_few",
@@ -48,8 +53,7 @@ __all__ = [
     "note",
     "note_aliases",
     "send_change",
-    "settle",
-    "settle_steps",
+    "tidy",
     "write_relationships",
 ]
 
@@ -60,20 +64,13 @@ BULK_KEYS = 400_000
 COMPACT_AT = 4
 """The number of fresh segments of a namespace at which a writer compacts, and of rows of a key worth joining."""
 BULK_COMPACT_AT = 32
-"""The same number of fresh segments for the writer of a bulk, most of whose segments are small: memories that are
-extracted again leave one a batch."""
+"""The same number for the writer of a bulk: memories that are extracted again leave a small segment a batch."""
 SEGMENT_FULL = 4_096
 """The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
-LONE_FULL = 32
-"""Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
-_ROWS_AT_ONCE = 50_000
-"""Rows and packed keys that one step of ``settle`` reads."""
-_SAMPLED, _SAMPLE = 64, 1_000
-"""Rows are counted in this part of the keys, where there are so many; a count is a thirtieth off, more or less."""
-_LONE_SHARE = 8
-"""Pack the lone keys when those with rows of their own are at least one in this many of the packed ones."""
 _FEW = 16
 """Up to this many rows are written by one statement each, all sent together; more go faster by COPY."""
+FOLDED_AT_ONCE = 10_000
+"""The most memories of a bulk that one fold takes; their keys bound it before."""
 FIRST_KEY, LAST_KEY = -(1 << 63), (1 << 63) - 1
 """The range of the keys of postings, which are hashes."""
 _SQL = statements("postgres")
@@ -372,9 +369,9 @@ def compact(connection: Any, namespace: str) -> int:
     if len(segments) < COMPACT_AT:
         return 0  # another writer was faster
     parameters = {"namespace": namespace, "segments": segments, "least": COMPACT_AT, "full": SEGMENT_FULL}
-    written = connection.execute(_SQL["compact"], parameters).rowcount
+    written = int(connection.execute(_SQL["compact"], parameters).rowcount)
     mark_joined(connection, namespace, segments)
-    return int(written)
+    return written
 
 
 def fresh_segments(connection: Any, namespace: str) -> list[int]:
@@ -388,36 +385,16 @@ def mark_joined(connection: Any, namespace: str, segments: Sequence[int]) -> Non
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
 
 
-def settle_steps(connection: Any, namespace: str) -> tuple[int, bool]:
-    """Return the number of steps in which to run ``settle`` now, and whether it is to pack: enough keys have come."""
-    upto = FIRST_KEY + (LAST_KEY - FIRST_KEY) // _SAMPLED  # keys are hashes: a part of them says how many there are
-    shared, apart, packed = (_SAMPLED * count for count in _sizes(connection, namespace, upto))
-    if shared + apart + packed < _SAMPLED * _SAMPLE:
-        shared, apart, packed = _sizes(connection, namespace, LAST_KEY)
-    packs = apart > 0 and apart * _LONE_SHARE >= packed
-    rows = shared + (apart + packed if packs else 0)
-    return (rows // _ROWS_AT_ONCE + 1 if rows else 0), packs
+def tidy(
+    store: PostgresStore, namespace: str, backlog: tuple[int, int, int] | None = None, *, bulk: bool = False
+) -> None:
+    """Fold a namespace with many pending memories, and compact one with many fresh segments.
 
-
-def _sizes(connection: Any, namespace: str, upto: int) -> tuple[int, int, int]:
-    parameters = {"namespace": namespace, "since": FIRST_KEY, "upto": upto}
-    shared, apart, packed = connection.execute(_SQL["posting_sizes"], parameters).fetchone()
-    return shared, apart, packed
-
-
-def settle(connection: Any, namespace: str, since: int, steps: int, *, packs: bool) -> tuple[int, int, int]:
-    """Pack the keys of a range that only one memory has, where ``packs``, and join the rows of each other key.
-
-    The range begins at ``since``. Both at once, for they lie in the same pages. Returns the key to continue from, how
-    many posting rows were written by joining, and how many were removed by packing; see lone_posting.
+    A writer of few memories leaves to a ``bulk`` what it brought. ``backlog`` is the row of that statement.
     """
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    upto, removed = min(LAST_KEY, since + (LAST_KEY - FIRST_KEY) // steps), 0  # equal ranges hold as many
-    if packs:
-        parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
-        upto, removed = connection.execute(_SQL["lone_pack"], parameters).fetchone()
-    parameters = {"namespace": namespace, "since": since, "upto": upto, "full": SEGMENT_FULL}
-    written = int(connection.execute(_SQL["compact_range"], parameters).rowcount)
-    if written:
-        connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
-    return upto + 1, written, removed
+    pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
+    if bulk_keys >= BULK_KEYS if bulk else pending >= FOLD_AT:
+        store.transaction(partial(fold, namespace=namespace, **({"limit": FOLDED_AT_ONCE} if bulk else {})))
+        segments += 1
+    if segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT):
+        store.transaction(partial(compact, namespace=namespace))

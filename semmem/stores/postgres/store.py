@@ -111,7 +111,7 @@ class PostgresStore(Pooled):
         written = self.run(run, on_loss=lambda: losses.append(True))
         try:
             for namespace in sorted({n for n, _ in written.new | written.replaced}):
-                upkeep.tidy(self, namespace, backlog.get(namespace), bulk=bulk)
+                postings.tidy(self, namespace, backlog.get(namespace), bulk=bulk)
         except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain folds
             return replace(written, degraded={"maintain": f"Folding is left to `semmem maintain`: {error}"})
         return written
@@ -349,7 +349,7 @@ class PostgresStore(Pooled):
         """Store new extractions of memories; see semmem.stores.postgres.graph.reindex."""
         changed = self.transaction(lambda c: reindex(c, namespace, extractions, language)) if extractions else 0
         if changed:
-            upkeep.tidy(self, namespace, bulk=True)  # the segments that it leaves are small
+            postings.tidy(self, namespace, bulk=True)  # the segments that it leaves are small
         return changed
 
     @contextmanager

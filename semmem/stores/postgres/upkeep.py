@@ -27,7 +27,7 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["SWEEPS", "Sweep", "end_bulk", "maintain", "sweep_expired", "tidy"]
+__all__ = ["SWEEPS", "Sweep", "end_bulk", "maintain", "settle", "settle_steps", "sweep_expired"]
 
 _SQL = statements("postgres")
 
@@ -36,10 +36,17 @@ AT_ONCE = 5_000
 _TABLES = ("memory", "posting", "lone_posting", "embedding", "forward", "likeness", "likeness_key", "packed_likeness")
 _EMPTIED = ("pending", "history", "change", "link", "access")
 """More tables that ``maintain`` vacuums: other work empties them again."""
-_FOLDED_AT_ONCE = 10_000
-"""The most memories of a bulk that one fold takes; their keys bound it before."""
 _MANY = 10_000
 """The number of packed posting rows from which on it is worth rewriting the table."""
+
+LONE_FULL = 32
+"""Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
+_ROWS_AT_ONCE = 50_000
+"""Rows and packed keys that one step of ``settle`` reads."""
+_SAMPLED, _SAMPLE = 64, 1_000
+"""Rows are counted in this part of the keys, where there are so many; a count is a thirtieth off, more or less."""
+_LONE_SHARE = 8
+"""Pack the lone keys when those with rows of their own are at least one in this many of the packed ones."""
 
 HUB = GraphSettings().max_df
 """The number of mentions up to which a concept carries weight in the graph leg, by the default recipe."""
@@ -121,29 +128,13 @@ SWEEPS: tuple[Sweep, ...] = (
 """What maintain removes, in this order. A new kind of row with a limited life is one more entry."""
 
 
-def tidy(
-    store: PostgresStore, namespace: str, backlog: tuple[int, int, int] | None = None, *, bulk: bool = False
-) -> None:
-    """Fold a namespace with many pending memories, and compact one with many fresh segments.
-
-    A writer of few memories leaves to a ``bulk`` what it brought. ``backlog`` are the numbers of the statement of this
-    name, if a writer has just read them.
-    """
-    pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
-    if bulk_keys >= postings.BULK_KEYS if bulk else pending >= postings.FOLD_AT:
-        store.transaction(partial(postings.fold, namespace=namespace, **({"limit": _FOLDED_AT_ONCE} if bulk else {})))
-        segments += 1
-    if segments >= (postings.BULK_COMPACT_AT if bulk else postings.COMPACT_AT):
-        store.transaction(partial(postings.compact, namespace=namespace))
-
-
 def end_bulk(store: PostgresStore, namespaces: Collection[str]) -> dict[str, str]:
     """Fold what the batches of a bulk have left pending; return why it is left to maintain, by "maintain"."""
     try:
         for (namespace,) in store.rows("bulk_ends", {"namespaces": sorted(namespaces), "least": postings.FOLD_AT}):
-            while store.transaction(partial(postings.fold, namespace=namespace, limit=_FOLDED_AT_ONCE)):
+            while store.transaction(partial(postings.fold, namespace=namespace, limit=postings.FOLDED_AT_ONCE)):
                 pass
-            tidy(store, namespace)
+            postings.tidy(store, namespace)
     except (SemmemError, Error) as error:
         return {"maintain": f"Folding is left to `semmem maintain`: {error}"}
     return {}
@@ -179,14 +170,51 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     return {**{name: count for name, count in sweep_counts.items() if count}, **counts, **_report(store)}
 
 
+def settle_steps(connection: Any, namespace: str) -> tuple[int, bool]:
+    """Return the number of steps in which to run ``settle`` now, and whether it is to pack: enough keys have come."""
+    part = (postings.LAST_KEY - postings.FIRST_KEY) // _SAMPLED  # keys are hashes, so a part says how many there are
+    upto = postings.FIRST_KEY + part
+    shared, apart, packed = (_SAMPLED * count for count in _sizes(connection, namespace, upto))
+    if shared + apart + packed < _SAMPLED * _SAMPLE:
+        shared, apart, packed = _sizes(connection, namespace, postings.LAST_KEY)
+    packs = apart > 0 and apart * _LONE_SHARE >= packed
+    rows = shared + (apart + packed if packs else 0)
+    return (rows // _ROWS_AT_ONCE + 1 if rows else 0), packs
+
+
+def _sizes(connection: Any, namespace: str, upto: int) -> tuple[int, int, int]:
+    parameters = {"namespace": namespace, "since": postings.FIRST_KEY, "upto": upto}
+    shared, apart, packed = connection.execute(_SQL["posting_sizes"], parameters).fetchone()
+    return shared, apart, packed
+
+
+def settle(connection: Any, namespace: str, since: int, steps: int, *, packs: bool) -> tuple[int, int, int]:
+    """Pack the keys of a range that only one memory has, where ``packs``, and join the rows of each other key.
+
+    The range begins at ``since``. Both at once, for they lie in the same pages. Returns the key to continue from, how
+    many posting rows were written by joining, and how many were removed by packing; see lone_posting.
+    """
+    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
+    width, removed = (postings.LAST_KEY - postings.FIRST_KEY) // steps, 0  # equal ranges hold as many keys
+    upto = min(postings.LAST_KEY, since + width)
+    if packs:
+        parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
+        upto, removed = connection.execute(_SQL["lone_pack"], parameters).fetchone()
+    parameters = {"namespace": namespace, "since": since, "upto": upto, "full": postings.SEGMENT_FULL}
+    written = int(connection.execute(_SQL["compact_range"], parameters).rowcount)
+    if written:
+        connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+    return upto + 1, written, removed
+
+
 def _settled(store: PostgresStore, namespace: str) -> tuple[int, int]:
     """Join and pack posting rows, a range of keys at a time; return how many were written, and how many removed."""
-    steps, packs = store.run(partial(postings.settle_steps, namespace=namespace))
+    steps, packs = store.run(partial(settle_steps, namespace=namespace))
     segments = store.run(partial(postings.fresh_segments, namespace=namespace))
     joined = packed = 0
     since = postings.FIRST_KEY if steps else postings.LAST_KEY + 1
     while since <= postings.LAST_KEY:
-        step = partial(postings.settle, namespace=namespace, since=since, steps=steps, packs=packs)
+        step = partial(settle, namespace=namespace, since=since, steps=steps, packs=packs)
         since, written, removed = store.transaction(step)
         joined += written
         packed += removed

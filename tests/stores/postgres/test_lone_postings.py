@@ -10,8 +10,9 @@ import pytest
 
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import POSTING
-from semmem.stores.postgres import postings
-from semmem.stores.postgres.postings import FIRST_KEY, LAST_KEY, LONE_FULL
+from semmem.stores.postgres import upkeep
+from semmem.stores.postgres.postings import FIRST_KEY, LAST_KEY
+from semmem.stores.postgres.upkeep import LONE_FULL
 from tests.stores.audit import check, lone, sql
 
 NAMES = ("Ada Lovelace", "Charles Babbage", "Mary Somerville", "Köln", "Turin")
@@ -78,7 +79,7 @@ def test_keys_are_packed_a_range_at_a_time_and_each_is_in_one_row(mem: Semmem) -
         since, went = FIRST_KEY, 0
         while since <= LAST_KEY:
             before = count(mem)
-            step = partial(postings.settle, namespace="default", since=since, steps=steps, packs=True)
+            step = partial(upkeep.settle, namespace="default", since=since, steps=steps, packs=True)
             since, _, packed = mem.store.transaction(step)
             assert count(mem) == (before[0] - packed, before[1] + packed)
             went += packed
@@ -92,21 +93,21 @@ def test_keys_are_packed_a_range_at_a_time_and_each_is_in_one_row(mem: Semmem) -
 
 def test_a_part_of_the_keys_says_how_many_there_are(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     mem.remember_many(items(0, 140), batch_size=70)
-    exact = mem.store.run(partial(postings.settle_steps, namespace="default"))
+    exact = mem.store.run(partial(upkeep.settle_steps, namespace="default"))
     apart, _ = count(mem)
     shared = sql(mem, "SELECT count(*) FROM posting WHERE NOT lone")[0][0]
     assert exact == (1, True)
-    monkeypatch.setattr(postings, "_ROWS_AT_ONCE", 1)
-    assert mem.store.run(partial(postings.settle_steps, namespace="default")) == (shared + apart + 1, True)
-    monkeypatch.setattr(postings, "_SAMPLED", 4)
-    monkeypatch.setattr(postings, "_SAMPLE", 1)
-    steps, packs = mem.store.run(partial(postings.settle_steps, namespace="default"))
+    monkeypatch.setattr(upkeep, "_ROWS_AT_ONCE", 1)
+    assert mem.store.run(partial(upkeep.settle_steps, namespace="default")) == (shared + apart + 1, True)
+    monkeypatch.setattr(upkeep, "_SAMPLED", 4)
+    monkeypatch.setattr(upkeep, "_SAMPLE", 1)
+    steps, packs = mem.store.run(partial(upkeep.settle_steps, namespace="default"))
     assert packs
     assert steps % 4 == 1
     assert abs(steps - shared - apart) < (shared + apart) / 2
     mem.maintain()
-    assert mem.store.run(partial(postings.settle_steps, namespace="nothing")) == (0, False)
-    assert mem.store.run(partial(postings.settle_steps, namespace="default"))[1] is False
+    assert mem.store.run(partial(upkeep.settle_steps, namespace="nothing")) == (0, False)
+    assert mem.store.run(partial(upkeep.settle_steps, namespace="default"))[1] is False
 
 
 def test_a_few_new_keys_are_packed_when_they_are_an_eighth_of_the_others(mem: Semmem) -> None:
