@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal
 
@@ -58,25 +58,32 @@ _DIGIT = re.compile(r"\d")
 _VALUES = frozenset(_WRITTEN_VALUES.split())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outline:
-    """A cheap summary of a sentence: its frame, the names in it, its keys.
+    """A cheap summary of a sentence: the keys of its claims, and its words, which are read when they are asked for.
 
-    ``names`` are words of the frame with a capital inside the sentence. They are less exact than in ``claims.Claim``,
-    because an outline is made of every stored text and a claim only of few. ``tells`` says that the sentence tells what
-    replaces what, or who leads; then any two words may be subject and attribute.
+    "I" in it is ``me``, the folded name of its author.
     """
 
     sentence: str
-    frame: frozenset[str]
-    names: frozenset[str]
-    tells: bool
+    me: str
     keys: frozenset[int]
+
+    @cached_property
+    def words(self) -> tuple[frozenset[str], frozenset[str], bool]:
+        """The frame, the names in it, and whether the sentence tells what replaces what, or who leads.
+
+        Names are words of the frame with a capital inside the sentence. They are less exact than in ``claims.Claim``,
+        because an outline is made of every stored text and a claim only of few. Of a sentence that tells a change any
+        two words may be subject and attribute.
+        """
+        subject, others, names, tells, _ = _statement_words(self.sentence, self.me, len(self.sentence))
+        return frozenset((*subject, *others)), frozenset(names), tells
 
 
 def outlines(text: str, author: str | None = None) -> list[Outline]:
     """Return the outlines of the first dozen sentences of ``text``, without questions; "I" is ``author``."""
-    return [_outline(one, me) for one, me in _statements(text, author)]
+    return [Outline(one, me, frozenset(_keys(one, me))) for one, me in _statements(text, author)]
 
 
 def claim_keys(text: str, author: str | None = None) -> list[int]:
@@ -109,11 +116,11 @@ def _taken_apart(sentence: str, author: str | None) -> tuple[Claim, ...]:
 
 
 def _near(before: Outline, after: Outline) -> bool:
-    if after.tells:
+    new, new_names, tells = after.words
+    if tells:
         return True
-    common = len(before.frame & after.frame)
-    sizes = (len(one.frame - (one.names - other.frame)) for one, other in ((before, after), (after, before)))
-    return common >= _NEAR * min(sizes)
+    old, old_names, _ = before.words
+    return len(old & new) >= _NEAR * min(len(old - (old_names - new_names)), len(new - (new_names - old_names)))
 
 
 def _statements(text: str, author: str | None) -> Iterator[tuple[str, str]]:
@@ -122,12 +129,6 @@ def _statements(text: str, author: str | None) -> Iterator[tuple[str, str]]:
     for one in sentences(text[:_LONGEST_TEXT])[:_MOST_SENTENCES]:
         if len(one) <= _LONGEST_SENTENCE and not one.endswith("?"):
             yield one, me
-
-
-def _outline(sentence: str, me: str) -> Outline:
-    subject, others, names, tells, _ = _statement_words(sentence, me, len(sentence))
-    words = frozenset((*subject, *others))
-    return Outline(sentence, words, frozenset(names), tells, frozenset(_keys(sentence, me)))
 
 
 def _statement_words(
@@ -264,7 +265,7 @@ def _runs(words: Sequence[str]) -> NDArray[np.uint64]:
     return runs
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _shingles(text: str) -> frozenset[int]:
     words = WORD.findall(text[:_LONGEST_TEXT])
     return frozenset(_runs(words).tolist() if len(words) >= _SHORTEST else ())
