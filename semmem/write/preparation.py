@@ -33,7 +33,7 @@ from semmem.write.screening import Screening, screened
 
 __all__ = ["FEWEST", "Keys", "OnError", "Preparation", "Prepared", "Refusals", "check_vector", "in_advance"]
 
-FEWEST = 2_000
+FEWEST = 4_000
 """A list with fewer items is read by this process alone, because workers have to be started first."""
 T = TypeVar("T")
 B = TypeVar("B")
