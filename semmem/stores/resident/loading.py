@@ -27,8 +27,11 @@ _PER_ENTRY = 1.2
 """Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
 
-def load(pool: Pooled, namespace: str, most: int) -> Model | None:
-    """Load a namespace; None where it would take more than ``most`` bytes, or where its answers depend on the clock."""
+def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
+    """Load a namespace; None where it would take more than ``most`` bytes, or where its answers depend on the clock.
+
+    Vectors are kept in bytes too only where all fits into ``spare``, so that no other namespace makes room for these.
+    """
     where = {"namespace": namespace}
 
     def read(connection: Any) -> Model | None:
@@ -47,7 +50,9 @@ def load(pool: Pooled, namespace: str, most: int) -> Model | None:
                 rows = part if rows is None else Rows.joined(rows, part)
             assert rows is not None
             correction_rows = connection.execute(_SQL["moment"], where, binary=True).fetchall()
-            base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= most)
+            base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
+            if base.size > spare:  # more than was estimated
+                base.coarse = None
             return Model(namespace, state, base, corrections=corrections_of(correction_rows))
 
     return _run_or_none(pool, read)

@@ -44,14 +44,15 @@ class _Demand:
 class Models:
     """Models by namespace, the one used last at the end. Safe to use from any thread.
 
-    ``load`` loads a namespace into at most so many bytes, ``follow`` brings a model up to date within so many; both
-    return None where that is impossible. A recall that has found a model to be up to date is bound to it: see ``bind``.
+    ``load`` loads a namespace into at most so many bytes, and learns how many of these the other models leave;
+    ``follow`` brings a model up to date within so many. Both return None where that is impossible. A recall that has
+    found a model to be up to date is bound to it: see ``bind``.
     """
 
     def __init__(
         self,
         budget: int,
-        load: Callable[[str, int], Model | None],
+        load: Callable[[str, int, int], Model | None],
         follow: Callable[[Model, int], Model | None],
     ) -> None:
         self._budget = budget
@@ -159,7 +160,9 @@ class Models:
         return None
 
     def _load_now(self, namespace: str, demand: _Demand) -> Model | None:
-        model = self._load(namespace, self._budget)
+        with self._lock:
+            others = sum(model.size for name, model in self._models.items() if name != namespace)
+        model = self._load(namespace, self._budget, self._budget - others)
         with self._lock:
             self._loading.discard(namespace)
         if model is None or model.size > self._budget:

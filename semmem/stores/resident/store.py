@@ -91,7 +91,9 @@ class ResidentStore(_Behind):
 
         pool = cast("PostgresStore", store)
         models = Models(
-            budget, lambda namespace, most: load(pool, namespace, most), lambda model, most: follow(pool, model, most)
+            budget,
+            lambda namespace, most, spare: load(pool, namespace, most, spare),
+            lambda model, most: follow(pool, model, most),
         )
         super().__init__(store, models)
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()

@@ -125,6 +125,22 @@ def test_a_namespace_with_vectors_in_bytes_is_answered_as_the_database_does(
             assert answer(trio.kept, question, namespace=space) == expected
 
 
+def test_vectors_are_in_bytes_only_where_no_other_namespace_has_to_make_room(
+    monkeypatch: pytest.MonkeyPatch, trio: Trio, space: str
+) -> None:
+    monkeypatch.setattr(coarse, "FEWEST", 10)
+    change(trio.writer, space, ("many", 0))
+    load, most = trio.models._load, 1 << 30
+    whole = load(space, most, most)
+    assert whole is not None
+    assert whole._base.coarse is not None
+    for spare in (0, whole.size - 1):
+        one = load(space, most, spare)
+        assert one is not None
+        assert one._base.coarse is None
+    assert load(space, 100, most) is None
+
+
 def test_without_what_multiplies_bytes_or_with_wrong_products_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = drawn(1, 200, 16, 1.0)
     monkeypatch.setattr(coarse, "FEWEST", 100)

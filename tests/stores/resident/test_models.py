@@ -16,7 +16,7 @@ def test_the_namespace_asked_longest_ago_makes_room() -> None:
         def __init__(self, namespace: str) -> None:
             self.namespace, self.size, self.state = namespace, 40, STATE
 
-    models = Models(100, lambda namespace, most: Sized(namespace), lambda model, most: None)  # type: ignore[arg-type, return-value]
+    models = Models(100, lambda namespace, most, spare: Sized(namespace), lambda model, most: None)  # type: ignore[arg-type, return-value]
     for name in ("one", "two", "three"):
         models.bind({name: STATE})
         assert models.bound(name) is None
@@ -34,7 +34,7 @@ def test_nobody_waits_for_a_large_namespace() -> None:
     class Sized:
         namespace, size, state = "n", 1, STATE._replace(memories=50_000)
 
-    def load(namespace: str, most: int) -> Any:
+    def load(namespace: str, most: int, spare: int) -> Any:
         begun.set()
         assert go.wait(30)
         return Sized()
@@ -65,7 +65,7 @@ def test_a_namespace_whose_model_was_dropped_is_loaded_again_while_recalls_go_on
         def __init__(self, state: State) -> None:
             self.state = state
 
-    def load(namespace: str, most: int) -> Any:
+    def load(namespace: str, most: int, spare: int) -> Any:
         loaders.append(threading.get_ident())
         return Sized(before if len(loaders) == 1 else after)
 
@@ -90,7 +90,7 @@ def test_a_model_that_serves_little_is_not_soon_made_again() -> None:
     class Sized:
         namespace, size, state = "n", 1, STATE
 
-    def load(namespace: str, most: int) -> Any:
+    def load(namespace: str, most: int, spare: int) -> Any:
         made.append(namespace)
         return Sized()
 
@@ -98,3 +98,22 @@ def test_a_model_that_serves_little_is_not_soon_made_again() -> None:
     for revision in range(9, 60):
         models.bind({"n": STATE._replace(revision=STATE.revision if revision % 2 else revision)})
     assert 2 <= len(made) <= 6
+
+
+def test_a_load_learns_how_much_the_other_namespaces_leave() -> None:
+    spares: list[int] = []
+
+    class Sized:
+        def __init__(self, namespace: str) -> None:
+            self.namespace, self.size, self.state = namespace, 30, STATE
+
+    def load(namespace: str, most: int, spare: int) -> Any:
+        assert most == 100
+        spares.append(spare)
+        return Sized(namespace)
+
+    models = Models(100, load, lambda model, most: None)
+    for name in ("one", "two", "three", "four", "one"):
+        for _ in range(2):
+            models.bind({name: STATE})
+    assert spares == [100, 70, 40, 10, 10]
