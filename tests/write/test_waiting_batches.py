@@ -70,6 +70,17 @@ def test_enough_waiting_keys_are_folded_before_the_end(mem: Semmem, monkeypatch:
     check(mem)
 
 
+def test_enough_waiting_keys_of_small_batches_are_folded_before_the_end(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "BULK_KEYS", 300)
+    seen: list[int] = []
+    mem.remember_many(many(200), batch_size=5, progress=lambda _: seen.append(waiting(mem)))
+    assert 5 < max(seen) < 100
+    assert waiting(mem) < 64
+    check(mem)
+
+
 def test_a_fold_takes_no_more_than_the_first_memories_of_a_bulk_that_have_so_many_keys(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,11 +115,12 @@ def index_few(
     stored: Sequence[tuple[int, Row]],
     count: Mapping[str, int],
     fates: Mapping[str, str],
+    bulk: bool,
 ) -> tuple[Any, Any]:
     """Write the data derived from a few new memories, which stay pending, by statements sent together.
 
-    A round trip matters for these, and a COPY takes two. The connection is in a pipeline; see ``count_change`` for the
-    other arguments. Returns two cursors: the numbers of pending memories and of fresh segments, and the memory as it is
+    A round trip matters for these, and a COPY takes two. The connection is in a pipeline. ``bulk`` says whether a bulk
+    brought them; see ``count_change`` for the other arguments. Returns two cursors: the numbers of pending memories and of fresh segments, and the memory as it is
     stored, if it is only one.
     """
     where = {"namespace": namespace}
@@ -131,13 +132,14 @@ def index_few(
         connection.execute(_SQL["forward_add"], forward)
         if row.vector is not None:
             connection.execute(_SQL["embedding_put"], {**where, "ord": ord, "vector": Vector(row.vector)})
-        connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": list(row.extraction.names)})
+        names = list(row.extraction.names)
+        connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": names, "bulk": bulk * len(names)})
     send_change(connection, namespace, count, fates)
     backlog = connection.execute(_SQL["backlog"], where)
-    names = {row.name for _, row in stored}
-    if len(names) > 1:
+    ids = {row.name[1] for _, row in stored}
+    if len(ids) > 1:
         return backlog, None
-    return backlog, connection.execute(_SQL["memory_get"], {**where, "ids": [next(iter(names))[1]]}, binary=True)
+    return backlog, connection.execute(_SQL["memory_get"], {**where, "ids": sorted(ids)}, binary=True)
 
 
 def index_many(

@@ -102,7 +102,7 @@ class PostgresStore(Pooled):
             if few:
                 looks: dict[str, list[Any]] = {}
                 with pipelined_transaction(connection, partial(write.look_behind, connection, since or {}, looks)):
-                    written = write.write(connection, rows, on_conflict, backlog)
+                    written = write.write(connection, rows, on_conflict, backlog, bulk=bulk)
                 return replace(written(), meanwhile=write.meanwhile_of(looks, since or {}))
             numbers = write.numbers_for(connection, rows)  # outside the transaction, which would make others wait
             with connection.transaction():

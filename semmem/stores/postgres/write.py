@@ -111,7 +111,7 @@ def write(
         count = _total(stored, removal_counts.get(namespace, (0, 0)))
         if backlog is not None:
             check_grounds(connection, grounds[namespace], namespace, stored, fates)
-            index_cursors[namespace] = index_few(connection, namespace, stored, count, fates)
+            index_cursors[namespace] = index_few(connection, namespace, stored, count, fates, bulk)
         else:
             index_many(connection, namespace, stored, count, fates, place.last(namespace), bulk)
             holds = connection.execute(_SQL["namespace_check"], {"namespace": namespace})

@@ -135,7 +135,7 @@ INSERT INTO forward (namespace, ord, length, entries) VALUES (%(namespace)s, %(o
 
 -- pending_add --
 -- Mark one new memory as pending.
-INSERT INTO pending (namespace, ord, names) VALUES (%(namespace)s, %(ord)s, %(names)s::text[]);
+INSERT INTO pending (namespace, ord, names, bulk) VALUES (%(namespace)s, %(ord)s, %(names)s::text[], %(bulk)s);
 
 -- pending_namespaces --
 -- List the namespaces with pending memories.
