@@ -117,11 +117,10 @@ def index_few(
     fates: Mapping[str, str],
     bulk: bool,
 ) -> tuple[Any, Any]:
-    """Write the data derived from a few new memories, which stay pending, by statements sent together.
+    """Write the data derived from a few new memories, which stay pending, by statements sent together in a pipeline.
 
-    A round trip matters for these, and a COPY takes two. The connection is in a pipeline. ``bulk`` says whether a bulk
-    brought them; see ``count_change`` for the other arguments. Returns two cursors: the numbers of pending memories and of fresh segments, and the memory as it is
-    stored, if it is only one.
+    A round trip matters for these, and a COPY takes two. See ``index_many`` for the other arguments. Returns two
+    cursors: the numbers of pending memories and of fresh segments, and the memory as it is stored, if it is only one.
     """
     where = {"namespace": namespace}
     for ord, row in stored:
@@ -132,8 +131,7 @@ def index_few(
         connection.execute(_SQL["forward_add"], forward)
         if row.vector is not None:
             connection.execute(_SQL["embedding_put"], {**where, "ord": ord, "vector": Vector(row.vector)})
-        names = list(row.extraction.names)
-        connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": names, "bulk": bulk * len(names)})
+        connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": row.extraction.names, "bulk": bulk})
     send_change(connection, namespace, count, fates)
     backlog = connection.execute(_SQL["backlog"], where)
     ids = {row.name[1] for _, row in stored}
@@ -286,12 +284,12 @@ def write_relationships(connection: Any, namespace: str, extractions: Sequence[t
         copy_rows(connection, "relationship", ("namespace", "ord", "subject", "predicate", "object"), rows)
 
 
-def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
+def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT, bulk: bool = True) -> int:
     """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many.
 
-    Those of a bulk are fewer where they have ``BULK_KEYS`` keys together.
+    Those of a ``bulk`` stay where it is not True, and are fewer where they have ``BULK_KEYS`` keys together.
     """
-    which = {"namespace": namespace, "limit": limit, "keys": BULK_KEYS}
+    which = {"namespace": namespace, "limit": limit, "keys": BULK_KEYS, "bulk": bulk}
     rows = connection.execute(_SQL["fold_take"], which).fetchall()
     if not rows:
         return 0
@@ -396,7 +394,7 @@ def tidy(
     """
     pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
     if bulk_keys >= BULK_KEYS if bulk else pending >= FOLD_AT:
-        store.transaction(partial(fold, namespace=namespace, **({"limit": FOLDED_AT_ONCE} if bulk else {})))
+        store.transaction(partial(fold, namespace=namespace, limit=FOLDED_AT_ONCE if bulk else 16 * FOLD_AT, bulk=bulk))
         segments += 1
     if segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT):
         store.transaction(partial(compact, namespace=namespace))

@@ -135,7 +135,9 @@ INSERT INTO forward (namespace, ord, length, entries) VALUES (%(namespace)s, %(o
 
 -- pending_add --
 -- Mark one new memory as pending.
-INSERT INTO pending (namespace, ord, names, bulk) VALUES (%(namespace)s, %(ord)s, %(names)s::text[], %(bulk)s);
+INSERT INTO pending (namespace, ord, names, bulk)
+SELECT %(namespace)s, %(ord)s, p.names, CASE WHEN %(bulk)s THEN cardinality(p.names) ELSE 0 END
+FROM (SELECT %(names)s::text[] AS names) AS p;
 
 -- pending_namespaces --
 -- List the namespaces with pending memories.
@@ -143,10 +145,11 @@ SELECT DISTINCT namespace FROM pending;
 
 -- fold_take --
 -- Take pending memories for a fold, skipping those that another fold has locked: at most limit of them, and of a bulk
--- as many as have the given number of keys together.
-SELECT ord, names FROM pending WHERE namespace = %(namespace)s AND ord <= (
+-- as many as have the given number of keys together, or none of a bulk.
+SELECT ord, names FROM pending WHERE namespace = %(namespace)s AND (bulk = 0 OR %(bulk)s) AND ord <= (
     SELECT max(ord) FROM (
-        SELECT ord, sum(bulk) OVER (ORDER BY ord) - bulk AS keys FROM pending WHERE namespace = %(namespace)s) AS before
+        SELECT ord, sum(bulk) OVER (ORDER BY ord) - bulk AS keys FROM pending
+        WHERE namespace = %(namespace)s AND (bulk = 0 OR %(bulk)s)) AS before
     WHERE keys < %(keys)s)
 ORDER BY ord LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
