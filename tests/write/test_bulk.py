@@ -180,6 +180,22 @@ def test_no_worker_is_started_by_a_program_that_is_no_python(program: str, monke
         assert (len(workers), workers.read(rows_of(3))) == (0, [])
 
 
+def test_no_worker_is_started_where_the_working_folder_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend("")
+    folder.rmdir()
+    with Pool(1, "english") as workers:
+        assert (len(workers), workers.read(rows_of(3))) == (0, [])
+
+
+def test_what_python_ignores_in_its_path_hinders_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, None, b"bytes"])
+    with Pool(1, "english") as workers:
+        assert len(answers(workers.read(rows_of(3)))) == 3
+
+
 def test_a_worker_loads_no_driver_and_no_model_and_hears_no_ctrl_c() -> None:
     program = pool._PROGRAM.replace("main()", "print(*sorted(m.partition('.')[0] for m in sys.modules))")
     imports = "from semmem.write.bulk.columns import packed; packed([], 'english'); "

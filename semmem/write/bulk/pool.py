@@ -38,7 +38,8 @@ def _command() -> list[str] | None:
     if getattr(sys, "frozen", False) or not Path(program).name.lower().startswith(("python", "pypy")):
         return None
     here = str(Path(__file__).resolve().parents[3])
-    paths = dict.fromkeys([here, *(str(Path(path).absolute()) for path in sys.path)])  # what this process imports from
+    texts = [path for path in sys.path if isinstance(path, str)]
+    paths = dict.fromkeys([here, *(str(Path(path).absolute()) for path in texts)])  # what this process imports from
     return [program, "-I", "-S", *(["-B"] if sys.dont_write_bytecode else []), "-c", _PROGRAM, *paths]
 
 
@@ -53,12 +54,11 @@ class Pool:
         self._workers: list[subprocess.Popen[bytes]] = []
         self._greeted = False
         count = min(count, processors() - 1 - len(_running))  # of all calls of this process together
-        command = _command() if count > 0 else None
-        if command is not None:
-            with suppress(OSError, ValueError):
-                for _ in range(count):
-                    self._workers.append(self._start(command))
-                    _running.add(self._workers[-1].pid)
+        with suppress(OSError, ValueError):  # or no folder to work in is left, from which a path is taken
+            command = _command() if count > 0 else None
+            for _ in range(count if command is not None else 0):
+                self._workers.append(self._start(command or ()))
+                _running.add(self._workers[-1].pid)
 
     @staticmethod
     def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
