@@ -203,8 +203,8 @@ class Ingest:
         try:
             with closing(self._preparation.coming(items, namespace, batch_size)) as coming:
                 for batch in coming:
-                    outcome = ingest._reading(batch)._stored(batch, on_error)
-                    namespaces.update(name for name, _ in outcome.names)
+                    namespaces.update(one.memory.namespace for one in batch.drafts if isinstance(one, Draft))
+                    outcome = ingest._reading(batch)._stored(batch, on_error)  # may raise after its commit
                     report = report.with_batch(outcome, time.monotonic() - started)
                     if progress is not None:
                         progress(report)

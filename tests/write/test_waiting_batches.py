@@ -12,6 +12,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import StoreError
 from semmem.stores.postgres import postings, upkeep
+from semmem.write.screening import CredentialWarning
 from tests.stores.audit import check, sql
 from tests.write.sentences import items
 
@@ -142,6 +143,15 @@ def test_a_stream_that_fails_leaves_nothing_waiting(mem: Semmem) -> None:
     with pytest.raises(OSError, match="the file is gone"):
         mem.remember_many(stream(), batch_size=65)
     assert (mem.stats().memories, waiting(mem)) == (130, 0)
+    check(mem)
+
+
+def test_a_warning_that_is_an_error_leaves_nothing_of_its_batch_waiting(mem: Semmem) -> None:
+    given = [{**item, "text": f"{item['text']} The password is hunter22-x."} if at == 3 else item
+             for at, item in enumerate(many(140))]  # fmt: skip
+    with pytest.raises(CredentialWarning):  # warnings are errors in these tests
+        mem.remember_many(given, batch_size=70)
+    assert (mem.stats().memories, waiting(mem)) == (70, 0)
     check(mem)
 
 
