@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -156,3 +158,39 @@ def test_without_what_multiplies_bytes_or_with_wrong_products_there_are_none(mon
     with monkeypatch.context() as patched:
         patched.setattr(coarse, "import_module", lambda name: None)
         assert Coarse.of(vectors) is None
+
+
+def test_where_the_library_fails_later_all_vectors_are_looked_at() -> None:
+    in_bytes = Coarse.of(drawn(1, 200, 16, 1.0))
+    assert in_bytes is not None
+
+    def fails(digits: Any) -> Any:
+        raise RuntimeError("out of order")
+
+    in_bytes._products[0] = fails
+    assert in_bytes.among_nearest(np.ones(16, dtype=np.float32), 3) is None
+
+
+_ENDS = """
+import threading, numpy as np
+from semmem.stores.resident.coarse import Coarse
+vectors = np.random.default_rng(0).standard_normal((30_000, 64), dtype=np.float32)
+in_bytes, begun = Coarse.of(vectors), threading.Barrier(7)
+def multiply():
+    begun.wait()
+    while True:
+        in_bytes.among_nearest(vectors[3], 10)
+def build():
+    begun.wait()
+    while True:
+        Coarse.of(vectors)
+for work in (multiply, multiply, multiply, multiply, build, build):
+    threading.Thread(target=work, daemon=True).start()
+begun.wait()
+threading.Event().wait(0.2)
+"""
+
+
+def test_a_process_ends_well_while_its_threads_multiply_bytes() -> None:
+    done = subprocess.run([sys.executable, "-c", _ENDS], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
