@@ -68,9 +68,9 @@ def markdown(result: Mapping[str, Any]) -> str:
         cells = [_number(rows[size]["others"].get(name, {}).get("memories_per_s")) for size in sizes]
         if any(cells):
             out.append(_row([f"{name}, {_INGEST['memories_per_s']}", *cells]))
-    growth = result["growth"].get("ingest")
-    exponent = "it takes two sizes" if growth is None else _number(growth)
-    out += ["", f"Growth exponent of ingest, maintain included: {exponent}."]
+    growths = [result["growth"].get(name) for name in ("ingest", "ingest, without maintain")]
+    with_maintain, without = ("it takes two sizes" if one is None else _number(one) for one in growths)
+    out += ["", f"Growth exponent of ingest, maintain included: {with_maintain}; without it: {without}."]
     out += ["", "## Space, in MiB", "", *_head(["", *head])]
     out.append(_row(["on disk", *(_mib(rows[size]["space"]["bytes"]) for size in sizes)]))
     for table in dict.fromkeys(t for size in sizes for t in rows[size]["space"]["tables"]):

@@ -159,11 +159,12 @@ def _growth(sizes: Mapping[str, Any]) -> dict[str, float | None]:
     for leg in dict.fromkeys(leg for row in rows.values() for leg in row["recall"]["legs"]):
         at = {size: row["recall"]["legs"][leg]["p50_ms"] for size, row in rows.items() if leg in row["recall"]["legs"]}
         out[f"leg: {leg}"] = growth(at)
-    seconds, total = {}, 0.0
-    for size in sorted(rows):
-        total += rows[size]["ingest"]["remember_s"] + rows[size]["ingest"]["maintain_s"]
-        seconds[size] = total
-    out["ingest"] = growth(seconds)
+    for name, parts in (("ingest", ("remember_s", "maintain_s")), ("ingest, without maintain", ("remember_s",))):
+        seconds, total = {}, 0.0
+        for size in sorted(rows):
+            total += sum(rows[size]["ingest"][part] for part in parts)
+            seconds[size] = total
+        out[name] = growth(seconds)
     return out
 
 

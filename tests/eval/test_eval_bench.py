@@ -135,7 +135,7 @@ def test_the_report_says_what_a_verb_passes_through_in_four_counts_and_the_rest_
     assert "|  | files | functions | calls | round trips |" in text
     assert "| PostgreSQL: recall | 3 | 5 | 8 | 2 |" in text
     assert "pipeline" not in text
-    assert "Growth exponent of ingest, maintain included: it takes two sizes." in text
+    assert "ingest, maintain included: it takes two sizes; without it: it takes two sizes." in text
 
 
 def test_a_system_that_is_not_installed_is_skipped_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +191,7 @@ def test_a_run_measures_every_part_and_goes_on_where_it_stopped(tmp_path: Path) 
     assert recall["found"] > 0.7
     assert result["sizes"]["120"]["others"]["bm25s + numpy"]["found"] > 0.7
     assert math.isfinite(result["growth"]["text in"])
+    assert result["growth"]["ingest"] != result["growth"]["ingest, without maintain"]
     assert result["sizes"]["120"]["space"]["tables"]
     report = (folder / "bench.md").read_text(encoding="utf-8")
     assert report == markdown(result)
