@@ -59,8 +59,8 @@ __all__ = [
 
 FOLD_AT = 64
 """The number of pending memories of a namespace at which a writer folds them into the postings."""
-BULK_KEYS = 400_000
-"""The number of keys that pending memories of a bulk have when its writer folds them: 4,000 memories of 70 words."""
+BULK_KEYS = 100_000
+"""The number of keys that pending memories of a bulk have when its writer folds them: 1,000 memories of 70 words."""
 COMPACT_AT = 4
 """The number of fresh segments of a namespace at which a writer compacts, and of rows of a key worth joining."""
 BULK_COMPACT_AT = 32
