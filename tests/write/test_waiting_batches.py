@@ -95,8 +95,8 @@ def test_a_fold_takes_no_more_than_the_first_memories_of_a_bulk_that_have_so_man
 
     real = postings.fold
 
-    def fold(connection: Any, namespace: str, limit: int = 1024, bulk: bool = True) -> int:
-        count = real(connection, namespace, limit, bulk)
+    def fold(connection: Any, namespace: str, limit: int = 1024) -> int:
+        count = real(connection, namespace, limit)
         folded.append(count)
         return count
 
@@ -120,17 +120,20 @@ def test_one_memory_beside_a_bulk_does_not_fold_it(mem: Semmem) -> None:
     check(mem)
 
 
-def test_many_single_memories_beside_a_bulk_fold_themselves_and_not_the_bulk(mem: Semmem) -> None:
+def test_single_memories_fold_themselves_first_and_then_a_part_of_what_a_bulk_has_left(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "FOLD_AT", 4)  # a fold takes at most 64
     left: list[tuple[int, int]] = []
 
     def beside(report: Any) -> None:
-        for at in range(70 if report.remembered == 100 else 0):
+        for at in range(6 if report.remembered == 100 else 0):
             mem.remember(f"Beside number {at}.")
         sizes = [size for (size,) in sql(mem, "SELECT bulk FROM pending")]
         left.append((len(sizes) - sizes.count(0), sizes.count(0)))
 
     mem.remember_many(many(200), batch_size=100, progress=beside)
-    assert left == [(100, 6), (200, 6)]
+    assert left == [(40, 2), (140, 2)]
     assert waiting(mem) == 0
     check(mem)
 

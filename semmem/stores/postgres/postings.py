@@ -284,12 +284,12 @@ def write_relationships(connection: Any, namespace: str, extractions: Sequence[t
         copy_rows(connection, "relationship", ("namespace", "ord", "subject", "predicate", "object"), rows)
 
 
-def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT, bulk: bool = True) -> int:
+def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many.
 
-    Those of a ``bulk`` stay where it is not True, and are fewer where they have ``BULK_KEYS`` keys together.
+    Those of a bulk come last, and are fewer where they have ``BULK_KEYS`` keys together.
     """
-    which = {"namespace": namespace, "limit": limit, "keys": BULK_KEYS, "bulk": bulk}
+    which = {"namespace": namespace, "limit": limit, "keys": BULK_KEYS}
     rows = connection.execute(_SQL["fold_take"], which).fetchall()
     if not rows:
         return 0
@@ -390,11 +390,11 @@ def tidy(
 ) -> None:
     """Fold a namespace with many pending memories, and compact one with many fresh segments.
 
-    A writer of few memories leaves to a ``bulk`` what it brought. ``backlog`` is the row of that statement.
+    A writer of few memories leaves to a ``bulk`` most of what it brought. ``backlog`` is the row of that statement.
     """
     pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
     if bulk_keys >= BULK_KEYS if bulk else pending >= FOLD_AT:
-        store.transaction(partial(fold, namespace=namespace, limit=FOLDED_AT_ONCE if bulk else 16 * FOLD_AT, bulk=bulk))
+        store.transaction(partial(fold, namespace=namespace, limit=FOLDED_AT_ONCE if bulk else 16 * FOLD_AT))
         segments += 1
     if segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT):
         store.transaction(partial(compact, namespace=namespace))

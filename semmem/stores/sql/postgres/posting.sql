@@ -144,14 +144,14 @@ FROM (SELECT %(names)s::text[] AS names) AS p;
 SELECT DISTINCT namespace FROM pending;
 
 -- fold_take --
--- Take pending memories for a fold, skipping those that another fold has locked: at most limit of them, and of a bulk
--- as many as have the given number of keys together, or none of a bulk.
-SELECT ord, names FROM pending WHERE namespace = %(namespace)s AND (bulk = 0 OR %(bulk)s) AND ord <= (
+-- Take pending memories for a fold, skipping those that another fold has locked: at most limit of them, those of a bulk
+-- last, and of these as many as have the given number of keys together. So single memories fold themselves first, and
+-- little by little what a bulk that died has left.
+SELECT ord, names FROM pending WHERE namespace = %(namespace)s AND (bulk = 0 OR ord <= (
     SELECT max(ord) FROM (
-        SELECT ord, sum(bulk) OVER (ORDER BY ord) - bulk AS keys FROM pending
-        WHERE namespace = %(namespace)s AND (bulk = 0 OR %(bulk)s)) AS before
-    WHERE keys < %(keys)s)
-ORDER BY ord LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+        SELECT ord, sum(bulk) OVER (ORDER BY ord) - bulk AS keys FROM pending WHERE namespace = %(namespace)s) AS before
+    WHERE keys < %(keys)s))
+ORDER BY bulk > 0, ord LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
 -- fold_forwards --
 -- Return the forward entries of the memories being folded.
