@@ -68,6 +68,7 @@ class SettingValues(TypedDict, total=False):
     key: Any
     on_contradiction: str
     pool_size: int
+    bulk_workers: int
     resident_mb: int
     idle_stop_s: float
     start_timeout_s: float

@@ -307,7 +307,7 @@ def machine_memory() -> int:
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for name in _CONTROL_GROUPS:
         with contextlib.suppress(OSError, ValueError):  # "max" is no number
-            sizes.append(int(Path(name).read_text(encoding="ascii")))
+            sizes.append(int(Path(name).read_bytes()))
     return min(sizes)
 
 
