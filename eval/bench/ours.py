@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -37,6 +37,7 @@ _TABLES = """SELECT relname, pg_total_relation_size(oid) FROM pg_class
     WHERE relnamespace = 'semmem'::regnamespace AND relkind = 'r' ORDER BY 2 DESC"""
 _SAMPLE = 256
 _COLD = 3
+_LOAD_S = 60.0
 Item = tuple[dict[str, Any], Any]
 
 
@@ -178,6 +179,7 @@ class Ours:
                 legs.setdefault(leg, []).append(took)
 
         count = len(questions)
+        self._wait_until_in_memory(lambda: with_vector(0))
         out: dict[str, Any] = {"text in": asked(text_in, count, rounds=rounds)}
         out["vectors given"] = asked(by_leg, count, rounds=rounds)
         out["found"] = round(hits / (count * rounds + min(count, 20)), 3)
@@ -201,6 +203,14 @@ class Ours:
             out["while writing"] = asked(with_vector, count, rounds=1)
         out["cold process"] = self._cold(questions)
         return out
+
+    def _wait_until_in_memory(self, ask: Callable[[], Any]) -> None:
+        """Ask until the namespace is in memory, a minute at most: one that does not fit never is."""
+        models = getattr(self.mem._reader, "models", None)
+        end = time.monotonic() + _LOAD_S
+        while models is not None and self.namespace not in models.namespaces and time.monotonic() < end:
+            ask()
+            time.sleep(0.05)
 
     @contextmanager
     def _writer(self) -> Iterator[None]:
