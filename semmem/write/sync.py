@@ -187,7 +187,6 @@ def bring_in(
     policy = Policy(partial=True, may_replace=may_replace, mark=mark, keep_edits=not overwrite)
     work = _Bringing(ingest, filler, namespace)
     report = BroughtIn()
-    left: Mapping[str, str] = {}
     try:
         for batch in batches(enumerate(map(_importable, items)), batch_size):
             rows = [item for _, item in batch]
