@@ -6,7 +6,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,30 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     return {"p50_ms": round(statistics.median(ordered) * 1e3, 3), "p95_ms": round(ordered[at] * 1e3, 3)}
 
 
-def asked(work: Callable[[int], Any], count: int, *, rounds: int = 2) -> dict[str, float]:
-    """Return p50 and p95 of ``work``, called with 0 to ``count`` − 1 in each round, after a warm-up."""
-    for number in range(min(count, 20)):
+def asked(work: Callable[[int], Any], count: int, *, rounds: int = 2, at_most_s: float = math.inf) -> dict[str, float]:
+    """Return p50 and p95 of ``work``, called with 0 to ``count`` − 1 in each round, after a warm-up.
+
+    The warm-up and the calls end, one call at least, when each has taken ``at_most_s`` seconds; "calls" says then
+    how many were timed.
+    """
+    _timed_calls(work, range(min(count, 20)), at_most_s)
+    numbers = [number for _ in range(rounds) for number in range(count)]
+    seconds = _timed_calls(work, numbers, at_most_s)
+    ended = len(seconds) < len(numbers)
+    return {**percentiles(seconds), **({"calls": len(seconds)} if ended else {})}
+
+
+def _timed_calls(work: Callable[[int], Any], numbers: Iterable[int], at_most_s: float) -> list[float]:
+    seconds: list[float] = []
+    left = at_most_s
+    for number in numbers:
+        start = time.perf_counter()
         work(number)
-    seconds = []
-    for _ in range(rounds):
-        for number in range(count):
-            start = time.perf_counter()
-            work(number)
-            seconds.append(time.perf_counter() - start)
-    return percentiles(seconds)
+        seconds.append(time.perf_counter() - start)
+        left -= seconds[-1]
+        if left <= 0:
+            break
+    return seconds
 
 
 def clients(work: Callable[[int], Any], count: int, threads: int) -> dict[str, float]:

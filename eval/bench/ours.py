@@ -38,6 +38,9 @@ _TABLES = """SELECT relname, pg_total_relation_size(oid) FROM pg_class
 _SAMPLE = 256
 _COLD = 3
 _LOAD_S = 60.0
+_LIST = 10_000
+_STREAM_FROM = 200_000
+"""New memories from which they are stored as one stream, in which nobody holds a list of them."""
 Item = tuple[dict[str, Any], Any]
 
 
@@ -88,8 +91,8 @@ class Prepared:
         return out
 
     def take(self, batch: Sequence[Item]) -> None:
-        """Set ``at_hand`` to the vectors of a batch; all parts of a split text have the vector of the memory."""
-        self.at_hand = [vector for item, vector in batch for _ in split(item["text"], max_chars=MAX_CHARS)]
+        """Put the vectors of a batch at hand; all parts of a split text have the vector of the memory."""
+        self.at_hand += [vector for item, vector in batch for _ in split(item["text"], max_chars=MAX_CHARS)]
 
 
 class Ours:
@@ -113,13 +116,8 @@ class Ours:
     def grow(self, size: int) -> dict[str, Any]:
         """Store the first ``size`` memories with their vectors, and maintain; return rates (1/s) and seconds."""
         before = self.mem.stats().memories
-        seconds = 0.0
-        stream = self.generator.items(before, size)
-        while batch := list(islice(stream, 10_000)):  # generated before the clock starts; 1,000 a transaction
-            self.embedder.take(batch)
-            start = time.perf_counter()
-            self.mem.remember_many([item for item, _ in batch], batch_size=1000)
-            seconds += time.perf_counter() - start
+        filled = (self._as_stream if size - before >= _STREAM_FROM else self._as_lists)(before, size)
+        seconds = filled["remember_s"]
         with _timed(nearest, "index") as indexing:
             start = time.perf_counter()
             self.mem.maintain()
@@ -130,12 +128,47 @@ class Ours:
         return {
             "stored": size - before,
             "memories_per_s": rate,
-            "remember_s": round(seconds, 2),
+            **filled,
             "database_s": round(max(0.0, seconds - extraction), 2),  # without extraction, estimated by its rate
             "maintain_s": round(maintenance, 2),
             "index_s": round(sum(indexing), 2),  # of maintain_s
             **parts,
         }
+
+    def _as_lists(self, first: int, last: int) -> dict[str, float]:
+        """Store memories as lists that were made before the clock starts."""
+        seconds = 0.0
+        stream = self.generator.items(first, last)
+        while batch := list(islice(stream, _LIST)):
+            self.embedder.at_hand = []
+            self.embedder.take(batch)
+            start = time.perf_counter()
+            self.mem.remember_many([item for item, _ in batch], batch_size=1000)
+            seconds += time.perf_counter() - start
+        return {"remember_s": round(seconds, 2)}
+
+    def _as_stream(self, first: int, last: int) -> dict[str, float]:
+        """Store memories as one stream, whose making is not timed; "grown_mb" is the most that this process grew."""
+        making, most = 0.0, 0.0
+        before = resident_mb(os.getpid()) or 0.0
+
+        def items() -> Iterator[dict[str, Any]]:
+            nonlocal making, most
+            start = time.perf_counter()
+            for count, pair in enumerate(self.generator.items(first, last)):
+                self.embedder.take([pair])
+                if count % _LIST == 0:
+                    most = max(most, resident_mb(os.getpid()) or 0.0)
+                making += time.perf_counter() - start
+                yield pair[0]
+                start = time.perf_counter()
+
+        self.embedder.at_hand = []
+        start = time.perf_counter()
+        self.mem.remember_many(items(), batch_size=1000)
+        seconds = time.perf_counter() - start - making
+        most = max(most, resident_mb(os.getpid()) or 0.0)
+        return {"remember_s": round(seconds, 2), "grown_mb": round(most - before, 1)}
 
     def _parts(self, size: int) -> dict[str, Any]:
         """Time what comes before the database on a sample: extraction, and embedding by the real model."""
@@ -204,11 +237,15 @@ class Ours:
         out["cold process"] = self._cold(questions)
         return out
 
+    def in_memory(self) -> bool:
+        """Say whether the namespace that is asked lies in this process's memory."""
+        models = getattr(self.mem._reader, "models", None)
+        return models is not None and self.namespace in models.namespaces
+
     def _wait_until_in_memory(self, ask: Callable[[], Any]) -> None:
         """Ask until the namespace is in memory, a minute at most: one that does not fit never is."""
-        models = getattr(self.mem._reader, "models", None)
         end = time.monotonic() + _LOAD_S
-        while models is not None and self.namespace not in models.namespaces and time.monotonic() < end:
+        while not self.in_memory() and time.monotonic() < end:
             ask()
             time.sleep(0.05)
 

@@ -13,6 +13,7 @@ _COUNTS = {"files": "files", "functions": "functions", "calls": "calls", "round_
 _INGEST = {
     "memories_per_s": "memories per second",
     "remember_s": "seconds in all",
+    "grown_mb": "MiB that this process grew by, of a stream",
     "database_s": "seconds in the database",
     "maintain_s": "seconds of maintain",
     "index_s": "of these, seconds of the index of vectors",
@@ -25,7 +26,7 @@ def markdown(result: Mapping[str, Any]) -> str:
     """Return the tables of a run: recalls, other systems with ratios, ingest, space, growth."""
     sizes = sorted(result["sizes"], key=int)
     rows = result["sizes"]
-    head = [f"{int(size):,}" for size in sizes]
+    head = [f"{int(size):,}{'' if rows[size].get('in_memory', True) else ' (not in memory)'}" for size in sizes]
     out = [
         "# What a recall and an ingest take",
         "",

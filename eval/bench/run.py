@@ -20,6 +20,9 @@ __all__ = ["COMPARED", "bench", "ratios"]
 
 COMPARED = 100_000
 """Memories up to which the other systems are filled too."""
+_OTHER_S = 60.0
+"""Seconds that one measurement of another system takes at most; a call that has begun is ended."""
+_FROM_DISK = ("text in, resident_mb=0", "vectors given, resident_mb=0", "cold process")
 Say = Callable[[str], None]
 
 
@@ -82,6 +85,7 @@ def _one_size(
     questions = [generator.question(number, size) for number in range(count)]
     say(f"{size:,}: asking …")
     row["recall"] = ours.measured(questions, rounds=rounds)
+    row["in_memory"] = ours.in_memory()
     row["space"] = ours.space()
     row["others"] = {}
     for name in beside:
@@ -113,7 +117,12 @@ def _other(
     fill_seconds = time.perf_counter() - start
     try:
         encode = others.encode(name)
-        hits = sum(int(one.about[1:]) in system.recall(one.text, one.vector) for one in questions)
+        found: list[bool] = []
+        end = time.monotonic() + _OTHER_S
+        for one in questions:
+            found.append(int(one.about[1:]) in system.recall(one.text, one.vector))
+            if time.monotonic() > end:
+                break
 
         def text_in(number: int) -> Any:
             return system.recall(questions[number].text, encode(questions[number].text))
@@ -123,9 +132,9 @@ def _other(
 
         return {
             "memories_per_s": round(size / fill_seconds, 1),
-            "text in": asked(text_in, len(questions), rounds=rounds),
-            "vectors given": asked(with_vector, len(questions), rounds=rounds),
-            "found": round(hits / len(questions), 3),
+            "text in": asked(text_in, len(questions), rounds=rounds, at_most_s=_OTHER_S),
+            "vectors given": asked(with_vector, len(questions), rounds=rounds, at_most_s=_OTHER_S),
+            "found": round(sum(found) / len(found), 3),
         }
     finally:
         system.close()
@@ -149,20 +158,25 @@ def ratios(sizes: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def _growth(sizes: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the exponent of each time over the sizes."""
+    """Return the exponent of each time over the sizes.
+
+    A recall from memory is fitted over the sizes whose namespace was in memory, all the rest over all sizes.
+    """
     out: dict[str, float | None] = {}
-    rows = {int(size): row for size, row in sizes.items()}
-    for name in dict.fromkeys(name for row in rows.values() for name in row["recall"]):
-        times = {size: row["recall"].get(name, {}) for size, row in rows.items()}
-        if all("p50_ms" in one for one in times.values() if isinstance(one, dict)) and name not in ("found", "legs"):
-            out[name] = growth({size: one["p50_ms"] for size, one in times.items()})
-    for leg in dict.fromkeys(leg for row in rows.values() for leg in row["recall"]["legs"]):
-        at = {size: row["recall"]["legs"][leg]["p50_ms"] for size, row in rows.items() if leg in row["recall"]["legs"]}
-        out[f"leg: {leg}"] = growth(at)
+    every = {int(size): row for size, row in sizes.items()}
+    from_memory = {size: row for size, row in every.items() if row.get("in_memory", True)}
+    for name in dict.fromkeys(
+        name for row in every.values() for name in row["recall"] if name not in ("found", "legs")
+    ):
+        rows = every if name in _FROM_DISK else from_memory
+        out[name] = growth({size: row["recall"][name]["p50_ms"] for size, row in rows.items() if name in row["recall"]})
+    for leg in dict.fromkeys(leg for row in every.values() for leg in row["recall"]["legs"]):
+        times = {size: row["recall"]["legs"].get(leg) for size, row in from_memory.items()}
+        out[f"leg: {leg}"] = growth({size: one["p50_ms"] for size, one in times.items() if one})
     for name, parts in (("ingest", ("remember_s", "maintain_s")), ("ingest, without maintain", ("remember_s",))):
         seconds, total = {}, 0.0
-        for size in sorted(rows):
-            total += sum(rows[size]["ingest"][part] for part in parts)
+        for size in sorted(every):
+            total += sum(every[size]["ingest"][part] for part in parts)
             seconds[size] = total
         out[name] = growth(seconds)
     return out

@@ -7,17 +7,18 @@ import math
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from eval.bench import others
+from eval.bench import others, ours
 from eval.bench.generator import Generator
-from eval.bench.measures import bytes_of, clients, growth, percentiles, resident_mb
+from eval.bench.measures import asked, bytes_of, clients, growth, percentiles, resident_mb
 from eval.bench.ours import Prepared
 from eval.bench.report import markdown, plot
-from eval.bench.run import ratios
+from eval.bench.run import _growth, ratios
 from eval.cli import app
 from semmem import connect
 from semmem.embedders import load
@@ -100,6 +101,48 @@ def test_percentiles_are_in_milliseconds() -> None:
     assert percentiles([0.001, 0.002, 0.003]) == {"p50_ms": 2.0, "p95_ms": 3.0}
 
 
+def test_a_measurement_ends_when_its_time_is_over_and_says_how_many_calls_were_timed() -> None:
+    calls: list[int] = []
+    assert set(asked(calls.append, 3, rounds=2)) == {"p50_ms", "p95_ms"}
+    assert calls == [0, 1, 2, 0, 1, 2, 0, 1, 2]  # a warm-up and two rounds
+    calls.clear()
+    assert asked(calls.append, 3, rounds=2, at_most_s=0)["calls"] == 1
+    assert calls == [0, 0]  # a call that has begun is ended
+
+
+def test_a_recall_from_memory_is_fitted_over_the_sizes_that_were_in_memory() -> None:
+    def row(ms: float, seconds: float, in_memory: bool) -> dict[str, Any]:
+        names = ("vectors given", "vectors given, resident_mb=0")
+        recall = {**{name: {"p50_ms": ms} for name in names}, "found": 1.0, "legs": {"dense": {"p50_ms": ms}}}
+        return {"recall": recall, "ingest": {"remember_s": seconds, "maintain_s": 0.0}, "in_memory": in_memory}
+
+    exponents = _growth({"10": row(1.0, 1.0, True), "100": row(1.0, 9.0, True), "1000": row(100.0, 90.0, False)})
+    assert exponents == {
+        "vectors given": 0.0,
+        "vectors given, resident_mb=0": 1.0,
+        "leg: dense": 0.0,
+        "ingest": 1.0,
+        "ingest, without maintain": 1.0,
+    }
+
+
+def test_many_memories_are_stored_as_one_stream_with_their_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ours, "_STREAM_FROM", 60)
+    embedder = load("hashing")
+    monkeypatch.setattr(type(embedder), "dimensions", 384)  # those of the vectors that are made
+    with ours.Ours(tmp_path / "store", Generator(7), embedder) as bench:
+        assert "grown_mb" not in bench.grow(50)
+        filled = bench.grow(120)
+        assert filled["stored"] == 70
+        assert filled["grown_mb"] >= 0
+        assert filled["remember_s"] > 0
+        for number in (49, 50, 119):
+            near = bench.mem.recall("x", vector=Generator(7).vector(number), recipe="dense", limit=1, namespace="n0")
+            assert near[0].memory.id == f"m{number}"
+
+
 def test_clients_share_the_calls_and_a_failure_of_one_is_raised() -> None:
     calls: list[int] = []
     times = clients(calls.append, 20, 4)
@@ -147,8 +190,8 @@ def test_the_baseline_finds_by_words_and_by_vectors() -> None:
     pairs = list(MADE.items(0, 120))
     texts, vectors = [item["text"] for item, _ in pairs], [vector for _, vector in pairs]
     system = others.Baseline(texts, vectors, Path(), "")
-    asked = [MADE.question(number, 120) for number in range(10)]
-    assert [int(one.about[1:]) in system.recall(one.text, one.vector) for one in asked] == [True] * 10
+    questions = [MADE.question(number, 120) for number in range(10)]
+    assert [int(one.about[1:]) in system.recall(one.text, one.vector) for one in questions] == [True] * 10
 
 
 def test_a_size_or_a_system_that_is_none_is_refused() -> None:
