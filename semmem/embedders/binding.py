@@ -13,8 +13,8 @@ from typing import Any
 from semmem.embedders import NAMES, known_as
 from semmem.embedders import check as check_embedder
 from semmem.embedders import load as load_embedder
-from semmem.model.clock import standing, step
 from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, LegFailed, MissingExtra
+from semmem.model.process.clock import standing, step
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
 

@@ -5,7 +5,6 @@ A text is never padded, so its vector does not depend on the texts beside it, bi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from semmem.embedders.onnx_graph import GRAPH, TOKENIZER
 from semmem.embedders.weights import package
 from semmem.model.errors import EmbedderUnavailable
+from semmem.model.process.machine import processors
+from semmem.model.process.native_calls import native_calls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,9 +36,7 @@ def is_installed() -> bool:
 
 def threads() -> int:
     """Return how many threads one run may use: the processors of this process, at most eight."""
-    if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), _MOST_THREADS)
-    return min(os.cpu_count() or 1, _MOST_THREADS)
+    return min(processors(), _MOST_THREADS)
 
 
 def read_tokenizer(folder: Path) -> Any:
@@ -79,7 +78,9 @@ class OnnxRuntime:
         pieces = [self._pieces(text) for text in place]
         vectors = np.empty((len(place), 384), dtype=np.float32)
         for group in _groups([len(one) for one in pieces]):
-            (states,) = self._session.run(["states"], {"ids": np.array([pieces[i] for i in group], dtype=np.int64)})
+            with native_calls:
+                ids = np.array([pieces[i] for i in group], dtype=np.int64)
+                (states,) = self._session.run(["states"], {"ids": ids})
             for i, of_text in zip(group, states, strict=True):  # each alone: a mean over many adds in another order
                 mean = of_text.mean(axis=0, dtype=np.float64)
                 vectors[i] = mean / np.linalg.norm(mean)

@@ -16,8 +16,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from semmem.model.clock import Clock
 from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
+from semmem.model.process.clock import Clock
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
 from semmem.read.tracing import observed_legs

@@ -19,8 +19,8 @@ from functools import lru_cache, partial, wraps
 from importlib.util import find_spec
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from semmem.model.clock import WATCHED
 from semmem.model.errors import MissingExtra
+from semmem.model.process.clock import WATCHED
 from semmem.read.json_log import JsonLog
 
 __all__ = ["Call", "continued", "observed", "observed_legs", "sent_along", "switch_off", "switch_on"]

@@ -20,9 +20,9 @@ from typing import Any
 from semmem.concepts.likeness import LIKENESS
 from semmem.concepts.mentions import Ahead, Knowledge
 from semmem.embedders.binding import embed_texts, identity
-from semmem.model.clock import step
 from semmem.model.errors import Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
 from semmem.model.exchange import UNINDEXED, Maker, Row, Stored, Written
+from semmem.model.process.clock import step
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store
 from semmem.model.types import IngestReport, Memory

@@ -19,13 +19,14 @@ from semmem.concepts.names import alias_candidates
 from semmem.extractors import Rules
 from semmem.model.errors import BadItem, Conflict, EmbedderMismatch, InvalidInput
 from semmem.model.filters import at_time
+from semmem.model.process.machine import processors
 from semmem.model.protocols import Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import Memory, Rejected
 from semmem.text.passages import MAX_CHARS, read_text, split
 from semmem.write.bulk.columns import EXTRACT, LIKENESS, SCREEN, TextRow
 from semmem.write.bulk.extractor import ReadRules
-from semmem.write.bulk.pool import Pool, processors
+from semmem.write.bulk.pool import Pool
 from semmem.write.items import Draft, drafted, giver, id_of
 from semmem.write.likeness import Likeness
 from semmem.write.plan import Refused, batches

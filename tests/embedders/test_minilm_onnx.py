@@ -299,3 +299,24 @@ def test_neither_torch_nor_what_makes_the_graph_is_loaded_by_a_recall(store_url:
     )
     done = subprocess.run([sys.executable, "-c", code, store_url], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+_ENDS = """
+import threading
+from semmem.embedders import load
+model, begun = load("minilm"), threading.Barrier(4)
+model.embed(["one"])
+def embed():
+    begun.wait()
+    while True:
+        model.embed(["one two three", "four " * 200])
+for _ in range(3):
+    threading.Thread(target=embed, daemon=True).start()
+begun.wait()
+threading.Event().wait(0.3)
+"""
+
+
+def test_a_process_ends_well_while_its_threads_embed(model: MiniLM) -> None:
+    done = subprocess.run([sys.executable, "-c", _ENDS], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

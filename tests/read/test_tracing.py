@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 import semmem
-from semmem.model import clock
+from semmem.model.process import clock
 from semmem.read import tracing
 from tests.doors.mcp.clients import ask, in_memory
 from tests.serving import serving

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from semmem.model.errors import MissingExtra, StoreUnavailable
+from semmem.model.process import machine
 from semmem.stores.embedded.postmaster import ENVIRONMENT
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
     "configure",
     "initialise",
     "last_words",
-    "machine_memory",
     "owner",
     "prepare",
     "programs",
@@ -298,19 +298,6 @@ def _open_programs(install: Path) -> None:
             path.chmod(mode | 0o044 | (0o011 if mode & 0o100 else 0))
 
 
-_CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where Linux says how much memory a container may use, in versions 2 and 1 of control groups."""
-
-
-def machine_memory() -> int:
-    """Return the bytes of memory of this machine, or of its container where that has less."""
-    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in _CONTROL_GROUPS:
-        with contextlib.suppress(OSError, ValueError):  # "max" is no number
-            sizes.append(int(Path(name).read_bytes()))
-    return min(sizes)
-
-
 def buffers(memory: int) -> int:
     """Return the server's memory for pages in MB: a sixteenth of ``memory`` bytes, at least 256 and at most 1024."""
     return min(max(memory // 16 >> 20, 256), 1024)
@@ -324,7 +311,7 @@ def configure(folder: Path, who: Owner) -> None:
     user = _name(os.geteuid()).replace('"', '""')
     for name, text in {
         "postgresql.conf": _CONFIGURATION.format(
-            socket=_socket_folder(folder, who), sync=sync, buffers=buffers(machine_memory())
+            socket=_socket_folder(folder, who), sync=sync, buffers=buffers(machine.memory())
         ),
         "pg_hba.conf": _HBA,
         "pg_ident.conf": f'semmem "{user}" {ROLE}\n',

@@ -15,9 +15,9 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from semmem.model.clock import standing
 from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
 from semmem.model.exchange import Ords, apart
+from semmem.model.process.clock import standing
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import OTHER_SCHEMA, error_at_connect, error_at_work, moving, starting
 from semmem.stores.postgres.migrate import migrate, newer

@@ -7,7 +7,6 @@ and ``maintain`` inserts them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from psycopg.errors import LockNotAvailable
 
 from semmem.model.exchange import Scope, placed
+from semmem.model.process import machine
 from semmem.stores.postgres.connection import pipelined_transaction
 from semmem.stores.postgres.encoding import Vector, made_by
 from semmem.stores.sql_files import statements
@@ -153,7 +153,7 @@ def build_memory(connection: Any, count: int, dimensions: int) -> str:
     """
     needed = count * (2 * dimensions + _LINKS_BYTES) >> 20
     here = str(connection.info.host).startswith("/")  # a socket, so the server is on this machine
-    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 22 if here else _BUILD_MB
+    most = machine.memory() >> 22 if here else _BUILD_MB
     return f"{max(_BUILD_MB, min(needed, most))}MB"
 
 

@@ -8,17 +8,15 @@ bytes, which numpy does twenty times as slowly; where it is not installed, all p
 
 from __future__ import annotations
 
-import atexit
-import os
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from threading import Condition
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from semmem.model.process.native_calls import native_calls
 
 __all__ = ["FEWEST", "Coarse", "is_possible"]
 
@@ -35,8 +33,6 @@ _ROUNDING = 2e-6
 """The error of the single-precision arithmetic on products of bytes, relative to the lengths, is below this."""
 _MOST = 8
 """Where more than one in so many vectors may be among the nearest, exact products of all are as fast."""
-_LAST_CALLS_S = 10.0
-"""Seconds that the end of a process waits for the library."""
 
 _Product: TypeAlias = "Callable[[NDArray[np.uint8]], NDArray[np.int32]]"
 
@@ -114,44 +110,6 @@ class Coarse:
         return places if len(places) * _MOST <= len(near) else None
 
 
-class _Calls:
-    """The calls of the library in progress, each in a block of its own; raises RuntimeError once the process ends.
-
-    A process that ends while one of its threads is in the library is aborted: the thread cannot be stopped there.
-    """
-
-    def __init__(self) -> None:
-        self._process = os.getpid()
-        self._change = Condition()
-        self._running = 0
-        self._ended = False
-
-    def __enter__(self) -> None:
-        with self._change:
-            if self._ended:
-                raise RuntimeError("The process is about to end.")
-            self._running += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._change:
-            self._running -= 1
-            self._change.notify_all()
-
-    def end(self) -> None:
-        """Let no call begin any more, and wait for those in progress; a child process has none of its parent's."""
-        if self._process == os.getpid():
-            with self._change:
-                self._ended = True
-                self._change.wait_for(lambda: not self._running, _LAST_CALLS_S)
-
-
-@cache
-def _calls() -> _Calls:
-    calls = _Calls()
-    atexit.register(calls.end)
-    return calls
-
-
 def _digits(vector: NDArray[np.float32]) -> tuple[NDArray[np.uint8], tuple[np.float32, np.float32], float]:
     """Return a vector as two digits a number, each plus ``_DIGIT``, what each is worth, and the length of the rest."""
     rest = vector.astype(np.float64)
@@ -199,14 +157,13 @@ def _product(rows: NDArray[np.int8]) -> _Product:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.enable_cpu_mem_arena = False
-    calls = _calls()
-    with calls:
+    with native_calls:
         value = runtime.OrtValue.ortvalue_from_numpy(columns)
         options.add_external_initializers(["rows"], [value])
         session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
     def product(digits: NDArray[np.uint8]) -> NDArray[np.int32]:
-        with calls:
+        with native_calls:
             answer: NDArray[np.int32] = session.run(["product"], {"digits": digits})[0]
         return answer
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from semmem.files import claimed
-from semmem.model.clock import standing
 from semmem.model.errors import (
     InvalidInput,
     SchemaTooNew,
@@ -30,6 +29,7 @@ from semmem.model.errors import (
 )
 from semmem.model.exchange import Ords, apart
 from semmem.model.filters import contains
+from semmem.model.process.clock import standing
 from semmem.stores.sql_files import changed_by_newer, migrations, statements, too_old
 from semmem.text.tokens import unfinished
 

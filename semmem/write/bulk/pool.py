@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,10 +12,11 @@ from threading import Timer
 from types import TracebackType
 from typing import Self
 
+from semmem.model.process.machine import processors
 from semmem.write.bulk.columns import TextColumns, TextRow
 from semmem.write.bulk.worker import greeting, receive, send
 
-__all__ = ["Pool", "processors"]
+__all__ = ["Pool"]
 
 _PATIENCE_S = 120.0
 """A worker that has not answered after this time is ended."""
@@ -25,11 +25,6 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk.worke
 
 _running: set[int] = set()
 """The workers of this process that have not ended."""
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _command() -> list[str] | None:

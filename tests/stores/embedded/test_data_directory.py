@@ -90,7 +90,3 @@ def test_the_reason_of_a_failure_is_the_last_serious_line(said: str, reason: str
 @pytest.mark.parametrize(("gigabytes", "megabytes"), [(1, 256), (4, 256), (8, 512), (64, 1024)])
 def test_the_server_has_a_sixteenth_of_the_memory_for_its_pages_within_bounds(gigabytes: int, megabytes: int) -> None:
     assert data_directory.buffers(gigabytes << 30) == megabytes
-
-
-def test_the_memory_of_this_machine_is_a_number_of_bytes() -> None:
-    assert data_directory.machine_memory() > 1 << 28

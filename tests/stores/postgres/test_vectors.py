@@ -136,7 +136,7 @@ def test_maintain_leaves_no_old_rows_of_the_vectors_that_it_takes_into_the_index
 def test_a_large_index_is_built_in_memory(
     monkeypatch: pytest.MonkeyPatch, host: str, count: int, machine: int, memory: str
 ) -> None:
-    monkeypatch.setattr(nearest.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": machine // 4096}.__getitem__)
+    monkeypatch.setattr(nearest.machine, "memory", lambda: machine)
     connection = SimpleNamespace(info=SimpleNamespace(host=host))
     assert nearest.build_memory(connection, count, 384) == memory
 
