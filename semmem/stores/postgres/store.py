@@ -14,7 +14,6 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
-from semmem.model.errors import SemmemError
 from semmem.model.exchange import (
     MOST_TURNS,
     Extraction,
@@ -46,6 +45,7 @@ from semmem.stores.postgres.encoding import (
     scope_queries,
     sorted_rows,
 )
+from semmem.stores.postgres.folding import Folding
 from semmem.stores.postgres.graph import PostgresGraph, reindex
 from semmem.stores.postgres.life import PostgresLife
 from semmem.stores.postgres.moving import namespaces
@@ -72,12 +72,18 @@ class PostgresStore(Pooled):
         start_timeout_s: float = 120.0,
         before_migration: Callable[[Any, int, int], None] | None = None,
     ) -> None:
+        self._folding = Folding(self)
         super().__init__(
             url, conninfo, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before_migration
         )
         self.vectors = PostgresVectors(self)
         self.graph = PostgresGraph(self)
         self.life = PostgresLife(self)
+
+    def close(self) -> None:
+        """Wait for what is being folded, and close the connections; the data stays."""
+        self._folding.close()
+        super().close()
 
     def write(
         self,
@@ -108,13 +114,10 @@ class PostgresStore(Pooled):
             with connection.transaction():
                 return write.write(connection, rows, on_conflict, numbers=numbers, bulk=bulk)()
 
+        left = self._folding.finish({row.memory.namespace for row in rows}) if bulk else {}
         written = self.run(run, on_loss=lambda: losses.append(True))
-        try:
-            for namespace in sorted({n for n, _ in written.new | written.replaced}):
-                postings.tidy(self, namespace, backlog.get(namespace), bulk=bulk)
-        except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain folds
-            return replace(written, degraded={"maintain": f"Folding is left to `semmem maintain`: {error}"})
-        return written
+        left |= self._folding.tidy(sorted({n for n, _ in written.new | written.replaced}), backlog, bulk=bulk)
+        return replace(written, degraded=left) if left else written
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the content hash of each (namespace, id) that is stored."""
@@ -139,7 +142,7 @@ class PostgresStore(Pooled):
 
     def end_bulk(self, namespaces: Collection[str]) -> Mapping[str, str]:
         """Fold what the batches of a bulk have left pending; see Store.end_bulk."""
-        return upkeep.end_bulk(self, namespaces)
+        return {**self._folding.finish(namespaces), **upkeep.end_bulk(self, namespaces)}
 
     def forget(
         self,

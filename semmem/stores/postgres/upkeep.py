@@ -21,6 +21,7 @@ from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, nearest, postings
 from semmem.stores.postgres.connection import by_namespace
+from semmem.stores.postgres.folding import left_to_maintain
 from semmem.stores.postgres.nearest import session_setting
 from semmem.stores.sql_files import statements
 
@@ -136,7 +137,7 @@ def end_bulk(store: PostgresStore, namespaces: Collection[str]) -> dict[str, str
                 pass
             postings.tidy(store, namespace)
     except (SemmemError, Error) as error:
-        return {"maintain": f"Folding is left to `semmem maintain`: {error}"}
+        return left_to_maintain(error)
     return {}
 
 
