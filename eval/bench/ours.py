@@ -104,6 +104,7 @@ class Ours:
         self.generator = generator
         self.embedder = Prepared(embedder or load("minilm"))
         self.namespace = "n0"
+        self.in_memory = False  # whether the namespace was in this process's memory when it was asked last
 
     def __enter__(self) -> Ours:
         self.mem = semmem.connect(self.url, embedder=self.embedder, pool_size=10)
@@ -212,7 +213,7 @@ class Ours:
                 legs.setdefault(leg, []).append(took)
 
         count = len(questions)
-        self._wait_until_in_memory(lambda: with_vector(0))
+        self.in_memory = self._wait_until_in_memory(lambda: with_vector(0))
         out: dict[str, Any] = {"text in": asked(text_in, count, rounds=rounds)}
         out["vectors given"] = asked(by_leg, count, rounds=rounds)
         out["found"] = round(hits / (count * rounds + min(count, 20)), 3)
@@ -237,17 +238,14 @@ class Ours:
         out["cold process"] = self._cold(questions)
         return out
 
-    def in_memory(self) -> bool:
-        """Say whether the namespace that is asked lies in this process's memory."""
+    def _wait_until_in_memory(self, ask: Callable[[], Any]) -> bool:
+        """Ask until the namespace is in memory, a minute at most; return whether it is: one that does not fit never is."""
         models = getattr(self.mem._reader, "models", None)
-        return models is not None and self.namespace in models.namespaces
-
-    def _wait_until_in_memory(self, ask: Callable[[], Any]) -> None:
-        """Ask until the namespace is in memory, a minute at most: one that does not fit never is."""
         end = time.monotonic() + _LOAD_S
-        while not self.in_memory() and time.monotonic() < end:
+        while models is not None and self.namespace not in models.namespaces and time.monotonic() < end:
             ask()
             time.sleep(0.05)
+        return models is not None and self.namespace in models.namespaces
 
     @contextmanager
     def _writer(self) -> Iterator[None]:

@@ -85,7 +85,7 @@ def _one_size(
     questions = [generator.question(number, size) for number in range(count)]
     say(f"{size:,}: asking …")
     row["recall"] = ours.measured(questions, rounds=rounds)
-    row["in_memory"] = ours.in_memory()
+    row["in_memory"] = ours.in_memory
     row["space"] = ours.space()
     row["others"] = {}
     for name in beside:
