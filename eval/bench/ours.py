@@ -239,7 +239,7 @@ class Ours:
         return out
 
     def _wait_until_in_memory(self, ask: Callable[[], Any]) -> bool:
-        """Ask until the namespace is in memory, a minute at most; return whether it is: one that does not fit never is."""
+        """Ask until the namespace is in memory, a minute at most; return whether it is, for one may not fit."""
         models = getattr(self.mem._reader, "models", None)
         end = time.monotonic() + _LOAD_S
         while models is not None and self.namespace not in models.namespaces and time.monotonic() < end:

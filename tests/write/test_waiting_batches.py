@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -12,6 +14,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import StoreError
 from semmem.stores.postgres import postings, upkeep
+from semmem.stores.postgres.store import PostgresStore
 from semmem.write.screening import CredentialWarning
 from tests.stores.audit import check, sql
 from tests.write.sentences import items
@@ -65,10 +68,83 @@ def test_enough_waiting_keys_are_folded_before_the_end(mem: Semmem, monkeypatch:
     monkeypatch.setattr(postings, "BULK_KEYS", 300)
     seen: list[int] = []
     mem.remember_many(many(200), batch_size=20, progress=lambda _: seen.append(waiting(mem)))
-    assert max(seen) < 200  # some were folded meanwhile
-    assert min(seen) < 20
+    assert max(seen) < 120  # of the batches before, all but the last were folded when the next one was written
     assert waiting(mem) == 0
     check(mem)
+
+
+def test_the_next_batch_is_prepared_while_one_is_folded_and_written_after_it(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "BULK_KEYS", 1)
+    prepared, order = threading.Event(), list[str]()
+    real = postings.fold
+
+    def fold(connection: Any, namespace: str, limit: int) -> int:
+        assert prepared.wait(30)  # it would not come while the writer waited for this
+        count = real(connection, namespace, limit)
+        order.append("folded")
+        return count
+
+    def stream() -> Iterator[Mapping[str, Any]]:
+        for at, item in enumerate(many(60)):
+            if at == 59:
+                prepared.set()
+            yield item
+
+    monkeypatch.setattr(postings, "fold", fold)
+    mem.remember_many(stream(), batch_size=30, progress=lambda report: order.append(f"written {report.remembered}"))
+    assert order[:3] == ["written 30", "folded", "written 60"]
+    assert waiting(mem) == 0
+    check(mem)
+
+
+def test_a_fold_that_fails_beside_a_bulk_is_reported_and_its_end_folds_the_rest(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "BULK_KEYS", 1)
+    real, calls = postings.fold, list[int]()
+
+    def fold(*arguments: Any, **keywords: Any) -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            raise StoreError("The disk is full.")
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(postings, "fold", fold)
+    report = mem.remember_many(many(90), batch_size=30)
+    assert report.remembered == 90
+    assert report.degraded == {"maintain": "Folding is left to `semmem maintain`: The disk is full."}
+    assert waiting(mem) < 64
+    check(mem)
+
+
+def test_a_store_is_closed_when_its_folds_are_done(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def slow(*_: Any, **__: Any) -> None:
+        threading.Event().wait(0.2)
+        done.append("folded")
+
+    with semmem.connect(store_url, embedder="hashing", pool_size=3) as mem:
+        store = mem.store
+        assert isinstance(store, PostgresStore)
+        monkeypatch.setattr(postings, "tidy", slow)
+        assert store._folding.tidy(["default"], {}, bulk=True) == {}
+        assert done == []
+    assert done == ["folded"]
+
+
+def test_folds_are_made_at_once_where_no_thread_can_be_started(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "BULK_KEYS", 1)
+
+    def none(*_: Any) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", none)
+    seen: list[int] = []
+    mem.remember_many(iter(many(60)), batch_size=30, progress=lambda _: seen.append(waiting(mem)))
+    assert seen == [29, 58]  # with so low a bound a fold takes one memory
 
 
 def test_enough_waiting_keys_of_small_batches_are_folded_before_the_end(
