@@ -187,9 +187,12 @@ def bring_in(
     policy = Policy(partial=True, may_replace=may_replace, mark=mark, keep_edits=not overwrite)
     work = _Bringing(ingest, filler, namespace)
     report = BroughtIn()
+    namespaces = {namespace}
     try:
         for batch in batches(enumerate(map(_importable, items)), batch_size):
             rows = [item for _, item in batch]
+            named = (item.get("namespace") for item in rows if isinstance(item, Mapping))
+            namespaces.update(name for name in named if isinstance(name, str))  # the batch may raise after its commit
             work.take(rows)
             one = work.ingest.batch(batch, namespace, on_error, policy, work.names)
             work.meet(rows)
@@ -207,7 +210,7 @@ def bring_in(
             if progress is not None:
                 progress(report)
     finally:
-        left = store.end_bulk({where for where, _ in work.names})
+        left = store.end_bulk(namespaces)
     report = replace(report, degraded={**report.degraded, **left})
     report = replace(report, linked=work.link(store), unlinked=tuple(work.unlinked[:MOST_REJECTED]))
     missing: tuple[str, ...] = ()

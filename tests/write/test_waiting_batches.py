@@ -134,6 +134,14 @@ def test_a_store_is_closed_when_its_folds_are_done(store_url: str, monkeypatch: 
     assert done == ["folded"]
 
 
+def test_folds_are_made_at_once_where_there_is_one_connection(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "BULK_KEYS", 1)
+    seen: list[int] = []
+    with semmem.connect(store_url, embedder="hashing", pool_size=1) as mem:
+        mem.remember_many(iter(many(60)), batch_size=30, progress=lambda _: seen.append(waiting(mem)))
+    assert seen == [29, 58]
+
+
 def test_folds_are_made_at_once_where_no_thread_can_be_started(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "BULK_KEYS", 1)
 
@@ -261,6 +269,14 @@ def test_memories_of_a_bulk_that_are_extracted_again_keep_waiting(mem: Semmem) -
     given = [{**item, "text": f"{text} {item['text']}"} if at == 5 else item for at, item in enumerate(many(200))]
     mem.remember_many(given, batch_size=100, progress=late)
     assert waiting(mem) == 0
+    check(mem)
+
+
+def test_an_import_whose_batch_raises_after_its_commit_leaves_nothing_of_it_waiting(mem: Semmem) -> None:
+    given = [{**item, "text": f"{item['text']} The password is hunter22-x.", "namespace": "other"} for item in many(70)]
+    with pytest.raises(CredentialWarning):  # warnings are errors in these tests
+        mem.bring_in(given, batch_size=70)
+    assert (mem.stats().memories, waiting(mem)) == (70, 0)
     check(mem)
 
 

@@ -33,10 +33,11 @@ def left_to_maintain(error: Exception) -> dict[str, str]:
 
 
 class Folding:
-    """The folds of one store that go on beside its writers; safe for several threads."""
+    """The folds of one store that go on beside its writers, on a second connection; safe for several threads."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: PostgresStore, *, connections: int) -> None:
         self._store = store
+        self._apart = connections > 1
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
         self._running: dict[str, list[Future[None]]] = defaultdict(list)
@@ -51,7 +52,7 @@ class Folding:
         try:
             for namespace in namespaces:
                 tidy = partial(postings.tidy, self._store, namespace, backlog.get(namespace), bulk=bulk)
-                if not (bulk and self._begun(namespace, tidy)):
+                if not (bulk and self._apart and self._begun(namespace, tidy)):
                     tidy()
         except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain folds
             return left_to_maintain(error)

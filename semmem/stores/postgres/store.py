@@ -72,7 +72,7 @@ class PostgresStore(Pooled):
         start_timeout_s: float = 120.0,
         before_migration: Callable[[Any, int, int], None] | None = None,
     ) -> None:
-        self._folding = Folding(self)
+        self._folding = Folding(self, connections=pool_size)
         super().__init__(
             url, conninfo, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before_migration
         )

@@ -156,15 +156,21 @@ class Models:
                 self._loading.add(namespace)
         if at_once:
             return self._load_now(namespace, demand)
-        threading.Thread(target=self._load_now, args=(namespace, demand), name="semmem-resident", daemon=True).start()
+        loading = threading.Thread(target=self._load_now, args=(namespace, demand), name="semmem-resident", daemon=True)
+        try:
+            loading.start()
+        except RuntimeError:  # no thread can be started while the process ends
+            self._loading.discard(namespace)
         return None
 
     def _load_now(self, namespace: str, demand: _Demand) -> Model | None:
         with self._lock:
             others = sum(model.size for name, model in self._models.items() if name != namespace)
-        model = self._load(namespace, self._budget, self._budget - others)
-        with self._lock:
-            self._loading.discard(namespace)
+        try:
+            model = self._load(namespace, self._budget, self._budget - others)
+        finally:
+            with self._lock:
+                self._loading.discard(namespace)
         if model is None or model.size > self._budget:
             demand.wait = _LONGEST
             return None

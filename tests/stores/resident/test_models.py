@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.model import State
 
@@ -53,6 +55,40 @@ def test_nobody_waits_for_a_large_namespace() -> None:
     assert models.bound("n") is not None
     models.clear()
     assert models.namespaces == ()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_namespace_whose_loading_failed_in_an_unknown_way_is_loaded_again() -> None:
+    class Sized:
+        namespace, size, state = "n", 1, STATE._replace(memories=50_000)
+
+    loads: list[str] = []
+
+    def load(namespace: str, most: int, spare: int) -> Any:
+        loads.append(namespace)
+        if len(loads) == 1:
+            raise LookupError("nobody thought of this")
+        return Sized()
+
+    models = Models(100, load, lambda model, most: None)
+    for _ in range(3000):
+        models.bind({"n": Sized.state})
+        if models.bound("n") is not None:
+            break
+        threading.Event().wait(0.01)
+    assert loads == ["n", "n"]
+
+
+def test_a_recall_goes_on_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    models = Models(100, lambda namespace, most, spare: None, lambda model, most: None)
+    for _ in range(5):
+        models.bind({"n": STATE._replace(memories=50_000)})
+        assert models.bound("n") is None
+    assert not models._loading
 
 
 def test_a_namespace_whose_model_was_dropped_is_loaded_again_while_recalls_go_on() -> None:
