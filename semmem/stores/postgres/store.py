@@ -45,7 +45,6 @@ from semmem.stores.postgres.encoding import (
     scope_queries,
     sorted_rows,
 )
-from semmem.stores.postgres.folding import Folding
 from semmem.stores.postgres.graph import PostgresGraph, reindex
 from semmem.stores.postgres.life import PostgresLife
 from semmem.stores.postgres.moving import namespaces
@@ -72,7 +71,7 @@ class PostgresStore(Pooled):
         start_timeout_s: float = 120.0,
         before_migration: Callable[[Any, int, int], None] | None = None,
     ) -> None:
-        self._folding = Folding(self, connections=pool_size)
+        self._folding = upkeep.Folding(self, connections=pool_size)
         super().__init__(
             url, conninfo, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before_migration
         )

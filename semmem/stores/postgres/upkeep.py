@@ -1,11 +1,17 @@
 """Maintain a store on PostgreSQL: sweep what is due in bounded steps, fold pending memories, index vectors.
 
+What a bulk leaves is folded in a thread while its writer prepares the next batch. A fold holds the lock of its namespace,
+so the next batch could not be written earlier anyway.
+
 Each step is a transaction of its own, so it can be interrupted anywhere, and run beside writers and other upkeep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -21,14 +27,13 @@ from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, nearest, postings
 from semmem.stores.postgres.connection import by_namespace
-from semmem.stores.postgres.folding import left_to_maintain
 from semmem.stores.postgres.nearest import session_setting
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["SWEEPS", "Sweep", "end_bulk", "maintain", "settle", "settle_steps", "sweep_expired"]
+__all__ = ["SWEEPS", "Folding", "Sweep", "end_bulk", "maintain", "settle", "settle_steps", "sweep_expired"]
 
 _SQL = statements("postgres")
 
@@ -42,6 +47,8 @@ _MANY = 10_000
 
 LONE_FULL = 32
 """Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
+_FOLDING_THREADS = 4
+"""Folds at the same time, of bulks in several threads of this process; each has a connection of its own."""
 _ROWS_AT_ONCE = 50_000
 """Rows and packed keys that one step of ``settle`` reads."""
 _SAMPLED, _SAMPLE = 64, 1_000
@@ -129,6 +136,66 @@ SWEEPS: tuple[Sweep, ...] = (
 """What maintain removes, in this order. A new kind of row with a limited life is one more entry."""
 
 
+class Folding:
+    """The folds of one store that go on beside its writers, on a second connection; safe for several threads."""
+
+    def __init__(self, store: PostgresStore, *, connections: int) -> None:
+        self._store = store
+        self._apart = connections > 1
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._running: dict[str, list[Future[None]]] = defaultdict(list)
+
+    def tidy(
+        self, namespaces: Iterable[str], backlog: Mapping[str, tuple[int, int, int]], *, bulk: bool
+    ) -> dict[str, str]:
+        """Fold and compact namespaces where that is due, of a ``bulk`` in a thread; return why one is left.
+
+        ``backlog`` has the row of that statement where it is known.
+        """
+        try:
+            for namespace in namespaces:
+                tidy = partial(postings.tidy, self._store, namespace, backlog.get(namespace), bulk=bulk)
+                if not (bulk and self._apart and self._begun(namespace, tidy)):
+                    tidy()
+        except (SemmemError, Error) as error:  # the rows are committed; the next writer or maintain folds
+            return _left_to_maintain(error)
+        return {}
+
+    def _begun(self, namespace: str, work: Callable[[], None]) -> bool:
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_FOLDING_THREADS, thread_name_prefix="semmem-fold")
+            with suppress(RuntimeError):  # no thread can be started while the process ends
+                self._running[namespace].append(self._threads.submit(work))
+                return True
+        return False
+
+    def finish(self, namespaces: Collection[str]) -> dict[str, str]:
+        """Wait for the folds of some namespaces; return why one is left to maintain, by "maintain"."""
+        with self._lock:
+            running = [future for namespace in namespaces for future in self._running.pop(namespace, ())]
+        left: dict[str, str] = {}
+        for future in running:
+            try:
+                future.result()
+            except (SemmemError, Error) as error:
+                left = _left_to_maintain(error)
+        return left
+
+    def close(self) -> None:
+        """End the threads once their folds are done."""
+        with self._lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown()
+
+
+def _left_to_maintain(error: Exception) -> dict[str, str]:
+    """Return the sentence for a fold that failed, by "maintain": the memories are stored and found all the same."""
+    return {"maintain": f"Folding is left to `semmem maintain`: {error}"}
+
+
 def end_bulk(store: PostgresStore, namespaces: Collection[str]) -> dict[str, str]:
     """Fold what the batches of a bulk have left pending; return why it is left to maintain, by "maintain"."""
     try:
@@ -137,7 +204,7 @@ def end_bulk(store: PostgresStore, namespaces: Collection[str]) -> dict[str, str
                 pass
             postings.tidy(store, namespace)
     except (SemmemError, Error) as error:
-        return left_to_maintain(error)
+        return _left_to_maintain(error)
     return {}
 
 
