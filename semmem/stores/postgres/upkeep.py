@@ -1,7 +1,7 @@
 """Maintain a store on PostgreSQL: sweep what is due in bounded steps, fold pending memories, index vectors.
 
-What a bulk leaves is folded in a thread while its writer prepares the next batch. A fold holds the lock of its namespace,
-so the next batch could not be written earlier anyway.
+What a bulk leaves is folded in a thread while its writer prepares the next batch. A fold holds the lock of its
+namespace, so the next batch could not be written earlier anyway.
 
 Each step is a transaction of its own, so it can be interrupted anywhere, and run beside writers and other upkeep.
 """
