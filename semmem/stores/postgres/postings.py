@@ -225,11 +225,13 @@ def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates
 def copy_segments(connection: Any, namespace: str, segments: Segments) -> None:
     """Write one row per key under a new segment number, and mark keys that more than one memory has now."""
     segment = connection.execute(_SQL["segment_next"], {"namespace": namespace}).fetchone()[0]
-    keys = {"namespace": namespace, "keys": segments.keys}
-    with pipelined(connection):
-        connection.execute(_SQL["segments_meet"], keys)
-        connection.execute(_SQL["lone_meet"], keys)
-    shared_keys = {key for (key,) in connection.execute(_SQL["segments_known"], keys, binary=True)}
+    shared_keys: set[int] = set()
+    keys = segments.keys
+    for statement in ("segments_known", "segments_meet", "lone_meet"):  # each looks at what is left of the keys alone
+        parameters = {"namespace": namespace, "keys": keys}
+        found = [key for (key,) in connection.execute(_SQL[statement], parameters, binary=True)]
+        shared_keys.update(found)
+        keys = np.setdiff1d(keys, np.array(found, dtype=np.int64))
     connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
     rows = encoding.posting_rows(namespace, segment, segments, shared_keys)
     encoding.copy_packed(connection, "posting", encoding.POSTING_COLUMNS, rows)
@@ -358,17 +360,19 @@ def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
     return entries.tobytes(), int(packed_postings.mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())
 
 
-def compact(connection: Any, namespace: str) -> int:
+def compact(connection: Any, namespace: str, *, bulk: bool = False) -> int:
     """Join posting rows of the keys written lately; return how many rows were written.
 
-    Size-tiered: a row is joined with newer ones when it is at most twice as large as all of them together. So an entry
+    In a ``bulk`` only those of keys that have several of these rows: the others are found one by one, in places of their
+    own all over the table, and ``maintain`` joins them in order. Size-tiered: a row is joined with newer ones when it is at most twice as large as all of them together. So an entry
     is rewritten a logarithmic number of times, and a key stays within a few rows.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     segments = fresh_segments(connection, namespace)
     if len(segments) < COMPACT_AT:
         return 0  # another writer was faster
-    parameters = {"namespace": namespace, "segments": segments, "least": COMPACT_AT, "full": SEGMENT_FULL}
+    sizes = {"least": COMPACT_AT, "full": SEGMENT_FULL, "fresh": COMPACT_AT if bulk else 1}
+    parameters = {"namespace": namespace, "segments": segments, **sizes}
     written = int(connection.execute(_SQL["compact"], parameters).rowcount)
     mark_joined(connection, namespace, segments)
     return written
@@ -397,4 +401,4 @@ def tidy(
         store.transaction(partial(fold, namespace=namespace, limit=FOLDED_AT_ONCE if bulk else 16 * FOLD_AT))
         segments += 1
     if segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT):
-        store.transaction(partial(compact, namespace=namespace))
+        store.transaction(partial(compact, namespace=namespace, bulk=bulk))

@@ -209,11 +209,12 @@ FROM placed GROUP BY key, piece
 RETURNING 1
 
 -- compact --
--- Join, for each key of the given segments, the newest rows up to the oldest that is at most twice as large as all newer
--- ones together; so each remaining row is more than twice as large. Full rows stay.
+-- Join, for each key that has at least so many fresh rows in the given segments, the newest rows up to the oldest that is
+-- at most twice as large as all newer ones together; so each remaining row is more than twice as large. Full rows stay.
 WITH touched AS (
-    SELECT DISTINCT key FROM posting
+    SELECT key FROM posting
     WHERE namespace = %(namespace)s AND NOT lone AND segment = ANY(%(segments)s::bigint[])
+    GROUP BY key HAVING count(*) >= %(fresh)s
 ), held AS (
     SELECT p.key, p.segment, p.n, row_number() OVER newest AS age, sum(p.n + 1) OVER newest - p.n - 1 AS newer
     FROM posting p JOIN touched USING (key)
@@ -244,16 +245,19 @@ WITH several AS MATERIALIZED (
     RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
 <rows_joined>;
 
--- segments_meet --
--- Mark keys as shared that only one memory had until now.
-UPDATE posting SET lone = false WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND lone;
-
 -- segments_known --
--- Return the keys that the namespace has already, once none of these is marked as lone.
-SELECT DISTINCT key FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND NOT lone;
+-- Return those of the keys that several memories have, by one row of each: some have hundreds of rows.
+SELECT k.key FROM unnest(%(keys)s::bigint[]) AS k(key)
+CROSS JOIN LATERAL (
+    SELECT 1 FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key AND NOT p.lone LIMIT 1) AS held;
+
+-- segments_meet --
+-- Mark keys as shared that only one memory had until now, and return them.
+UPDATE posting SET lone = false WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND lone RETURNING key;
 
 -- lone_meet --
--- Write a row of their own for keys in lone_posting that another memory now has too; that row counts instead.
+-- Write a row of their own for keys in lone_posting that another memory now has too; that row counts instead. Returns the
+-- keys.
 INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries, lone)
 SELECT %(namespace)s, k.key, 0, get_byte(l.kinds, a.at - 1),
        (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, (get_byte(e.entry, 9) > 0)::int,
@@ -268,7 +272,8 @@ CROSS JOIN LATERAL (
     SELECT f.entry, get_byte(f.entry, 0) | (get_byte(f.entry, 1) << 8) | (get_byte(f.entry, 2) << 16)
                     | (get_byte(f.entry, 3)::bigint << 24) AS ord) AS e
 WHERE a.at IS NOT NULL AND NOT EXISTS (
-    SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key);
+    SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)
+RETURNING key;
 
 -- lone_clear --
 -- Remove memories from the rows of lone_posting that hold their keys; delete rows that are then empty.
