@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from semmem.model.process.native_calls import native_calls as _  # noqa: F401  # its exit handler comes after the program's
+
 if TYPE_CHECKING:
     from semmem.client.asynchronous import AsyncSemmem, aconnect
     from semmem.client.memory import Semmem, connect

@@ -63,7 +63,10 @@ class OnnxRuntime:
         # a thread that waits for work in a loop takes it from the store and from other processes
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            self._session = runtime.InferenceSession(str(folder / GRAPH), options, providers=["CPUExecutionProvider"])
+            with native_calls:
+                self._session = runtime.InferenceSession(
+                    str(folder / GRAPH), options, providers=["CPUExecutionProvider"]
+                )
         except Exception as error:
             raise EmbedderUnavailable(
                 f"The graph in {folder} cannot be loaded ({' '.join(str(error).split())[:200]}); "

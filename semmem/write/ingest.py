@@ -84,7 +84,8 @@ class Ingest:
         self._filled = filled
         self._language = language
         self._screening: Screening = screening
-        self._bulk = False
+        self.bulk: set[str] | None = None
+        """Of a bulk the namespaces that its batches have written to, or may have."""
         ahead = store.graph is not None  # what writes to a file does not wait for a server
         self._preparation = Preparation(screening, extractor, self._likeness, ahead=ahead, workers=workers)
         self._batchwide: dict[str, Any] = {"made_by": maker_now(extractor).text, "versions": keep_versions}
@@ -92,7 +93,7 @@ class Ingest:
     def in_bulk(self, embedder: Callable[[], Embedder | str] | None = None) -> Ingest:
         """Return the same pipeline for a bulk, or with another embedder; Store.end_bulk follows its last batch."""
         other = copy(self)
-        other._embedder, other._bulk = embedder or self._embedder, True
+        other._embedder, other.bulk = embedder or self._embedder, set()
         return other
 
     def remember(self, item: Mapping[str, Any]) -> Memory:
@@ -199,17 +200,16 @@ class Ingest:
         started = time.monotonic()
         report = IngestReport()
         several = not isinstance(items, list | tuple) or len(items) > batch_size
-        ingest, namespaces = self.in_bulk() if several else self, set[str]()
+        ingest = self.in_bulk() if several else self
         try:
             with closing(self._preparation.coming(items, namespace, batch_size)) as coming:
                 for batch in coming:
-                    namespaces.update(one.memory.namespace for one in batch.drafts if isinstance(one, Draft))
-                    outcome = ingest._reading(batch)._stored(batch, on_error)  # may raise after its commit
+                    outcome = ingest._reading(batch)._stored(batch, on_error)
                     report = report.with_batch(outcome, time.monotonic() - started)
                     if progress is not None:
                         progress(report)
         finally:
-            left = self._store.end_bulk(namespaces) if several and namespaces else {}
+            left = self._store.end_bulk(ingest.bulk) if ingest.bulk else {}
         return replace(report, seconds=time.monotonic() - started, degraded={**report.degraded, **left})
 
     def batch(
@@ -239,6 +239,8 @@ class Ingest:
         earlier_names: Collection[tuple[str, str]] = (),
     ) -> Outcome:
         """Write a batch that is prepared; see ``batch``."""
+        if self.bulk is not None:  # now, for the batch may raise after its commit
+            self.bulk.update(one.memory.namespace for one in batch.drafts if isinstance(one, Draft))
         refusals = Refusals(on_error)
         refuse = refusals.add
         drafts = refusals.accepted(batch.drafts, self._check_vector)
@@ -323,7 +325,7 @@ class Ingest:
         self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None, keys: Keys = MappingProxyType({})
     ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
         """Store what ``_rows`` makes of ``drafts``; repeat it if this process has rebuilt the vectors in between."""
-        how: Any = {"on_conflict": on_conflict, "bulk": self._bulk}
+        how: Any = {"on_conflict": on_conflict, "bulk": self.bulk is not None}
         rows, knowledge, degraded = self._rows(drafts, ahead, keys)
         try:
             with step("store"):

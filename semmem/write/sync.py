@@ -187,12 +187,9 @@ def bring_in(
     policy = Policy(partial=True, may_replace=may_replace, mark=mark, keep_edits=not overwrite)
     work = _Bringing(ingest, filler, namespace)
     report = BroughtIn()
-    namespaces = {namespace}
     try:
         for batch in batches(enumerate(map(_importable, items)), batch_size):
             rows = [item for _, item in batch]
-            named = (item.get("namespace") for item in rows if isinstance(item, Mapping))
-            namespaces.update(name for name in named if isinstance(name, str))  # the batch may raise after its commit
             work.take(rows)
             one = work.ingest.batch(batch, namespace, on_error, policy, work.names)
             work.meet(rows)
@@ -210,7 +207,7 @@ def bring_in(
             if progress is not None:
                 progress(report)
     finally:
-        left = store.end_bulk(namespaces)
+        left = store.end_bulk(work.ingest.bulk) if work.ingest.bulk else {}
     report = replace(report, degraded={**report.degraded, **left})
     report = replace(report, linked=work.link(store), unlinked=tuple(work.unlinked[:MOST_REJECTED]))
     missing: tuple[str, ...] = ()

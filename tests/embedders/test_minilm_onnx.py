@@ -317,6 +317,48 @@ threading.Event().wait(0.3)
 """
 
 
+_LOADS = """
+import sys, threading
+from pathlib import Path
+from semmem.embedders.onnx_runtime import OnnxRuntime
+begun = threading.Barrier(3)
+def load():
+    begun.wait()
+    while True:
+        OnnxRuntime(Path(sys.argv[1]))
+for _ in range(2):
+    threading.Thread(target=load, daemon=True).start()
+begun.wait()
+threading.Event().wait(0.35)
+"""
+
+_HANDLER = """
+import atexit, threading
+import semmem
+words = []
+def last_words():
+    thread = threading.Thread(target=lambda: words.append(len(mem.embed(['Good night.'])[0])), daemon=True)
+    thread.start()
+    thread.join()
+    print(words)
+atexit.register(last_words)
+from semmem.embedders import load
+mem = load("minilm")
+mem.embed(["one"])
+"""
+
+
+def test_a_process_ends_well_while_its_threads_load_the_model(model: MiniLM) -> None:
+    command = [sys.executable, "-c", _LOADS, str(model.folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_exit_handler_may_embed(model: MiniLM) -> None:
+    done = subprocess.run([sys.executable, "-c", _HANDLER], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[384]\n", "")
+
+
 def test_a_process_ends_well_while_its_threads_embed(model: MiniLM) -> None:
     done = subprocess.run([sys.executable, "-c", _ENDS], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from semmem.model.errors import EmbedderUnavailable
 from semmem.model.process import machine
+from semmem.model.process import native_calls as process_calls
 from semmem.model.process.native_calls import NativeCalls
 
 
@@ -44,9 +47,24 @@ def test_the_end_waits_for_the_calls_in_progress_and_lets_no_other_begin() -> No
     calls.end()
     done.append("end")
     assert done == ["call", "end"]
-    with pytest.raises(RuntimeError, match="about to end"), calls:
-        pass
     caller.join()
+    with calls:
+        done.append("exit handler")  # the main thread may go on
+    assert done[2:] == ["exit handler"]
+
+
+def test_a_thread_that_calls_after_the_end_is_held_and_then_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_calls, "_LAST_CALLS_S", 0.05)
+    calls = NativeCalls()
+    calls.end()
+
+    def call() -> str:
+        with pytest.raises(EmbedderUnavailable, match="about to end"), calls:
+            pass
+        return "told"
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(call).result(30) == "told"
 
 
 def test_a_child_process_does_not_wait_for_the_calls_of_its_parent() -> None:

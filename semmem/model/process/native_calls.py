@@ -1,6 +1,8 @@
 """Calls of a native library, which the end of a process waits for.
 
-A process that ends while one of its threads is in ONNX Runtime is aborted: the thread cannot be stopped there.
+A process that ends while one of its threads is in ONNX Runtime is aborted: the thread cannot be stopped there. So the
+end waits, ten seconds at most, and holds the other threads. The main thread goes on, for a program may store and recall
+something in its exit handlers; those that were registered after ``import semmem`` come before this one anyway.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ import atexit
 import os
 import threading
 
+from semmem.model.errors import EmbedderUnavailable
+
 __all__ = ["NativeCalls", "native_calls"]
 
 _LAST_CALLS_S = 10.0
@@ -16,7 +20,7 @@ _LAST_CALLS_S = 10.0
 
 
 class NativeCalls:
-    """The calls in progress, each in a block of its own; raises RuntimeError in a new one once the process ends."""
+    """The calls in progress, each in a block of its own. Raises EmbedderUnavailable once the process ends."""
 
     def __init__(self) -> None:
         self.begin()
@@ -29,12 +33,9 @@ class NativeCalls:
 
     def __enter__(self) -> None:
         with self._change:
-            if self._ended:
-                if threading.current_thread() is not threading.main_thread():
-                    self._change.wait_for(
-                        lambda: False, _LAST_CALLS_S
-                    )  # the process ends meanwhile, and it says nothing
-                raise RuntimeError("The process is about to end.")
+            if self._ended and threading.current_thread() is not threading.main_thread():
+                self._change.wait_for(lambda: False, _LAST_CALLS_S)  # the process ends meanwhile, and it says nothing
+                raise EmbedderUnavailable("The process is about to end.")
             self._running += 1
 
     def __exit__(self, *_: object) -> None:

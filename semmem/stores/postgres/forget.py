@@ -7,7 +7,8 @@ same order: memories by id, then the row of the namespace, then postings.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -19,12 +20,12 @@ from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 
 from semmem.model.errors import StoreUnavailable
 from semmem.model.types import Filters
-from semmem.stores.packed_postings import FORWARD, POSTING
+from semmem.stores.packed_postings import FORWARD, POSTING, mentions
 from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.nearest import session_setting
-from semmem.stores.postgres.postings import clear_keys, clear_postings, count_change, note_aliases, send_change
+from semmem.stores.postgres.postings import count_change, note_aliases, send_change
 from semmem.stores.sql_files import statements
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "FORGET_AT_ONCE",
     "PATIENCE",
     "begin_drop",
+    "clear_postings",
     "delete_rows",
     "forget",
     "prune",
@@ -197,7 +199,7 @@ def _drop_postings(connection: Any, namespace: str, upto: int) -> bool:
     for key, _, raw in connection.execute(_SQL["drop_mixed"], bounded, binary=True):
         ords = np.frombuffer(raw, dtype=POSTING)["ord"]
         mixed.setdefault(key, set()).update(ords[ords <= upto].tolist())
-    clear_keys(connection, namespace, {key: sorted(ords) for key, ords in mixed.items()})
+    _clear_keys(connection, namespace, {key: sorted(ords) for key, ords in mixed.items()})
     return bool(mixed) or connection.execute(_SQL["drop_lone"], bounded).fetchone()[0] > 0
 
 
@@ -312,3 +314,55 @@ def _rewrite(connection: Any, table: str) -> None:
             time.sleep(_PAUSE)
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
         raise StoreUnavailable(f"{problem}: this database user may not rewrite it; forget with hard as its owner.")
+
+
+def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:
+    """Remove memories from the segments of their keys; ``keys_of`` maps an ord to an array of keys."""
+    ords_by_key: dict[int, list[int]] = defaultdict(list)
+    for ord, keys in keys_of.items():
+        for key in keys.tolist():
+            ords_by_key[key].append(ord)
+    _clear_keys(connection, namespace, ords_by_key)
+
+
+def _clear_keys(connection: Any, namespace: str, ords_by_key: Mapping[int, Sequence[int]]) -> None:
+    """Remove memories from the segments of some keys; ``ords_by_key`` has the ords of each key."""
+    if not ords_by_key:
+        return
+    keys = sorted(ords_by_key)
+    parameters = {
+        "namespace": namespace,
+        "keys": keys,
+        "lows": [min(ords_by_key[k]) for k in keys],
+        "highs": [max(ords_by_key[k]) for k in keys],
+    }
+    rewritten: dict[str, list[Any]] = defaultdict(list)
+    empty: dict[str, list[int]] = {"keys": [], "segments": []}
+    for key, segment, raw in connection.execute(_SQL["posting_lock"], parameters, binary=True).fetchall():
+        entries = np.frombuffer(raw, dtype=POSTING)
+        rest = entries[~np.isin(entries["ord"], ords_by_key[key])]
+        if len(rest) == len(entries):
+            continue
+        if not len(rest):
+            empty["keys"].append(key)
+            empty["segments"].append(segment)
+            continue
+        for column, value in zip(
+            ("keys", "segments", "entries", "n", "subjects", "lows", "highs"),
+            (key, segment, *_summary(rest)),
+            strict=True,
+        ):
+            rewritten[column].append(value)
+    if empty["keys"]:
+        connection.execute(_SQL["posting_delete"], {"namespace": namespace, **empty})
+    if rewritten:
+        connection.execute(_SQL["posting_rewrite"], {"namespace": namespace, **rewritten})
+    sizes = [len(ords_by_key[key]) for key in keys]
+    ords = np.fromiter((ord for key in keys for ord in ords_by_key[key]), np.int64, sum(sizes))
+    lone_parameters = {"namespace": namespace, "keys": np.repeat(np.array(keys, dtype=np.int64), sizes), "ords": ords}
+    connection.execute(_SQL["lone_clear"], lone_parameters)
+
+
+def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
+    subjects, ords = int((entries["subject"] > 0).sum()), entries["ord"]  # the ords in joined rows need not be sorted
+    return entries.tobytes(), int(mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())

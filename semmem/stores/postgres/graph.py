@@ -18,8 +18,8 @@ from semmem.model.store.graph import PLACE
 from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
 from semmem.stores.postgres.connection import Pooled, by_namespace
 from semmem.stores.postgres.encoding import corrections_of, labels_of, subjects_of
+from semmem.stores.postgres.forget import clear_postings
 from semmem.stores.postgres.postings import (
-    clear_postings,
     copy_pending,
     copy_segments,
     note_aliases,

@@ -1,4 +1,4 @@
-"""Postings in PostgreSQL: index new memories, fold pending ones, join segments, remove forgotten ones.
+"""Postings in PostgreSQL: index new memories, fold pending ones, join segments.
 
 Every function takes an open connection inside a transaction and holds no state. Rows of postings are locked in the
 order of (key, segment), after the row of their namespace.
@@ -6,7 +6,6 @@ order of (key, segment), after the row of their namespace.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Extraction, Row
 from semmem.stores import packed_postings
-from semmem.stores.packed_postings import FORWARD, POSTING, Segments, forward_entries
+from semmem.stores.packed_postings import FORWARD, Segments, forward_entries
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import agree, pipelined
 from semmem.stores.postgres.encoding import Vector, copy_rows, text, text_array
@@ -39,8 +38,6 @@ __all__ = [
     "ask_grounds",
     "check_grounds",
     "checked",
-    "clear_keys",
-    "clear_postings",
     "compact",
     "copy_pending",
     "copy_segments",
@@ -299,73 +296,24 @@ def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     parameters = {"namespace": namespace, "ords": list(names)}
     forwards = connection.execute(_SQL["fold_forwards"], parameters, binary=True).fetchall()
     ords = np.array([ord for ord, _, _ in forwards], dtype=np.int64)
+    if not forwards:  # they are just being emptied
+        return 0
     lengths = np.array([length for _, length, _ in forwards], dtype=np.int64)
     packed = [np.frombuffer(raw, dtype=FORWARD) for _, _, raw in forwards]
     sizes = np.array([len(p) for p in packed], dtype=np.int64)
     flat = [n for ord, _, _ in forwards for n in names[ord]]
     copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, np.concatenate(packed), flat))
-    connection.execute(_SQL["fold_done"], parameters)
+    connection.execute(_SQL["fold_done"], {**parameters, "ords": ords})
     return len(forwards)
-
-
-def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:
-    """Remove memories from the segments of their keys; ``keys_of`` maps an ord to an array of keys."""
-    ords_by_key: dict[int, list[int]] = defaultdict(list)
-    for ord, keys in keys_of.items():
-        for key in keys.tolist():
-            ords_by_key[key].append(ord)
-    clear_keys(connection, namespace, ords_by_key)
-
-
-def clear_keys(connection: Any, namespace: str, ords_by_key: Mapping[int, Sequence[int]]) -> None:
-    """Remove memories from the segments of some keys; ``ords_by_key`` has the ords of each key."""
-    if not ords_by_key:
-        return
-    keys = sorted(ords_by_key)
-    parameters = {
-        "namespace": namespace,
-        "keys": keys,
-        "lows": [min(ords_by_key[k]) for k in keys],
-        "highs": [max(ords_by_key[k]) for k in keys],
-    }
-    rewritten: dict[str, list[Any]] = defaultdict(list)
-    empty: dict[str, list[int]] = {"keys": [], "segments": []}
-    for key, segment, raw in connection.execute(_SQL["posting_lock"], parameters, binary=True).fetchall():
-        entries = np.frombuffer(raw, dtype=POSTING)
-        rest = entries[~np.isin(entries["ord"], ords_by_key[key])]
-        if len(rest) == len(entries):
-            continue
-        if not len(rest):
-            empty["keys"].append(key)
-            empty["segments"].append(segment)
-            continue
-        for column, value in zip(
-            ("keys", "segments", "entries", "n", "subjects", "lows", "highs"),
-            (key, segment, *_summary(rest)),
-            strict=True,
-        ):
-            rewritten[column].append(value)
-    if empty["keys"]:
-        connection.execute(_SQL["posting_delete"], {"namespace": namespace, **empty})
-    if rewritten:
-        connection.execute(_SQL["posting_rewrite"], {"namespace": namespace, **rewritten})
-    sizes = [len(ords_by_key[key]) for key in keys]
-    ords = np.fromiter((ord for key in keys for ord in ords_by_key[key]), np.int64, sum(sizes))
-    lone_parameters = {"namespace": namespace, "keys": np.repeat(np.array(keys, dtype=np.int64), sizes), "ords": ords}
-    connection.execute(_SQL["lone_clear"], lone_parameters)
-
-
-def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
-    subjects, ords = int((entries["subject"] > 0).sum()), entries["ord"]  # the ords in joined rows need not be sorted
-    return entries.tobytes(), int(packed_postings.mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())
 
 
 def compact(connection: Any, namespace: str, *, bulk: bool = False) -> int:
     """Join posting rows of the keys written lately; return how many rows were written.
 
-    In a ``bulk`` only those of keys that have several of these rows: the others are found one by one, in places of their
-    own all over the table, and ``maintain`` joins them in order. Size-tiered: a row is joined with newer ones when it is at most twice as large as all of them together. So an entry
-    is rewritten a logarithmic number of times, and a key stays within a few rows.
+    In a ``bulk`` only those of keys that have several of these rows: the others are found one by one, in places of
+    their own all over the table, and ``maintain`` joins them in order. Size-tiered: a row is joined with newer ones
+    when it is at most twice as large as all of them together. So an entry is rewritten a logarithmic number of times,
+    and a key stays within a few rows.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     segments = fresh_segments(connection, namespace)
@@ -397,8 +345,11 @@ def tidy(
     A writer of few memories leaves to a ``bulk`` most of what it brought. ``backlog`` is the row of that statement.
     """
     pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
-    if bulk_keys >= BULK_KEYS if bulk else pending >= FOLD_AT:
-        store.transaction(partial(fold, namespace=namespace, limit=FOLDED_AT_ONCE if bulk else 16 * FOLD_AT))
+    while bulk_keys >= BULK_KEYS if bulk else pending >= FOLD_AT:
+        folded = store.transaction(partial(fold, namespace=namespace, limit=FOLDED_AT_ONCE if bulk else 16 * FOLD_AT))
         segments += 1
+        if not (bulk and folded):  # a batch of a bulk may bring several times as many keys
+            break
+        bulk_keys = store.rows("backlog", {"namespace": namespace})[0][1]
     if segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT):
         store.transaction(partial(compact, namespace=namespace, bulk=bulk))

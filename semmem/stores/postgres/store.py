@@ -80,7 +80,7 @@ class PostgresStore(Pooled):
         self.life = PostgresLife(self)
 
     def close(self) -> None:
-        """Wait for what is being folded, and close the connections; the data stays."""
+        """Close the connections; the data stays."""
         self._folding.close()
         super().close()
 
@@ -113,9 +113,10 @@ class PostgresStore(Pooled):
             with connection.transaction():
                 return write.write(connection, rows, on_conflict, numbers=numbers, bulk=bulk)()
 
-        left = self._folding.finish({row.memory.namespace for row in rows}) if bulk else {}
+        if bulk:
+            self._folding.finish()
         written = self.run(run, on_loss=lambda: losses.append(True))
-        left |= self._folding.tidy(sorted({n for n, _ in written.new | written.replaced}), backlog, bulk=bulk)
+        left = self._folding.tidy(sorted({n for n, _ in written.new | written.replaced}), backlog, bulk=bulk)
         return replace(written, degraded=left) if left else written
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
@@ -141,7 +142,8 @@ class PostgresStore(Pooled):
 
     def end_bulk(self, namespaces: Collection[str]) -> Mapping[str, str]:
         """Fold what the batches of a bulk have left pending; see Store.end_bulk."""
-        return {**self._folding.finish(namespaces), **upkeep.end_bulk(self, namespaces)}
+        self._folding.finish()
+        return upkeep.end_bulk(self, namespaces)
 
     def forget(
         self,

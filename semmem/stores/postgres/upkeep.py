@@ -8,10 +8,10 @@ Each step is a transaction of its own, so it can be interrupted anywhere, and ru
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -48,7 +48,7 @@ _MANY = 10_000
 LONE_FULL = 32
 """Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
 _FOLDING_THREADS = 4
-"""Folds at the same time, of bulks in several threads of this process; each has a connection of its own."""
+"""Folds at the same time at most, and half of the connections: the others are for recalls."""
 _ROWS_AT_ONCE = 50_000
 """Rows and packed keys that one step of ``settle`` reads."""
 _SAMPLED, _SAMPLE = 64, 1_000
@@ -137,14 +137,19 @@ SWEEPS: tuple[Sweep, ...] = (
 
 
 class Folding:
-    """The folds of one store that go on beside its writers, on a second connection; safe for several threads."""
+    """The folds of one store that go on beside its bulks, on connections of their own; safe for several threads.
+
+    A fold that fails is not reported: the end of its bulk folds what is left, and says where that fails. Nobody waits
+    for a fold but the bulk that began it, which is known by its thread.
+    """
 
     def __init__(self, store: PostgresStore, *, connections: int) -> None:
         self._store = store
-        self._apart = connections > 1
+        self._process = os.getpid()
+        self._places = threading.BoundedSemaphore(min(_FOLDING_THREADS, connections // 2) or 1)
         self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
-        self._running: dict[str, list[Future[None]]] = defaultdict(list)
+        self._running: dict[int, list[threading.Thread]] = defaultdict(list)
+        self._apart = connections > 1
 
     def tidy(
         self, namespaces: Iterable[str], backlog: Mapping[str, tuple[int, int, int]], *, bulk: bool
@@ -156,39 +161,45 @@ class Folding:
         try:
             for namespace in namespaces:
                 tidy = partial(postings.tidy, self._store, namespace, backlog.get(namespace), bulk=bulk)
-                if not (bulk and self._apart and self._begun(namespace, tidy)):
+                if not (bulk and self._begun(tidy)):
                     tidy()
         except (SemmemError, Error) as error:  # the rows are committed; the next writer or maintain folds
-            return _left_to_maintain(error)
+            return {} if bulk else _left_to_maintain(error)
         return {}
 
-    def _begun(self, namespace: str, work: Callable[[], None]) -> bool:
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(_FOLDING_THREADS, thread_name_prefix="semmem-fold")
-            with suppress(RuntimeError):  # no thread can be started while the process ends
-                self._running[namespace].append(self._threads.submit(work))
-                return True
-        return False
+    def _begun(self, work: Callable[[], None]) -> bool:
+        """Start a thread for ``work``; return whether there is a place for one, and one can be started."""
+        if not self._apart or self._process != os.getpid() or not self._places.acquire(blocking=False):
+            return False
 
-    def finish(self, namespaces: Collection[str]) -> dict[str, str]:
-        """Wait for the folds of some namespaces; return why one is left to maintain, by "maintain"."""
-        with self._lock:
-            running = [future for namespace in namespaces for future in self._running.pop(namespace, ())]
-        left: dict[str, str] = {}
-        for future in running:
+        def run() -> None:
             try:
-                future.result()
-            except (SemmemError, Error) as error:
-                left = _left_to_maintain(error)
-        return left
+                with suppress(Exception):  # nobody's call: what is left is found all the same, and folded by others
+                    work()
+            finally:
+                self._places.release()
+
+        thread = threading.Thread(target=run, name="semmem-fold", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the process ends
+            self._places.release()
+            return False
+        with self._lock:
+            self._running[threading.get_ident()].append(thread)
+        return True
+
+    def finish(self) -> None:
+        """Wait for the folds that this thread has begun."""
+        if self._process == os.getpid():
+            with self._lock:
+                running = self._running.pop(threading.get_ident(), ())
+            for thread in running:
+                thread.join()
 
     def close(self) -> None:
-        """End the threads once their folds are done."""
-        with self._lock:
-            threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown()
+        """Begin no more folds beside a bulk; the connections are about to be closed."""
+        self._apart = False
 
 
 def _left_to_maintain(error: Exception) -> dict[str, str]:
@@ -203,7 +214,7 @@ def end_bulk(store: PostgresStore, namespaces: Collection[str]) -> dict[str, str
             while store.transaction(partial(postings.fold, namespace=namespace, limit=postings.FOLDED_AT_ONCE)):
                 pass
             postings.tidy(store, namespace)
-    except (SemmemError, Error) as error:
+    except Exception as error:  # noqa: BLE001  # all is stored, and the report of the call must not be lost
         return _left_to_maintain(error)
     return {}
 

@@ -23,7 +23,7 @@ from semmem.stores.packed_postings import FIRST_EARLIER, FORWARD, without_number
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.encoding import memory_of
-from semmem.stores.postgres.forget import delete_rows, subjects_gone
+from semmem.stores.postgres.forget import clear_postings, delete_rows, subjects_gone
 from semmem.stores.postgres.graph import changes_of, changes_queries
 from semmem.stores.postgres.life import keep, mark_made, see_again, seen_counts, take_back
 from semmem.stores.postgres.links import ask_similar, check_merged, firsts, part, similar, similar_of
@@ -31,7 +31,6 @@ from semmem.stores.postgres.postings import (
     ask_grounds,
     check_grounds,
     checked,
-    clear_postings,
     index_few,
     index_many,
     note,
