@@ -349,7 +349,7 @@ mem.embed(["one"])
 
 
 def test_a_process_ends_well_while_its_threads_load_the_model(model: MiniLM) -> None:
-    command = [sys.executable, "-c", _LOADS, str(model.folder)]
+    command = [sys.executable, "-c", _LOADS, str(onnx_graph.installed_folder())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
