@@ -321,6 +321,7 @@ _LOADS = """
 import sys, threading
 from pathlib import Path
 from semmem.embedders.onnx_runtime import OnnxRuntime
+OnnxRuntime(Path(sys.argv[1]))
 begun = threading.Barrier(3)
 def load():
     begun.wait()
