@@ -318,9 +318,13 @@ threading.Event().wait(0.3)
 
 
 _LOADS = """
-import sys, threading
+import sys, threading, time
 from pathlib import Path
 from semmem.embedders.onnx_runtime import OnnxRuntime
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(1)  # the end of the process takes longer than the loading
+slow = Slow()
 OnnxRuntime(Path(sys.argv[1]))
 begun = threading.Barrier(3)
 def load():
@@ -330,7 +334,7 @@ def load():
 for _ in range(2):
     threading.Thread(target=load, daemon=True).start()
 begun.wait()
-threading.Event().wait(0.35)
+threading.Event().wait(0.1)
 """
 
 _HANDLER = """
