@@ -13,7 +13,7 @@ _COUNTS = {"files": "files", "functions": "functions", "calls": "calls", "round_
 _INGEST = {
     "memories_per_s": "memories per second",
     "remember_s": "seconds in all",
-    "grown_mb": "MiB that this process grew by, of a stream",
+    "grown_mb": "MiB that this process grew by, where they came as one stream",
     "database_s": "seconds in the database",
     "maintain_s": "seconds of maintain",
     "index_s": "of these, seconds of the index of vectors",
@@ -34,7 +34,8 @@ def markdown(result: Mapping[str, Any]) -> str:
         f"{result['questions']} questions in {result['rounds']} rounds, {result['namespaces']} namespaces. Absolute "
         "times are those of this machine in this run; compare ratios.",
         "",
-        "## Recall, p50 / p95 in milliseconds, and the growth exponent x of time ~ n^x",
+        "## Recall, p50 / p95 in milliseconds, and the growth exponent x of time ~ n^x, of a recall from memory over the "
+        "sizes that were in memory",
         "",
         *_head(["", *head, "x"]),
     ]

@@ -21,7 +21,7 @@ __all__ = ["COMPARED", "bench", "ratios"]
 COMPARED = 100_000
 """Memories up to which the other systems are filled too."""
 _OTHER_S = 60.0
-"""Seconds that one measurement of another system takes at most; a call that has begun is ended."""
+"""Seconds after which the warm-up of another system ends, and again its calls; a call that has begun is ended."""
 _FROM_DISK = ("text in, resident_mb=0", "vectors given, resident_mb=0", "cold process")
 Say = Callable[[str], None]
 

@@ -326,12 +326,12 @@ class Slow:
         sleep(1)  # the end of the process takes longer than the loading
 slow = Slow()
 OnnxRuntime(Path(sys.argv[1]))
-begun = threading.Barrier(3)
+begun = threading.Barrier(7)
 def load():
     begun.wait()
     while True:
         OnnxRuntime(Path(sys.argv[1]))
-for _ in range(2):
+for _ in range(6):
     threading.Thread(target=load, daemon=True).start()
 begun.wait()
 threading.Event().wait(0.1)
