@@ -34,8 +34,8 @@ def markdown(result: Mapping[str, Any]) -> str:
         f"{result['questions']} questions in {result['rounds']} rounds, {result['namespaces']} namespaces. Absolute "
         "times are those of this machine in this run; compare ratios.",
         "",
-        "## Recall, p50 / p95 in milliseconds, and the growth exponent x of time ~ n^x, of a recall from memory over the "
-        "sizes that were in memory",
+        "## Recall, p50 / p95 in milliseconds, and the growth exponent x of time ~ n^x; of a recall from memory over "
+        "the sizes in memory",
         "",
         *_head(["", *head, "x"]),
     ]
