@@ -184,6 +184,23 @@ def test_compaction_as_writers_do_it_keeps_a_key_within_a_few_rows(
     check(mem)
 
 
+def test_the_writer_of_a_bulk_joins_only_keys_with_several_fresh_rows(mem: Semmem) -> None:
+    words = ["tea", "tea", "rum", "rum"] * 3 + ["tea"] * 4
+    mem.remember_many([{"id": f"{n:02}", "text": word} for n, word in enumerate(words)])
+    for size in (4, 4, 4, 2, 2):  # "tea" in five segments, "rum" in three
+        assert mem.store.transaction(lambda c, size=size: postings.fold(c, "default", size)) == size
+    rows = "SELECT count(*) FROM posting WHERE NOT lone GROUP BY key ORDER BY key"
+    before = contents(mem)
+    assert sorted(count for (count,) in sql(mem, rows)) == [3, 5]
+    assert mem.store.transaction(lambda c: postings.compact(c, "default", bulk=True)) == 1
+    assert sorted(count for (count,) in sql(mem, rows)) == [1, 3]
+    assert (sql(mem, "SELECT segment FROM fresh"), contents(mem)) == ([], before)
+    assert mem.maintain()["joined"] == 1
+    assert [count for (count,) in sql(mem, rows)] == [1, 1]
+    assert contents(mem) == before
+    check(mem)
+
+
 # ---------------------------------------------------------------------- forgetting
 
 
