@@ -62,16 +62,15 @@ class OnnxRuntime:
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         # a thread that waits for work in a loop takes it from the store and from other processes
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        try:
-            with native_calls:
-                self._session = runtime.InferenceSession(
-                    str(folder / GRAPH), options, providers=["CPUExecutionProvider"]
-                )
-        except Exception as error:
-            raise EmbedderUnavailable(
-                f"The graph in {folder} cannot be loaded ({' '.join(str(error).split())[:200]}); "
-                "remove that folder and make it anew with: semmem model get"
-            ) from error
+        with native_calls:
+            try:
+                providers = ["CPUExecutionProvider"]
+                self._session = runtime.InferenceSession(str(folder / GRAPH), options, providers=providers)
+            except Exception as error:
+                raise EmbedderUnavailable(
+                    f"The graph in {folder} cannot be loaded ({' '.join(str(error).split())[:200]}); "
+                    "remove that folder and make it anew with: semmem model get"
+                ) from error
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of shape (len(texts), 384); equal texts are computed once."""

@@ -137,42 +137,66 @@ def test_a_batch_with_several_times_as_many_keys_is_folded_whole(mem: Semmem, mo
     assert waiting(mem) < 30
 
 
+def test_a_join_that_failed_beside_a_bulk_is_made_by_its_end_or_reported(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postings, "BULK_KEYS", 1)
+    monkeypatch.setattr(postings, "BULK_COMPACT_AT", 3)
+    real, calls = postings.compact, list[int]()
+
+    def compact(*arguments: Any, **keywords: Any) -> int:
+        calls.append(1)
+        if len(calls) <= most:
+            raise StoreError("The disk is full.")
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(postings, "compact", compact)
+    most = 1
+    assert mem.remember_many(many(60), batch_size=10, namespace="good").degraded == {}
+    most = 10**6
+    report = mem.remember_many(many(60), batch_size=10, namespace="bad")
+    assert report.degraded == {"maintain": "Folding is left to `semmem maintain`: The disk is full."}
+    left = dict(sql(mem, "SELECT namespace, count(*) FROM fresh GROUP BY namespace"))
+    assert left.get("good", 0) < 3 <= left["bad"]
+    monkeypatch.setattr(postings, "compact", real)
+    check(mem)
+
+
 def test_nobody_waits_for_the_fold_of_another_bulk_and_closing_waits_for_none(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, leave = threading.Event(), threading.Event()
 
-    def tidy(*_: Any, **__: Any) -> None:
+    def tidy(*_: Any, **__: Any) -> int:
         begun.set()
         leave.wait(30)
+        return 0
 
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         folding = vars(mem.store)["_folding"]
         monkeypatch.setattr(postings, "tidy", tidy)
-        assert folding.tidy(["default"], {}, bulk=True) == {}
+        folding.begin(["default"], {})
         assert begun.wait(30)
         with ThreadPoolExecutor(1) as other:
             other.submit(folding.finish).result(30)
     assert not leave.is_set()
     leave.set()
     folding.finish()
-    before = threading.active_count()
-    folding.tidy(["default"], {}, bulk=True)  # closed: it is done by the caller
-    assert threading.active_count() == before
 
 
 def test_half_of_the_connections_are_left_to_recalls(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     leave, callers = threading.Event(), list[str]()
 
-    def tidy(*_: Any, **__: Any) -> None:
+    def tidy(*_: Any, **__: Any) -> int:
         callers.append(threading.current_thread().name)
         if callers[-1] == "semmem-fold":
             leave.wait(30)
+        return 0
 
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         folding = vars(mem.store)["_folding"]
         monkeypatch.setattr(postings, "tidy", tidy)
-        folding.tidy(["one", "two", "three"], {}, bulk=True)
+        folding.begin(["one", "two", "three"], {})
         leave.set()
         folding.finish()
     assert sorted(callers) == sorted(["semmem-fold", "semmem-fold", threading.current_thread().name])
@@ -186,8 +210,8 @@ def test_a_child_process_does_not_wait_for_a_fold_of_its_parent(
     leave = threading.Event()
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
         folding = vars(mem.store)["_folding"]
-        monkeypatch.setattr(postings, "tidy", lambda *_, **__: leave.wait(30))
-        folding.tidy(["default"], {}, bulk=True)
+        monkeypatch.setattr(postings, "tidy", lambda *_, **__: 0 if leave.wait(30) else 1)
+        folding.begin(["default"], {})
         if not (child := os.fork()):
             folding.finish()
             os._exit(7)

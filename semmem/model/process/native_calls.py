@@ -1,8 +1,8 @@
 """Calls of a native library, which the end of a process waits for.
 
 A process that ends while one of its threads is in ONNX Runtime is aborted: the thread cannot be stopped there. So the
-end waits, ten seconds at most, and holds the other threads. The main thread goes on, for a program may store and recall
-something in its exit handlers; those that were registered after ``import semmem`` come before this one anyway.
+end waits, ten seconds at most, and holds the other threads. The main thread goes on, for a program may store something
+in an exit handler; those registered after ``import semmem`` come before this one anyway, and may recall too.
 """
 
 from __future__ import annotations

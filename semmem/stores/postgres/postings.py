@@ -339,17 +339,16 @@ def mark_joined(connection: Any, namespace: str, segments: Sequence[int]) -> Non
 
 def tidy(
     store: PostgresStore, namespace: str, backlog: tuple[int, int, int] | None = None, *, bulk: bool = False
-) -> None:
-    """Fold a namespace with many pending memories, and compact one with many fresh segments.
+) -> int:
+    """Fold a namespace with many pending memories, and compact one with many fresh segments; return how many it folded.
 
     A writer of few memories leaves to a ``bulk`` most of what it brought. ``backlog`` is the row of that statement.
     """
     pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
-    while bulk_keys >= BULK_KEYS if bulk else pending >= FOLD_AT:
+    folded = 0
+    if bulk_keys >= BULK_KEYS if bulk else pending >= FOLD_AT:
         folded = store.transaction(partial(fold, namespace=namespace, limit=FOLDED_AT_ONCE if bulk else 16 * FOLD_AT))
         segments += 1
-        if not (bulk and folded):  # a batch of a bulk may bring several times as many keys
-            break
-        bulk_keys = store.rows("backlog", {"namespace": namespace})[0][1]
     if segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT):
         store.transaction(partial(compact, namespace=namespace, bulk=bulk))
+    return folded

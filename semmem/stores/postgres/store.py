@@ -14,6 +14,7 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
+from semmem.model.errors import SemmemError
 from semmem.model.exchange import (
     MOST_TURNS,
     Extraction,
@@ -79,11 +80,6 @@ class PostgresStore(Pooled):
         self.graph = PostgresGraph(self)
         self.life = PostgresLife(self)
 
-    def close(self) -> None:
-        """Close the connections; the data stays."""
-        self._folding.close()
-        super().close()
-
     def write(
         self,
         rows: Sequence[Row],
@@ -116,8 +112,16 @@ class PostgresStore(Pooled):
         if bulk:
             self._folding.finish()
         written = self.run(run, on_loss=lambda: losses.append(True))
-        left = self._folding.tidy(sorted({n for n, _ in written.new | written.replaced}), backlog, bulk=bulk)
-        return replace(written, degraded=left) if left else written
+        namespaces = sorted({n for n, _ in written.new | written.replaced})
+        if bulk:
+            self._folding.begin(namespaces, backlog)
+            return written
+        try:
+            for namespace in namespaces:
+                postings.tidy(self, namespace, backlog.get(namespace))
+        except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain folds
+            return replace(written, degraded=upkeep.left_to_maintain(error))
+        return written
 
     def payload_hashes(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
         """Return the content hash of each (namespace, id) that is stored."""
@@ -142,8 +146,7 @@ class PostgresStore(Pooled):
 
     def end_bulk(self, namespaces: Collection[str]) -> Mapping[str, str]:
         """Fold what the batches of a bulk have left pending; see Store.end_bulk."""
-        self._folding.finish()
-        return upkeep.end_bulk(self, namespaces)
+        return upkeep.end_bulk(self, namespaces, failed=self._folding.end())
 
     def forget(
         self,

@@ -33,7 +33,17 @@ from semmem.stores.sql_files import statements
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["SWEEPS", "Folding", "Sweep", "end_bulk", "maintain", "settle", "settle_steps", "sweep_expired"]
+__all__ = [
+    "SWEEPS",
+    "Folding",
+    "Sweep",
+    "end_bulk",
+    "left_to_maintain",
+    "maintain",
+    "settle",
+    "settle_steps",
+    "sweep_expired",
+]
 
 _SQL = statements("postgres")
 
@@ -139,8 +149,8 @@ SWEEPS: tuple[Sweep, ...] = (
 class Folding:
     """The folds of one store that go on beside its bulks, on connections of their own; safe for several threads.
 
-    A fold that fails is not reported: the end of its bulk folds what is left, and says where that fails. Nobody waits
-    for a fold but the bulk that began it, which is known by its thread.
+    What fails is done by the end of the bulk, which says where it fails again. Nobody waits for a fold but the bulk
+    that began it, which is known by its thread.
     """
 
     def __init__(self, store: PostgresStore, *, connections: int) -> None:
@@ -149,23 +159,25 @@ class Folding:
         self._places = threading.BoundedSemaphore(min(_FOLDING_THREADS, connections // 2) or 1)
         self._lock = threading.Lock()
         self._running: dict[int, list[threading.Thread]] = defaultdict(list)
+        self._failed: set[int] = set()
         self._apart = connections > 1
 
-    def tidy(
-        self, namespaces: Iterable[str], backlog: Mapping[str, tuple[int, int, int]], *, bulk: bool
-    ) -> dict[str, str]:
-        """Fold and compact namespaces where that is due, of a ``bulk`` in a thread; return why one is left.
+    def begin(self, namespaces: Iterable[str], backlog: Mapping[str, tuple[int, int, int]]) -> None:
+        """Fold and compact namespaces where that is due for a bulk, in a thread each where there is a place for one.
 
         ``backlog`` has the row of that statement where it is known.
         """
+        for namespace in namespaces:
+            work = partial(self._tidy, namespace, backlog.get(namespace), threading.get_ident())
+            if not self._begun(work):
+                work()
+
+    def _tidy(self, namespace: str, backlog: tuple[int, int, int] | None, bulk: int) -> None:
         try:
-            for namespace in namespaces:
-                tidy = partial(postings.tidy, self._store, namespace, backlog.get(namespace), bulk=bulk)
-                if not (bulk and self._begun(tidy)):
-                    tidy()
-        except (SemmemError, Error) as error:  # the rows are committed; the next writer or maintain folds
-            return {} if bulk else _left_to_maintain(error)
-        return {}
+            while postings.tidy(self._store, namespace, backlog, bulk=True):
+                backlog = None  # a batch may bring several times as many keys as one fold takes
+        except Exception:  # noqa: BLE001  # all is stored and found; no call must end for this
+            self._failed.add(bulk)
 
     def _begun(self, work: Callable[[], None]) -> bool:
         """Start a thread for ``work``; return whether there is a place for one, and one can be started."""
@@ -174,8 +186,7 @@ class Folding:
 
         def run() -> None:
             try:
-                with suppress(Exception):  # nobody's call: what is left is found all the same, and folded by others
-                    work()
+                work()
             finally:
                 self._places.release()
 
@@ -197,25 +208,34 @@ class Folding:
             for thread in running:
                 thread.join()
 
-    def close(self) -> None:
-        """Begin no more folds beside a bulk; the connections are about to be closed."""
-        self._apart = False
+    def end(self) -> bool:
+        """Wait for the folds of the bulk that this thread ends; return whether one has failed."""
+        self.finish()
+        failed = threading.get_ident() in self._failed
+        self._failed.discard(threading.get_ident())
+        return failed
 
 
-def _left_to_maintain(error: Exception) -> dict[str, str]:
+def left_to_maintain(error: Exception) -> dict[str, str]:
     """Return the sentence for a fold that failed, by "maintain": the memories are stored and found all the same."""
     return {"maintain": f"Folding is left to `semmem maintain`: {error}"}
 
 
-def end_bulk(store: PostgresStore, namespaces: Collection[str]) -> dict[str, str]:
-    """Fold what the batches of a bulk have left pending; return why it is left to maintain, by "maintain"."""
+def end_bulk(store: PostgresStore, namespaces: Collection[str], *, failed: bool) -> dict[str, str]:
+    """Fold what the batches of a bulk have left pending; return why it is left to maintain, by "maintain".
+
+    Where a fold beside it has ``failed``, also what is due of fewer memories, and of fresh segments.
+    """
     try:
         for (namespace,) in store.rows("bulk_ends", {"namespaces": sorted(namespaces), "least": postings.FOLD_AT}):
             while store.transaction(partial(postings.fold, namespace=namespace, limit=postings.FOLDED_AT_ONCE)):
                 pass
             postings.tidy(store, namespace)
+        for namespace in sorted(namespaces) if failed else ():
+            while postings.tidy(store, namespace, bulk=True):
+                pass
     except Exception as error:  # noqa: BLE001  # all is stored, and the report of the call must not be lost
-        return _left_to_maintain(error)
+        return left_to_maintain(error)
     return {}
 
 
