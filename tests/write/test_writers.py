@@ -185,15 +185,19 @@ def test_compaction_as_writers_do_it_keeps_a_key_within_a_few_rows(
 
 
 def test_the_writer_of_a_bulk_joins_only_keys_with_several_fresh_rows(mem: Semmem) -> None:
-    words = ["tea", "tea", "rum", "rum"] * 3 + ["tea"] * 4
-    mem.remember_many([{"id": f"{n:02}", "text": word} for n, word in enumerate(words)])
-    for size in (4, 4, 4, 2, 2):  # "tea" in five segments, "rum" in three
+    words = ["rum"] * 4 + ["tea", "tea", "rum", "rum"] * 3 + ["tea"] * 4
+    given = [{"id": f"{n:02}", "text": word} for n, word in enumerate(words)]
+    for batch in (given[:10], given[10:]):
+        mem.remember_many(batch)
+    for at, size in enumerate((2, 2, 4, 4, 4, 2, 2)):  # "tea" in five fresh segments, "rum" in three and two older ones
         assert mem.store.transaction(lambda c, size=size: postings.fold(c, "default", size)) == size
+        if at == 1:
+            mem.store.transaction(lambda c: postings.mark_joined(c, "default", postings.fresh_segments(c, "default")))
     rows = "SELECT count(*) FROM posting WHERE NOT lone GROUP BY key ORDER BY key"
     before = contents(mem)
-    assert sorted(count for (count,) in sql(mem, rows)) == [3, 5]
+    assert [count for (count,) in sql(mem, rows)] == [5, 5]
     assert mem.store.transaction(lambda c: postings.compact(c, "default", bulk=True)) == 1
-    assert sorted(count for (count,) in sql(mem, rows)) == [1, 3]
+    assert sorted(count for (count,) in sql(mem, rows)) == [1, 5]
     assert (sql(mem, "SELECT segment FROM fresh"), contents(mem)) == ([], before)
     assert mem.maintain()["joined"] == 1
     assert [count for (count,) in sql(mem, rows)] == [1, 1]
