@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-__all__ = ["asked", "bytes_of", "clients", "growth", "percentiles", "resident_mb"]
+__all__ = ["asked", "bytes_of", "clients", "growth", "percentiles", "resident_mb", "timed_calls"]
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
@@ -27,14 +27,15 @@ def asked(work: Callable[[int], Any], count: int, *, rounds: int = 2, at_most_s:
     The warm-up and the calls end, one call at least, when each has taken ``at_most_s`` seconds; "calls" says then
     how many were timed.
     """
-    _timed_calls(work, range(min(count, 20)), at_most_s)
+    timed_calls(work, range(min(count, 20)), at_most_s)
     numbers = [number for _ in range(rounds) for number in range(count)]
-    seconds = _timed_calls(work, numbers, at_most_s)
+    seconds = timed_calls(work, numbers, at_most_s)
     ended = len(seconds) < len(numbers)
     return {**percentiles(seconds), **({"calls": len(seconds)} if ended else {})}
 
 
-def _timed_calls(work: Callable[[int], Any], numbers: Iterable[int], at_most_s: float) -> list[float]:
+def timed_calls(work: Callable[[int], Any], numbers: Iterable[int], at_most_s: float) -> list[float]:
+    """Return the seconds that each call of ``work`` took; they end, one at least, when all took ``at_most_s``."""
     seconds: list[float] = []
     left = at_most_s
     for number in numbers:

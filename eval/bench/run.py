@@ -13,7 +13,7 @@ from typing import Any
 import semmem
 from eval.bench import others
 from eval.bench.generator import Generator, Question
-from eval.bench.measures import asked, growth
+from eval.bench.measures import asked, growth, timed_calls
 from eval.bench.ours import Ours
 
 __all__ = ["COMPARED", "bench", "ratios"]
@@ -118,11 +118,12 @@ def _other(
     try:
         encode = others.encode(name)
         found: list[bool] = []
-        end = time.monotonic() + _OTHER_S
-        for one in questions:
+
+        def find(number: int) -> None:
+            one = questions[number]
             found.append(int(one.about[1:]) in system.recall(one.text, one.vector))
-            if time.monotonic() > end:
-                break
+
+        timed_calls(find, range(len(questions)), _OTHER_S)
 
         def text_in(number: int) -> Any:
             return system.recall(questions[number].text, encode(questions[number].text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -12,11 +13,13 @@ from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
 from semmem.stores.postgres.upkeep import LONE_FULL
 
-__all__ = ["alike", "check", "contents", "lone", "sql"]
+__all__ = ["OTHERS", "alike", "check", "connections_left", "contents", "lone", "sql"]
 
 _THERE = ("written", "updated", "restored", "linked", "unlinked")
 _FATES = {*((kind, True) for kind in _THERE), ("forgotten", False), ("unlinked", False)}
 """The last change of an id, and whether it is there; a link of what was forgotten softly can be taken away."""
+OTHERS = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
+AND pid <> pg_backend_pid()"""
 
 
 def sql(where: Semmem | str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -25,6 +28,14 @@ def sql(where: Semmem | str, statement: str, *parameters: Any) -> list[tuple[Any
     with psycopg.connect(conninfo, autocommit=True, options="-c search_path=semmem,public") as connection:
         cursor = connection.execute(statement, parameters, binary=True)  # type: ignore[arg-type]
         return cursor.fetchall() if cursor.description else []
+
+
+def connections_left(where: Semmem | str, *, within_s: float = 10.0) -> int:
+    """Return how many connections of others a database has; those that were closed get time to end in the server."""
+    end = time.monotonic() + within_s
+    while (count := int(sql(where, OTHERS)[0][0])) and time.monotonic() < end:
+        time.sleep(0.05)
+    return count
 
 
 def lone(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]]:

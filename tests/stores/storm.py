@@ -18,7 +18,7 @@ import psycopg
 
 import semmem
 from semmem.stores.embedded.server import EmbeddedServer
-from tests.stores.audit import check, sql
+from tests.stores.audit import OTHERS, check, sql
 from tests.stores.postgres.own_server import Own, wait_until
 
 __all__ = ["Counts", "Place", "Storm", "embedded_place", "own_place", "texts"]
@@ -74,8 +74,6 @@ while not over():
             n += 1
 say("ended")
 """
-OTHERS = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
-AND pid <> pg_backend_pid()"""
 ONE = """SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
 AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1"""
 

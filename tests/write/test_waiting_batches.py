@@ -117,17 +117,6 @@ def test_the_end_of_a_bulk_folds_what_failed_before_and_then_there_is_nothing_to
     check(mem)
 
 
-def test_an_end_that_fails_in_an_unknown_way_loses_no_report(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any, **__: Any) -> int:
-        raise MemoryError("no room")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(postings, "fold", broken)
-        report = mem.remember_many(many(140), batch_size=70)
-    assert report.remembered == 140
-    assert report.degraded == {"maintain": "Folding is left to `semmem maintain`: no room"}
-
-
 def test_a_batch_with_several_times_as_many_keys_is_folded_whole(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "BULK_KEYS", 100)
     mem.remember_many(iter(many(120)), batch_size=60)
@@ -337,17 +326,18 @@ def test_a_warning_that_is_an_error_leaves_nothing_of_its_batch_waiting(mem: Sem
     check(mem)
 
 
+@pytest.mark.parametrize("error", [StoreError("The disk is full."), MemoryError("no room")])
 def test_what_a_bulk_could_not_fold_is_reported_and_left_to_maintain(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def broken(*_: Any, **__: Any) -> int:
-        raise StoreError("The disk is full.")
+        raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(postings, "fold", broken)
         report = mem.remember_many(many(200), batch_size=100)
     assert report.remembered == 200
-    assert report.degraded == {"maintain": "Folding is left to `semmem maintain`: The disk is full."}
+    assert report.degraded == {"maintain": f"Folding is left to `semmem maintain`: {error}"}
     assert waiting(mem) == 200
     assert mem.recall("When did gnu7 come?", limit=1).hits[0].id == "m7"
     assert mem.maintain()["folded"] == 200

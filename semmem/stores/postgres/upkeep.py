@@ -156,11 +156,10 @@ class Folding:
     def __init__(self, store: PostgresStore, *, connections: int) -> None:
         self._store = store
         self._process = os.getpid()
-        self._places = threading.BoundedSemaphore(min(_FOLDING_THREADS, connections // 2) or 1)
+        self._places = threading.BoundedSemaphore(min(_FOLDING_THREADS, connections // 2))
         self._lock = threading.Lock()
         self._running: dict[int, list[threading.Thread]] = defaultdict(list)
         self._failed: set[int] = set()
-        self._apart = connections > 1
 
     def begin(self, namespaces: Iterable[str], backlog: Mapping[str, tuple[int, int, int]]) -> None:
         """Fold and compact namespaces where that is due for a bulk, in a thread each where there is a place for one.
@@ -181,7 +180,7 @@ class Folding:
 
     def _begun(self, work: Callable[[], None]) -> bool:
         """Start a thread for ``work``; return whether there is a place for one, and one can be started."""
-        if not self._apart or self._process != os.getpid() or not self._places.acquire(blocking=False):
+        if self._process != os.getpid() or not self._places.acquire(blocking=False):
             return False
 
         def run() -> None:

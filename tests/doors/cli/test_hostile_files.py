@@ -20,7 +20,7 @@ import pytest
 import semmem
 from semmem.importers import BadRow, owned, reader, told_apart
 from semmem.model.errors import SemmemError
-from tests.stores.audit import sql
+from tests.stores.audit import connections_left
 from tests.stores.filled import rows
 
 SECONDS = 40
@@ -176,11 +176,10 @@ def test_a_mutated_file_is_stored_whole_or_refused_in_our_words(
                 done["bad rows"] += bad + refused
         there = stored(mem)
         assert {(row["namespace"], row["id"]) for row in mem.export(namespace=None)} == set(there)
-    open_yet = sql(store_url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-                              "AND pid <> pg_backend_pid() AND backend_type = 'client backend'")  # fmt: skip
+    open_yet = connections_left(store_url)
     with capfd.disabled():
-        print(f"\n{format}: {dict(done)}, foreign errors 0, leaked connections {open_yet[0][0]}", end="")
-    assert (open_yet, done["of several lines"]) == ([(0,)], 0)
+        print(f"\n{format}: {dict(done)}, foreign errors 0, leaked connections {open_yet}", end="")
+    assert (open_yet, done["of several lines"]) == (0, 0)
     assert min(done["refused"] + done["bad rows"], done["stored"]) > 0
 
 
@@ -237,9 +236,8 @@ def test_a_mutated_backup_is_restored_exactly_or_refused_and_nothing_stays(
                     mem.forget(namespace=namespace, everything=True)
                 nothing = rows(other_url)
         assert rows(other_url) == nothing
-    open_yet = sql(other_url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-                              "AND pid <> pg_backend_pid() AND backend_type = 'client backend'")  # fmt: skip
+    open_yet = connections_left(other_url)
     with capfd.disabled():
-        print(f"\nrestore: {dict(done)}, foreign errors 0, leaked connections {open_yet[0][0]}", end="")
-    assert (open_yet, done["of several lines"]) == ([(0,)], 0)
+        print(f"\nrestore: {dict(done)}, foreign errors 0, leaked connections {open_yet}", end="")
+    assert (open_yet, done["of several lines"]) == (0, 0)
     assert done["found"] > 10
