@@ -243,12 +243,11 @@ class Ours:
 
     def _wait_until_in_memory(self, ask: Callable[[], Any]) -> bool:
         """Ask until the namespace is in memory, a minute at most; return whether it is, for one may not fit."""
-        models = getattr(self.mem._reader, "models", None)
         end = time.monotonic() + _LOAD_S
-        while models is not None and self.namespace not in models.namespaces and time.monotonic() < end:
+        while self.namespace not in self.mem.resident and self.mem.settings.resident_mb and time.monotonic() < end:
             ask()
             time.sleep(0.05)
-        return models is not None and self.namespace in models.namespaces
+        return self.namespace in self.mem.resident
 
     @contextmanager
     def _writer(self) -> Iterator[None]:

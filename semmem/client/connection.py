@@ -23,7 +23,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
 from semmem.model.store import Store, absence
 from semmem.read.recall import Recaller
-from semmem.stores.resident.store import resident
+from semmem.stores.resident.store import resident, resident_sizes
 from semmem.write.access import AccessCounter
 
 if TYPE_CHECKING:
@@ -85,6 +85,15 @@ class Connection:
         from semmem.write.relink import Upkeep
 
         return Upkeep(self.store, self._extractor, self.settings.language)
+
+    @property
+    def resident(self) -> Mapping[str, int]:
+        """The namespaces in this process's memory, the one asked last at the end, and about how many bytes each takes.
+
+        Within the setting ``resident_mb``. A namespace comes with its second recall, a large one some recalls later.
+        One that stays away is too large, or was changed by others too often; its recalls ask the database.
+        """
+        return resident_sizes(self._reader)
 
     def close(self) -> None:
         """Give connections and threads back. The embedded server goes on for other processes."""

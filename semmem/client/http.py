@@ -86,6 +86,11 @@ class HttpSemmem(Semmem):
         """No store is here. Raises LocalOnly."""
         raise LocalOnly("The store is behind a server; open it with its own URL to work on it.")
 
+    @property
+    def resident(self) -> Mapping[str, int]:
+        """Nothing is in memory here. Raises LocalOnly."""
+        raise LocalOnly("The namespaces in memory are those of the server; how much they take is at its /metrics.")
+
     def close(self) -> None:
         """Give the connections back."""
         self._client.close()

@@ -79,7 +79,7 @@ class Service:
         self.workers = Workers(self.limits)
         self.rates = Rates(self.limits.rate, self.limits.burst)
         self.replays = Replays()
-        self.metrics = Metrics()
+        self.metrics = Metrics(lambda: mem.resident)
 
     def close(self) -> None:
         """Wait for the verbs at work, for what is left of the grace; those that have not ended go on by themselves."""

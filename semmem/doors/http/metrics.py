@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from semmem.doors.http.guard import App, Receive, Scope, Send
 from semmem.read.tracing import continued
@@ -15,7 +15,8 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 class Metrics:
     """The counters of one server, in a registry of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, resident: Callable[[], Mapping[str, int]] = dict) -> None:
+        """Make them; ``resident`` returns the bytes of each namespace in memory."""
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         from semmem import __version__
@@ -29,6 +30,11 @@ class Metrics:
             "semmem_degraded", "Recalls that a leg did not answer.", ("leg",), registry=self._registry
         )
         self.pending = Gauge("semmem_verbs_at_work", "Verbs at work or waiting for a thread.", registry=self._registry)
+        for name, what, number in (
+            ("semmem_resident_namespaces", "Namespaces in memory.", lambda: len(resident())),
+            ("semmem_resident_bytes", "About how many bytes these take.", lambda: sum(resident().values())),
+        ):
+            Gauge(name, what, registry=self._registry).set_function(number)
         Gauge("semmem_info", "1, for this version.", ("version",), registry=self._registry).labels(__version__).set(1)
 
     def answered(self, verb: str, status: int, seconds: float) -> None:

@@ -92,14 +92,18 @@ class Models:
     @property
     def size(self) -> int:
         """Return the approximate number of bytes that the models take."""
+        return sum(self.sizes.values())
+
+    def __contains__(self, namespace: str) -> bool:
+        """Return whether a namespace is in memory."""
         with self._lock:
-            return sum(model.size for model in self._models.values())
+            return namespace in self._models
 
     @property
-    def namespaces(self) -> tuple[str, ...]:
-        """Return the namespaces in memory, the one asked last at the end."""
+    def sizes(self) -> dict[str, int]:
+        """Return the approximate number of bytes of each namespace in memory, the one asked last at the end."""
         with self._lock:
-            return tuple(self._models)
+            return {name: model.size for name, model in self._models.items()}
 
     def _current(self, namespace: str, state: State | None) -> Model | None:
         """Return a model at ``state`` or later; None where there is none and none is to be loaded now."""

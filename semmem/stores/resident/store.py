@@ -28,7 +28,7 @@ from semmem.stores.resident.model import Model, State
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["ResidentStore", "resident"]
+__all__ = ["ResidentStore", "resident", "resident_sizes"]
 
 
 _MOST_SCOPES = 64
@@ -67,6 +67,12 @@ def resident(store: Store, budget: int) -> Store:
     if budget <= 0 or store.kind != "PostgreSQL":
         return store
     return cast(Store, ResidentStore(store, budget))
+
+
+def resident_sizes(store: Store) -> Mapping[str, int]:
+    """Return the approximate bytes of each namespace that ``store``, made by ``resident``, has in memory now."""
+    models: Models | None = getattr(store, "models", None)
+    return {} if models is None else models.sizes
 
 
 class _Behind:
@@ -116,7 +122,7 @@ class ResidentStore(_Behind):
         """Resolve filters and excluded ids to ords, and bind this context to the models that are up to date."""
         if names is not None:
             _assumption.set(None)
-        if names is not None and any(namespace in self.models.namespaces for namespace in namespaces):
+        if names is not None and any(namespace in self.models for namespace in namespaces):
             question = (namespaces, filters, exclude, names)
             of = repr((namespaces, filters, list(exclude)))
             resident_scope = self._expected(of, *question) or self._scope_of_models(of, *question)

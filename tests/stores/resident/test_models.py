@@ -24,9 +24,9 @@ def test_the_namespace_asked_longest_ago_makes_room() -> None:
         assert models.bound(name) is None
         models.bind({name: STATE})
         assert models.bound(name) is not None
-    assert models.namespaces == ("two", "three")
+    assert list(models.sizes) == ["two", "three"]
     models.bind({"two": STATE})
-    assert models.namespaces == ("three", "two")
+    assert list(models.sizes.items()) == [("three", 40), ("two", 40)]
     assert models.size == 80
 
 
@@ -54,7 +54,7 @@ def test_nobody_waits_for_a_large_namespace() -> None:
         threading.Event().wait(0.01)
     assert models.bound("n") is not None
     models.clear()
-    assert models.namespaces == ()
+    assert models.sizes == {}
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -7,6 +7,7 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,6 +18,7 @@ from eval.path import Counter, installed
 from semmem import Semmem
 from semmem.model.types import Filters
 from semmem.stores.resident.memory import Models
+from tests.serving import running
 from tests.stores.resident.trio import PEOPLE, QUESTIONS, THINGS, Trio, answer, change, item, new_space, opened
 
 STEPS = ("few", "few", "update", "forget", "take back", "link", "many", "sensitive", "maintain", "merge", "drop")
@@ -84,12 +86,12 @@ def test_a_few_writes_are_read_into_what_is_in_memory(trio: Trio, space: str) ->
         trio.writer.remember(f"the barometer fell on day {number}", id=f"b{number}", namespace=space)
         found = trio.kept.recall("barometer", namespace=space)
         assert {hit.memory.id for hit in found} >= {f"b{n}" for n in range(number + 1)}
-        assert space in trio.models.namespaces
+        assert space in trio.models
     trio.writer.forget("b1", namespace=space)
     trio.writer.update("b2", text="the thermometer rose", namespace=space)
     lexical = trio.kept.recall("barometer", namespace=space, recipe="lexical")
     assert [hit.memory.id for hit in lexical] == ["b0"]
-    assert space in trio.models.namespaces
+    assert space in trio.models
 
 
 def test_filters_exclusions_phrases_and_several_namespaces_are_answered_alike(trio: Trio, space: str) -> None:
@@ -160,10 +162,35 @@ def test_what_does_not_fit_the_budget_is_asked_of_the_database(module_url: str, 
         )
         for _ in range(4):
             trio.kept.recall("ferry", namespace=f"{space}-0")
-        assert f"{space}-0" not in trio.models.namespaces
+        assert f"{space}-0" not in trio.models
         assert trio.models.size <= 1 << 20
         question = {"namespace": f"{space}-0"}
         assert answer(trio.kept, "ferry word3", **question) == answer(trio.plain, "ferry word3", **question)
+
+
+def test_a_program_and_a_server_tell_which_namespaces_are_in_memory(module_url: str) -> None:
+    small, large = new_space(), new_space()
+    with ExitStack() as stack:
+        trio = opened(stack, module_url)
+        for space, count in ((small, 3), (large, 60)):
+            trio.writer.remember_many([item(n, random.Random(n)) for n in range(count)], namespace=space)
+        assert trio.kept.resident == {}
+        for space in (large, small):
+            trio.warm(space)
+            trio.plain.recall("ferry", namespace=space)
+        assert list(trio.kept.resident) == [large, small]  # the one asked last at the end
+        assert trio.kept.resident[large] > 4 * trio.kept.resident[small] > 0
+        assert trio.plain.resident == {}
+        with running(trio.kept) as server, semmem.connect(server.url) as client:
+            lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+            with pytest.raises(semmem.LocalOnly, match="at its /metrics"):
+                _ = client.resident
+        page = dict(line.split(" ") for line in lines if line.startswith("semmem_resident"))
+        bytes_held = sum(trio.kept.resident.values())
+        assert {name: float(value) for name, value in page.items()} == {
+            "semmem_resident_namespaces": 2.0,
+            "semmem_resident_bytes": bytes_held,
+        }
 
 
 def test_vectors_of_another_embedder_are_not_compared(other_url: str) -> None:
@@ -172,7 +199,7 @@ def test_vectors_of_another_embedder_are_not_compared(other_url: str) -> None:
         for _ in range(3):
             mem.recall("engine", namespace="n")
         kept: Models = mem._reader.models  # type: ignore[attr-defined]
-        assert kept.namespaces == ("n",)
+        assert list(kept.sizes) == ["n"]
 
         class Other:
             name, dimensions, fingerprint, max_tokens = "other", 8, "1", None

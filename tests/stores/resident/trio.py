@@ -31,9 +31,9 @@ class Trio(NamedTuple):
     def warm(self, namespace: str) -> None:
         """Ask until the namespace is in memory."""
         for _ in range(4):
-            if namespace not in self.models.namespaces:
+            if namespace not in self.models:
                 self.kept.recall("anything", namespace=namespace)
-        assert namespace in self.models.namespaces
+        assert namespace in self.models
 
 
 def opened(stack: ExitStack, url: str, **more: Any) -> Trio:
