@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -71,6 +72,7 @@ class HttpSemmem(Semmem):
             timeout=httpx.Timeout(120.0, connect=10.0),
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0),
             trust_env=False,
+            verify=_accepted(place.scheme),
             event_hooks={"request": [_trace]},
         )
 
@@ -210,6 +212,18 @@ def _httpx() -> Any:
     return httpx
 
 
+def _accepted(scheme: str) -> ssl.SSLContext:
+    """Return which certificates are accepted: those of httpx and of the machine, SSL_CERT_FILE included.
+
+    None for plain HTTP, which has no use for them: reading them takes longer than a recall.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if scheme == "https":
+        context = _httpx().create_ssl_context(trust_env=False)
+        context.load_default_certs()
+    return context
+
+
 def _trace(request: Any) -> None:
     """Let the server know the trace of a request, where there is one."""
     request.headers.update(sent_along())
@@ -225,6 +239,15 @@ def unreachable(url: str, error: Exception) -> StoreUnavailable:
     """Return the error for a server that does not answer."""
     if "Timeout" in type(error).__name__:
         return StoreUnavailable(f"The server at {url} did not answer in time; ask again, or for less.")
+    if "CERTIFICATE" in str(error):  # OpenSSL's own words, which httpx passes on
+        reason = str(error).rpartition("failed: ")[2].partition(" (_ssl")[0]
+        return StoreUnavailable(
+            f"The certificate of {url} is not accepted ({reason}); SSL_CERT_FILE names a file of those to accept."
+        )
+    if "[SSL" in str(error):
+        return StoreUnavailable(
+            f"What answers at {url} speaks no TLS; `semmem serve` does not by itself, so write http:// in the URL."
+        )
     return StoreUnavailable(f"No server answers at {url}; start it with `semmem serve`, or correct the URL.")
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from ipaddress import ip_address
+from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 import semmem
 from tests.serving import serving
@@ -48,6 +55,76 @@ def test_somebody_elses_server_is_told_as_what_it_is() -> None:
                     mem.stats()
                 with pytest.raises(semmem.StoreError, match="status 502"):
                     mem.get("x")
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class Nobody(BaseHTTPRequestHandler):
+    """Answers every request with status 501."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class Quiet(HTTPServer):
+    """A server that says nothing of clients that go away in the middle of a handshake."""
+
+    def handle_error(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def behind_tls(certificate: Path) -> Iterator[str]:
+    """Yield the URL of a server with a certificate of its own, which is written into a file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "harbour")])
+    now = datetime.now(UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    made = x509.CertificateBuilder(name, name, key.public_key(), 7, now - timedelta(days=1), now + timedelta(days=1))
+    own = made.add_extension(address, critical=False).sign(key, hashes.SHA256())
+    no_secret = serialization.NoEncryption()
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, no_secret)
+    certificate.write_bytes(own.public_bytes(serialization.Encoding.PEM))
+    both = certificate.with_suffix(".both")
+    both.write_bytes(private + certificate.read_bytes())
+    with Quiet(("127.0.0.1", 0), Nobody) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(both)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"https://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_certificate_that_is_not_accepted_is_told_and_can_be_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "harbour.pem"
+    with behind_tls(file) as url:
+        with semmem.connect(url) as mem, pytest.raises(semmem.StoreUnavailable) as refused:
+            mem.stats()
+        assert str(refused.value) == (
+            f"The certificate of {url} is not accepted (self-signed certificate); SSL_CERT_FILE names a file of those "
+            "to accept."
+        )
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        with semmem.connect(url) as mem, pytest.raises(semmem.StoreError, match="status 501, and not as semmem does"):
+            mem.stats()
+
+
+def test_https_to_a_server_without_tls_is_told_to_write_http() -> None:
+    with Quiet(("127.0.0.1", 0), Nobody) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            told = pytest.raises(semmem.StoreUnavailable, match=r"speaks no TLS; .* so write http:// in the URL\.$")
+            with semmem.connect(f"https://127.0.0.1:{server.server_port}") as mem, told:
+                mem.stats()
         finally:
             server.shutdown()
             thread.join()
