@@ -244,6 +244,7 @@ class Ours:
     def _wait_until_in_memory(self, ask: Callable[[], Any]) -> bool:
         """Ask until the namespace is in memory, a minute at most; return whether it is, for one may not fit."""
         end = time.monotonic() + _LOAD_S
+        ask()  # what is in memory of the size before is brought up to date, or goes
         while self.namespace not in self.mem.resident and self.mem.settings.resident_mb and time.monotonic() < end:
             ask()
             time.sleep(0.05)

@@ -143,6 +143,21 @@ def test_many_memories_are_stored_as_one_stream_with_their_vectors(
             assert near[0].memory.id == f"m{number}"
 
 
+def test_a_namespace_that_has_outgrown_the_memory_for_it_is_not_counted_as_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_RESIDENT_MB", "1")
+    monkeypatch.setattr(ours, "_LOAD_S", 0.2)
+    embedder = load("hashing")
+    monkeypatch.setattr(type(embedder), "dimensions", 384)  # those of the vectors that are made
+    with ours.Ours(tmp_path / "store", Generator(7), embedder) as bench:
+        seen = []
+        for size in (60, 600):
+            bench.grow(size)
+            seen.append(bench._wait_until_in_memory(lambda: bench.mem.recall("x", namespace="n0")))
+    assert seen == [True, False]
+
+
 def test_clients_share_the_calls_and_a_failure_of_one_is_raised() -> None:
     calls: list[int] = []
     times = clients(calls.append, 20, 4)
