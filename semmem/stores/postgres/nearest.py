@@ -1,8 +1,8 @@
 """Find the nearest vectors in PostgreSQL, and maintain their index.
 
 A small scope is scanned exactly. A large one is searched by HNSW on halfvec and rescored exactly. Inserting into HNSW
-costs about a millisecond per vector, so new vectors stay out of the index: a query scans them exactly beside the index,
-and ``maintain`` inserts them.
+costs one to three milliseconds per vector, so new vectors stay out of the index: a query scans them exactly beside the
+index, and ``maintain`` inserts them, or builds the index anew where they are many.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ _WITHIN = 5_000
 """A filter that admits fewer memories is scanned exactly; one that admits more widens the index scan."""
 
 _TAKEN_IN = 5_000
+
+_ANEW = 3
+"""Inserting a vector takes three to five times as long as its part of building the index anew, the more the larger."""
 
 _BUILD_MB = 512
 _LINKS_BYTES = 800
@@ -107,9 +110,9 @@ def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, fl
 def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink: bool = False) -> int | None:
     """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many.
 
-    An index that lacks more vectors than it has is built anew, which is faster than inserting them. ``shrink`` writes
-    the table anew before that: every vector that is taken in leaves its old row behind. Where another process is
-    indexing the same table, nothing is done, and None returned: two builds would wait for each other, or drop each
+    An index that lacks more than a third of what it has is built anew, which is faster than inserting them. ``shrink``
+    writes the table anew before that: every vector that is taken in leaves its old row behind. Where another process
+    is indexing the same table, nothing is done, and None returned: two builds would wait for each other, or drop each
     other's index.
     """
     if not connection.execute(_SQL["embedding_index_lock"].format(table=table)).fetchone()[0]:
@@ -129,8 +132,9 @@ def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
     if not namespace_rows and (ready or not _interrupted(connection, table)):
         return 0
     vector_count = int(sum(rest for _, rest, _ in namespace_rows))
-    if ready and vector_count > connection.execute(_SQL["embedding_in_index_count"].format(table=table)).fetchone()[0]:
-        ready = False
+    if ready:
+        held = connection.execute(_SQL["embedding_in_index_count"].format(table=table)).fetchone()[0]
+        ready = _ANEW * vector_count <= held
     if not ready:
         connection.execute(_SQL["embedding_index_drop"].format(table=table))
     _take_in(connection, namespace_rows, table)  # building over existing rows is much faster than inserting them
