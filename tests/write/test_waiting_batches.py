@@ -126,6 +126,59 @@ def test_a_batch_with_several_times_as_many_keys_is_folded_whole(mem: Semmem, mo
     assert waiting(mem) < 30
 
 
+def test_the_end_of_a_bulk_waits_for_another_one_that_folds_what_comes_first(
+    mem: Semmem, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, waited = threading.Event(), threading.Event()
+    own = upkeep._owned
+
+    def wait(connection: Any, namespace: str) -> None:
+        waited.set()
+        own(connection, namespace)
+
+    def other() -> None:
+        with semmem.connect(store_url, embedder="hashing", pool_size=1) as another:
+
+            def fold(connection: Any) -> None:
+                assert postings.fold(connection, "default") == 1
+                held.set()
+                assert waited.wait(30)
+
+            another.store.transaction(fold)  # type: ignore[attr-defined]
+
+    def look(report: Any) -> None:
+        if report.remembered == 120:
+            monkeypatch.setattr(postings, "BULK_KEYS", 1)  # so that a fold takes one memory
+            others.append(pool.submit(other))
+            assert held.wait(30)
+
+    monkeypatch.setattr(upkeep, "_owned", wait)
+    others: list[Any] = []
+    with ThreadPoolExecutor(1) as pool:
+        report = mem.remember_many(many(120), batch_size=60, progress=look)
+        others[0].result(30)
+    assert (report.degraded, waiting(mem)) == ({}, 0)
+    check(mem)
+
+
+def test_a_join_that_fails_after_names_reached_older_memories_is_no_failure_of_the_names(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember_many([{"id": "old", "text": "It is said that parts of the Engine of babbage were kept."}, *many(70)])
+    monkeypatch.setattr(postings, "BULK_COMPACT_AT", 1)
+    calls = list[int]()
+
+    def compact(*_: Any, **__: Any) -> int:
+        calls.append(1)
+        raise StoreError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postings, "compact", compact)
+        report = mem.remember_many([{"id": "title", "title": "Engine of Babbage", "text": "It was never finished."}])
+    assert (report.degraded, len(calls) > 0) == ({}, True)
+    check(mem)
+
+
 def test_a_join_that_failed_beside_a_bulk_is_made_by_its_end_or_reported(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

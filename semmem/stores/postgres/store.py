@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -356,7 +356,8 @@ class PostgresStore(Pooled):
         """Store new extractions of memories; see semmem.stores.postgres.graph.reindex."""
         changed = self.transaction(lambda c: reindex(c, namespace, extractions, language)) if extractions else 0
         if changed:
-            postings.tidy(self, namespace, bulk=True)  # the segments that it leaves are small
+            with suppress(SemmemError, psycopg.Error):  # all is stored; the next writer or maintain tidies
+                postings.tidy(self, namespace, bulk=True)  # the segments that it leaves are small
         return changed
 
     @contextmanager

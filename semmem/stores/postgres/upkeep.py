@@ -225,17 +225,25 @@ def end_bulk(store: PostgresStore, namespaces: Collection[str], *, failed: bool)
 
     Where a fold beside it has ``failed``, also what is due of fewer memories, and of fresh segments.
     """
+    left = {"namespaces": sorted(namespaces), "least": postings.FOLD_AT}
     try:
-        for (namespace,) in store.rows("bulk_ends", {"namespaces": sorted(namespaces), "least": postings.FOLD_AT}):
-            while store.transaction(partial(postings.fold, namespace=namespace, limit=postings.FOLDED_AT_ONCE)):
-                pass
-            postings.tidy(store, namespace)
+        for waits in (False, True):
+            for (namespace,) in store.rows("bulk_ends", left):
+                if waits:  # another one folds the first of them; it holds the lock of the namespace
+                    store.transaction(partial(_owned, namespace=namespace))
+                while store.transaction(partial(postings.fold, namespace=namespace, limit=postings.FOLDED_AT_ONCE)):
+                    pass
+                postings.tidy(store, namespace)
         for namespace in sorted(namespaces) if failed else ():
             while postings.tidy(store, namespace, bulk=True):
                 pass
     except Exception as error:  # noqa: BLE001  # all is stored, and the report of the call must not be lost
         return left_to_maintain(error)
     return {}
+
+
+def _owned(connection: Any, namespace: str) -> None:
+    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
 
 
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
