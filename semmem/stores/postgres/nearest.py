@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 
 from semmem.model.exchange import Scope, placed
 from semmem.model.process import machine
@@ -34,7 +34,7 @@ _WITHIN = 5_000
 _TAKEN_IN = 5_000
 
 _ANEW = 3
-"""Inserting a vector takes three to five times as long as its part of building the index anew, the more the larger."""
+"""Inserting a vector takes three to five times as long as its part of building the index in memory."""
 
 _BUILD_MB = 512
 _LINKS_BYTES = 800
@@ -110,9 +110,10 @@ def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, fl
 def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink: bool = False) -> int | None:
     """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many.
 
-    An index that lacks more than a third of what it has is built anew, which is faster than inserting them. ``shrink``
-    writes the table anew before that: every vector that is taken in leaves its old row behind. Where another process
-    is indexing the same table, nothing is done, and None returned: two builds would wait for each other, or drop each
+    An index that lacks more than a third of what it has is built anew, which is faster than inserting them, where all
+    of it fits into the memory there is for that; meanwhile there is none, and queries scan exactly. ``shrink`` writes
+    the table anew before that: every vector that is taken in leaves its old row behind. Where another process is
+    indexing the same table, nothing is done, and None returned: two builds would wait for each other, or drop each
     other's index.
     """
     if not connection.execute(_SQL["embedding_index_lock"].format(table=table)).fetchone()[0]:
@@ -132,11 +133,13 @@ def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
     if not namespace_rows and (ready or not _interrupted(connection, table)):
         return 0
     vector_count = int(sum(rest for _, rest, _ in namespace_rows))
-    if ready:
-        held = connection.execute(_SQL["embedding_in_index_count"].format(table=table)).fetchone()[0]
-        ready = _ANEW * vector_count <= held
     if not ready:
-        connection.execute(_SQL["embedding_index_drop"].format(table=table))
+        connection.execute(_SQL["embedding_index_clear"].format(table=table))
+    else:
+        held = int(connection.execute(_SQL["embedding_in_index_count"].format(table=table)).fetchone()[0])
+        needed, most = _memory(connection, held + vector_count, dimensions)
+        if _ANEW * vector_count > held and needed <= most:
+            ready = not _given_up(connection, table)
     _take_in(connection, namespace_rows, table)  # building over existing rows is much faster than inserting them
     if not ready:
         if shrink:
@@ -155,10 +158,28 @@ def build_memory(connection: Any, count: int, dimensions: int) -> str:
     The whole graph has to fit: beyond that pgvector writes each vector into the index by itself, many times as slowly.
     It is at most a quarter of this machine's memory, and on another machine, whose memory is not known, 512 MB.
     """
-    needed = count * (2 * dimensions + _LINKS_BYTES) >> 20
+    needed, most = _memory(connection, count, dimensions)
+    return f"{max(_BUILD_MB, min(needed, most))}MB"
+
+
+def _memory(connection: Any, count: int, dimensions: int) -> tuple[int, int]:
+    """Return how many MB the index of ``count`` vectors needs while it is built, and how many it may take."""
     here = str(connection.info.host).startswith("/")  # a socket, so the server is on this machine
     most = machine.memory() >> 22 if here else _BUILD_MB
-    return f"{max(_BUILD_MB, min(needed, most))}MB"
+    return count * (2 * dimensions + _LINKS_BYTES) >> 20, max(_BUILD_MB, most)
+
+
+def _given_up(connection: Any, table: str) -> bool:
+    """Drop the index, to build it anew; return False where it stays.
+
+    It does where others go on reading the table, who would have to queue behind us, and where it is not ours.
+    """
+    try:
+        with session_setting(connection, "lock_timeout", _PATIENCE):
+            connection.execute(_SQL["embedding_index_drop"].format(table=table))
+    except (LockNotAvailable, InsufficientPrivilege):
+        return False
+    return True
 
 
 def _take_in(connection: Any, namespace_rows: list[tuple[str, int, int]], table: str) -> None:

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
 import semmem
 from semmem.stores.postgres import nearest
+from tests.stores.audit import sql
 
 
 class Short:
@@ -121,6 +123,67 @@ def test_maintain_leaves_no_old_rows_of_the_vectors_that_it_takes_into_the_index
         scope = mem.store.scope(("default",), semmem.Filters(), ())
         found = mem.store.vectors.nearest(scope, vectors[17].astype(np.float32), 5)
         assert found.ords[0] == mem.store.ords_of("default", "m17")[0]
+
+
+def indexed(monkeypatch: pytest.MonkeyPatch, mem: semmem.Semmem) -> Any:
+    """Return a function that gives the file of the index, of which a third is missing; and the number that is in it."""
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(7).normal(size=(340, 8))
+
+    def store(first: int, last: int) -> None:
+        rows = enumerate(vectors[first:last], first)
+        mem.remember_many([{"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in rows])
+
+    store(0, 200)
+    mem.maintain()
+    store(200, 340)
+    file = "SELECT 'embedding_hnsw'::regclass::oid::int8, (SELECT count(*) FROM embedding WHERE indexed)"
+    return lambda: mem.store.run(lambda c: c.execute(file).fetchone())
+
+
+def test_nobody_waits_for_an_index_that_is_built_anew_beside_a_long_reader(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "_PATIENCE", "200ms")
+    with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:
+        look = indexed(monkeypatch, mem)
+        before, _ = look()
+        with psycopg.connect(mem.store.url) as reader, ThreadPoolExecutor(1) as other:
+            reader.execute("SELECT count(*) FROM semmem.embedding")  # the transaction stays open, as that of a backup
+            assert other.submit(mem.maintain).result(60)["indexed"] == 140
+            assert len(mem.recall("note", vector=[1.0] * 8, recipe="dense", limit=5).hits) == 5
+        assert look() == (before, 340)
+
+
+def test_an_index_that_does_not_fit_the_memory_for_building_it_is_filled_one_by_one(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        look = indexed(monkeypatch, mem)
+        before, _ = look()
+        monkeypatch.setattr(nearest, "_BUILD_MB", 0)
+        monkeypatch.setattr(nearest.machine, "memory", lambda: 0)
+        monkeypatch.setattr(nearest, "_LINKS_BYTES", 1 << 20)
+        assert mem.maintain()["indexed"] == 140
+        assert look() == (before, 340)
+
+
+def test_a_user_who_does_not_own_the_index_fills_it_one_by_one(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        look = indexed(monkeypatch, mem)
+        before, _ = look()
+        role = f"app_{before}"
+        rights = (f"CREATE ROLE {role}", f"GRANT USAGE ON SCHEMA semmem TO {role}",
+                  f"GRANT ALL ON ALL TABLES IN SCHEMA semmem TO {role}")  # fmt: skip
+        for right in rights:
+            sql(mem, right)
+        try:
+            with semmem.connect(f"{store_url}{'&' if '?' in store_url else '?'}options=-c%20role%3D{role}", embedder="none") as app:
+                assert app.maintain()["indexed"] == 140
+            assert look() == (before, 340)
+        finally:
+            sql(mem, f"DROP OWNED BY {role}")
+            sql(mem, f"DROP ROLE {role}")
 
 
 @pytest.mark.parametrize(

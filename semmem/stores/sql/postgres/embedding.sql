@@ -63,8 +63,12 @@ SELECT pg_try_advisory_lock(hashtextextended('semmem index {table}', 0));
 SELECT pg_advisory_unlock(hashtextextended('semmem index {table}', 0));
 
 -- embedding_index_drop --
--- Drop the invalid index that an interrupted build leaves.
+-- Drop the index, to build it anew or because the table goes; nobody can read the table meanwhile.
 DROP INDEX IF EXISTS {table}_hnsw;
+
+-- embedding_index_clear --
+-- Drop the invalid index that an interrupted build leaves; this waits for those who read the table, and nobody for it.
+DROP INDEX CONCURRENTLY IF EXISTS {table}_hnsw;
 
 -- embedding_unindexed --
 -- Count the vectors that wait for the index, in namespaces large enough to need it.
