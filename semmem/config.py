@@ -29,7 +29,8 @@ from semmem.files import expanded, settings_folder
 from semmem.model.errors import InvalidInput
 
 __all__ = [
-    "ANYWHERE", "NAME", "Settings", "SettingsFile", "read_settings_file", "unknown_variables", "users_file", "wrong",
+    "ANYWHERE", "NAME", "Settings", "SettingsFile", "certificate_file", "read_settings_file", "unknown_variables",
+    "users_file", "wrong",
 ]  # fmt: skip
 
 
@@ -208,6 +209,11 @@ def _outside(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if "config" in values:
         values["config"] = values["config"] or None
     return {name: value for name, value in values.items() if name not in arguments}
+
+
+def certificate_file() -> str | None:
+    """Return the file of certificates to accept that OpenSSL is told by SSL_CERT_FILE."""
+    return os.environ.get("SSL_CERT_FILE") or None
 
 
 def _environment() -> dict[str, Any]:

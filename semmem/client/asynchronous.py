@@ -253,6 +253,11 @@ class AsyncSemmem:
         self.semmem = mem
         self._work = work or _Work(_THREADS)
 
+    @property
+    def resident(self) -> Mapping[str, int]:
+        """What ``Semmem.resident`` is; nothing is waited for."""
+        return self.semmem.resident
+
     remember = _awaited(Semmem.remember)
     remember_many = _streamed(Semmem.remember_many)
     remember_messages = _awaited(Semmem.remember_messages)

@@ -90,8 +90,9 @@ class Connection:
     def resident(self) -> Mapping[str, int]:
         """The namespaces in this process's memory, the one asked last at the end, and about how many bytes each takes.
 
-        Within the setting ``resident_mb``. A namespace comes with its second recall, a large one some recalls later.
-        One that stays away is too large, or was changed by others too often; its recalls ask the database.
+        Within the setting ``resident_mb``, as the last recall of each has left them: one that was dropped since stays
+        until it is asked or others need the room. A namespace comes with its second recall, a large one some recalls
+        later. One that stays away is too large, or is changed too often between recalls; these ask the database.
         """
         return resident_sizes(self._reader)
 

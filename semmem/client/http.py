@@ -19,7 +19,7 @@ from semmem.client.http_recall import Answer, HttpSearch
 from semmem.client.http_request import Request, lines, request_of
 from semmem.client.memory import Semmem
 from semmem.client.routes import NOTED, REFUSED, ROUTES, Route, refusal
-from semmem.config import Settings
+from semmem.config import Settings, certificate_file
 from semmem.model.errors import (
     InvalidInput,
     LimitExceeded,
@@ -36,6 +36,8 @@ from semmem.write.screening import warn
 
 __all__ = ["HttpSemmem", "open_server"]
 
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
+"""What OpenSSL says of an answer that is no TLS at all."""
 _LINES = "application/x-ndjson"
 _BY_VERB: Mapping[str, Route] = {verb: route for route in ROUTES for verb in route.serves}
 _BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
@@ -215,13 +217,33 @@ def _httpx() -> Any:
 def _accepted(scheme: str) -> ssl.SSLContext:
     """Return which certificates are accepted: those of httpx and of the machine, SSL_CERT_FILE included.
 
-    None for plain HTTP, which has no use for them: reading them takes longer than a recall.
+    None are for plain HTTP, which has no use for them: reading them takes longer than a recall. Raises InvalidInput
+    where SSL_CERT_FILE names no file of certificates.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if scheme == "https":
         context = _httpx().create_ssl_context(trust_env=False)
         context.load_default_certs()
+        if file := certificate_file():
+            try:
+                context.load_verify_locations(file)
+            except OSError:
+                raise InvalidInput(f"SSL_CERT_FILE names {file!r}, in which no certificate can be read.") from None
     return context
+
+
+def _without_tls(url: str, told: str) -> str:
+    """Return the sentence for a connection that OpenSSL refuses; ``told`` are its own words, which httpx passes on."""
+    reason = told.partition("] ")[2].partition(" (_ssl")[0].rstrip(".")
+    kind, _, cause = reason.partition("certificate verify failed: ")
+    if any(sign in told for sign in _NO_TLS):
+        return f"What answers at {url} speaks no TLS; `semmem serve` does not by itself, so write http:// in the URL."
+    if "CERTIFICATE_VERIFY_FAILED" not in told:
+        return f"No TLS connection with {url} comes about ({reason}); look at the server, or the proxy before it."
+    advice = "it has to be put right there"
+    if cause.startswith(("self-signed", "self signed", "unable to get")):
+        advice = "if it is yours, let SSL_CERT_FILE name the file of the authority that signed it"
+    return f"The certificate of {url} is not accepted ({cause or kind}); {advice}."
 
 
 def _trace(request: Any) -> None:
@@ -239,15 +261,8 @@ def unreachable(url: str, error: Exception) -> StoreUnavailable:
     """Return the error for a server that does not answer."""
     if "Timeout" in type(error).__name__:
         return StoreUnavailable(f"The server at {url} did not answer in time; ask again, or for less.")
-    if "CERTIFICATE" in str(error):  # OpenSSL's own words, which httpx passes on
-        reason = str(error).rpartition("failed: ")[2].partition(" (_ssl")[0]
-        return StoreUnavailable(
-            f"The certificate of {url} is not accepted ({reason}); SSL_CERT_FILE names a file of those to accept."
-        )
     if "[SSL" in str(error):
-        return StoreUnavailable(
-            f"What answers at {url} speaks no TLS; `semmem serve` does not by itself, so write http:// in the URL."
-        )
+        return StoreUnavailable(_without_tls(url, str(error)))
     return StoreUnavailable(f"No server answers at {url}; start it with `semmem serve`, or correct the URL.")
 
 

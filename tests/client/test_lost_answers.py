@@ -75,30 +75,48 @@ class Quiet(HTTPServer):
 
 
 @contextmanager
-def behind_tls(certificate: Path) -> Iterator[str]:
-    """Yield the URL of a server with a certificate of its own, which is written into a file."""
+def behind_tls(certificate: Path, *, address: str = "127.0.0.1", wants_another: bool = False) -> Iterator[str]:
+    """Yield the URL of a server with a certificate of its own for an address, which is written into a file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "harbour")])
     now = datetime.now(UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    of = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])
     made = x509.CertificateBuilder(name, name, key.public_key(), 7, now - timedelta(days=1), now + timedelta(days=1))
-    own = made.add_extension(address, critical=False).sign(key, hashes.SHA256())
+    own = made.add_extension(of, critical=False).sign(key, hashes.SHA256())
     no_secret = serialization.NoEncryption()
     private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, no_secret)
     certificate.write_bytes(own.public_bytes(serialization.Encoding.PEM))
     both = certificate.with_suffix(".both")
     both.write_bytes(private + certificate.read_bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    if wants_another:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # which tells the client before it sends anything
+    with quiet(context) as port:
+        yield f"https://127.0.0.1:{port}"
+
+
+@contextmanager
+def quiet(context: ssl.SSLContext | None) -> Iterator[int]:
+    """Yield the port of a server that answers nobody, in the TLS of ``context`` or in none."""
     with Quiet(("127.0.0.1", 0), Nobody) as server:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(both)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"https://127.0.0.1:{server.server_port}"
+            yield server.server_port
         finally:
             server.shutdown()
             thread.join()
+
+
+def refused(url: str) -> str:
+    """Return what a client is told that cannot reach its server."""
+    with semmem.connect(url) as mem, pytest.raises(semmem.StoreUnavailable) as error:
+        mem.stats()
+    return str(error.value)
 
 
 def test_a_certificate_that_is_not_accepted_is_told_and_can_be_accepted(
@@ -106,28 +124,50 @@ def test_a_certificate_that_is_not_accepted_is_told_and_can_be_accepted(
 ) -> None:
     file = tmp_path / "harbour.pem"
     with behind_tls(file) as url:
-        with semmem.connect(url) as mem, pytest.raises(semmem.StoreUnavailable) as refused:
-            mem.stats()
-        assert str(refused.value) == (
-            f"The certificate of {url} is not accepted (self-signed certificate); SSL_CERT_FILE names a file of those "
-            "to accept."
+        assert refused(url) == (
+            f"The certificate of {url} is not accepted (self-signed certificate); if it is yours, let SSL_CERT_FILE "
+            "name the file of the authority that signed it."
         )
         monkeypatch.setenv("SSL_CERT_FILE", str(file))
         with semmem.connect(url) as mem, pytest.raises(semmem.StoreError, match="status 501, and not as semmem does"):
             mem.stats()
+        (tmp_path / "empty.pem").write_text("no certificate")
+        for name in ("empty.pem", "absent.pem"):
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / name))
+            with pytest.raises(semmem.InvalidInput, match=rf"{name}', in which no certificate can be read\.$"):
+                semmem.connect(url)
+
+
+def test_a_certificate_for_another_address_has_to_be_put_right_by_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "harbour.pem"
+    with behind_tls(file, address="127.0.0.2") as url:
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        assert refused(url) == (
+            f"The certificate of {url} is not accepted (IP address mismatch, certificate is not valid for "
+            "'127.0.0.1'); it has to be put right there."
+        )
+
+
+def test_a_server_whose_tls_refuses_a_client_is_not_told_to_be_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "harbour.pem"
+    with behind_tls(file, wants_another=True) as url:
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        told = refused(url)
+    assert told.startswith(f"No TLS connection with {url} comes about (")
+    assert told.endswith("); look at the server, or the proxy before it.")
+    assert "http://" not in told
 
 
 def test_https_to_a_server_without_tls_is_told_to_write_http() -> None:
-    with Quiet(("127.0.0.1", 0), Nobody) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            told = pytest.raises(semmem.StoreUnavailable, match=r"speaks no TLS; .* so write http:// in the URL\.$")
-            with semmem.connect(f"https://127.0.0.1:{server.server_port}") as mem, told:
-                mem.stats()
-        finally:
-            server.shutdown()
-            thread.join()
+    with quiet(None) as port:
+        url = f"https://127.0.0.1:{port}"
+        assert refused(url) == (
+            f"What answers at {url} speaks no TLS; `semmem serve` does not by itself, so write http:// in the URL."
+        )
 
 
 @contextmanager

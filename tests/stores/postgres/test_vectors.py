@@ -178,7 +178,8 @@ def test_a_user_who_does_not_own_the_index_fills_it_one_by_one(store_url: str, m
         for right in rights:
             sql(mem, right)
         try:
-            with semmem.connect(f"{store_url}{'&' if '?' in store_url else '?'}options=-c%20role%3D{role}", embedder="none") as app:
+            url = f"{store_url}{'&' if '?' in store_url else '?'}options=-c%20role%3D{role}"
+            with semmem.connect(url, embedder="none") as app:
                 assert app.maintain()["indexed"] == 140
             assert look() == (before, 340)
         finally:

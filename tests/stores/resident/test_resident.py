@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import semmem
 from eval.path import Counter, installed
 from semmem import Semmem
+from semmem.client.asynchronous import AsyncSemmem
 from semmem.model.types import Filters
 from semmem.stores.resident.memory import Models
 from tests.serving import running
@@ -181,6 +182,7 @@ def test_a_program_and_a_server_tell_which_namespaces_are_in_memory(module_url: 
         assert list(trio.kept.resident) == [large, small]  # the one asked last at the end
         assert trio.kept.resident[large] > 4 * trio.kept.resident[small] > 0
         assert trio.plain.resident == {}
+        assert AsyncSemmem(trio.kept).resident == trio.kept.resident
         with running(trio.kept) as server, semmem.connect(server.url) as client:
             lines = httpx.get(f"{server.url}/metrics").text.splitlines()
             with pytest.raises(semmem.LocalOnly, match="at its /metrics"):
