@@ -73,6 +73,13 @@ def encode(name: str) -> Callable[[str], Any]:
     return lambda text: model.embed([text])[0]
 
 
+def sentence_transformers() -> Any:
+    """Return the same model run by sentence-transformers, None where that is not installed."""
+    from semmem.embedders.minilm import MiniLM
+
+    return MiniLM(_weights(), runtime="sentence-transformers") if _has_module("sentence_transformers") else None
+
+
 def _weights() -> str | None:
     from semmem.embedders.weights import find
 

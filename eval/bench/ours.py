@@ -20,6 +20,7 @@ import psycopg
 import semmem
 from eval.bench.generator import SHARES, Generator, Question
 from eval.bench.measures import asked, bytes_of, clients, percentiles, resident_mb
+from eval.bench.others import sentence_transformers
 from semmem.embedders import load
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import nearest
@@ -38,6 +39,8 @@ _TABLES = """SELECT relname, pg_total_relation_size(oid) FROM pg_class
 _SAMPLE = 256
 _COLD = 3
 _LOAD_S = 60.0
+_TEXT_IN = "text in"
+"""The namespace in which a sample is stored by its texts; it is dropped again."""
 _LIST = 10_000
 _STREAM_FROM = 200_000
 """New memories from which they are stored as one stream, in which nobody holds a list of them."""
@@ -62,6 +65,14 @@ def _timed(module: Any, name: str) -> Iterator[list[float]]:
         yield seconds
     finally:
         setattr(module, name, function)
+
+
+def _rate(embedder: Any, texts: Sequence[str]) -> float:
+    """Return how many texts an embedder embeds in a second, once it is warm."""
+    embedder.embed(texts[:8])
+    start = time.perf_counter()
+    embedder.embed(texts)
+    return round(len(texts) / (time.perf_counter() - start), 1)
 
 
 class Prepared:
@@ -175,7 +186,7 @@ class Ours:
         return {"remember_s": round(seconds, 2), "grown_mb": round(most - before, 1)}
 
     def _parts(self, size: int) -> dict[str, Any]:
-        """Time what comes before the database on a sample: extraction, and embedding by the real model."""
+        """Time what a sample takes: extraction, embedding by the real model, all of it with storing, and its rival."""
         from semmem.extractors import Rules
 
         sample = [self.generator.memory(number) for number in range(max(0, size - _SAMPLE), size)]
@@ -185,14 +196,17 @@ class Ours:
             rules.extract(item["text"], item["title"])
         extraction = time.perf_counter() - start
         texts = [item["text"] for item in sample]
-        self.embedder.inner.embed(texts[:8])
+        rates = {"extraction_per_s": round(len(sample) / extraction, 1), "embedding_per_s": _rate(self.embedder, texts)}
+        if (other := sentence_transformers()) is not None:
+            rates["sentence_transformers_per_s"] = _rate(other, texts)
+        self.embedder.at_hand = []
+        apart = [{**item, "namespace": _TEXT_IN} for item in sample]
+        self.mem.remember_many({**item, "id": f"{item['id']} before"} for item in apart[:8])
         start = time.perf_counter()
-        self.embedder.inner.embed(texts)
-        embedding = time.perf_counter() - start
-        return {
-            "extraction_per_s": round(len(sample) / extraction, 1),
-            "embedding_per_s": round(len(sample) / embedding, 1),
-        }
+        self.mem.remember_many(apart)
+        rates["text_in_per_s"] = round(len(sample) / (time.perf_counter() - start), 1)
+        self.mem.drop_namespace(_TEXT_IN)
+        return rates
 
     def measured(self, questions: Sequence[Question], *, rounds: int) -> dict[str, Any]:
         """Time recalls: text in, vectors given, by leg, by filter, by clients, beside a writer, in a new process.

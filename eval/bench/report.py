@@ -19,6 +19,8 @@ _INGEST = {
     "index_s": "of these, seconds of the index of vectors",
     "extraction_per_s": "texts extracted per second",
     "embedding_per_s": "texts embedded per second",
+    "sentence_transformers_per_s": "the same by sentence-transformers",
+    "text_in_per_s": "memories per second, text in: extracted, embedded and stored",
 }
 
 

@@ -233,6 +233,7 @@ def test_a_run_measures_every_part_and_goes_on_where_it_stopped(tmp_path: Path) 
     assert "60: measured already" in done.output
     result = json.loads((folder / "bench.json").read_text(encoding="utf-8"))
     assert [row["ingest"]["stored"] for row in result["sizes"].values()] == [60, 60]
+    assert all(row["ingest"]["text_in_per_s"] > 0 for row in result["sizes"].values())
     assert [row["in_memory"] for row in result["sizes"].values()] == [True, True]
     recall = result["sizes"]["120"]["recall"]
     parts = {
