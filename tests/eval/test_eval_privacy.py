@@ -43,16 +43,18 @@ def test_no_tracked_file_holds_text_of_a_shared_corpus() -> None:
         pytest.skip("no shared sets here; set SEMMEM_EVAL_DATA to where they lie")
     files = tracked()
     everything = "\n".join(files.values())
+    of_set: dict[str, str] = {}
     for path in sets:
         corpus = load(path)
-        pieces: set[str] = set()
         for text in [*(str(m["text"]) for m in corpus.memories), *(q.text for q in corpus.queries)]:
-            pieces |= windows(text)
-        grams = {everything[i : i + LENGTH] for i in range(len(everything) - LENGTH + 1)}
-        leaked = pieces & grams
-        # the text itself is not printed: the test must not leak either
-        guilty = sorted(name for name, content in files.items() if any(piece in content for piece in leaked))
-        assert not guilty, f"text of {path.name} stands in {', '.join(guilty)}"
+            of_set |= dict.fromkeys(windows(text), path.name)
+    assert of_set
+    places = range(len(everything) - LENGTH + 1)
+    leaked = {piece for i in places if (piece := everything[i : i + LENGTH]) in of_set}
+    # the text itself is not printed: the test must not leak either
+    guilty = sorted(name for name, content in files.items() if any(piece in content for piece in leaked))
+    origins = sorted({of_set[piece] for piece in leaked})
+    assert not guilty, f"text of {', '.join(origins)} stands in {', '.join(guilty)}"
 
 
 def test_the_search_finds_what_it_looks_for() -> None:

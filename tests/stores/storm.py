@@ -102,14 +102,17 @@ class Place:
     def connections(self) -> int:
         """Return how many clients are connected, this one not counted, once those that were killed are gone."""
 
-        def left() -> int:
+        left = -1
+
+        def none_left() -> bool:  # the connection that has counted last may still be ending, and is counted then
+            nonlocal left
             with contextlib.suppress(psycopg.OperationalError, semmem.StoreError):  # it may still recover
-                return int(sql(self.conninfo(), OTHERS)[0][0])
-            return -1
+                left = int(sql(self.conninfo(), OTHERS)[0][0])
+            return left == 0
 
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: left() == 0, seconds=120)
-        return left()
+            wait_until(none_left, seconds=120)
+        return left
 
 
 def embedded_place(server: EmbeddedServer) -> Place:
