@@ -196,7 +196,10 @@ class Ours:
             rules.extract(item["text"], item["title"])
         extraction = time.perf_counter() - start
         texts = [item["text"] for item in sample]
-        rates = {"extraction_per_s": round(len(sample) / extraction, 1), "embedding_per_s": _rate(self.embedder, texts)}
+        rates = {
+            "extraction_per_s": round(len(sample) / extraction, 1),
+            "embedding_per_s": _rate(self.embedder.inner, texts),
+        }
         if (other := sentence_transformers()) is not None:
             rates["sentence_transformers_per_s"] = _rate(other, texts)
         self.embedder.at_hand = []

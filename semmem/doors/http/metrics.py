@@ -15,7 +15,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 class Metrics:
     """The counters of one server, in a registry of their own."""
 
-    def __init__(self, resident: Callable[[], Mapping[str, int]] = dict) -> None:
+    def __init__(self, resident: Callable[[], Mapping[str, int]]) -> None:
         """Make them; ``resident`` returns the bytes of each namespace in memory."""
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
