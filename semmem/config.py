@@ -75,8 +75,9 @@ class Settings(BaseModel):
     )
     pool_size: int = Field(8, ge=1, le=100, description="Connections a process may hold.")
     resident_mb: int = Field(
-        256, ge=0, le=1_000_000, description="Megabytes of memory for the namespaces asked most recently; 0: none."
-    )
+        256, ge=0, le=1_000_000, description="Megabytes of memory for the namespaces asked most recently, and "
+        "an eighth more for what filters admit; 0: none.",
+    )  # fmt: skip
     bulk_workers: int = Field(
         1, ge=0, le=64, description="Processes that read a long list of texts for the one that stores it; 0: none."
     )

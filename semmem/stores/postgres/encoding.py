@@ -7,7 +7,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress, islice, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,11 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import BEHIND, LAST, Corrections, Kinds, Row, Scope, Turn, placed
+from semmem.model.exchange import BEHIND, LAST, Corrections, Kinds, Row, Turn
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FORWARD, POSTING, Segments, cut
 from semmem.text.tokens import author_key
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "POSTING_COLUMNS",
@@ -42,11 +39,7 @@ __all__ = [
     "made_by",
     "memory_of",
     "posting_rows",
-    "postings_parameters",
     "register_arrays",
-    "scope_of",
-    "scope_queries",
-    "sorted_rows",
     "subjects_of",
     "text",
     "text_array",
@@ -58,9 +51,6 @@ _AS_THEY_ARE = (
     "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at", "version",
     "sensitive", "valid_from", "valid_to", "expires_at", "pinned",
 )  # fmt: skip
-
-
-_NO_LIMIT = 2**62
 
 
 def memory_of(row: Any) -> Memory:
@@ -271,25 +261,6 @@ def facts_of(rows: Mapping[str, Sequence[Any]]) -> dict[str, Kinds]:
     return Kinds.of(list(rows), [(namespace, *row) for namespace, kind_rows in rows.items() for row in kind_rows])
 
 
-def postings_parameters(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
-    """Return the parameters of the statement ``postings``, except for the namespace."""
-    distinct_keys = np.unique(np.fromiter(keys, np.int64, len(keys)))
-    return {"keys": distinct_keys, "max_df": _NO_LIMIT if max_df is None else max_df}
-
-
-def sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, int, bytes]], tuple[bytes, bytes]]:
-    """Return the totals, the pending memories and the packed postings of the statement ``postings``."""
-    totals, pending, folded = (0, 0), [], (b"", b"")
-    for what, n, length, heads, raw in rows:
-        if what == 0:
-            totals = (n, length)
-        elif what == 1:
-            pending.append((n, length, raw))
-        elif heads is not None:
-            folded = (heads, raw)
-    return totals, sorted(pending), folded
-
-
 def subjects_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
     """Return the keys of subjects from the rows of the statement ``known_subjects``."""
     keys = {key for key, _ in rows if key is not None}
@@ -309,32 +280,12 @@ def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]
     return labels
 
 
-def _settings_together(settings: Sequence[str]) -> str | None:
-    """Return the settings of several namespaces as one JSON array; None where there are none."""
-    if len(settings) < 2:
-        return settings[0] if settings else None
-    return json.dumps([row for each in settings for row in json.loads(each)])
-
-
 def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
     """Return turns from rows that end in a vector or NULL, the ords that have a vector, ascending, and the vectors."""
     pairs = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
     packed = b"".join(raw[4:] for _, raw in pairs)  # each begins with its length
     vectors = np.frombuffer(packed, dtype=">f4").reshape(len(pairs), dimensions).astype(np.float32)
     return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in pairs], dtype=np.int64), vectors
-
-
-def _bounds_of(
-    namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any]
-) -> tuple[NDArray[np.int64] | None, frozenset[int]]:
-    """Return the ords out of scope and those not valid now, from the rows of two statements by namespace."""
-    outside: list[int] = []
-    lapsed: list[int] = []
-    for at, namespace in enumerate(namespaces):
-        outside += [placed(ord, at) for (ord,) in excluded.get(namespace, ())]
-        for ord, out in bounds[namespace]:
-            (outside if out else lapsed).append(placed(ord, at))
-    return np.array(sorted(outside), dtype=np.int64) if outside or excluded else None, frozenset(lapsed)
 
 
 def corrections_of(rows: Sequence[Any]) -> Corrections:
@@ -345,48 +296,6 @@ def corrections_of(rows: Sequence[Any]) -> Corrections:
         frozenset(key for key, _, into, _ in correction_rows if into is None),
         {key: name for key, name, _, _ in correction_rows},
     )
-
-
-def scope_queries(
-    namespaces: Sequence[str], filters: Filters, exclude: Sequence[str], names: Collection[str] | None, at: Any
-) -> list[tuple[str, dict[str, Any]]]:
-    """Return the statements of a scope with their parameters; with ``names`` also those of facts and corrections."""
-    each: dict[str, dict[str, Any]] = {"memory_bounds": {"at": at}}
-    each["memory_scope" if filters else "memory_size"] = filter_parameters(filters) if filters else {}
-    if exclude:
-        each["memory_excluded"] = {"ids": list(exclude)}
-    each["resident_state"] = {}
-    if names is not None:
-        each |= {"memory_kinds": facts_parameters("", names), "moment": {}}
-    return [(name, {**more, "namespace": n}) for name, more in each.items() for n in namespaces]
-
-
-def scope_of(
-    namespaces: tuple[str, ...], queries: Sequence[tuple[str, Mapping[str, Any]]], rows: Sequence[list[Any]]
-) -> Scope:
-    """Return the scope from the rows of each of the statements of ``scope_queries``."""
-    by_statement: dict[str, dict[str, list[Any]]] = {}
-    for (name, parameters), own_rows in zip(queries, rows, strict=True):
-        by_statement.setdefault(name, {})[parameters["namespace"]] = own_rows
-    allowed = None
-    if "memory_scope" in by_statement:
-        within = [by_statement["memory_scope"][n][0] for n in namespaces]
-        packed = [np.sort(np.frombuffer(raw, dtype=">i8").astype(np.int64)) for _, raw, *_ in within]
-        allowed = np.concatenate([placed(ords, at) for at, ords in enumerate(packed)])
-        sized = [(size, *more) for size, _, *more in within]
-    else:
-        sized = [by_statement["memory_size"][n][0] for n in namespaces]
-    excluded, lapsed = _bounds_of(namespaces, by_statement.get("memory_excluded", {}), by_statement["memory_bounds"])
-    settings = _settings_together([settings for _, settings, *_ in sized if settings is not None])
-    languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
-    size = sum(int(size) for size, *_ in sized)
-    linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
-    states = {n: tuple(rows[0]) if rows else None for n, rows in by_statement["resident_state"].items()}
-    fields: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
-    if "moment" in by_statement:
-        fields |= {"kinds": facts_of(by_statement["memory_kinds"])}
-        fields |= {"corrections": {n: corrections_of(rows) for n, rows in by_statement["moment"].items()}}
-    return Scope(namespaces, size, allowed, excluded, **fields).with_links(linked)
 
 
 def made_by(vector: NDArray[np.float32]) -> str | None:

@@ -9,9 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import SemmemError
@@ -33,22 +31,14 @@ from semmem.model.exchange import (
 from semmem.model.reports import Namespace, Stats
 from semmem.model.store import KEEP, Keep
 from semmem.model.types import Filters, ListOrder, Memory, Page
-from semmem.stores.packed_postings import join_groups, pending_keys, unpack_postings
+from semmem.stores.admitted import Admitted
 from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
-from semmem.stores.postgres.encoding import (
-    facts_of,
-    facts_parameters,
-    filter_parameters,
-    memory_of,
-    postings_parameters,
-    scope_of,
-    scope_queries,
-    sorted_rows,
-)
+from semmem.stores.postgres.encoding import facts_of, facts_parameters, filter_parameters, memory_of
 from semmem.stores.postgres.graph import PostgresGraph, reindex
 from semmem.stores.postgres.life import PostgresLife
 from semmem.stores.postgres.moving import namespaces
+from semmem.stores.postgres.reading import posting_lists, scopes
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sql_files import page_of, read_cursor, statements
 
@@ -79,6 +69,7 @@ class PostgresStore(Pooled):
         self.vectors = PostgresVectors(self)
         self.graph = PostgresGraph(self)
         self.life = PostgresLife(self)
+        self.admitted = Admitted()
 
     def write(
         self,
@@ -265,8 +256,7 @@ class PostgresStore(Pooled):
         at: datetime | None = None,
     ) -> Scope:
         """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections."""
-        queries = scope_queries(namespaces, filters, exclude, names, at)
-        return scope_of(namespaces, queries, self.together(*queries, planned=bool(filters)))
+        return scopes.scope(self, self.admitted, namespaces, filters, exclude, names, at)[0]
 
     def scope_and_memories(
         self,
@@ -280,13 +270,11 @@ class PostgresStore(Pooled):
         groups, each = apart(namespaces, ords) if len(ords) else [], by_namespace(names)
         text_queries = [("memory_by_ords", {"namespace": namespace, "ords": own}) for _, namespace, own in groups]
         whole_queries = [("memory_wholes", {"namespace": namespace, "ids": ids}) for namespace, ids in each.items()]
-        queries = scope_queries(namespaces, filters, exclude, None, None)
-        rows = self.together(*text_queries, *whole_queries, *queries, planned=bool(filters))
-        first, last = len(text_queries), len(text_queries) + len(whole_queries)
-        answers = zip(groups, rows[:first], strict=True)
+        before: list[tuple[str, Any]] = [*text_queries, *whole_queries]
+        found, rows = scopes.scope(self, self.admitted, namespaces, filters, exclude, after=before)
+        answers = zip(groups, rows[: len(groups)], strict=True)
         memories = {placed(row[-1], at): memory_of(row) for (at, *_), own in answers for row in own}
-        wholes = _wholes(row for own in rows[first:last] for row in own)
-        return scope_of(namespaces, queries, rows[last:]), memories, wholes
+        return found, memories, _wholes(row for own in rows[len(groups) :] for row in own)
 
     def postings(
         self,
@@ -303,38 +291,15 @@ class PostgresStore(Pooled):
         are the keys of pending memories, as ``forwards_and_neighbours`` returns them; without them they are queried
         again.
         """
-        if not shared:
-            return self.postings_of(namespaces, (keys, max_df))[0]
-        parameters = postings_parameters(keys, max_df)
-        own_pending = np.intersect1d(np.fromiter(pending, np.int64, len(pending)), parameters["keys"])
-        return {namespace: self._shared(namespace, parameters, own_pending) for namespace in namespaces}
-
-    def _shared(self, namespace: str, parameters: Mapping[str, Any], pending: NDArray[np.int64]) -> Postings:
-        """Return the postings of keys that several memories have; ``pending`` are keys of pending memories."""
-        rows = self.rows("postings_shared", {**parameters, "namespace": namespace, "pending": pending})
-        totals, pending_rows, packed = sorted_rows(rows)
-        pending_now = pending_keys(pending_rows, parameters["keys"])
-        if np.array_equal(pending_now, pending):
-            return Postings(*totals, *unpack_postings(*packed, pending_rows, pending_now, parameters["max_df"]))
-        if len(pending):  # another process has written or folded since they were read
-            return self._shared(namespace, parameters, pending[:0])
-        groups = unpack_postings(*packed, [], pending_now, parameters["max_df"])
-        # a key of one folded and one pending memory is shared after all
-        whole = self.postings([namespace], pending_now, max_df=parameters["max_df"])[namespace]
-        return Postings(*totals, *join_groups(groups, (whole.keys, whole.sizes, whole.entries), pending_now))
+        if shared:
+            return {n: posting_lists.shared(self, n, keys, max_df, pending) for n in namespaces}
+        return self.postings_of(namespaces, (keys, max_df))[0]
 
     def postings_of(
         self, namespaces: Sequence[str], *lookups: tuple[Collection[int], int | None]
     ) -> Sequence[Mapping[str, Postings]]:
         """Return the result of ``postings`` for each (keys, max_df), in one round trip."""
-        each = [(n, postings_parameters(keys, max_df)) for keys, max_df in lookups for n in namespaces]
-        queries = (("postings", {"namespace": namespace, **parameters}) for namespace, parameters in each)
-        results: list[dict[str, Postings]] = [{} for _ in lookups]
-        for at, ((namespace, parameters), rows) in enumerate(zip(each, self.together(*queries), strict=True)):
-            totals, pending_rows, folded = sorted_rows(rows)
-            groups = unpack_postings(*folded, pending_rows, parameters["keys"], parameters["max_df"])
-            results[at // len(namespaces)][namespace] = Postings(*totals, *groups)
-        return results
+        return posting_lists.of_lookups(self, namespaces, lookups)
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
         """Return for each namespace whether it has sessions and authors, and the authors named in ``keys``."""

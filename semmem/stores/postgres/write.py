@@ -120,6 +120,8 @@ def write(
                 mark_made(connection, namespace, span)
         if arrivals:
             note_cursors[namespace] = note(connection, namespace, arrivals)
+        if any(name[0] == namespace for name in anew_names):  # no change names them, so nobody can follow this one
+            connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
     for namespace, forgotten in removed_entries.items():  # last, because a name that the successor has too did not go
         entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
         if subjects := subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["ResidentStore", "resident", "resident_sizes"]
 
 
+_SHARE = 8
+"""What filters admit may take an eighth of what models may, beside them: a million ords take 8 MB."""
 _MOST_SCOPES = 64
 _LARGEST = 10_000
 """A scope that names more ords than this is not cached, which limits the cache to a few megabytes."""
@@ -101,6 +103,7 @@ class ResidentStore(_Behind):
             lambda namespace, most, spare: load(pool, namespace, most, spare),
             lambda model, most: follow(pool, model, most),
         )
+        pool.admitted.budget = budget // _SHARE
         super().__init__(store, models)
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
         self._lock = Lock()
@@ -109,8 +112,9 @@ class ResidentStore(_Behind):
         self.graph = None if store.graph is None else cast(GraphStore, _Graph(store.graph, models))
 
     def close(self) -> None:
-        """Drop the models; the store behind stays open."""
+        """Drop the models and what filters admit; the store behind stays open."""
         self.models.clear()
+        self.admitted.clear()
 
     def scope(
         self,

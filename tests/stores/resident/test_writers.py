@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from semmem.model.types import Filters
+from semmem.write.ingest import Ingest
 from tests.stores.resident.trio import QUESTIONS, answer, change, opened, recalled
+from tests.stores.test_stale_parts import LONG, cut_shorter
 
 
 def test_writers_beside_readers_are_never_missed(module_url: str, space: str) -> None:
@@ -94,6 +96,28 @@ def test_a_recall_that_is_always_overtaken_is_answered_by_the_database(
         assert {hit.memory.id for hit in found[:3]} == {"b1", "b2", "b3"}
         monkeypatch.undo()
         assert answer(trio.kept, "barometer", namespace=space) == answer(trio.plain, "barometer", namespace=space)
+
+
+def test_what_a_later_splitter_cuts_anew_is_recalled_at_once(
+    module_url: str, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        trio = opened(stack, module_url)
+        trio.writer.remember(LONG, id="long", namespace=space)
+        change(trio.writer, space, ("few", 1))
+        trio.warm(space)
+        cut_shorter(monkeypatch, 9)
+        make_anew, asked = Ingest.make_anew, []
+
+        def made(ingest: Ingest, drafts: Any) -> None:
+            make_anew(ingest, drafts)
+            for question in ("long report number 12", *QUESTIONS):
+                asked.append(question)
+                assert answer(trio.kept, question, namespace=space) == answer(trio.plain, question, namespace=space)
+
+        monkeypatch.setattr(Ingest, "make_anew", made)
+        trio.writer.maintain()
+        assert len(asked) >= 5
 
 
 def test_a_backup_that_is_restored_is_what_is_recalled_though_its_numbers_are_older(

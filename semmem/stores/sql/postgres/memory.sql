@@ -132,18 +132,38 @@ ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s;
 
 -- memory_scope --
--- Return the indexed memories that filters admit, packed, and the columns of memory_size.
--- They come in no order: for the order of their numbers the server would read the whole table through an index.
-SELECT count(*), coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea),
+-- Return the state of a namespace, and the indexed memories that filters admit in it, packed: NULL where the caller
+-- knows them, having asked in the same state, and only those that came since where nothing else has changed and they
+-- are few, which the fifth column says. The state is NULL while the namespace is being dropped or filled. The columns
+-- of memory_size follow. The memories come in no order: for the order of their numbers the server would read the whole
+-- table through an index.
+SELECT here.place, here.revision, here.changes, here.segments, here.grows,
+       CASE WHEN here.place = %(place)s::text AND here.revision = %(revision)s::bigint THEN NULL
+            WHEN here.grows THEN (
+                SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea)
+                FROM change c JOIN memory USING (namespace, id)
+                WHERE namespace = %(namespace)s AND c.number > %(changes)s::bigint AND parts = 0 AND <open>
+                  AND <memory_filters>)
+            ELSE (
+                SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM memory
+                WHERE namespace = %(namespace)s AND parts = 0 AND <open>
+                  AND <memory_filters>) END,
        (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
         FROM namespace_setting WHERE namespace = %(namespace)s),
        (SELECT language FROM namespace WHERE namespace = %(namespace)s AND memories > 0),
        (SELECT CASE WHEN count(*) = 0 THEN 0 WHEN count(*) = 200 OR bool_or(type = 'supersedes') THEN 2
                     ELSE bool_or(made_by IS DISTINCT FROM 'semmem')::int END
         FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
-FROM memory
-WHERE namespace = %(namespace)s AND parts = 0 AND <open>
-  AND <memory_filters>;
+FROM (SELECT %(namespace)s::text AS namespace) AS one LEFT JOIN LATERAL (
+    SELECT n.revision, n.changes, n.segments, ROW(<place_of_state>)::text AS place,
+           ROW(<place_of_state>)::text = %(place)s::text
+           AND n.revision - %(revision)s::bigint
+               = n.changes - %(changes)s::bigint + n.segments - %(segments)s::bigint
+           AND (SELECT count(*) <= 1000 AND coalesce(bool_and(kind = 'written'), true) FROM (
+                    SELECT c.kind FROM change c
+                    WHERE c.namespace = %(namespace)s AND c.number > %(changes)s::bigint LIMIT 1001) AS these) AS grows
+    FROM namespace n
+    WHERE n.namespace = %(namespace)s AND n.dropping IS NULL AND n.state IS NULL) AS here ON true;
 
 -- memory_excluded --
 -- Return the ords of ids to leave out; the id of a memory covers its parts.

@@ -1,10 +1,14 @@
--- resident_state --
--- Return the state of a namespace: writers count every change of what a recall may read. The server's start time is
--- included, because a server set back to an earlier state may use a number twice, and so is the file of the table,
--- which is another one after a restore or a copy, because these bring numbers of their own.
-SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NOT NULL OR n.state IS NOT NULL,
-       extract(epoch FROM n.created_at)::float8, extract(epoch FROM pg_postmaster_start_time())::float8,
+-- <place_of_state> --
+-- What identifies the history of a namespace's state. The server's start time is included, because a server set back to
+-- an earlier state may use a number twice, and so is the file of the table, which is another one after a restore or a
+-- copy, because these bring numbers of their own.
+extract(epoch FROM n.created_at)::float8, extract(epoch FROM pg_postmaster_start_time())::float8,
        (SELECT value::text FROM meta WHERE key = 'embedder'), pg_relation_filenode('semmem.namespace')::bigint
+
+-- resident_state --
+-- Return the state of a namespace: writers count every change of what a recall may read.
+SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NOT NULL OR n.state IS NOT NULL,
+       <place_of_state>
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --

@@ -1,0 +1,121 @@
+"""Read the scope of a recall from PostgreSQL: what filters admit, what is left out, and what a recall asks first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.model.exchange import Scope, placed
+from semmem.model.types import Filters
+from semmem.stores.admitted import Admitted, Known
+from semmem.stores.postgres.connection import Pooled
+from semmem.stores.postgres.encoding import corrections_of, facts_of, facts_parameters, filter_parameters
+
+__all__ = ["scope"]
+
+_STATE = ("place", "revision", "changes", "segments")
+"""The parameters of the statement ``memory_scope`` that say what is known already."""
+
+
+def scope(
+    pool: Pooled,
+    admitted: Admitted,
+    namespaces: Sequence[str],
+    filters: Filters,
+    exclude: Sequence[str],
+    names: Collection[str] | None = None,
+    at: datetime | None = None,
+    *,
+    after: Sequence[tuple[str, Mapping[str, Any]]] = (),
+) -> tuple[Scope, Sequence[list[Any]]]:
+    """Return the scope, and the rows of the statements ``after`` which it is sent, all in one round trip.
+
+    ``admitted`` is what filters are known to admit, and learns what they do now.
+    """
+    known = admitted.of(namespaces, filters)
+    own = _queries(known, filters, exclude, names, at)
+    rows = pool.together(*after, *own, planned=bool(filters))
+    result = _scope_of(known, own, rows[len(after) :])
+    admitted.keep(filters, known)
+    return result, rows[: len(after)]
+
+
+def _queries(
+    known: Mapping[str, Known], filters: Filters, exclude: Sequence[str], names: Collection[str] | None, at: Any
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the statements of a scope with their parameters; with ``names`` also those of facts and corrections."""
+    each: dict[str, dict[str, Any]] = {"memory_bounds": {"at": at}}
+    each["memory_scope" if filters else "memory_size"] = filter_parameters(filters) if filters else {}
+    if exclude:
+        each["memory_excluded"] = {"ids": list(exclude)}
+    each["resident_state"] = {}
+    if names is not None:
+        each |= {"memory_kinds": facts_parameters("", names), "moment": {}}
+    states = {n: {"namespace": n, **dict(zip(_STATE, one, strict=False))} for n, one in known.items()}
+    return [(name, {**more, **state}) for name, more in each.items() for state in states.values()]
+
+
+def _scope_of(
+    known: dict[str, Known], queries: Sequence[tuple[str, Mapping[str, Any]]], rows: Sequence[list[Any]]
+) -> Scope:
+    """Return the scope from the rows of each of the statements of ``_queries``; ``known`` is brought up to date."""
+    namespaces = tuple(known)
+    by_statement: dict[str, dict[str, list[Any]]] = {}
+    for (name, parameters), own_rows in zip(queries, rows, strict=True):
+        by_statement.setdefault(name, {})[parameters["namespace"]] = own_rows
+    allowed = None
+    if "memory_scope" in by_statement:
+        within = [by_statement["memory_scope"][n][0] for n in namespaces]
+        for n, (at, revision, changes, segments, grows, packed, *_) in zip(namespaces, within, strict=True):
+            known[n] = Known(at, revision, changes, segments, _admitted(known[n].ords, packed, grows))
+        placed_ords = [placed(one.ords, at) for at, one in enumerate(known.values())]
+        allowed = placed_ords[0] if len(placed_ords) == 1 else np.concatenate(placed_ords)
+        sized = [(len(known[n].ords), *row[6:]) for n, row in zip(namespaces, within, strict=True)]
+    else:
+        sized = [by_statement["memory_size"][n][0] for n in namespaces]
+    excluded, lapsed = _bounds_of(namespaces, by_statement.get("memory_excluded", {}), by_statement["memory_bounds"])
+    settings = _settings_together([settings for _, settings, *_ in sized if settings is not None])
+    languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
+    size = sum(int(size) for size, *_ in sized)
+    linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
+    states = {n: tuple(rows[0]) if rows else None for n, rows in by_statement["resident_state"].items()}
+    fields: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
+    if "moment" in by_statement:
+        fields |= {"kinds": facts_of(by_statement["memory_kinds"])}
+        fields |= {"corrections": {n: corrections_of(rows) for n, rows in by_statement["moment"].items()}}
+    return Scope(namespaces, size, allowed, excluded, **fields).with_links(linked)
+
+
+def _admitted(before: NDArray[np.int64], packed: bytes | None, grows: bool | None) -> NDArray[np.int64]:
+    """Return the ords that filters admit now: those of ``before`` where none are given, and these too where it grew."""
+    if packed is None:
+        return before
+    ords = np.frombuffer(packed, dtype=">i8").astype(np.int64)
+    ords = np.union1d(before, ords) if grows else np.sort(ords)
+    ords.flags.writeable = False  # other recalls read the same array
+    return ords
+
+
+def _bounds_of(
+    namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any]
+) -> tuple[NDArray[np.int64] | None, frozenset[int]]:
+    """Return the ords out of scope and those not valid now, from the rows of two statements by namespace."""
+    outside: list[int] = []
+    lapsed: list[int] = []
+    for at, namespace in enumerate(namespaces):
+        outside += [placed(ord, at) for (ord,) in excluded.get(namespace, ())]
+        for ord, out in bounds[namespace]:
+            (outside if out else lapsed).append(placed(ord, at))
+    return np.array(sorted(outside), dtype=np.int64) if outside or excluded else None, frozenset(lapsed)
+
+
+def _settings_together(settings: Sequence[str]) -> str | None:
+    """Return the settings of several namespaces as one JSON array; None where there are none."""
+    if len(settings) < 2:
+        return settings[0] if settings else None
+    return json.dumps([row for each in settings for row in json.loads(each)])

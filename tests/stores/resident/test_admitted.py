@@ -1,0 +1,270 @@
+"""What filters admit is kept while a namespace stays as it was, and read again after every change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import semmem
+from semmem.model.types import Filters
+from semmem.stores import admitted
+from semmem.stores.admitted import Admitted, Known
+from tests.stores.audit import sql
+from tests.stores.resident.trio import Trio, change, new_space, opened
+
+FILTERS = (
+    Filters(tags=("half",)),
+    Filters(sessions=("s1", "s2")),
+    Filters(authors=("Mia",)),
+    Filters(sensitive=True),
+)
+CHANGES = ("few", "update", "forget", "take back", "maintain", "drop", "sensitive", "link")
+
+
+@pytest.fixture(autouse=True)
+def _keep_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admitted, "_LEAST", 1)
+
+
+def kept(trio: Trio) -> Admitted:
+    store: Any = trio.kept.store
+    found: Admitted = store.admitted
+    return found
+
+
+def check(trio: Trio, *namespaces: str) -> None:
+    """Compare what filters admit for those who keep something with what they admit for those who do not."""
+    for filters in FILTERS:
+        for _ in range(2):
+            one, other = (mem.store.scope(namespaces, filters, ()) for mem in (trio.kept, trio.plain))
+            assert one.allowed is not None
+            assert other.allowed is not None
+            assert one.allowed.tolist() == other.allowed.tolist()
+            assert one.size == other.size == len(one.allowed)
+
+
+@settings(max_examples=8)
+@given(steps=st.lists(st.tuples(st.sampled_from(CHANGES), st.integers(0, 60)), max_size=6))
+def test_what_is_kept_is_what_the_database_says_after_every_change(trio: Trio, steps: list[tuple[str, int]]) -> None:
+    space = new_space()
+    for step in (("many", 0), *steps):
+        change(trio.writer, space, step)
+        check(trio, space)
+
+
+def test_several_namespaces_are_kept_apart(trio: Trio) -> None:
+    one, other = new_space(), new_space()
+    change(trio.writer, one, ("many", 0))
+    change(trio.writer, other, ("many", 100))
+    check(trio, one)
+    check(trio, one, other)
+    change(trio.writer, other, ("few", 200))
+    check(trio, one, other)
+    check(trio, other, one)
+
+
+def test_a_namespace_that_is_renamed_or_copied_takes_nothing_along(trio: Trio) -> None:
+    old, new, third = new_space(), new_space(), new_space()
+    change(trio.writer, old, ("many", 0))
+    check(trio, old, new)
+    trio.writer.rename_namespace(old, new)
+    check(trio, old, new)
+    change(trio.writer, old, ("few", 300))
+    check(trio, old, new)
+    trio.writer.copy_namespace(new, third)
+    check(trio, old, new, third)
+
+
+def test_a_store_that_is_restored_is_read_again(other_url: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        trio = opened(stack, other_url)
+        change(trio.writer, "n", ("many", 0))
+        trio.writer.backup(tmp_path / "before.semmem")
+        change(trio.writer, "n", ("few", 100))
+        check(trio, "n")
+        trio.writer.forget(namespace="n", everything=True)  # and nobody asks before it is there again
+        trio.writer.restore(tmp_path / "before.semmem")
+        check(trio, "n")
+
+
+def test_a_change_of_metadata_alone_is_seen(trio: Trio, space: str) -> None:
+    for number in range(4):
+        trio.writer.remember(f"Note {number}.", id=f"n{number}", metadata={"done": False}, namespace=space)
+    done = Filters(metadata={"done": True})
+    assert [trio.kept.store.scope((space,), done, ()).size for _ in range(2)] == [0, 0]
+    trio.writer.update("n2", metadata={"done": True}, namespace=space)
+    assert [trio.kept.store.scope((space,), done, ()).size for _ in range(2)] == [1, 1]
+
+
+def packed(mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """Return a list that gets, for each scope with filters, how many ords the server sends; None: it sends none."""
+    sent: list[int | None] = []
+    store: Any = mem.store
+    together = store.together
+
+    def listening(*queries: Any, **how: Any) -> Any:
+        rows = together(*queries, **how)
+        for (name, _), own in zip(queries, rows, strict=True):
+            if name == "memory_scope":
+                sent.append(None if own[0][5] is None else len(own[0][5]) // 8)
+        return rows
+
+    monkeypatch.setattr(store, "together", listening)
+    return sent
+
+
+def test_what_came_since_is_added_and_all_is_read_again_after_any_other_change(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, half = packed(trio.kept, monkeypatch), FILTERS[0]
+
+    def ask() -> tuple[int, int | None]:
+        return trio.kept.store.scope((space,), half, ()).size, sent[-1]
+
+    def remember(*ids: str) -> None:
+        notes = [{"id": id, "text": f"Note {id}.", "tags": ["half"]} for id in ids]
+        trio.writer.remember_many(notes, namespace=space)
+
+    remember("a", "b", "c")
+    assert [ask(), ask()] == [(3, 3), (3, None)]
+    remember("d", "e")
+    trio.writer.remember("Another thing.", namespace=space)
+    assert [ask(), ask()] == [(5, 2), (5, None)]
+    trio.writer.update("a", tags=["other"], namespace=space)
+    assert [ask(), ask()] == [(4, 4), (4, None)]
+    trio.writer.forget("b", namespace=space)
+    remember("f")
+    assert ask() == (4, 4)
+    trio.writer.restore_memory("b", namespace=space)
+    assert ask() == (5, 5)
+    remember(*(f"g{n}" for n in range(1_001)))
+    assert ask() == (1_006, 1_006)  # so many are read faster in one piece
+    remember(*(f"h{n}" for n in range(999)))
+    assert ask() == (2_005, 999)
+
+
+def test_ords_that_a_stream_reserved_before_others_came_are_not_missed(trio: Trio, space: str) -> None:
+    def items() -> Iterator[dict[str, Any]]:
+        for number in range(40):
+            yield {"id": f"s{number}", "text": f"Of the stream, note {number}.", "tags": ["half"]}
+            if number % 8 == 3:
+                trio.plain.remember(f"Beside it, note {number}.", tags=["half"], namespace=space)
+                check(trio, space)
+
+    trio.writer.remember_many(items(), namespace=space, batch_size=5)
+    check(trio, space)
+
+
+def test_what_is_kept_is_not_read_again(other_url: str) -> None:
+    with semmem.connect(other_url, embedder="none", pool_size=1) as mem:
+        mem.remember_many([{"text": f"Note {n}.", "tags": [f"t{n % 3}"]} for n in range(30)], namespace="n")
+
+        def scans() -> int:
+            mem.store.run(lambda c: c.execute("SELECT pg_stat_force_next_flush()").fetchall())
+            which = "SELECT seq_scan + idx_scan FROM pg_stat_user_tables WHERE relid = 'memory'::regclass"
+            return int(sql(mem, which)[0][0])
+
+        def sizes() -> list[int]:
+            return [mem.store.scope(("n",), Filters(tags=(tag,)), ()).size for tag in ("t0", "t1")]
+
+        assert sizes() == [10, 10]
+        first = scans()
+        assert sizes() == [10, 10]
+        second = scans()
+        mem.remember("One more.", tags=["t1"], namespace="n")
+        written = scans()
+        assert sizes() == [10, 11]
+        read = scans()
+        assert sizes() == [10, 11]
+        bounds = scans() - read  # what asks for memories with bounds in time goes on
+        assert second - first == bounds
+        assert read - written == bounds + 2
+
+
+def test_nothing_is_kept_while_a_namespace_is_being_dropped(trio: Trio, space: str) -> None:
+    change(trio.writer, space, ("many", 0))
+    check(trio, space)
+    sql(trio.writer, "UPDATE namespace SET dropping = 0 WHERE namespace = %s", space)
+    trio.kept.store.scope((space,), FILTERS[0], ())
+    assert kept(trio).of([space], FILTERS[0])[space].place is None
+
+
+def test_a_process_that_keeps_no_namespace_in_memory_keeps_no_filter(trio: Trio, space: str) -> None:
+    change(trio.writer, space, ("many", 0))
+    check(trio, space)
+    assert kept(trio).of([space], FILTERS[0])[space].place is not None
+    plain: Any = trio.plain.store
+    assert plain.admitted.of([space], FILTERS[0])[space].place is None
+
+
+def test_nothing_is_kept_after_the_end(module_url: str, space: str) -> None:
+    with ExitStack() as stack:
+        trio = opened(stack, module_url)
+        change(trio.writer, space, ("many", 0))
+        check(trio, space)
+    assert kept(trio).of([space], FILTERS[0])[space].place is None
+
+
+def state(name: str, *ords: int) -> Known:
+    return Known(name, 1, 1, 1, np.array(ords, dtype=np.int64))
+
+
+def test_what_was_asked_longest_ago_makes_room() -> None:
+    kept = Admitted(budget=40)  # five ords of eight bytes
+    one, other = Filters(tags=("one",)), Filters(tags=("other",))
+    kept.keep(one, {"a": state("s", 1, 2, 3)})
+    kept.keep(other, {"a": state("s", 4, 5)})
+    kept.keep(one, {"a": state("s", 1, 2, 3)})
+    kept.keep(other, {"b": state("s", 6, 7)})
+    assert kept.of(["a"], other)["a"].place is None
+    assert kept.of(["a"], one)["a"].ords.tolist() == [1, 2, 3]
+    assert kept.of(["b", "a"], other)["b"].ords.tolist() == [6, 7]
+    kept.keep(one, {"a": state("t", *range(6))})  # more than there is room for, and the older state is gone
+    assert kept.of(["a"], one)["a"].place is None
+    assert kept.of(["b"], other)["b"].ords.tolist() == [6, 7]
+
+
+def test_few_ords_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admitted, "_LEAST", 3)
+    kept = Admitted(budget=1_000)
+    kept.keep(FILTERS[0], {"few": state("s", 1, 2), "many": state("s", 1, 2, 3)})
+    assert [known.place for known in kept.of(["few", "many"], FILTERS[0]).values()] == [None, "s"]
+
+
+def test_an_array_that_is_kept_cannot_be_changed(trio: Trio, space: str) -> None:
+    change(trio.writer, space, ("many", 0))
+    trio.kept.store.scope((space,), FILTERS[0], ())
+    array = kept(trio).of([space], FILTERS[0])[space].ords
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 7
+
+
+def test_threads_that_ask_while_others_write_get_one_moment_each(trio: Trio, space: str) -> None:
+    change(trio.writer, space, ("many", 0))
+    store, wrong, stop = trio.kept.store, [], threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            scope = store.scope((space,), FILTERS[0], (), ())
+            assert scope.allowed is not None
+            if scope.size != len(scope.allowed) or (np.diff(scope.allowed) <= 0).any():
+                wrong.append(scope)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(400, 412):
+        change(trio.writer, space, ("few", number))
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    check(trio, space)
