@@ -215,7 +215,7 @@ def test_what_several_statements_have_in_common_is_written_once(backend: str) ->
     said_once = ["IS NULL OR title ", *(["l.first <= k.key", "l.bits = k.key"] if backend == "postgres" else [])]
     assert [text.count(words) for words in said_once] == [1] * len(said_once)
     assert [name for name, body in statements(backend).items() if re.search(r"<\w+>", body)] == []
-    assert statements(backend)["memory_scope"].count("IS NULL OR title ") == 1
+    assert statements(backend)["memory_list"].count("IS NULL OR title ") == 1
 
 
 def test_a_fragment_that_is_not_there_is_told_and_its_purpose_is_left_out_of_statements() -> None:

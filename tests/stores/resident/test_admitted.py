@@ -17,6 +17,7 @@ import semmem
 from semmem.model.types import Filters
 from semmem.stores import admitted
 from semmem.stores.admitted import Admitted, Known
+from semmem.stores.postgres.store import PostgresStore
 from tests.stores.audit import sql
 from tests.stores.resident.trio import Trio, change, new_space, opened
 
@@ -35,9 +36,12 @@ def _keep_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept(trio: Trio) -> Admitted:
-    store: Any = trio.kept.store
-    found: Admitted = store.admitted
-    return found
+    return postgres(trio.kept).admitted
+
+
+def postgres(mem: semmem.Semmem) -> PostgresStore:
+    assert isinstance(mem.store, PostgresStore)
+    return mem.store
 
 
 def check(trio: Trio, *namespaces: str) -> None:
@@ -107,7 +111,7 @@ def test_a_change_of_metadata_alone_is_seen(trio: Trio, space: str) -> None:
 def packed(mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """Return a list that gets, for each scope with filters, how many ords the server sends; None: it sends none."""
     sent: list[int | None] = []
-    store: Any = mem.store
+    store = postgres(mem)
     together = store.together
 
     def listening(*queries: Any, **how: Any) -> Any:
@@ -201,8 +205,7 @@ def test_a_process_that_keeps_no_namespace_in_memory_keeps_no_filter(trio: Trio,
     change(trio.writer, space, ("many", 0))
     check(trio, space)
     assert kept(trio).of([space], FILTERS[0])[space].place is not None
-    plain: Any = trio.plain.store
-    assert plain.admitted.of([space], FILTERS[0])[space].place is None
+    assert postgres(trio.plain).admitted.of([space], FILTERS[0])[space].place is None
 
 
 def test_nothing_is_kept_after_the_end(module_url: str, space: str) -> None:
