@@ -95,8 +95,9 @@ def _admitted(before: NDArray[np.int64], packed: bytes | None, grows: bool | Non
     """Return the ords that filters admit now: those of ``before`` where none are given, and these too where it grew."""
     if packed is None:
         return before
-    ords = np.frombuffer(packed, dtype=">i8").astype(np.int64)
-    ords = np.union1d(before, ords) if grows else np.sort(ords)
+    ords = np.sort(np.frombuffer(packed, dtype=">i8").astype(np.int64))
+    if grows:  # np.union1d would look at all of them, and take a hundred times as long
+        ords = np.insert(before, np.searchsorted(before, ords), ords)
     ords.flags.writeable = False  # other recalls read the same array
     return ords
 

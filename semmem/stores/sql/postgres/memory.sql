@@ -140,10 +140,14 @@ LIMIT %(limit)s;
 SELECT here.place, here.revision, here.changes, here.segments, here.grows,
        CASE WHEN here.place = %(place)s::text AND here.revision = %(revision)s::bigint THEN NULL
             WHEN here.grows THEN (
-                SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea)
-                FROM change c JOIN memory USING (namespace, id)
-                WHERE namespace = %(namespace)s AND c.number > %(changes)s::bigint AND parts = 0 AND <open>
-                  AND <memory_filters>)
+                SELECT coalesce(string_agg(int8send(m.ord), ''::bytea), ''::bytea)
+                FROM (SELECT DISTINCT id FROM change
+                      WHERE namespace = %(namespace)s AND number > %(changes)s::bigint LIMIT 1000) AS c
+                CROSS JOIN LATERAL (
+                    SELECT ord FROM memory
+                    WHERE namespace = %(namespace)s AND id = c.id AND parts = 0 AND <open>
+                      AND <memory_filters>
+                    OFFSET 0) AS m)
             ELSE (
                 SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM memory
                 WHERE namespace = %(namespace)s AND parts = 0 AND <open>
