@@ -6,8 +6,11 @@ ask with the same few filters again.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from threading import Lock
 from typing import NamedTuple
 
@@ -24,54 +27,66 @@ _NONE = np.zeros(0, dtype=np.int64)
 class Known(NamedTuple):
     """The ords that filters admit in a namespace, ascending, and its state in which they do.
 
-    ``place`` identifies the history of the state, within which ``revision`` counts every change; None: not known.
+    ``place`` identifies the history of the state, within which ``changes`` counts what came and went; None: not known.
     """
 
     place: str | None = None
-    revision: int = 0
     changes: int = 0
-    segments: int = 0
     ords: NDArray[np.int64] = _NONE
 
 
 _LEAST = 1_000
 """Fewer ords are read faster than in a millisecond, so they are not kept."""
+_ENTRY = 500
+"""About what an entry takes beside its ords, in bytes."""
 _NOTHING = Known()
 
 
 class Admitted:
-    """The ords that filters admit, by namespace and filters, at most ``budget`` bytes. Safe to use from any thread."""
+    """The ords that filters admit, by namespace and filters, in about ``budget`` bytes. Safe to use from any thread."""
 
     def __init__(self, budget: int = 0) -> None:
         self.budget = budget
-        self._entries: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, bytes], Known] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
     def of(self, namespaces: Sequence[str], filters: Filters) -> dict[str, Known]:
-        """Return what is known of each namespace, in this order."""
+        """Return what is known of each namespace."""
         if not (self.budget and filters):
             return dict.fromkeys(namespaces, _NOTHING)
-        which = repr(filters)
-        with self._lock:
-            return {n: self._entries.get((n, which), _NOTHING) for n in namespaces}
+        which = _digest(filters)
+        return {n: self._entries.get((n, which), _NOTHING) for n in namespaces}  # a fork may leave the lock locked
 
     def keep(self, filters: Filters, known: Mapping[str, Known]) -> None:
         """Keep what a recall has learned; what was asked longest ago makes room."""
         if not (self.budget and filters):
             return
-        which = repr(filters)
+        which = _digest(filters)
         with self._lock:
             for namespace, one in known.items():
-                self._size -= self._entries.pop((namespace, which), _NOTHING).ords.nbytes
-                if one.place is not None and len(one.ords) >= _LEAST and one.ords.nbytes <= self.budget:
+                if (before := self._entries.pop((namespace, which), None)) is not None:
+                    self._size -= _size(before)
+                if one.place is not None and len(one.ords) >= _LEAST and _size(one) <= self.budget:
                     self._entries[namespace, which] = one
-                    self._size += one.ords.nbytes
+                    self._size += _size(one)
             while self._size > self.budget:
-                self._size -= self._entries.popitem(last=False)[1].ords.nbytes
+                self._size -= _size(self._entries.popitem(last=False)[1])
 
     def clear(self) -> None:
         """Keep nothing, now and later."""
         with self._lock:
             self.budget = self._size = 0
             self._entries.clear()
+
+
+def _size(known: Known) -> int:
+    return known.ords.nbytes + _ENTRY
+
+
+def _digest(filters: Filters) -> bytes:
+    """Return what equal filters have in common: what is sent, as values of other types may look like one another."""
+    times = [at and at.astimezone(UTC).isoformat() for at in (filters.created_after, filters.created_before)]
+    lists = [filters.sessions, filters.authors, filters.tags, filters.titles]
+    sent = json.dumps([lists, dict(filters.metadata), times, filters.sensitive], sort_keys=True)
+    return hashlib.blake2b(sent.encode(), digest_size=16).digest()

@@ -58,11 +58,12 @@ class State(NamedTuple):
     server: float
     embedder: str | None
     file: int
+    database: str
 
     @property
-    def place(self) -> tuple[float, float, str | None, int]:
+    def place(self) -> tuple[float, float, str | None, int, str]:
         """Return what identifies the history of a state: only states with an equal ``place`` can be compared."""
-        return self.created, self.server, self.embedder, self.file
+        return self.created, self.server, self.embedder, self.file, self.database
 
     def follows(self, before: State) -> bool:
         """Return whether the table of changes names everything that changed since ``before``.

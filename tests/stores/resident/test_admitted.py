@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import semmem
+from semmem.model.filters import checked_filters
 from semmem.model.types import Filters
 from semmem.stores import admitted
-from semmem.stores.admitted import Admitted, Known
+from semmem.stores.admitted import Admitted, Known, _digest
+from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.store import PostgresStore
+from semmem.stores.sql_files import statements
 from tests.stores.audit import sql
 from tests.stores.resident.trio import Trio, change, new_space, opened
 
@@ -99,6 +103,115 @@ def test_a_store_that_is_restored_is_read_again(other_url: str, tmp_path: Path) 
         check(trio, "n")
 
 
+@pytest.mark.parametrize("more", [0, 2])
+def test_a_copy_that_is_set_back_is_read_again(store_url: str, other_url: str, tmp_path: Path, more: int) -> None:
+    def remember(mem: semmem.Semmem, ids: str, tag: str) -> None:
+        for id in ids:
+            mem.remember(f"Note {id}.", id=id, tags=[tag], namespace="n")
+
+    with semmem.connect(store_url, embedder="hashing", pool_size=2) as source:
+        remember(source, "ab", "half")
+        source.backup(tmp_path / "before.semmem")
+        remember(source, "cd", "half")
+    semmem.copy(store_url, other_url)
+    with ExitStack() as stack:
+        trio = opened(stack, other_url)
+        check(trio, "n")
+        trio.warm("n")
+        assert len(trio.kept.recall("note", namespace="n")) == 4
+        with semmem.connect(store_url, embedder="hashing", pool_size=2) as source:
+            for id in "abcd":
+                source.forget(id, namespace="n", hard=True)
+            source.restore(tmp_path / "before.semmem")
+            remember(source, "xy"[:more], "other")  # of two the numbers are those of before
+        semmem.copy(store_url, other_url)
+        check(trio, "n")
+        answers = [mem.recall("note", namespace="n") for mem in (trio.kept, trio.plain)]
+        assert {hit.id for hit in answers[0]} == {hit.id for hit in answers[1]} == {*"ab", *"xy"[:more]}
+
+
+class Secret(str):
+    """Words that do not show themselves."""
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+class Zone(tzinfo):
+    """A zone that does not show itself."""
+
+    def __init__(self, hours: int) -> None:
+        self.hours = hours
+
+    def utcoffset(self, at: datetime | None, /) -> timedelta:
+        return timedelta(hours=self.hours)
+
+    def __repr__(self) -> str:
+        return "Zone()"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"sessions": [Secret("ta")]}, {"sessions": [Secret("tb")]}),
+        ({"metadata": {"of": Secret("ta")}}, {"metadata": {"of": Secret("tb")}}),
+        (
+            {"created_after": datetime(2024, 5, 1, 3, tzinfo=Zone(0))},
+            {"created_after": datetime(2024, 5, 1, 3, tzinfo=Zone(3))},
+        ),
+        ({"tags": ["a", "b"]}, {"tags": ["a, b"]}),
+        ({"sessions": ["ta"]}, {"authors": ["ta"]}),
+        ({"sensitive": False}, {"sensitive": True}),
+    ],
+)
+def test_filters_that_look_alike_are_kept_apart(
+    trio: Trio, space: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    for number, of in enumerate(["ta", "tb"] * 3):
+        trio.writer.remember(
+            f"The secret number {number}.",
+            created_at=datetime(2024, 5, 1, number, 30, tzinfo=UTC),
+            session=of,
+            author="tb" if of == "ta" else "ta",
+            tags=["a", "b"] if of == "ta" else ["a, b"],
+            metadata={"of": of},
+            sensitive=number < 2,
+            namespace=space,
+        )
+    for filters in (one, other, one):
+        chosen = checked_filters(filters)
+        scopes = [mem.store.scope((space,), chosen, ()).allowed for mem in (trio.kept, trio.plain)]
+        assert [ords.tolist() for ords in scopes if ords is not None] == [scopes[1].tolist()] * 2  # type: ignore[union-attr]
+    assert kept(trio).of([space], checked_filters(one))[space].place is not None
+    assert _digest(checked_filters(one)) != _digest(checked_filters(other))
+
+
+def test_what_came_since_is_looked_up_by_its_ids_though_the_server_knows_no_statistics(other_url: str) -> None:
+    """Planned as a join, it would read the whole namespace: a large log of changes hides how few came since."""
+    with semmem.connect(other_url, embedder="none", pool_size=1) as mem:
+        mem.remember_many([{"text": f"Note {n}.", "tags": ["half"]} for n in range(2_000)], namespace="n")
+        store, half = postgres(mem), FILTERS[0]
+        store.scope(("n",), half, ())
+        known = store.admitted.of(["n"], half)["n"]
+        mem.remember("One more.", tags=["half"], namespace="n")
+        statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {statements('postgres')['memory_scope']}"
+        parameters = {**filter_parameters(half), "namespace": "n", "place": known.place, "changes": known.changes}
+
+        def explained(connection: Any) -> Any:
+            connection.execute("SET plan_cache_mode TO force_custom_plan")
+            return connection.execute(statement, parameters).fetchone()[0]
+
+        def scans(plan: Any) -> Iterator[tuple[str, int]]:
+            if plan.get("Relation Name") == "memory" and plan["Actual Loops"]:
+                yield plan["Node Type"], plan["Actual Rows"]
+            for part in plan.get("Plans", ()):
+                yield from scans(part)
+
+        found = list(scans(mem.store.run(explained)[0]["Plan"]))
+        assert [rows for _, rows in found] == [1], found
+        assert "Seq Scan" not in dict(found)
+
+
 def test_a_change_of_metadata_alone_is_seen(trio: Trio, space: str) -> None:
     for number in range(4):
         trio.writer.remember(f"Note {number}.", id=f"n{number}", metadata={"done": False}, namespace=space)
@@ -118,7 +231,7 @@ def packed(mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch) -> list[int | No
         rows = together(*queries, **how)
         for (name, _), own in zip(queries, rows, strict=True):
             if name == "memory_scope":
-                sent.append(None if own[0][5] is None else len(own[0][5]) // 8)
+                sent.append(None if own[0][3] is None else len(own[0][3]) // 8)
         return rows
 
     monkeypatch.setattr(store, "together", listening)
@@ -217,10 +330,11 @@ def test_nothing_is_kept_after_the_end(module_url: str, space: str) -> None:
 
 
 def state(name: str, *ords: int) -> Known:
-    return Known(name, 1, 1, 1, np.array(ords, dtype=np.int64))
+    return Known(name, 1, np.array(ords, dtype=np.int64))
 
 
-def test_what_was_asked_longest_ago_makes_room() -> None:
+def test_what_was_asked_longest_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admitted, "_ENTRY", 0)
     kept = Admitted(budget=40)  # five ords of eight bytes
     one, other = Filters(tags=("one",)), Filters(tags=("other",))
     kept.keep(one, {"a": state("s", 1, 2, 3)})
@@ -233,6 +347,16 @@ def test_what_was_asked_longest_ago_makes_room() -> None:
     kept.keep(one, {"a": state("t", *range(6))})  # more than there is room for, and the older state is gone
     assert kept.of(["a"], one)["a"].place is None
     assert kept.of(["b"], other)["b"].ords.tolist() == [6, 7]
+
+
+def test_many_filters_that_admit_little_fit_the_budget_as_well() -> None:
+    kept = Admitted(budget=3_000)
+    long = [Filters(sessions=tuple(f"session {n} {m}" for m in range(1_000))) for n in range(20)]
+    for filters in long:
+        kept.keep(filters, {"a": state("s", 1, 2)})
+    assert sum(kept.of(["a"], filters)["a"].place is not None for filters in long) == 5  # of 516 bytes each
+    keys = [key for _, key in kept._entries]
+    assert [len(key) for key in keys] == [16] * 5
 
 
 def test_few_ords_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,6 @@ from semmem.stores.postgres.encoding import corrections_of, facts_of, facts_para
 
 __all__ = ["scope"]
 
-_STATE = ("place", "revision", "changes", "segments")
-"""The parameters of the statement ``memory_scope`` that say what is known already."""
-
 
 def scope(
     pool: Pooled,
@@ -38,15 +35,20 @@ def scope(
     ``admitted`` is what filters are known to admit, and learns what they do now.
     """
     known = admitted.of(namespaces, filters)
-    own = _queries(known, filters, exclude, names, at)
+    own = _queries(namespaces, known, filters, exclude, names, at)
     rows = pool.together(*after, *own, planned=bool(filters))
-    result = _scope_of(known, own, rows[len(after) :])
+    result = _scope_of(tuple(namespaces), known, own, rows[len(after) :])
     admitted.keep(filters, known)
     return result, rows[: len(after)]
 
 
 def _queries(
-    known: Mapping[str, Known], filters: Filters, exclude: Sequence[str], names: Collection[str] | None, at: Any
+    namespaces: Sequence[str],
+    known: Mapping[str, Known],
+    filters: Filters,
+    exclude: Sequence[str],
+    names: Collection[str] | None,
+    at: datetime | None,
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the statements of a scope with their parameters; with ``names`` also those of facts and corrections."""
     each: dict[str, dict[str, Any]] = {"memory_bounds": {"at": at}}
@@ -56,26 +58,28 @@ def _queries(
     each["resident_state"] = {}
     if names is not None:
         each |= {"memory_kinds": facts_parameters("", names), "moment": {}}
-    states = {n: {"namespace": n, **dict(zip(_STATE, one, strict=False))} for n, one in known.items()}
-    return [(name, {**more, **state}) for name, more in each.items() for state in states.values()]
+    states = [{"namespace": n, "place": known[n].place, "changes": known[n].changes} for n in namespaces]
+    return [(name, {**more, **state}) for name, more in each.items() for state in states]
 
 
 def _scope_of(
-    known: dict[str, Known], queries: Sequence[tuple[str, Mapping[str, Any]]], rows: Sequence[list[Any]]
+    namespaces: tuple[str, ...],
+    known: dict[str, Known],
+    queries: Sequence[tuple[str, Mapping[str, Any]]],
+    rows: Sequence[list[Any]],
 ) -> Scope:
     """Return the scope from the rows of each of the statements of ``_queries``; ``known`` is brought up to date."""
-    namespaces = tuple(known)
     by_statement: dict[str, dict[str, list[Any]]] = {}
     for (name, parameters), own_rows in zip(queries, rows, strict=True):
         by_statement.setdefault(name, {})[parameters["namespace"]] = own_rows
     allowed = None
     if "memory_scope" in by_statement:
-        within = [by_statement["memory_scope"][n][0] for n in namespaces]
-        for n, (at, revision, changes, segments, grows, packed, *_) in zip(namespaces, within, strict=True):
-            known[n] = Known(at, revision, changes, segments, _admitted(known[n].ords, packed, grows))
-        placed_ords = [placed(one.ords, at) for at, one in enumerate(known.values())]
+        within = {n: by_statement["memory_scope"][n][0] for n in namespaces}
+        for n, (place, changes, grows, packed, *_) in within.items():
+            known[n] = Known(place, changes, _admitted(known[n].ords, packed, grows))
+        placed_ords = [placed(known[n].ords, at) for at, n in enumerate(namespaces)]
         allowed = placed_ords[0] if len(placed_ords) == 1 else np.concatenate(placed_ords)
-        sized = [(len(known[n].ords), *row[6:]) for n, row in zip(namespaces, within, strict=True)]
+        sized = [(len(known[n].ords), *within[n][4:]) for n in namespaces]
     else:
         sized = [by_statement["memory_size"][n][0] for n in namespaces]
     excluded, lapsed = _bounds_of(namespaces, by_statement.get("memory_excluded", {}), by_statement["memory_bounds"])
@@ -96,6 +100,8 @@ def _admitted(before: NDArray[np.int64], packed: bytes | None, grows: bool | Non
     if packed is None:
         return before
     ords = np.sort(np.frombuffer(packed, dtype=">i8").astype(np.int64))
+    if grows and not len(ords):
+        return before
     if grows:  # np.union1d would look at all of them, and take a hundred times as long
         ords = np.insert(before, np.searchsorted(before, ords), ords)
     ords.flags.writeable = False  # other recalls read the same array

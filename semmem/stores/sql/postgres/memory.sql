@@ -133,21 +133,17 @@ LIMIT %(limit)s;
 
 -- memory_scope --
 -- Return the state of a namespace, and the indexed memories that filters admit in it, packed: NULL where the caller
--- knows them, having asked in the same state, and only those that came since where nothing else has changed and they
--- are few, which the fifth column says. The state is NULL while the namespace is being dropped or filled. The columns
--- of memory_size follow. The memories come in no order: for the order of their numbers the server would read the whole
--- table through an index.
-SELECT here.place, here.revision, here.changes, here.segments, here.grows,
-       CASE WHEN here.place = %(place)s::text AND here.revision = %(revision)s::bigint THEN NULL
+-- knows them from the same state, and only those that came since where nothing else has changed and they are few, which
+-- the third column says. The state is NULL while the namespace is being dropped or filled. The columns of memory_size
+-- follow. The memories come in no order: for the order of their numbers the server would read the whole table through
+-- an index.
+SELECT here.place, here.changes, here.grows,
+       CASE WHEN here.place = %(place)s::text AND here.changes = %(changes)s::bigint THEN NULL
             WHEN here.grows THEN (
-                SELECT coalesce(string_agg(int8send(m.ord), ''::bytea), ''::bytea)
-                FROM (SELECT DISTINCT id FROM change
-                      WHERE namespace = %(namespace)s AND number > %(changes)s::bigint LIMIT 1000) AS c
-                CROSS JOIN LATERAL (
-                    SELECT ord FROM memory
-                    WHERE namespace = %(namespace)s AND id = c.id AND parts = 0 AND <open>
-                      AND <memory_filters>
-                    OFFSET 0) AS m)
+                SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM memory
+                WHERE namespace = %(namespace)s AND parts = 0 AND <open> AND id = ANY (ARRAY(
+                        SELECT c.id FROM change c WHERE c.namespace = %(namespace)s AND c.number > %(changes)s::bigint))
+                  AND <memory_filters>)
             ELSE (
                 SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM memory
                 WHERE namespace = %(namespace)s AND parts = 0 AND <open>
@@ -159,13 +155,12 @@ SELECT here.place, here.revision, here.changes, here.segments, here.grows,
                     ELSE bool_or(made_by IS DISTINCT FROM 'semmem')::int END
         FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
 FROM (SELECT %(namespace)s::text AS namespace) AS one LEFT JOIN LATERAL (
-    SELECT n.revision, n.changes, n.segments, ROW(<place_of_state>)::text AS place,
-           ROW(<place_of_state>)::text = %(place)s::text
-           AND n.revision - %(revision)s::bigint
-               = n.changes - %(changes)s::bigint + n.segments - %(segments)s::bigint
-           AND (SELECT count(*) <= 1000 AND coalesce(bool_and(kind = 'written'), true) FROM (
-                    SELECT c.kind FROM change c
-                    WHERE c.namespace = %(namespace)s AND c.number > %(changes)s::bigint LIMIT 1001) AS these) AS grows
+    SELECT n.changes, ROW(<place_of_state>)::text AS place,
+           %(place)s::text IS NOT NULL AND ROW(<place_of_state>)::text = %(place)s::text AND (
+               SELECT count(*) <= 1000 AND bool_and(kind = 'written')
+                      AND count(DISTINCT number) = n.changes - %(changes)s::bigint
+               FROM (SELECT c.number, c.kind FROM change c
+                     WHERE c.namespace = %(namespace)s AND c.number > %(changes)s::bigint LIMIT 1001) AS these) AS grows
     FROM namespace n
     WHERE n.namespace = %(namespace)s AND n.dropping IS NULL AND n.state IS NULL) AS here ON true;
 
