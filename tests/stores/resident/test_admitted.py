@@ -18,12 +18,13 @@ import semmem
 from semmem.model.filters import checked_filters
 from semmem.model.types import Filters
 from semmem.stores import admitted
-from semmem.stores.admitted import Admitted, Known, _digest
+from semmem.stores.admitted import Admitted, _digest
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.sql_files import statements
 from tests.stores.audit import sql
 from tests.stores.resident.trio import Trio, change, new_space, opened
+from tests.stores.test_stale_parts import LONG, cut_shorter
 
 FILTERS = (
     Filters(tags=("half",)),
@@ -103,7 +104,21 @@ def test_a_store_that_is_restored_is_read_again(other_url: str, tmp_path: Path) 
         check(trio, "n")
 
 
-@pytest.mark.parametrize("more", [0, 2])
+def test_what_was_made_anew_is_read_again_though_others_came_since(
+    trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(trio.writer, space, ("few", 0))
+    trio.writer.remember(LONG, id="long", tags=["half"], namespace=space)
+    check(trio, space)
+    cut_shorter(monkeypatch, 9)
+    assert trio.writer.maintain()["rebuilt"] > 0
+    monkeypatch.undo()
+    monkeypatch.setattr(admitted, "_LEAST", 1)
+    trio.writer.remember("One more.", tags=["half"], namespace=space)
+    check(trio, space)
+
+
+@pytest.mark.parametrize("more", [0, 2, 3])
 def test_a_copy_that_is_set_back_is_read_again(store_url: str, other_url: str, tmp_path: Path, more: int) -> None:
     def remember(mem: semmem.Semmem, ids: str, tag: str) -> None:
         for id in ids:
@@ -123,11 +138,11 @@ def test_a_copy_that_is_set_back_is_read_again(store_url: str, other_url: str, t
             for id in "abcd":
                 source.forget(id, namespace="n", hard=True)
             source.restore(tmp_path / "before.semmem")
-            remember(source, "xy"[:more], "other")  # of two the numbers are those of before
+            remember(source, "xyz"[:more], "other")  # of two the numbers are those of before
         semmem.copy(store_url, other_url)
         check(trio, "n")
         answers = [mem.recall("note", namespace="n") for mem in (trio.kept, trio.plain)]
-        assert {hit.id for hit in answers[0]} == {hit.id for hit in answers[1]} == {*"ab", *"xy"[:more]}
+        assert {hit.id for hit in answers[0]} == {hit.id for hit in answers[1]} == {*"ab", *"xyz"[:more]}
 
 
 class Secret(str):
@@ -327,43 +342,6 @@ def test_nothing_is_kept_after_the_end(module_url: str, space: str) -> None:
         change(trio.writer, space, ("many", 0))
         check(trio, space)
     assert kept(trio).of([space], FILTERS[0])[space].place is None
-
-
-def state(name: str, *ords: int) -> Known:
-    return Known(name, 1, np.array(ords, dtype=np.int64))
-
-
-def test_what_was_asked_longest_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admitted, "_ENTRY", 0)
-    kept = Admitted(budget=40)  # five ords of eight bytes
-    one, other = Filters(tags=("one",)), Filters(tags=("other",))
-    kept.keep(one, {"a": state("s", 1, 2, 3)})
-    kept.keep(other, {"a": state("s", 4, 5)})
-    kept.keep(one, {"a": state("s", 1, 2, 3)})
-    kept.keep(other, {"b": state("s", 6, 7)})
-    assert kept.of(["a"], other)["a"].place is None
-    assert kept.of(["a"], one)["a"].ords.tolist() == [1, 2, 3]
-    assert kept.of(["b", "a"], other)["b"].ords.tolist() == [6, 7]
-    kept.keep(one, {"a": state("t", *range(6))})  # more than there is room for, and the older state is gone
-    assert kept.of(["a"], one)["a"].place is None
-    assert kept.of(["b"], other)["b"].ords.tolist() == [6, 7]
-
-
-def test_many_filters_that_admit_little_fit_the_budget_as_well() -> None:
-    kept = Admitted(budget=3_000)
-    long = [Filters(sessions=tuple(f"session {n} {m}" for m in range(1_000))) for n in range(20)]
-    for filters in long:
-        kept.keep(filters, {"a": state("s", 1, 2)})
-    assert sum(kept.of(["a"], filters)["a"].place is not None for filters in long) == 5  # of 516 bytes each
-    keys = [key for _, key in kept._entries]
-    assert [len(key) for key in keys] == [16] * 5
-
-
-def test_few_ords_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admitted, "_LEAST", 3)
-    kept = Admitted(budget=1_000)
-    kept.keep(FILTERS[0], {"few": state("s", 1, 2), "many": state("s", 1, 2, 3)})
-    assert [known.place for known in kept.of(["few", "many"], FILTERS[0]).values()] == [None, "s"]
 
 
 def test_an_array_that_is_kept_cannot_be_changed(trio: Trio, space: str) -> None:
