@@ -293,6 +293,8 @@ def scrub(connection: Any) -> None:
             connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
         for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall():
             _rewrite(connection, table)
+            with suppress(LockNotAvailable):  # marks what is visible to all: recalls would look at each row instead
+                connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier("semmem", table)))
         for statement in ("scrub_samples", "scrub_log", "scrub_checkpoint"):
             with suppress(InsufficientPrivilege, LockNotAvailable):
                 connection.execute(_SQL[statement])

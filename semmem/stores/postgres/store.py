@@ -193,10 +193,10 @@ class PostgresStore(Pooled):
         parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
         parameters |= filter_parameters(filters)
         if sort_by == "created":
-            (rows,) = self.together(("memory_list", parameters), planned=bool(filters))
+            (rows,) = self.together(("memory_list", parameters), planned=True)
             return page_of([(memory_of(row), None) for row in rows], limit, sort_by)
         parameters |= {"sort_by": sort_by, "cursor_key": key}
-        (rows,) = self.together(("memory_list_sorted", parameters), planned=bool(filters))
+        (rows,) = self.together(("memory_list_sorted", parameters), planned=True)
         return page_of([(memory_of(row), sort_key) for *row, sort_key in rows], limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:

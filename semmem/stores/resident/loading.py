@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from semmem.stores.sql_files import statements
 __all__ = ["follow", "load"]
 
 _SQL = statements("postgres")
-_LAST = 1 << 32
+_KEPT = ("resident_memories", "resident_forwards", "resident_vectors")
 _STEP = 50_000
 """Ords read at a time, so that no value exceeds the largest that the server can send."""
 _PER_ENTRY = 1.2
@@ -46,7 +45,8 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
                 return None
             rows: Rows | None = None
             for after in range(0, last or 1, _STEP):
-                part = _rows(connection, {**where, "after": after, "upto": after + _STEP, "since": None})
+                which = {**where, "after": after, "upto": after + _STEP}
+                part = _read([connection.execute(_SQL[name], which, binary=True) for name in _KEPT])
                 rows = part if rows is None else Rows.joined(rows, part)
             assert rows is not None
             correction_rows = connection.execute(_SQL["moment"], where, binary=True).fetchall()
@@ -61,7 +61,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
 def follow(pool: Pooled, model: Model, most: int) -> Model | None:
     """Load the changes since ``model``; None where there are too many or they are not known."""
     before = model.state
-    where = {"namespace": model.namespace, "since": before.changes, "after": 0, "upto": _LAST}
+    where = {"namespace": model.namespace, "since": before.changes}
 
     def read(connection: Any) -> Model | None:
         with pipelined_transaction(connection):
@@ -70,7 +70,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
             changes = connection.execute(_SQL["resident_changes"], where)
             correction_cursor = connection.execute(_SQL["moment"], where, binary=True)
             passing_cursor = connection.execute(_SQL["resident_passing"], where)
-            cursors = _cursors(connection, where)
+            cursors = [connection.execute(_SQL[f"{name}_since"], where, binary=True) for name in _KEPT]
         row = state_cursor.fetchone()
         state = None if row is None else State(*row)
         if state is None or not state.follows(before):
@@ -99,15 +99,6 @@ def _bytes(state: State, entries: int, *, in_bytes: bool = False) -> float:
 
     dimensions = json.loads(state.embedder)["dimensions"] if state.embedder else 0
     return state.memories * (PER_MEMORY + (5 if in_bytes else 4) * dimensions) + _PER_ENTRY * entries
-
-
-def _cursors(connection: Any, which: Mapping[str, Any]) -> list[Any]:
-    names = ("resident_memories", "resident_forwards", "resident_vectors")
-    return [connection.execute(_SQL[name], which, binary=True) for name in names]
-
-
-def _rows(connection: Any, which: Mapping[str, Any]) -> Rows:
-    return _read(_cursors(connection, which))
 
 
 def _read(cursors: list[Any]) -> Rows:

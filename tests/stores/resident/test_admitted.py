@@ -19,9 +19,7 @@ from semmem.model.filters import checked_filters
 from semmem.model.types import Filters
 from semmem.stores import admitted
 from semmem.stores.admitted import Admitted, _digest
-from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.store import PostgresStore
-from semmem.stores.sql_files import statements
 from tests.stores.audit import sql
 from tests.stores.resident.trio import Trio, change, new_space, opened
 from tests.stores.test_stale_parts import LONG, cut_shorter
@@ -199,32 +197,6 @@ def test_filters_that_look_alike_are_kept_apart(
         assert [ords.tolist() for ords in scopes if ords is not None] == [scopes[1].tolist()] * 2  # type: ignore[union-attr]
     assert kept(trio).of([space], checked_filters(one))[space].place is not None
     assert _digest(checked_filters(one)) != _digest(checked_filters(other))
-
-
-def test_what_came_since_is_looked_up_by_its_ids_though_the_server_knows_no_statistics(other_url: str) -> None:
-    """Planned as a join, it would read the whole namespace: a large log of changes hides how few came since."""
-    with semmem.connect(other_url, embedder="none", pool_size=1) as mem:
-        mem.remember_many([{"text": f"Note {n}.", "tags": ["half"]} for n in range(2_000)], namespace="n")
-        store, half = postgres(mem), FILTERS[0]
-        store.scope(("n",), half, ())
-        known = store.admitted.of(["n"], half)["n"]
-        mem.remember("One more.", tags=["half"], namespace="n")
-        statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {statements('postgres')['memory_scope']}"
-        parameters = {**filter_parameters(half), "namespace": "n", "place": known.place, "changes": known.changes}
-
-        def explained(connection: Any) -> Any:
-            connection.execute("SET plan_cache_mode TO force_custom_plan")
-            return connection.execute(statement, parameters).fetchone()[0]
-
-        def scans(plan: Any) -> Iterator[tuple[str, int]]:
-            if plan.get("Relation Name") == "memory" and plan["Actual Loops"]:
-                yield plan["Node Type"], plan["Actual Rows"]
-            for part in plan.get("Plans", ()):
-                yield from scans(part)
-
-        found = list(scans(mem.store.run(explained)[0]["Plan"]))
-        assert [rows for _, rows in found] == [1], found
-        assert "Seq Scan" not in dict(found)
 
 
 def test_a_change_of_metadata_alone_is_seen(trio: Trio, space: str) -> None:

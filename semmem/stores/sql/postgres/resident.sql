@@ -20,46 +20,70 @@ SELECT (SELECT coalesce(sum(octet_length(entries)), 0)::bigint FROM forward WHER
                AND (expires_at IS NOT NULL OR valid_from IS NOT NULL OR valid_to IS NOT NULL OR sensitive)),
        coalesce((SELECT max(ord) FROM memory WHERE namespace = %(namespace)s), 0)::bigint;
 
+-- <changed_ids> --
+-- The ids that changed after a change number, as an array: planned as a join, a namespace would be read whole.
+ARRAY(SELECT c.id FROM change c WHERE c.namespace = %(namespace)s AND c.number > %(since)s)
+
+-- <changed_ords> --
+-- The memories of these ids.
+ARRAY(SELECT m.ord FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY (<changed_ids>))
+
 -- resident_passing --
 -- Return the same for what changed after a change number, whole memories included.
-SELECT EXISTS (SELECT FROM memory m JOIN change c USING (namespace, id)
-               WHERE m.namespace = %(namespace)s AND c.number > %(since)s
+SELECT EXISTS (SELECT FROM memory m
+               WHERE m.namespace = %(namespace)s AND m.id = ANY (<changed_ids>)
                  AND (m.expires_at IS NOT NULL OR m.valid_from IS NOT NULL OR m.valid_to IS NOT NULL
                       OR m.sensitive));
 
--- resident_memories --
--- Return the columns of memory_turns for each indexed memory, its title, and the order of its session; of memories that
--- changed after a change number (NULL: of all).
-SELECT m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?',
+-- <memory_in_memory> --
+-- The columns of memory_turns, the title of a memory, and the order of its session.
+m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '?',
        (extract(year FROM m.created_at) * 12 + extract(month FROM m.created_at) - 1)::int,
        m.id, m.part, m.importance, m.content, extract(epoch FROM m.created_at)::float8,
        extract(epoch FROM m.updated_at)::float8,
        m.title, coalesce(m.position, 9223372036854775807), (extract(epoch FROM m.created_at) * 1000000)::bigint
-FROM memory m
-WHERE m.namespace = %(namespace)s AND m.parts = 0 AND m.ord > %(after)s AND m.ord <= %(upto)s
-  AND (%(since)s::bigint IS NULL OR m.id IN (
-      SELECT c.id FROM change c WHERE c.namespace = %(namespace)s AND c.number > %(since)s))
+
+-- <forwards_in_memory> --
+-- The forward entries of memories, packed.
+string_agg(int8send(f.ord) || int8send(f.length) || int8send(octet_length(f.entries)), ''::bytea ORDER BY f.ord),
+       string_agg(f.entries, ''::bytea ORDER BY f.ord)
+
+-- <vectors_in_memory> --
+-- The vectors of memories, packed.
+string_agg(int8send(e.ord), ''::bytea ORDER BY e.ord),
+       string_agg(public.vector_send(e.vector), ''::bytea ORDER BY e.ord)
+
+-- resident_memories --
+-- Return what is kept of each indexed memory.
+SELECT <memory_in_memory>
+FROM memory m WHERE m.namespace = %(namespace)s AND m.parts = 0 AND m.ord > %(after)s AND m.ord <= %(upto)s
 ORDER BY m.ord;
 
 -- resident_forwards --
--- Return the forward entries of these memories, packed.
-SELECT string_agg(int8send(f.ord) || int8send(f.length) || int8send(octet_length(f.entries)), ''::bytea ORDER BY f.ord),
-       string_agg(f.entries, ''::bytea ORDER BY f.ord)
-FROM forward f
-WHERE f.namespace = %(namespace)s AND f.ord > %(after)s AND f.ord <= %(upto)s
-  AND (%(since)s::bigint IS NULL OR f.ord IN (
-      SELECT m.ord FROM memory m JOIN change c USING (namespace, id)
-      WHERE m.namespace = %(namespace)s AND c.number > %(since)s));
+-- Return the forward entries of these memories.
+SELECT <forwards_in_memory>
+FROM forward f WHERE f.namespace = %(namespace)s AND f.ord > %(after)s AND f.ord <= %(upto)s;
 
 -- resident_vectors --
--- Return the vectors of these memories, packed.
-SELECT string_agg(int8send(e.ord), ''::bytea ORDER BY e.ord),
-       string_agg(public.vector_send(e.vector), ''::bytea ORDER BY e.ord)
-FROM embedding e
-WHERE e.namespace = %(namespace)s AND e.ord > %(after)s AND e.ord <= %(upto)s
-  AND (%(since)s::bigint IS NULL OR e.ord IN (
-      SELECT m.ord FROM memory m JOIN change c USING (namespace, id)
-      WHERE m.namespace = %(namespace)s AND c.number > %(since)s));
+-- Return the vectors of these memories.
+SELECT <vectors_in_memory>
+FROM embedding e WHERE e.namespace = %(namespace)s AND e.ord > %(after)s AND e.ord <= %(upto)s;
+
+-- resident_memories_since --
+-- Return the same of the memories that changed after a change number.
+SELECT <memory_in_memory>
+FROM memory m WHERE m.namespace = %(namespace)s AND m.parts = 0 AND m.id = ANY (<changed_ids>)
+ORDER BY m.ord;
+
+-- resident_forwards_since --
+-- Return the forward entries of these memories.
+SELECT <forwards_in_memory>
+FROM forward f WHERE f.namespace = %(namespace)s AND f.ord = ANY (<changed_ords>);
+
+-- resident_vectors_since --
+-- Return the vectors of these memories.
+SELECT <vectors_in_memory>
+FROM embedding e WHERE e.namespace = %(namespace)s AND e.ord = ANY (<changed_ords>);
 
 -- resident_changes --
 -- Return the ids that came, went or were replaced after a change number.
