@@ -26,7 +26,7 @@ MOST = {
 }  # fmt: skip
 """Round trips; to be lowered as they fall, and raised only for a verb that does more: what is alike is looked for,
 and that it was compared is noted until then."""
-MOST_FILES = {"PostgreSQL": {"remember": 28, "recall": 36}, "SQLite": {"remember": 26, "recall": 27}}
+MOST_FILES = {"PostgreSQL": {"remember": 28, "recall": 39}, "SQLite": {"remember": 26, "recall": 27}}
 """Files of semmem that a verb enters, as CONTEXT.md says; to be raised only for a verb that does more by default."""
 
 

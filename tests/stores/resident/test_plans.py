@@ -29,10 +29,10 @@ def filled(module_url: str) -> Iterator[tuple[Trio, dict[str, Any]]]:
         trio = opened(stack, module_url)
         notes = ({"text": f"Note {n}.", "id": f"n{n}", "tags": ["half"]} for n in range(COUNT))
         trio.writer.remember_many(notes, namespace="plans")
-        store = trio.kept.store
-        assert isinstance(store, PostgresStore)
-        store.scope(("plans",), HALF, ())
-        known = store.admitted.of(["plans"], HALF)["plans"]
+        kept = trio.kept.store
+        assert isinstance(kept, PostgresStore)
+        kept.scope(("plans",), HALF, ())
+        known = kept.admitted.of(["plans"], HALF)["plans"]
         trio.writer.remember("One more.", id="more", tags=["half"], namespace="plans")
         where = {"namespace": "plans", "place": known.place, "changes": known.changes, "since": known.changes}
         yield trio, {**where, **filter_parameters(HALF)}
