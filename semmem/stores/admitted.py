@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from datetime import UTC
 from threading import Lock
 from typing import NamedTuple
 
@@ -86,7 +85,8 @@ def _size(known: Known) -> int:
 
 def _digest(filters: Filters) -> bytes:
     """Return what equal filters have in common: what is sent, as values of other types may look like one another."""
-    times = [at and at.astimezone(UTC).isoformat() for at in (filters.created_after, filters.created_before)]
+    bounds = filters.created_after, filters.created_before
+    times = [at and (str(at.replace(tzinfo=None)), str(at.utcoffset())) for at in bounds]  # in UTC a year may end
     lists = [filters.sessions, filters.authors, filters.tags, filters.titles]
     sent = json.dumps([lists, dict(filters.metadata), times, filters.sensitive], sort_keys=True)
     return hashlib.blake2b(sent.encode(), digest_size=16).digest()

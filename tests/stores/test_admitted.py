@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,17 @@ def test_few_ords_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Admitted(budget=1_000)
     kept.keep(HALF, {"few": state("s", 1, 2), "many": state("s", 1, 2, 3)})
     assert [known.place for known in kept.of(["few", "many"], HALF).values()] == [None, "s"]
+
+
+def test_times_at_the_ends_of_the_calendar_are_told_apart() -> None:
+    kept = Admitted(budget=10_000)
+    west, east = (timezone(timedelta(hours=hours)) for hours in (-5, 5))
+    bounds = [
+        Filters(created_before=datetime.max.replace(tzinfo=west)),
+        Filters(created_before=datetime.max.replace(tzinfo=east)),
+        Filters(created_after=datetime.min.replace(tzinfo=east)),
+        Filters(created_after=datetime.min.replace(tzinfo=west)),
+    ]
+    for number, filters in enumerate(bounds):
+        kept.keep(filters, {"a": state("s", number)})
+    assert [kept.of(["a"], filters)["a"].ords.tolist() for filters in bounds] == [[0], [1], [2], [3]]
