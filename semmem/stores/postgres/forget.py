@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from psycopg.errors import InsufficientPrivilege, LockNotAvailable
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable, OperationalError
 
 from semmem.model.errors import StoreUnavailable
 from semmem.model.types import Filters
@@ -291,13 +291,18 @@ def scrub(connection: Any) -> None:
     with session_setting(connection, "lock_timeout", PATIENCE):
         with suppress(InsufficientPrivilege):
             connection.execute(_SQL["scrub_statistics" if new else "scrub_statistics_old"])
-        for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall():
+        tables = [table for (table,) in connection.execute(_SQL["scrub_tables"]).fetchall()]
+        for table in tables:
             _rewrite(connection, table)
-            with suppress(LockNotAvailable):  # marks what is visible to all: recalls would look at each row instead
-                connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier("semmem", table)))
         for statement in ("scrub_samples", "scrub_log", "scrub_checkpoint"):
             with suppress(InsufficientPrivilege, LockNotAvailable):
                 connection.execute(_SQL[statement])
+        for table in tables:  # marks what is visible to all; recalls would look at each row instead
+            try:
+                connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier("semmem", table)))
+            except OperationalError:  # all is gone by now, and this can be done later
+                if connection.broken:
+                    raise
 
 
 def _rewrite(connection: Any, table: str) -> None:

@@ -121,6 +121,8 @@ def write(
         if arrivals:
             note_cursors[namespace] = note(connection, namespace, arrivals)
         if any(name[0] == namespace for name in anew_names):  # no change names them, so nobody can follow this one
+            if fates:  # nor is it taken for one of those that are named
+                connection.execute(_SQL["namespace_count"], {"namespace": namespace, "memories": 0, "length": 0})
             connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
     for namespace, forgotten in removed_entries.items():  # last, because a name that the successor has too did not go
         entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)

@@ -57,13 +57,13 @@ class State(NamedTuple):
     created: float
     server: float
     embedder: str | None
-    file: int
-    database: str
+    file: str
+    copied: str | None = None
 
     @property
-    def place(self) -> tuple[float, float, str | None, int, str]:
+    def place(self) -> tuple[float, float, str | None, str, str | None]:
         """Return what identifies the history of a state: only states with an equal ``place`` can be compared."""
-        return self.created, self.server, self.embedder, self.file, self.database
+        return self.created, self.server, self.embedder, self.file, self.copied
 
     def follows(self, before: State) -> bool:
         """Return whether the table of changes names everything that changed since ``before``.

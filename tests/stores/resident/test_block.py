@@ -101,7 +101,7 @@ def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
 
 
 def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> None:
-    state = State(1, 1, 0, 3, 30, False, 0.0, 0.0, None, 0, "")
+    state = State(1, 1, 0, 3, 30, False, 0.0, 0.0, None, "0")
     model = Model("n", state, Block(rows({1: [], 2: [], 3: []})))
     assert sorted(model.heads([1, 2, 3, 9])) == [1, 2, 3]
     later = model.after(state, rows({5: []}), ["m2"])

@@ -22,7 +22,7 @@ from semmem.stores.resident.turns import Turns
 from tests.stores.resident.test_block import row
 from tests.stores.resident.trio import QUESTIONS, Trio, answer, change
 
-STATE = State(1, 1, 0, 300, 0, False, 0.0, 0.0, None, 0, "")
+STATE = State(1, 1, 0, 300, 0, False, 0.0, 0.0, None, "0")
 
 
 def unit(rows: NDArray[Any]) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ import pytest
 from semmem.stores.resident.memory import Models
 from semmem.stores.resident.model import State
 
-STATE = State(3, 2, 1, 10, 100, False, 1.0, 1.0, None, 1, "")
+STATE = State(3, 2, 1, 10, 100, False, 1.0, 1.0, None, "1")
 
 
 def test_the_namespace_asked_longest_ago_makes_room() -> None:

@@ -113,7 +113,7 @@ class _Copy:
     def __init__(self, one: Any, two: Any, identity: str, progress: Callable[[int], None] | None) -> None:
         self._one, self._two = one, two
         self._progress = progress
-        self._note: dict[str, Any] = {"source": identity, "finished": None, "tables": {}}
+        self._note: dict[str, Any] = {"source": identity, "run": time.time_ns(), "finished": None, "tables": {}}
         self._again = False
         self.digests: dict[str, Digest] = {}
         self.namespaces: Mapping[str, Any] = {}
