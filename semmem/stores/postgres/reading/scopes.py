@@ -58,7 +58,7 @@ def _queries(
     each["resident_state"] = {}
     if names is not None:
         each |= {"memory_kinds": facts_parameters("", names), "moment": {}}
-    states = [{"namespace": n, "place": known[n].place, "changes": known[n].changes} for n in namespaces]
+    states = [{"namespace": n, "place": known[n].place, "since": known[n].changes} for n in namespaces]
     return [(name, {**more, **state}) for name, more in each.items() for state in states]
 
 

@@ -131,6 +131,16 @@ WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL 
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s;
 
+-- <beside_the_size> --
+-- A namespace's settings and language, so that no recall asks for them separately, and whether memories are linked by
+-- somebody (1) or may be superseded (2), by the first links only, so that many links of other types cost nothing.
+(SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
+        FROM namespace_setting WHERE namespace = %(namespace)s),
+       (SELECT language FROM namespace WHERE namespace = %(namespace)s AND memories > 0),
+       (SELECT CASE WHEN count(*) = 0 THEN 0 WHEN count(*) = 200 OR bool_or(type = 'supersedes') THEN 2
+                    ELSE bool_or(made_by IS DISTINCT FROM 'semmem')::int END
+        FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
+
 -- memory_scope --
 -- Return the state of a namespace, and the indexed memories that filters admit in it, packed: NULL where the caller
 -- knows them from the same state, and only those that came since where nothing else has changed and they are few, which
@@ -138,29 +148,23 @@ LIMIT %(limit)s;
 -- follow. The memories come in no order: for the order of their numbers the server would read the whole table through
 -- an index.
 SELECT here.place, here.changes, here.grows,
-       CASE WHEN here.place = %(place)s::text AND here.changes = %(changes)s::bigint THEN NULL
+       CASE WHEN here.place = %(place)s::text AND here.changes = %(since)s::bigint THEN NULL
             WHEN here.grows THEN (
                 SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM memory
-                WHERE namespace = %(namespace)s AND parts = 0 AND <open> AND id = ANY (ARRAY(
-                        SELECT c.id FROM change c WHERE c.namespace = %(namespace)s AND c.number > %(changes)s::bigint))
+                WHERE namespace = %(namespace)s AND parts = 0 AND <open> AND id = ANY (<changed_ids>)
                   AND <memory_filters>)
             ELSE (
                 SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM memory
                 WHERE namespace = %(namespace)s AND parts = 0 AND <open>
                   AND <memory_filters>) END,
-       (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
-        FROM namespace_setting WHERE namespace = %(namespace)s),
-       (SELECT language FROM namespace WHERE namespace = %(namespace)s AND memories > 0),
-       (SELECT CASE WHEN count(*) = 0 THEN 0 WHEN count(*) = 200 OR bool_or(type = 'supersedes') THEN 2
-                    ELSE bool_or(made_by IS DISTINCT FROM 'semmem')::int END
-        FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
+       <beside_the_size>
 FROM (SELECT %(namespace)s::text AS namespace) AS one LEFT JOIN LATERAL (
     SELECT n.changes, ROW(<place_of_state>)::text AS place,
            %(place)s::text IS NOT NULL AND ROW(<place_of_state>)::text = %(place)s::text AND (
                SELECT count(*) <= 1000 AND bool_and(kind = 'written')
-                      AND count(DISTINCT number) = n.changes - %(changes)s::bigint
+                      AND count(DISTINCT number) = n.changes - %(since)s::bigint
                FROM (SELECT c.number, c.kind FROM change c
-                     WHERE c.namespace = %(namespace)s AND c.number > %(changes)s::bigint LIMIT 1001) AS these) AS grows
+                     WHERE c.namespace = %(namespace)s AND c.number > %(since)s::bigint LIMIT 1001) AS these) AS grows
     FROM namespace n
     WHERE n.namespace = %(namespace)s AND n.dropping IS NULL AND n.state IS NULL) AS here ON true;
 
@@ -188,16 +192,9 @@ UNION ALL
 SELECT ord, true FROM memory WHERE NOT <open> AND namespace = %(namespace)s AND parts = 0;
 
 -- memory_size --
--- Return the number of indexed memories, as counted by writers. The namespace's settings and language are included, so
--- that no recall asks for them separately, and whether memories are linked by somebody (1) or may be superseded (2), by
--- the first links only, so that many links of other types cost nothing.
+-- Return the number of indexed memories, as counted by writers, and what is asked beside it.
 SELECT coalesce((SELECT memories FROM namespace WHERE namespace = %(namespace)s), 0)::bigint,
-       (SELECT json_agg(json_build_array(namespace, name, value) ORDER BY namespace, name)::text
-        FROM namespace_setting WHERE namespace = %(namespace)s),
-       (SELECT language FROM namespace WHERE namespace = %(namespace)s AND memories > 0),
-       (SELECT CASE WHEN count(*) = 0 THEN 0 WHEN count(*) = 200 OR bool_or(type = 'supersedes') THEN 2
-                    ELSE bool_or(made_by IS DISTINCT FROM 'semmem')::int END
-        FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l);
+       <beside_the_size>;
 
 -- memory_neighbours --
 -- Return the previous and next memory of the session: by position, memories without one last, then by time. Two index
