@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -29,7 +30,7 @@ from semmem.doors.http.metrics import Metrics, traced
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
 from semmem.doors.http.replays import Replays, id_for, sent_once
 from semmem.doors.http.schemas import components, described
-from semmem.doors.http.streams import FOREVER, Items, Reports, wants_lines
+from semmem.doors.http.streams import FOREVER, Items, Progress, Reports, wants_lines
 from semmem.doors.pages import bounded_page
 from semmem.model.errors import (
     Conflict,
@@ -40,8 +41,10 @@ from semmem.model.errors import (
     StoreClosed,
 )
 from semmem.model.serialization import plain
+from semmem.model.types import IngestReport
 from semmem.write.items import MadeId
 from semmem.write.screening import noted_of
+from semmem.write.sync import BroughtIn
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -73,6 +76,7 @@ class Service:
         self.grace_s = grace_s
         self.stopped_at: float | None = None
         """When it began to stop, on the monotonic clock."""
+        self.ending_streams = threading.Event()
         self.keys = keys
         self.limits = limits or Limits()
         self.stopping = stopping
@@ -80,6 +84,11 @@ class Service:
         self.rates = Rates(self.limits.rate, self.limits.burst)
         self.replays = Replays()
         self.metrics = Metrics(lambda: mem.resident)
+
+    def stop(self) -> None:
+        """Begin to stop: streams of items end, each with a last line that says how far it came."""
+        self.stopped_at = time.monotonic()
+        self.ending_streams.set()
 
     def close(self) -> None:
         """Wait for the verbs at work, for what is left of the grace; those that have not ended go on by themselves."""
@@ -162,28 +171,35 @@ class Service:
         if key is not None and route.right == "write" and key.right != "write":
             authorise(key, route.right, [])  # before it takes a thread, which it would keep while nothing comes
         once = sent_once(request)
-        items = Items(request, self.limits, key)
+        self.workers.check_streams()
+        items = Items(request, self.limits, key, turns=self.workers.turns, stopping=self.ending_streams)
 
-        def work(progress: Callable[[Any], None] | None = None) -> Any:
-            own_arguments = items.arguments(route, arguments)
-            authorise(key, route.right, _namespaces(route, own_arguments))
-            named = items.named(once and (key.id if key is not None else ""), once)
-            with items.telling():
-                return _call(route, self.mem, {**own_arguments, "items": named, "progress": progress})
+        def work(progress: Progress | None = None) -> Any:
+            def come_so_far(report: IngestReport | BroughtIn) -> None:
+                items.note(report)
+                if progress is not None:
+                    progress(report)
+
+            with items.working():
+                own_arguments = items.arguments(route, arguments)
+                authorise(key, route.right, _namespaces(route, own_arguments))
+                named = items.named(once and (key.id if key is not None else ""), once)
+                return _call(route, self.mem, {**own_arguments, "items": named, "progress": come_so_far})
 
         if wants_lines(request):
             return Reports(work, items, self.workers)
         try:
-            value, warnings = await self.workers.run(partial(noted_of, work), seconds=FOREVER)
+            value, warnings = await self.workers.run_stream(partial(noted_of, work), seconds=FOREVER)
         finally:
             items.end()
+            await items.read_away()
         return with_warnings(answer_of(route, value, arguments, key), warnings)
 
     async def ready(self) -> None:
         """Raise what keeps the store from answering."""
         if self.stopping():
             raise StoreClosed("This server is stopping.")
-        await self.workers.run(self.mem.settings_of, seconds=min(5.0, self.limits.seconds))
+        await self.workers.run_probe(self.mem.settings_of, seconds=min(5.0, self.limits.seconds))
 
 
 def _call(route: Route, mem: Semmem, arguments: dict[str, Any]) -> Any:

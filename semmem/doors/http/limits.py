@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
+from threading import Semaphore
 from typing import Any, TypeVar
 
 from semmem.model.errors import InvalidInput, LimitExceeded
@@ -27,8 +28,9 @@ class Limits:
     ``body_bytes`` of a body, or of one line of a stream of items; ``stream_bytes`` of such a stream in all;
     ``rate`` requests a second of one key, or without keys of one address, in the mean (0: any number), of which
     ``burst`` may come at once; ``seconds`` that one answer may take, and in which a body, or one line of a stream, must
-    have come; ``stream_seconds`` that a stream may let the server wait in all; ``threads`` verbs at work at once, and
-    ``waiting`` more that wait for one.
+    have come; ``stream_seconds`` that a stream may let the server wait in all; ``head_seconds`` in which the first line
+    and the headers of a request must have come; ``threads`` verbs at work at once, and ``waiting`` more that wait for
+    one; ``streams`` of items open at once, of which half as many as there are threads are at work.
     """
 
     body_bytes: int = 16 * 2**20
@@ -37,8 +39,10 @@ class Limits:
     burst: int = 400
     seconds: float = 60.0
     stream_seconds: float = 3_600.0
+    head_seconds: float = 20.0
     threads: int = 8
     waiting: int = 256
+    streams: int = 256
 
     def __post_init__(self) -> None:
         for name, values in _RANGES.items():
@@ -59,8 +63,10 @@ _RANGES = {
     "burst": Number(1, 2_000_000, whole=True),
     "seconds": Number(0.001, 86_400),
     "stream_seconds": Number(0.001, 604_800),
+    "head_seconds": Number(0.001, 86_400),
     "threads": Number(1, 1_000, whole=True),
     "waiting": Number(0, 1_000_000, whole=True),
+    "streams": Number(1, 10_000, whole=True),
 }
 _OPTIONS = {"body_bytes": "--max-body", "rate": "--rate", "seconds": "--timeout", "threads": "--threads"}
 """The options of `semmem serve` and `semmem mcp --http` by which a person chooses a limit."""
@@ -153,35 +159,63 @@ class Workers:
 
     Who waits for an answer may go away: a verb that has not begun is then never called, and one at work ends by
     itself, gives its connection back, and only then frees its thread.
+
+    A stream of items has a thread of its own, so that one which waits for its client keeps no verb waiting; ``turns``
+    are taken by streams that store what has come, half as many as there are threads. A probe has one, too.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="semmem-http")
+        self._streams = ThreadPoolExecutor(limits.streams, thread_name_prefix="semmem-http-stream")
+        self._probes = ThreadPoolExecutor(1, thread_name_prefix="semmem-http-probe")
+        self._probe: Future[Any] | None = None
         self._begun: set[Future[Any]] = set()
+        self._open_streams = 0
+        self.turns = Semaphore(max(1, limits.threads // 2))
         self.pending = 0
-        """Verbs that are at work or wait for a thread."""
+        """Verbs that are at work or wait for a thread, streams among them."""
 
     async def run(self, verb: Callable[[], Answer], *, seconds: float | None = None) -> Answer:
         """Return what ``verb`` returns. Raises what it raises, LimitExceeded and TooSlow."""
-        if self.pending >= self._limits.threads + self._limits.waiting:
+        if self.pending - self._open_streams >= self._limits.threads + self._limits.waiting:
             raise LimitExceeded("The server is asked too much just now; ask again in a few seconds.")
+        allowed = self._limits.seconds if seconds is None else seconds
+        return await _answer(self._begin(self._threads, verb), allowed)
+
+    def check_streams(self) -> None:
+        """Raise LimitExceeded where as many streams are open as may be."""
+        if self._open_streams >= self._limits.streams:
+            raise LimitExceeded(f"{self._open_streams} streams are open already; send this one in a few seconds.")
+
+    async def run_stream(self, verb: Callable[[], Answer], *, seconds: float) -> Answer:
+        """Return what a verb that reads a stream of items returns; it takes one of ``turns`` while it has items."""
+        self._open_streams += 1
+        future = self._begin(self._streams, verb)
         loop = asyncio.get_running_loop()
-        work = partial(contextvars.copy_context().run, verb)
+        future.add_done_callback(lambda _: _soon(loop, self._end_stream))
+        return await _answer(future, seconds)
+
+    async def run_probe(self, verb: Callable[[], Any], *, seconds: float) -> None:
+        """Call ``verb`` without waiting for other verbs; of several probes at once, the first one asks for all."""
+        if self._probe is None or self._probe.done():
+            self._probe = self._probes.submit(verb)
+        await _answer(self._probe, seconds, keep=True)
+
+    def _begin(self, threads: ThreadPoolExecutor, verb: Callable[[], Answer]) -> Future[Answer]:
+        loop = asyncio.get_running_loop()
+        future = threads.submit(partial(contextvars.copy_context().run, verb))
         self.pending += 1
-        future = self._threads.submit(work)
         self._begun.add(future)
         future.add_done_callback(self._begun.discard)
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._finish) if not loop.is_closed() else None)
-        allowed = self._limits.seconds if seconds is None else seconds
-        try:
-            async with asyncio.timeout(allowed):
-                return await asyncio.wrap_future(future)
-        except TimeoutError:
-            raise TooSlow(f"The answer took longer than {allowed:g} seconds; ask for less.") from None
+        future.add_done_callback(lambda _: _soon(loop, self._finish))
+        return future
 
     def _finish(self) -> None:
         self.pending -= 1
+
+    def _end_stream(self) -> None:
+        self._open_streams -= 1
 
     @property
     def at_work(self) -> bool:
@@ -190,5 +224,22 @@ class Workers:
 
     def close(self, seconds: float) -> None:
         """Wait for what is at work, no longer than ``seconds``; what has not begun is not begun."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._streams, self._probes):
+            threads.shutdown(wait=False, cancel_futures=True)
         wait(tuple(self._begun), timeout=seconds)
+
+
+async def _answer(future: Future[Answer], seconds: float, *, keep: bool = False) -> Answer:
+    """Return the result of a thread. Raises TooSlow after ``seconds``; ``keep`` lets the thread go on for others."""
+    result = asyncio.wrap_future(future)
+    try:
+        async with asyncio.timeout(seconds):
+            return await (asyncio.shield(result) if keep else result)
+    except TimeoutError:
+        raise TooSlow(f"The answer took longer than {seconds:g} seconds; ask for less.") from None
+
+
+def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Let ``loop`` make a call, unless it has ended."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call)

@@ -10,11 +10,22 @@ from typing import Any
 from semmem.doors import wire
 from semmem.model import errors
 
-__all__ = ["MEDIA_TYPE", "as_bytes", "headers_of", "problem", "send_problem", "status_of"]
+__all__ = ["MEDIA_TYPE", "StreamStopped", "as_bytes", "headers_of", "problem", "send_problem", "status_of"]
 
 MEDIA_TYPE = "application/problem+json"
 
 _INNER = "The server failed at this; its log says why."
+
+
+class StreamStopped(errors.StoreClosed):
+    """The server stopped before a stream of items had ended; ``position`` is the first item that is not stored."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(
+            f"This server is stopping, and the first {position:,} items of the stream are done; send the others when "
+            "it runs again, or the whole stream with the same Idempotency-Key."
+        )
+        self.position = position
 
 
 def status_of(error: BaseException) -> int:
@@ -26,8 +37,8 @@ def status_of(error: BaseException) -> int:
 def problem(error: BaseException) -> dict[str, Any]:
     """Return the members of a problem: ``class`` is the name in ``semmem.errors``, ``detail`` what ``error`` says.
 
-    BadItem adds ``position`` and ``id``, Conflict ``names``. The words of an error that is none of semmem's are left
-    out: they may tell something of the server.
+    BadItem adds ``position`` and ``id``, StreamStopped ``position``, Conflict ``names``. The words of an error that is
+    none of semmem's are left out: they may tell something of the server.
     """
     is_ours = isinstance(error, errors.SemmemError)
     kind = next((one.__name__ for one in type(error).__mro__ if one.__name__ in errors.__all__), "SemmemError")
@@ -40,6 +51,8 @@ def problem(error: BaseException) -> dict[str, Any]:
     }
     if isinstance(error, errors.BadItem):
         members |= {"position": error.position, "id": error.id}
+    if isinstance(error, StreamStopped):
+        members["position"] = error.position
     if isinstance(error, errors.Conflict):
         members["names"] = sorted(map(list, error.names))
     return members

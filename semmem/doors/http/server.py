@@ -6,9 +6,9 @@ import asyncio
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,7 @@ class Server:
         )
         config = uvicorn.Config(
             application(service, guard or Guard(), wants_key=bool(keys)),
-            http=protocol(),
+            http=protocol(service.limits),
             ws="none",
             loop="asyncio",
             lifespan="on",
@@ -84,7 +84,7 @@ class Server:
 
         class Noting(uvicorn.Server):
             async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                service.stopped_at = time.monotonic()
+                service.stop()
                 await super().shutdown(sockets)
 
         self._uvicorn = Noting(config)
@@ -108,20 +108,60 @@ class Server:
         return self._uvicorn.started
 
 
-def protocol() -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol of HTTP, which answers what is no HTTP with a problem too, and no plain text."""
+def protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol of HTTP, which answers what is no HTTP with a problem too, and no plain text.
+
+    A connection is closed where no whole first line and headers came in ``limits.head_seconds``.
+    """
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Protocol(H11Protocol):
-        def send_400_response(self, msg: str) -> None:
-            if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # an answer that has begun is only broken off
-                error = InvalidInput("The request is not HTTP; correct its first line, or the header that is wrong.")
-                error.http_status = 400  # type: ignore[attr-defined]  # read by `problem`
-                body = as_bytes(problem(error))
-                head = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-                self.transport.write(f"HTTP/1.1 400 Bad Request\r\n{head}".encode() + body)
+        head_timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._watch_head()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._forget_head()
+
+        def _watch_head(self) -> None:
+            """Count the time while a head is awaited: from the first byte of a request, or of the connection."""
+            if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+                self._forget_head()
+            elif self.head_timer is None and (self.cycle is None or self.conn.trailing_data[0]):
+                self.head_timer = self.loop.call_later(limits.head_seconds, self._end_head)
+
+        def _forget_head(self) -> None:
+            if self.head_timer is not None:
+                self.head_timer.cancel()
+                self.head_timer = None
+
+        def _end_head(self) -> None:
+            if self.conn.trailing_data[0]:
+                sentence = f"The first line and headers were not whole after {limits.head_seconds:g} seconds; send them"
+                self._refuse(408, f"{sentence} without pauses.")
             self.transport.close()
+
+        def send_400_response(self, msg: str) -> None:
+            self._refuse(400, "The request is not HTTP; correct its first line, or the header that is wrong.")
+            self.transport.close()
+
+        def _refuse(self, status: int, sentence: str) -> None:
+            if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+                return  # an answer that has begun is only broken off
+            error = InvalidInput(sentence)
+            error.http_status = status  # type: ignore[attr-defined]  # read by `problem`
+            body = as_bytes(problem(error))
+            first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+            head = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            self.transport.write(f"{first}{head}".encode() + body)
 
     return Protocol
 

@@ -7,9 +7,10 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import Any
+from threading import Semaphore
+from typing import Any, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,14 +21,19 @@ from semmem.doors.http.answers import LINES, MOST_NOTED
 from semmem.doors.http.arguments import check_names, read_pieces
 from semmem.doors.http.keys import Key, authorise
 from semmem.doors.http.limits import Limits, Patience, TooLarge, Workers
-from semmem.doors.http.problems import as_bytes, problem
+from semmem.doors.http.problems import StreamStopped, as_bytes, problem
 from semmem.doors.http.replays import id_for
 from semmem.model.errors import BadItem, InvalidInput, LimitExceeded
 from semmem.model.serialization import plain
+from semmem.model.types import IngestReport
 from semmem.write.items import MadeId, NoItem
 from semmem.write.screening import noted_of
+from semmem.write.sync import BroughtIn
 
-__all__ = ["FOREVER", "Items", "Reports", "wants_lines"]
+__all__ = ["FOREVER", "Items", "Progress", "Reports", "wants_lines"]
+
+Progress: TypeAlias = Callable[[IngestReport | BroughtIn], None]
+"""What is called with the report after each batch."""
 
 
 def wants_lines(request: Request) -> bool:
@@ -40,10 +46,21 @@ class Items:
 
     The thread asks the server's loop for each piece, so that no more of the body is read than is stored. In the place
     of a line that is not JSON stands a NoItem, which the verb refuses as it refuses a bad item. Where a client goes
-    away or lets the server wait too long, the iterator raises, and the batch at work is not stored.
+    away or lets the server wait too long, the iterator raises, and the batch at work is not stored. The same where
+    ``stopping`` is set, with the number of items that are stored.
+
+    One of ``turns`` is taken while the thread has items to store, and given back while it waits for the client.
     """
 
-    def __init__(self, request: Request, limits: Limits, key: Key | None) -> None:
+    def __init__(
+        self, request: Request, limits: Limits, key: Key | None, *, turns: Semaphore, stopping: threading.Event
+    ) -> None:
+        self._request = request
+        self._turns = turns
+        self._has_turn = False
+        self._stopping = stopping
+        self._done = 0
+        """Items that are stored or were refused."""
         self._loop = asyncio.get_running_loop()
         self._patience = Patience(limits, stream=True)
         self._pieces = read_pieces(request, self._patience)
@@ -57,6 +74,37 @@ class Items:
     def end(self) -> None:
         """Let the thread that reads the items wait no longer: nobody hears what becomes of them."""
         self._ended.set()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Let the verb run that stores the items, and give its turn back at the end.
+
+        Of a verb that a bad line has ended, the error says which line that is, counted from 1, and not which item.
+        """
+        try:
+            yield
+        except BadItem as error:
+            if self._unread is None or not error.message.endswith(self._unread):
+                raise
+            raise BadItem(str(self._unread), position=error.position) from None
+        finally:
+            self._give_turn_back()
+
+    def note(self, report: IngestReport | BroughtIn) -> None:
+        """Note how far the verb has come: ``report`` is what it tells after a batch."""
+        self._done = report.read
+
+    async def read_away(self) -> None:
+        """Where the server is stopping, read what the client still sends: of bytes unread, it would lose its answer."""
+        if not self._stopping.is_set():
+            return
+        until = self._loop.time() + _READ_AWAY_S
+        more = True
+        with suppress(TimeoutError):
+            while more:
+                async with asyncio.timeout(min(_QUIET_S, until - self._loop.time())):
+                    message = await self._request.receive()
+                more = message["type"] == "http.request" and message.get("more_body", False)
 
     def arguments(self, route: Route, in_url: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of ``route``: those in the URL, and those of a first line ``{"arguments": {…}}``.
@@ -85,16 +133,6 @@ class Items:
             if once is not None and isinstance(item, dict) and item.get("id") is None:
                 item["id"] = MadeId(id_for(client or "", once, place))
             yield item
-
-    @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Say of a verb that a line has ended which line that is, counted from 1 as in a file, not which item."""
-        try:
-            yield
-        except BadItem as error:
-            if self._unread is None or not error.message.endswith(self._unread):
-                raise
-            raise BadItem(str(self._unread), position=error.position) from None
 
     def _parsed(self) -> Iterator[Any]:
         """Yield an item a line, empty lines left out."""
@@ -132,12 +170,26 @@ class Items:
         async def piece() -> bytes | None:
             return await anext(self._pieces, None)
 
+        self._give_turn_back()
         future = asyncio.run_coroutine_threadsafe(piece(), self._loop)
-        while not self._ended.is_set():
+        while not (self._ended.is_set() or self._stopping.is_set()):
             if wait((future,), timeout=_LOOK_S).done:
+                self._take_turn()
                 return future.result()
         future.cancel()
+        if self._stopping.is_set():
+            raise StreamStopped(self._done)
         raise LimitExceeded("The stream was ended before all items were sent.")
+
+    def _take_turn(self) -> None:
+        """Wait until few enough other streams store items."""
+        while not self._has_turn and not (self._ended.is_set() or self._stopping.is_set()):
+            self._has_turn = self._turns.acquire(timeout=_LOOK_S)
+
+    def _give_turn_back(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._turns.release()
 
 
 class Reports(Response):
@@ -149,7 +201,7 @@ class Reports(Response):
 
     media_type = LINES
 
-    def __init__(self, verb: Callable[[Callable[[Any], None]], Any], items: Items, workers: Workers) -> None:
+    def __init__(self, verb: Callable[[Progress], Any], items: Items, workers: Workers) -> None:
         super().__init__(media_type=LINES)
         del self.headers["content-length"]
         self._verb = verb
@@ -161,7 +213,7 @@ class Reports(Response):
         loop = asyncio.get_running_loop()
         lines: asyncio.Queue[bytes] = asyncio.Queue()
 
-        def progress(report: Any) -> None:
+        def progress(report: IngestReport | BroughtIn) -> None:
             counts = {
                 name: value for name, value in plain(report).items() if name not in ("rejected", "gone", "unlinked")
             }
@@ -174,19 +226,27 @@ class Reports(Response):
             except Exception as error:  # noqa: BLE001  # the status was sent; the last line says what went wrong
                 return as_bytes({"problem": problem(error)})
 
-        answer = asyncio.ensure_future(self._workers.run(work, seconds=FOREVER))
+        answer = asyncio.ensure_future(self._workers.run_stream(work, seconds=FOREVER))
         answer.add_done_callback(lambda _: lines.put_nowait(b""))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             while line := await lines.get():
                 await send({"type": "http.response.body", "body": line + b"\n", "more_body": True})
-            await send({"type": "http.response.body", "body": await answer + b"\n", "more_body": False})
+            await send({"type": "http.response.body", "body": await answer + b"\n", "more_body": True})
+            await self._items.read_away()
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._items.end()
 
 
 _LOOK_S = 0.2
 """Seconds after which a thread that waits for items looks whether it should."""
+
+_READ_AWAY_S = 2.0
+"""Seconds for which a server that stops reads on, so that its last line reaches a client that still sends."""
+
+_QUIET_S = 0.3
+"""Seconds without a byte after which a client is taken to wait for its answer."""
 
 FOREVER = 7 * 86_400.0
 """Seconds that a stream of items may take in all; what is limited is how long it lets the server wait."""

@@ -78,7 +78,7 @@ class HttpServer:
         self._uvicorn = Ending(
             uvicorn.Config(
                 Guarded(limited, guard, keys, wants_key=bool(keys)),
-                http=protocol(),
+                http=protocol(limits),
                 ws="none",
                 lifespan="on",
                 log_config=None,

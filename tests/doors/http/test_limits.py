@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -378,3 +379,166 @@ def test_a_server_that_stops_waits_for_no_stream_that_pauses(mem: Semmem) -> Non
         wait_until(lambda: mem.stats().memories > 0)
     paused.close()  # running() fails where the server has not ended
     assert mem.stats().memories in (1, 2)
+
+
+def stream_head(batch_size: int, length: int = 99, *more: str) -> str:
+    first = f"POST /v1/memories?batch_size={batch_size} HTTP/1.1"
+    return "\r\n".join([first, "Content-Type: application/x-ndjson", f"Content-Length: {length}", *more])
+
+
+def whole(connection: socket.socket) -> tuple[int, bytes]:
+    """Return the status and the body of the answer that ends with its connection."""
+    head, _, body = b"".join(iter(lambda: connection.recv(65_536), b"")).partition(b"\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+def test_streams_that_wait_for_their_clients_keep_no_other_request_waiting(tmp_path: Path) -> None:
+    limits = Limits(threads=2, streams=20)
+    with (
+        semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", pool_size=2) as mem,
+        running(mem, limits=limits) as server,
+        ExitStack() as opened,
+    ):
+        slow = [opened.enter_context(raw(server.url, stream_head(1), b"", b'{"text": "a"}\n')) for _ in range(19)]
+        wait_until(lambda: "semmem_verbs_at_work 19.0" in httpx.get(f"{server.url}/metrics").text)
+        for path in ("/healthz", "/readyz", "/v1/stats"):
+            assert httpx.get(f"{server.url}{path}", timeout=20).status_code == 200
+        line = b'{"text": "b"}\n'
+        assert (
+            httpx.post(f"{server.url}/v1/memories", content=line, headers=LINES, timeout=20).json()["remembered"] == 1
+        )
+        opened.enter_context(raw(server.url, stream_head(1), b"", b""))
+        wait_until(lambda: "semmem_verbs_at_work 20.0" in httpx.get(f"{server.url}/metrics").text)
+        refused = httpx.post(f"{server.url}/v1/memories", content=line, headers=LINES, timeout=20)
+        assert problem(refused) == (429, "LimitExceeded")
+        assert refused.json()["detail"] == "20 streams are open already; send this one in a few seconds."
+        assert len(slow) == 19
+
+
+def test_half_of_the_threads_store_what_streams_bring(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    go, at_work = threading.Event(), 0
+    store = type(mem._ingest)._stored
+
+    def held(self: Any, *arguments: Any, **more: Any) -> Any:
+        nonlocal at_work
+        at_work += 1
+        assert go.wait(60)
+        return store(self, *arguments, **more)
+
+    monkeypatch.setattr(type(mem._ingest), "_stored", held)
+    answers: list[int] = []
+
+    def send(url: str, n: int) -> None:
+        line = b'{"text": "%d"}\n' % n
+        answers.append(httpx.post(f"{url}/v1/memories", content=line, headers=LINES, timeout=60).status_code)
+
+    with running(mem, limits=Limits(threads=4)) as server:
+        threads = [threading.Thread(target=send, args=(server.url, n)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: at_work == 2)
+        wait_until(lambda: "semmem_verbs_at_work 6.0" in httpx.get(f"{server.url}/metrics").text)
+        assert httpx.get(f"{server.url}/v1/stats", timeout=20).status_code == 200
+        assert at_work == 2
+        go.set()
+        for thread in threads:
+            thread.join(60)
+    assert answers == [200] * 6
+
+
+def test_a_probe_waits_for_no_verb(mem: Semmem, held: Held) -> None:
+    with running(mem, limits=Limits(threads=1)) as server:
+        asking = [
+            threading.Thread(target=lambda: httpx.get(f"{server.url}/v1/stats", timeout=60), daemon=True)
+            for _ in range(3)
+        ]
+        for one in asking:
+            one.start()
+        wait_until(lambda: "semmem_verbs_at_work 3.0" in httpx.get(f"{server.url}/metrics").text)
+        assert httpx.get(f"{server.url}/readyz", timeout=20).json() == {"status": "ready"}
+        held.go.set()
+        for one in asking:
+            one.join(60)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
+def test_a_server_that_stops_says_how_far_each_stream_came(mem: Semmem, accept: str) -> None:
+    lines = b'{"text": "a"}\n{"text": "b"}\n{"text": "c"}\n'
+    with running(mem, grace_s=30) as server:
+        paused = raw(server.url, stream_head(2, 99, f"Accept: {accept}"), b"", lines)
+        wait_until(lambda: mem.stats().memories == 2)
+        server.stop()
+        status, body = whole(paused)
+        paused.close()
+    told = json.loads(body) if accept == "application/json" else json.loads(chunks(body).splitlines()[-1])["problem"]
+    assert status == (503 if accept == "application/json" else 200)
+    assert (told["class"], told["status"], told["position"]) == ("StoreClosed", 503, 2)
+    assert told["detail"] == (
+        "This server is stopping, and the first 2 items of the stream are done; send the others when it runs again, or "
+        "the whole stream with the same Idempotency-Key."
+    )
+    assert [one.text for one in mem.list()] == ["b", "a"]
+
+
+def chunks(body: bytes) -> bytes:
+    """Return a body that came in chunks."""
+    whole = b""
+    while body:
+        size, _, rest = body.partition(b"\r\n")
+        whole, body = whole + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+    return whole
+
+
+def test_a_client_that_sends_all_the_time_gets_the_last_line_of_a_server_that_stops(mem: Semmem) -> None:
+    def lines() -> Iterator[bytes]:
+        for n in range(1_000_000):
+            yield b'{"text": "Note %d %s"}\n' % (n, b"x" * 1_000)
+            if n == 300:
+                wait_until(lambda: mem.stats().memories >= 100)
+                server.stop()
+            if n > 300:
+                time.sleep(0.001)
+
+    with running(mem, grace_s=30) as server:
+        answer = httpx.post(f"{server.url}/v1/memories?batch_size=100", content=lines(), headers=LINES, timeout=60)
+    stored = mem.stats().memories
+    assert (answer.status_code, answer.json()["position"]) == (503, stored)
+    assert stored >= 100
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /v1/st", b"GET /v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: "])
+def test_a_connection_without_a_whole_head_is_closed(mem: Semmem, sent: bytes) -> None:
+    with serving(mem, limits=Limits(head_seconds=0.3)) as url:
+        place = urlsplit(url)
+        for first in (b"", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"):
+            if first and not sent:
+                continue  # between two requests a connection may be idle
+            with socket.create_connection((place.hostname, place.port), timeout=60) as connection:
+                connection.sendall(first)
+                while first and not first.endswith(b"}"):
+                    first = connection.recv(65_536)
+                connection.sendall(sent)
+                answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+            if sent:
+                head, _, body = answer.partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+                assert json.loads(body)["detail"] == (
+                    "The first line and headers were not whole after 0.3 seconds; send them without pauses."
+                )
+            else:
+                assert answer == b""
+
+
+def test_heads_that_come_byte_by_byte_are_given_up_too(mem: Semmem) -> None:
+    with serving(mem, limits=Limits(head_seconds=0.5)) as url:
+        place = urlsplit(url)
+        with socket.create_connection((place.hostname, place.port), timeout=0.05) as connection:
+            told, until = b"", time.monotonic() + 60
+            for byte in b"GET /v1/stats HTTP/1.1\r\nX: " + b"x" * 10_000:
+                connection.sendall(bytes([byte]))
+                try:
+                    told = connection.recv(65_536)
+                    break
+                except TimeoutError:
+                    assert time.monotonic() < until
+        assert told.startswith(b"HTTP/1.1 408")
