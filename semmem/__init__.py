@@ -15,6 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.process.native_calls import native_calls as _  # noqa: F401  # its exit handler comes after the program's
+from semmem.model.process.telemetry import switch_off as _no_telemetry
+
+_no_telemetry()  # before any library is imported that reads its variable then
 
 if TYPE_CHECKING:
     from semmem.client.asynchronous import AsyncSemmem, aconnect

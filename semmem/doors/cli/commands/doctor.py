@@ -78,6 +78,7 @@ def examine(door: Door, *, connect: bool) -> list[Finding]:
     for name, mend in _EXTRAS.items():
         version = _version(name)
         out.append(Finding(name, "good", version) if version else Finding(name, "optional", "not installed", mend))
+    out.append(_telemetry())
     out += _variables()
     out.append(_settings())
     if out[-1].state == "bad":  # what follows goes by them
@@ -95,6 +96,16 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _telemetry() -> Finding:
+    """Say that no library reports to its maker, or which one the user's environment lets do so."""
+    from semmem.model.process.telemetry import LIBRARIES, left_on
+
+    if not (on := left_on()):
+        return Finding("telemetry", "good", "none: that of ONNX Runtime and huggingface_hub is switched off")
+    said = " and ".join(f"{name}={value} lets {LIBRARIES[name]} report to its maker" for name, value in on.items())
+    return Finding("telemetry", "bad", said, f"unset {' '.join(on)}")
 
 
 def _variables() -> list[Finding]:
