@@ -1,8 +1,10 @@
-# Each target works alone from a clean clone, with nothing but a Python from 3.11 to 3.13.
+# Each target works alone from a clean clone, with nothing but a Python from 3.11 to 3.14.
 #   make demo [DATA=folder]   environment, install, and the show
 #   make test [ALL=1]         the default suite; ALL=1 adds the slow tests (what .ci/run runs)
 #   make test-lowest          the units and the stores with the lowest versions that pyproject.toml allows
 #   make conformance          MCP's own conformance suite against `semmem mcp --http`; needs node and npm, else skipped
+#   make package              wheel and sdist in dist/, checked as a package index would check them
+#   make newcomer            the wheel in a bare environment of each Python here: install, remember, recall, demo
 #   make lint                 ruff, strict types, import contract
 #   make bench [ARGS=…]       what a recall and an ingest take at 1,000, 10,000 and 100,000 memories, and others beside
 #   make docs                 write the tables of README.md and REFERENCE.md anew, from the code
@@ -16,18 +18,18 @@ VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --disable-pip-version-check install -c constraints.txt
-FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+FITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: bench docs help install install-dev demo test test-slow test-lowest conformance lint evidence differential mutants clean
+.PHONY: bench docs help install install-dev demo test test-slow test-lowest conformance lint evidence differential mutants package newcomer clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "semmem needs Python 3.11, 3.12 or 3.13; say which with: make PYTHON=/path/to/python" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "semmem needs a Python from 3.11 to 3.14; say which with: make PYTHON=/path/to/python" >&2; exit 1; }
 	@echo "· environment in $(VENV), from $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
 
@@ -74,6 +76,14 @@ test-lowest: | $(BIN)/python
 
 conformance: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.doors.mcp.conformance $(VENV)/conformance
+
+# Without a build environment of its own, so that it needs no network.
+package: $(VENV)/.installed-dev
+	@rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
+	@$(BIN)/twine check --strict dist/* && $(BIN)/check-wheel-contents dist/*.whl
+
+newcomer: package
+	@tests/newcomer.sh dist/*.whl
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .
