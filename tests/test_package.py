@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -85,9 +84,14 @@ def test_the_workflows_have_no_known_weakness() -> None:
     tool("zizmor", "--offline", "--no-progress", "--quiet", ".github")
 
 
-def test_the_entry_of_the_mcp_registry_is_valid_by_its_schema(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "server.json", tmp_path)
-    tool("skillsaw", "lint", tmp_path)
+def test_the_entry_of_the_mcp_registry_keeps_the_limits_of_the_registry() -> None:
+    entry = read("server.json")
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", str(entry["name"]))
+    assert len(str(entry["description"])) <= 100
+    (package,) = entry["packages"]  # type: ignore[misc]
+    assert (package["registryType"], package["transport"]) == ("pypi", {"type": "stdio"})  # type: ignore[index]
+    words = [one["value"] for one in package["runtimeArguments"]]  # type: ignore[index]
+    assert words == ["semmem[mcp,minilm]", "semmem"]
 
 
 def test_the_image_copies_only_files_that_its_context_holds() -> None:
