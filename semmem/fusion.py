@@ -379,6 +379,8 @@ def shares_of(
     most: Mapping[str, float] | None = None,
 ) -> list[float]:
     """Return the worth of each of the first ``count`` places of ``leg`` at weight 1, in [0, 1], in a scaled fusion."""
+    if not count:  # the leg returned nothing, so no score is the best
+        return []
     if fusion == "scored" and leg == _GRAPH:
         return [(rank_constant + 1) / (rank_constant + place) for place in range(1, count + 1)]
     if len(scores) < count:

@@ -65,11 +65,14 @@ def reach(
     facts = Facts(shown, k if shown == k else 0, scope_size, base_sizes or {}, endless)
     assumed = [name for name in ASSUMPTIONS if name != "no reranker" or recipe.rerank is None]
     absent = dict.fromkeys(recipe.legs, "has no memory in scope") if scope_size == 0 else {}
-    return Reach(recipe.name, k, _regimes(recipe, names, facts, absent, k, notes), tuple(assumed))
+    regimes = {regime: _regime(recipe, regime, names, facts, absent, k, notes) for regime in recipe.regimes}
+    return Reach(recipe.name, k, regimes, tuple(assumed))
 
 
-def reach_in(recipe: Recipe, lists: Lists, k: int, *, scope_size: int | None = None) -> Reach:
+def reach_in(recipe: Recipe, lists: Lists | Mapping[str, Lists], k: int, *, scope_size: int | None = None) -> Reach:
     """Return the reach of every leg of ``recipe``, in every regime, for known lists; nothing is assumed.
+
+    ``lists`` is a mapping from regime to lists where the importances depend on the regime, because age lowers a score.
 
     For a memory that only one leg found: *unreachable*, the leg has no list, or a later step leaves all of it out;
     *boost-only*, lists as long as these that fold in the same way, with their importances, never show it; *guaranteed*,
@@ -77,6 +80,14 @@ def reach_in(recipe: Recipe, lists: Lists, k: int, *, scope_size: int | None = N
     for a cut-off below 1.
     """
     _whole("The cut-off k", k)
+    if isinstance(lists, Lists):
+        lists = dict.fromkeys(recipe.regimes, lists)
+    return Reach(
+        recipe.name, k, {name: _regime_in(recipe, name, lists[name], k, scope_size) for name in recipe.regimes}
+    )
+
+
+def _regime_in(recipe: Recipe, regime: str, lists: Lists, k: int, scope_size: int | None) -> RegimeReach:
     absent = dict(lists.absent)
     for name in recipe.legs:
         ranking = lists.lists.get(name)
@@ -85,11 +96,11 @@ def reach_in(recipe: Recipe, lists: Lists, k: int, *, scope_size: int | None = N
         elif not ranking.firsts:
             absent.setdefault(name, "found nothing that is left" if ranking.length else "found nothing")
     if lists.decided is None:
-        regimes = {regime: _regime_in_any_order(recipe, lists, absent, k) for regime in recipe.regimes}
+        found = _regime_in_any_order(recipe, lists, absent, k)
     else:
         facts = Facts(lists.decided, lists.kept, scope_size, lists=lists)
-        regimes = _regimes(recipe, list(recipe.weights), facts, absent, k, lists.notes)
-    return Reach(recipe.name, k, {regime: _with_unseen(one, lists.unseen) for regime, one in regimes.items()})
+        found = _regime(recipe, regime, list(recipe.weights), facts, absent, k, lists.notes)
+    return _with_unseen(found, lists.unseen)
 
 
 def reach_of(
@@ -134,23 +145,21 @@ def _of_reranker(name: str, depth: int, shown: int) -> str:
     return f"The reranker {name} orders the first {depth} anew, so this is about the top {shown}."
 
 
-def _regimes(
-    recipe: Recipe, names: Sequence[str], facts: Facts, absent: Mapping[str, str], k: int, notes: Sequence[str]
-) -> dict[str, RegimeReach]:
-    out = {}
-    for regime in recipe.regimes:
-        plan = replace(recipe, weights={**recipe.weights, **recipe.weights_in(regime)}, regime_weights={})
-        called = recipe.constants(regime)
-        facts = replace(facts, floor=exact_floor(recipe, called))
-        out[regime] = RegimeReach(
-            {
-                name: with_notes(_of_fusion(plan, name, called, facts), k, notes)
-                if name in called and name not in absent
-                else _unreachable(recipe, name, k, absent)
-                for name in names
-            }
-        )
-    return out
+def _regime(
+    recipe: Recipe, regime: str, names: Sequence[str], facts: Facts, absent: Mapping[str, str], k: int,
+    notes: Sequence[str],
+) -> RegimeReach:  # fmt: skip
+    plan = replace(recipe, weights={**recipe.weights, **recipe.weights_in(regime)}, regime_weights={})
+    called = recipe.constants(regime)
+    facts = replace(facts, floor=exact_floor(recipe, called))
+    return RegimeReach(
+        {
+            name: with_notes(_of_fusion(plan, name, called, facts), k, notes)
+            if name in called and name not in absent
+            else _unreachable(recipe, name, k, absent)
+            for name in names
+        }
+    )
 
 
 def _of_fusion(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> LegReach:

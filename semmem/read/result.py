@@ -106,10 +106,11 @@ class Recall(Sequence[Hit]):
         sort order and page. Of a leg that is boost-only or unreachable, no hit was found by that leg alone. The first
         ``guaranteed_ranks`` memories of a leg are hits, or duplicates of a hit. ``k`` is the last place of the page.
         """
-        recall_lists = lists(self.candidates, self.cut, withheld=bool(self.withheld))
-        return reach_in(
-            self.candidates.recipe, recall_lists, self.offset + self.limit, scope_size=self.candidates.scope.size
-        )
+        recall_lists = {
+            regime: lists(replace(self.candidates, regime=regime), self.cut, withheld=bool(self.withheld))
+            for regime in self.recipe.regimes
+        }
+        return reach_in(self.recipe, recall_lists, self.offset + self.limit, scope_size=self.candidates.scope.size)
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Explain why the memory ``id`` is where it is, or what would let it in.

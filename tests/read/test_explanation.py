@@ -285,3 +285,13 @@ def test_a_memory_the_walk_does_not_reach_has_no_path(two_hops: semmem.Semmem) -
     variant = semmem.recipe("default", depths={"dense": 3})
     assert two_hops.recall("Where was the owner of the Kestrel born?", recipe=variant).explain("island").path == ()
     assert two_hops.recall("the Kestrel", recipe="hybrid").explain("boat").path == ()
+
+
+@pytest.mark.parametrize("name", ["convex", "tm2c2", "scored"])
+def test_a_memory_outside_the_hits_is_explained_where_a_leg_returned_nothing(given: semmem.Semmem, name: str) -> None:
+    recipe = semmem.recipe("hybrid", fusion=name)
+    found = given.recall("quay", recipe=recipe, limit=1, vector=[0.0, 1.0])
+    assert found.candidates.rankings["lexical"] == ()
+    why = found.explain("x")
+    assert (why.returned, why.legs["lexical"].rank) == (False, None)
+    assert why.legs["dense"].rank == 12  # of twelve, the only one with another vector

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -306,3 +308,22 @@ def test_what_holds_the_words_below_the_depth_of_the_lexical_leg_has_the_bonus_a
     assert set(recalled[0].components) == {"graph", "exact"}
     assert reach(recalled, "graph").class_ == "possible"
     assert semmem.reach(plan, 2).regimes["any"].legs["graph"].class_ == "possible"
+
+
+def test_the_reach_of_a_regime_does_not_depend_on_the_regime_of_the_question(told: semmem.Semmem) -> None:
+    now = datetime(2026, 11, 1, tzinfo=UTC)
+    told.remember_many(
+        {"id": f"old{n:02}", "text": f"Old note {n}.", "created_at": now - timedelta(days=400 * n)} for n in range(12)
+    )
+    old = [f"old{n:02}" for n in range(12)]
+    lists = {"lexical": old, "dense": old[6:], "graph": old[3:]}
+    # the factor of importance 0 is 1 - .5 / (60 + 2) where a name is asked for, and 1 - .5 / (1 + 2) otherwise
+    constants = {leg: {"named": 60.0, "other": 1.0} for leg in LEGS}
+    recipe = semmem.recipe("seed", rank_constants=constants, recency_half_life=30, prior=True, prior_floor=None)
+    recalled = found(told, recipe, lists)
+    as_asked = {
+        regime: replace(recalled, candidates=replace(recalled.candidates, regime=regime)).reach.regimes
+        for regime in ("named", "other")
+    }
+    assert as_asked["named"] == as_asked["other"]
+    assert as_asked["named"]["named"] != as_asked["named"]["other"]
