@@ -111,6 +111,12 @@ class Settings(BaseModel):
     keep_recall_log_days: float = Field(
         30.0, ge=0, le=36_500, description="Days for which recalls that nobody judged are kept; maintain sweeps them."
     )
+    keep_answers_days: float = Field(
+        1.0,
+        ge=0,
+        le=365,
+        description="Days for which a request with an Idempotency-Key, sent again, gets its first answer.",
+    )
     count_accesses: bool = Field(
         True,
         description="Count how often and when recalls return a memory; written in the background, half a minute later.",
@@ -143,7 +149,8 @@ class Settings(BaseModel):
 
     @field_validator(
         "llm_timeout_s", "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
-        "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days", mode="before",
+        "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days", "keep_answers_days",
+        mode="before",
     )  # fmt: skip
     @classmethod
     def _no_truth(cls, value: Any) -> Any:

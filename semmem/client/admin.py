@@ -227,6 +227,7 @@ class Keeping(Life, Namespaces):
             forgotten_days=days.keep_forgotten_days,
             recall_log_days=days.keep_recall_log_days,
             versions=days.keep_versions,
+            answers_days=days.keep_answers_days,
         )
         from semmem.write.makers import Renewal
 

@@ -24,11 +24,11 @@ from semmem.client.values import plan_of
 from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag, with_warnings
 from semmem.doors.http.arguments import arguments_of, read_arguments, right_of, spread
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
-from semmem.doors.http.keys import Key, Keys, authorise
+from semmem.doors.http.keys import Key, Keys, authorise, principal
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.metrics import Metrics, traced
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
-from semmem.doors.http.replays import Replays, id_for, sent_once
+from semmem.doors.http.replays import Once, Replays, answered_once, id_for, sent_once
 from semmem.doors.http.schemas import components, described
 from semmem.doors.http.streams import FOREVER, Items, Progress, Reports, wants_lines
 from semmem.doors.pages import bounded_page
@@ -128,20 +128,17 @@ class Service:
             rows = await self.workers.run(partial(_call, route, self.mem, arguments))
             return Lines(rows, self.workers, self.limits.seconds)
         _check(route, arguments, self)
-        expected = _expected(route, request, arguments)
-        if expected:
-            current = partial(_current, self.mem, expected, arguments["id"], arguments.get("namespace", "default"))
-            arguments["expected_version"] = expected[0] if len(expected) == 1 else await self.workers.run(current)
-        before = expected is not None
-        once = sent_once(request) if route.right == "write" and route.method == "POST" else None
-        if once is None:
-            return await self._called(route, request, arguments, key, before)
-        client = key.id if key is not None else ""
-        content = as_bytes(plain([route.name, arguments]))
+        before = _expected(route, request, arguments)
+        call = partial(self._called, route, request, arguments, key, before)
+        if (text := sent_once(request) if route.right != "read" else None) is None:
+            return await call()
+        client = principal(key)
+        where = str(arguments.get("namespace", "default"))
+        content = as_bytes(plain([route.name, arguments, request.headers.getlist("if-match")]))
+        once = Once.of(client, where, text, content)
         if route.name == "remember" and arguments.get("id") is None:
-            arguments["id"] = MadeId(id_for(client, f"{arguments.get('namespace', 'default')}\n{once}"))
-        work = partial(self._called, route, request, arguments, key, before, FOREVER)
-        return await self.replays.once(client, once, content, work, self.limits.seconds)
+            arguments["id"] = MadeId(id_for(client, f"{where}\n{text}"))
+        return await self.replays.once(once, partial(call, once, FOREVER), self.limits.seconds)
 
     async def _called(
         self,
@@ -149,23 +146,32 @@ class Service:
         request: Request,
         arguments: dict[str, Any],
         key: Key | None,
-        conditional: bool,
+        expected: list[int | str] | None,
+        once: Once | None = None,
         seconds: float | None = None,
     ) -> Response:
+        def work() -> Response:
+            if expected:
+                where = arguments.get("namespace", "default")
+                only = len(expected) == 1
+                arguments["expected_version"] = (
+                    expected[0] if only else _current(self.mem, expected, arguments["id"], where)
+                )
+            value, warnings = noted_of(partial(_call, route, self.mem, arguments))
+            if route.name in ("recall", "recall_by_url"):
+                self.metrics.degraded(value.degraded)
+            etags = _tags(request.headers.getlist("if-none-match"))
+            if route.name == "get" and not etags.isdisjoint((entity_tag(value), "*")) and not arguments.get("reveal"):
+                return Response(status_code=304, headers={"etag": entity_tag(value)})
+            return with_warnings(answer_of(route, value, arguments, key), warnings)
+
         try:
-            value, warnings = await self.workers.run(
-                partial(noted_of, partial(_call, route, self.mem, arguments)), seconds=seconds
-            )
+            whole = work if once is None else partial(answered_once, self.mem, route, once, work)
+            return await self.workers.run(whole, seconds=seconds)
         except Conflict as error:
-            if conditional:
+            if expected is not None:
                 error.http_status = 412  # type: ignore[attr-defined]  # the precondition of the request failed
             raise
-        if route.name in ("recall", "recall_by_url"):
-            self.metrics.degraded(value.degraded)
-        etags = _tags(request.headers.getlist("if-none-match"))
-        if route.name == "get" and not etags.isdisjoint((entity_tag(value), "*")) and not arguments.get("reveal"):
-            return Response(status_code=304, headers={"etag": entity_tag(value)})
-        return with_warnings(await self.workers.run(partial(answer_of, route, value, arguments, key)), warnings)
 
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
         if key is not None and route.right == "write" and key.right != "write":
@@ -183,7 +189,7 @@ class Service:
             with items.working():
                 own_arguments = items.arguments(route, arguments)
                 authorise(key, route.right, _namespaces(route, own_arguments))
-                named = items.named(once and (key.id if key is not None else ""), once)
+                named = items.named(once and principal(key), once)
                 return _call(route, self.mem, {**own_arguments, "items": named, "progress": come_so_far})
 
         if wants_lines(request):

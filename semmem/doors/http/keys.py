@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias
 from semmem.files import new_file, settings_folder
 from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired, NotFound
 
-__all__ = ["Key", "Keys", "Right", "authorise", "keys_file"]
+__all__ = ["Key", "Keys", "Right", "authorise", "keys_file", "principal"]
 
 Right: TypeAlias = Literal["read", "write"]
 """What a key may do; one that may write may read."""
@@ -65,6 +65,11 @@ def authorise(key: Key | None, right: Right, namespaces: Sequence[str] | None) -
             f"The key {key.name} works only in these namespaces: {mine}; this call is about the whole store."
         )
     raise AccessDenied(f"The key {key.name} works only in these namespaces: {mine}; give one of them as namespace.")
+
+
+def principal(key: Key | None) -> str:
+    """Return whose requests those with ``key`` are, also after a rotation; without keys all are of one client."""
+    return "" if key is None else key.id
 
 
 def keys_file() -> Path:

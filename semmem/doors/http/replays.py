@@ -1,26 +1,49 @@
-"""Idempotency-Key: a request that is sent again is answered as the first time, and done once."""
+"""Idempotency-Key: a request that is sent again is answered as the first time, and done once.
+
+The answer is kept in the store, in the transaction of what it answers, so a server that was killed at any moment, or
+another server over the same store, answers a repetition. See ``TOGETHER`` for the verbs of one
+transaction. The store keeps digests of the Idempotency-Key and of the request, and no
+text of a memory: a kept answer takes texts from the memory itself, so that forgetting leaves none behind.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import time
+import hmac
+import json
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from semmem.client.routes import Route
+from semmem.doors.http.answers import entity_tag
 from semmem.doors.http.limits import TooSlow
-from semmem.model.errors import InvalidInput
+from semmem.doors.http.problems import as_bytes
+from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.serialization import plain
+from semmem.model.store.serving import another_request
 
-__all__ = ["Replays", "id_for", "sent_once"]
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+
+__all__ = ["TOGETHER", "Once", "Replays", "answered_once", "id_for", "sent_once"]
+
+TOGETHER = frozenset((
+    "remember", "remember_messages", "update", "restore_memory", "forget", "forget_one", "link", "unlink", "feedback",
+    "merge_concepts", "split_concept", "configure", "unset_settings", "set_namespace_limits", "drop_namespace",
+))  # fmt: skip
+"""Verbs whose effect and kept answer are one transaction. Of the others the answer is kept after the work."""
 
 _NAMESPACE = uuid.UUID("7d1c0e0a-5a3e-5a55-8d1b-6f1d7a5f7c11")
+
+_TEXTS = ("text", "title", "author", "session", "source", "tags", "metadata")
+"""Fields of a memory that a kept answer leaves out; they are read from the memory again."""
 
 
 def id_for(client: str, key: str, place: int | None = None) -> str:
@@ -39,44 +62,99 @@ def sent_once(request: Request) -> str | None:
     return key
 
 
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A request that is to be done once: digests of its key, with its client and namespace, and of its content."""
+
+    key: bytes
+    request: bytes
+
+    @classmethod
+    def of(cls, client: str, where: str, key: str, content: bytes) -> Once:
+        """Return the digests. That of the content is keyed, so that a short text cannot be guessed from it."""
+        secret = "\n".join((client, where, key)).encode()
+        return cls(sha256(b"idempotency key\n" + secret).digest(), hmac.digest(secret, content, "sha256"))
+
+
+def answered_once(mem: Semmem, route: Route, once: Once, work: Callable[[], Response]) -> Response:
+    """Return the answer that is kept of a request, or that of ``work``, which does it. Runs in a worker."""
+    serving = mem.store.serving
+    if serving is None:
+        return work()
+    responses: list[Response] = []
+
+    def kept() -> str:
+        responses[:] = [work()]
+        return _as_kept(responses[0])
+
+    together, days = route.name in TOGETHER, mem.settings.keep_answers_days
+    answer, replayed = serving.once(once.key, once.request, kept, together=together, keep_days=days)
+    return _from_kept(mem, answer) if replayed else responses[0]
+
+
+def _as_kept(response: Response) -> str:
+    """Return an answer as it is kept: without the texts of a memory, which it names."""
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    kept: dict[str, Any] = {"status": response.status_code, "headers": headers}
+    body = json.loads(bytes(response.body)) if response.body else None
+    if isinstance(body, dict) and {"id", "namespace", "text", "version"} <= set(body):
+        kept["memory"] = {name: value for name, value in body.items() if name not in _TEXTS}
+    else:
+        kept["body"] = body
+    return json.dumps(kept, separators=(",", ":"))
+
+
+def _from_kept(mem: Semmem, answer: str) -> Response:
+    """Return a kept answer. Raises NotFound where its memory has been forgotten since.
+
+    Where the memory has been changed since, it is answered as it is now.
+    """
+    kept = json.loads(answer)
+    headers, body = dict(kept["headers"]), kept.get("body")
+    if (before := kept.get("memory")) is not None:
+        try:
+            memory = mem.get(before["id"], namespace=before["namespace"])
+        except NotFound:
+            raise NotFound(
+                f"This request was done, and the memory {before['id']!r} in namespace {before['namespace']!r} has been "
+                "forgotten since."
+            ) from None
+        body = plain(memory)
+        if entity_tag(memory) == headers.get("etag"):
+            body = {name: before.get(name, value) for name, value in body.items()}
+        headers["etag"] = entity_tag(memory)
+    content = b"" if body is None else as_bytes(body)
+    return Response(content, kept["status"], headers)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Request:
-    """A request with an Idempotency-Key: what was asked, when, and the work whose result is its answer."""
+    """A request that is at work: what was asked, and the work whose result is its answer."""
 
-    fingerprint: bytes
-    at: float
+    request: bytes
     work: asyncio.Future[Response]
 
 
 class Replays:
-    """The answers to requests with an Idempotency-Key, for a day, the last so many of them. Used in one event loop."""
+    """The requests with an Idempotency-Key that one server is at work on. Used in one event loop."""
 
-    _MOST = 4_096
-    _BYTES = 1 << 16
-    _SECONDS = 86_400.0
+    def __init__(self) -> None:
+        self._requests: dict[bytes, _Request] = {}
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._requests: OrderedDict[tuple[str, str], _Request] = OrderedDict()
-        self._clock = clock
-
-    async def once(
-        self, client: str, key: str, request: bytes, work: Callable[[], Coroutine[Any, Any, Response]], seconds: float
-    ) -> Response:
-        """Return the answer of ``work``: a new one, the one that was kept, or that of the same request still at work.
+    async def once(self, once: Once, work: Callable[[], Coroutine[Any, Any, Response]], seconds: float) -> Response:
+        """Return the answer of ``work``, or that of the same request which is still at work.
 
         The work goes on when the client has gone away or has waited for ``seconds``, so that the request, sent again,
-        gets its answer and is not done a second time. Errors are not kept: what failed may be tried again.
+        gets its answer and is not done a second time.
 
-        Raises InvalidInput for a key that another request had, TooSlow where the answer takes too long.
+        Raises InvalidInput for a key that another request has, TooSlow where the answer takes too long.
         """
-        name, fingerprint, now = (client, key), sha256(request).digest(), self._clock()
-        entry = self._requests.get(name)
-        if entry is None or (entry.work.done() and now - entry.at >= self._SECONDS):
-            entry = self._requests[name] = _Request(fingerprint, now, asyncio.ensure_future(work()))
-            self._requests.move_to_end(name)
-            entry.work.add_done_callback(partial(self._settle, name))
-        elif entry.fingerprint != fingerprint:
-            raise InvalidInput("That Idempotency-Key was used for another request; take a new one for each.")
+        entry = self._requests.get(once.key)
+        if entry is None:
+            entry = self._requests[once.key] = _Request(once.request, asyncio.ensure_future(work()))
+            entry.work.add_done_callback(partial(self._settle, once.key))
+        elif entry.request != once.request:
+            raise another_request()
         finished, _ = await asyncio.wait([entry.work], timeout=seconds)
         if not finished:
             raise TooSlow(
@@ -84,15 +162,8 @@ class Replays:
             )
         return entry.work.result()
 
-    def _settle(self, name: tuple[str, str], work: asyncio.Future[Response]) -> None:
-        """Keep the answer of work that is done, unless it is an error or large; leave out the oldest of too many."""
-        failed = work.cancelled() or work.exception() is not None
-        if failed or work.result().status_code >= 400 or len(work.result().body) > self._BYTES:
-            entry = self._requests.get(name)
-            if entry is not None and entry.work is work:
-                del self._requests[name]
-        while len(self._requests) > self._MOST:
-            oldest = next((one for one, request in self._requests.items() if request.work.done()), None)
-            if oldest is None:
-                return
-            del self._requests[oldest]
+    def _settle(self, key: bytes, work: asyncio.Future[Response]) -> None:
+        """Leave out what is done: the store keeps its answer."""
+        del self._requests[key]
+        if not work.cancelled():
+            work.exception()  # it was told to those who waited, if anybody did

@@ -9,6 +9,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.store.graph import GraphStore
 from semmem.model.store.life import LifeStore
 from semmem.model.store.memories import Store
+from semmem.model.store.serving import ServingStore
 from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.store.vectors import VectorStore
 
@@ -18,6 +19,7 @@ __all__ = [
     "Keep",
     "LifeStore",
     "Moved",
+    "ServingStore",
     "Store",
     "VectorStore",
     "absence",

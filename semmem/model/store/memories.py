@@ -19,6 +19,7 @@ from semmem.model.types import Filters, ListOrder, Memory, Page
 if TYPE_CHECKING:
     from semmem.model.store.graph import GraphStore
     from semmem.model.store.life import LifeStore
+    from semmem.model.store.serving import ServingStore
     from semmem.model.store.vectors import VectorStore
 
 __all__ = ["Store"]
@@ -56,6 +57,11 @@ class Store(Protocol):
     @property
     def life(self) -> LifeStore | None:
         """The versions, links and changes of the memories, None where none are kept."""
+        ...
+
+    @property
+    def serving(self) -> ServingStore | None:
+        """The keys and answers that servers share, None where none are kept."""
         ...
 
     def session(self) -> AbstractContextManager[Callable[[], None]]:

@@ -9,7 +9,7 @@ __all__ = ["KEEP", "Keep"]
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The days that changes, softly forgotten memories and logged recalls are kept; names of SQL parameters.
+    """The days that changes, forgotten memories, logged recalls and answers to requests are kept, as SQL parameters.
 
     ``versions`` is the number of earlier versions kept of each memory.
     """
@@ -18,6 +18,7 @@ class Keep:
     forgotten_days: float = 30.0
     recall_log_days: float = 30.0
     versions: int = 100
+    answers_days: float = 1.0
 
 
 KEEP = Keep()

@@ -8,7 +8,7 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -24,7 +24,7 @@ from semmem.stores.postgres.migrate import migrate, newer
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
-__all__ = ["Pooled", "agree", "by_namespace", "pipelined", "pipelined_transaction"]
+__all__ = ["Interrupted", "Pooled", "Whole", "agree", "by_namespace", "pipelined", "pipelined_transaction"]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -45,6 +45,16 @@ _MOVES_S = 0.03
 
 _ASK_AGAIN_S = 5.0
 """Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
+
+
+class Interrupted(Exception):
+    """A transaction of several calls was lost or rolled back by the server, for its cause; all of it begins again."""
+
+
+class Whole:
+    """What several calls of one thread, in one transaction, have left to do after the commit."""
+
+    unscrubbed = False
 
 
 class Pooled:
@@ -99,6 +109,60 @@ class Pooled:
         finally:
             self._local.hold = outer
             hold.let_go()
+
+    @property
+    def in_whole(self) -> Whole | None:
+        """What the calls of this thread have left to do, where they are in one transaction; see ``whole``."""
+        hold: _Hold | None = getattr(self._local, "hold", None)
+        return None if hold is None else hold.whole
+
+    @contextmanager
+    def whole(self) -> Iterator[tuple[Any, Whole | None]]:
+        """Run all that this thread does inside the block in one transaction: all of it is stored, or nothing.
+
+        A transaction inside it is a savepoint. Nothing is tried again by itself: Interrupted is raised where it all has
+        to begin again, and psycopg's own errors.
+        """
+        with self.session(), self._pool_errors():
+            hold: _Hold = self._local.hold
+            connection = hold.connection()
+            hold.whole = Whole()
+            with connection.transaction():
+                yield connection, hold.whole
+
+    @contextmanager
+    def beside(self) -> Iterator[tuple[Any, Whole | None]]:
+        """Yield a connection in a transaction of its own, while this thread works on others."""
+        with self._pool_errors(), self._borrowed() as connection, connection.transaction():
+            yield connection, None
+
+    @contextmanager
+    def _pool_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except PoolClosed as error:
+            raise StoreClosed() from error
+        except PoolTimeout as error:
+            raise self._unserved(self._refusal()) from error
+
+    def check(self) -> None:
+        """Replace the idle connections that are lost."""
+        with self._pool_errors():
+            self._pool.check()
+
+    @staticmethod
+    def passing(error: psycopg.Error) -> bool:
+        """Return whether the same work may succeed when it is done again."""
+        again = psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure
+        lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
+            error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+        )
+        aborted = isinstance(error, psycopg.errors.InFailedSqlTransaction)
+        return isinstance(error, again) or lost or aborted or bool(moving(error))
+
+    def told(self, error: BaseException | None) -> BaseException:
+        """Return the error to raise for one that remains."""
+        return self._error_of(error) if isinstance(error, psycopg.Error) else StoreUnavailable(str(error))
 
     @contextmanager
     def lasting(self) -> Iterator[Any]:
@@ -167,7 +231,8 @@ class Pooled:
         try:
             return work(connection)
         except (psycopg.OperationalError, psycopg.InterfaceError):
-            hold.let_go()  # the pool replaces a broken connection
+            if hold.whole is None:
+                hold.let_go()  # the pool replaces a broken connection
             raise
 
     def run(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True) -> T:
@@ -176,6 +241,8 @@ class Pooled:
         ``on_loss`` is called before the retry after a lost connection, whose transaction may have been committed.
         Where it is not ``patient``, it does not wait for the end of a rename.
         """
+        if self.in_whole is not None:
+            return self._in_whole(work)
         end = time.monotonic() + self._start_timeout_s
         for attempt in range(_TRIES):
             try:
@@ -205,6 +272,15 @@ class Pooled:
                 self._pool.check()  # after a restart of the server all idle connections are dead
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
+
+    def _in_whole(self, work: Callable[[Any], T]) -> T:
+        """Run ``work`` once, as a part of a whole; see ``whole``."""
+        try:
+            return self._once(work)
+        except psycopg.Error as error:
+            if self.passing(error):
+                raise Interrupted() from error
+            raise self._error_of(error) from error
 
     def _error_of(self, error: psycopg.Error) -> Exception:
         """Return the error to raise for one that remains; semmem's own errors are returned unchanged."""
@@ -321,6 +397,18 @@ def pipelined_transaction(connection: Any, behind: Callable[[], object] = lambda
             yield
         behind()
         return
+    if connection.info.transaction_status == TransactionStatus.INTRANS:  # a part of a whole
+        try:
+            with connection.pipeline():
+                connection.execute("SAVEPOINT part")
+                yield
+                connection.execute("RELEASE part")
+                behind()
+        except BaseException:
+            with suppress(psycopg.Error):
+                connection.execute("ROLLBACK TO part")
+            raise
+        return
     commit: Any = None
     try:
         with connection.pipeline():
@@ -351,6 +439,8 @@ class _Hold:
         self._lock = threading.Lock()
         self._connection: Any = None
         self._over = False
+        self.whole: Whole | None = None
+        """What is left to do after the one transaction that the connection is held for."""
 
     def connection(self) -> Any:
         """Return the connection; the first call takes it from the pool."""

@@ -39,6 +39,7 @@ from semmem.stores.postgres.graph import PostgresGraph, reindex
 from semmem.stores.postgres.life import PostgresLife
 from semmem.stores.postgres.moving import namespaces
 from semmem.stores.postgres.reading import posting_lists, scopes
+from semmem.stores.postgres.serving import PostgresServing
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sql_files import page_of, read_cursor, statements
 
@@ -69,6 +70,7 @@ class PostgresStore(Pooled):
         self.vectors = PostgresVectors(self)
         self.graph = PostgresGraph(self)
         self.life = PostgresLife(self)
+        self.serving = PostgresServing(self)
         self.admitted = Admitted()
 
     def write(
@@ -355,8 +357,11 @@ class PostgresStore(Pooled):
         Each table takes as long as copying it, and cannot be read or written meanwhile, in any namespace. The call
         waits for sessions that use a table, without letting others queue for long. Raises StoreUnavailable when a table
         stays in use, or this database user may not rewrite it. Where the user may, the server's log (WAL) is recycled
-        too. Backups are not touched.
+        too. Backups are not touched. Inside ``whole`` it is left for after the commit.
         """
+        if (whole := self.in_whole) is not None:
+            whole.unscrubbed = True
+            return
         with self.lasting() as connection:
             forget.scrub(connection)
 

@@ -141,6 +141,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("versions", "sweep_versions_due", "sweep_versions"),
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("recalls", "sweep_log_due", "sweep_log"),
+    Sweep("answers", "sweep_answered_due", "sweep_answered"),
     Sweep("emptied", "namespace_forgotten", _emptied),
 )
 """What maintain removes, in this order. A new kind of row with a limited life is one more entry."""

@@ -33,7 +33,7 @@ from semmem.model.process.clock import standing
 from semmem.stores.sql_files import changed_by_newer, migrations, statements, too_old
 from semmem.text.tokens import unfinished
 
-__all__ = ["APPLICATION", "Filed", "is_busy", "migrate", "sentence"]
+__all__ = ["APPLICATION", "Filed", "Whole", "is_busy", "migrate", "sentence"]
 
 T = TypeVar("T")
 
@@ -49,6 +49,18 @@ _SESSION = (
     "PRAGMA cache_size = -16000",
     "PRAGMA temp_store = MEMORY",
 )
+
+
+class Whole:
+    """One transaction of several calls of one thread, which begins with the first write; see ``Filed.whole``.
+
+    ``unscrubbed``: the file is to be rewritten after the commit.
+    """
+
+    def __init__(self, at_begin: Callable[[sqlite3.Connection], None]) -> None:
+        self.connection: sqlite3.Connection | None = None
+        self.unscrubbed = False
+        self.at_begin = at_begin
 
 
 class Filed:
@@ -114,20 +126,67 @@ class Filed:
         groups = apart(namespaces, ords)
         return [(at, self._rows(statement, {"namespace": n, "ords": o.tolist(), **more})) for at, n, o in groups]
 
+    @contextmanager
+    def whole(self, at_begin: Callable[[sqlite3.Connection], None]) -> Iterator[Whole]:
+        """Store all that this thread writes inside the block in one transaction, or nothing of it.
+
+        The first write takes the write lock and calls ``at_begin``. A transaction inside it is a savepoint.
+        """
+        whole = self._running.whole = Whole(at_begin)
+        try:
+            yield whole
+            if whole.connection is not None:
+                self._run(lambda c: c.execute("COMMIT"))
+        finally:
+            self._running.whole = None
+            if (connection := whole.connection) is not None:
+                with suppress(sqlite3.Error):
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                self._give(connection)
+
+    @property
+    def in_whole(self) -> Whole | None:
+        """The transaction that the calls of this thread are parts of, if there is one."""
+        return getattr(self._running, "whole", None)
+
+    def _begin_whole(self, whole: Whole) -> None:
+        """Take a connection and the write lock for the calls of this thread."""
+        connection = self._take()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            whole.at_begin(connection)
+        except BaseException:
+            with suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            self._give(connection)
+            raise
+        whole.connection = connection
+
     def _reading(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` so that all its statements see one snapshot."""
         return self._run(lambda c: _transaction(c, "BEGIN", work))
 
     def _writing(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` with the write lock: all of it is stored, or nothing."""
+        if (whole := self.in_whole) is not None and whole.connection is None:
+            self._retried(lambda: self._begin_whole(whole))
         return self._run(lambda c: _transaction(c, "BEGIN IMMEDIATE", work))
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` on a connection; try again while the file is locked, and raise other errors as one sentence."""
+
+        def once() -> T:
+            with self._borrowed() as connection:
+                return work(connection)
+
+        return self._retried(once)
+
+    def _retried(self, work: Callable[[], T]) -> T:
         for attempt in range(_TRIES):
             try:
-                with self._borrowed() as connection:
-                    return work(connection)
+                return work()
             except sqlite3.Error as error:
                 if not is_busy(error) or attempt == _TRIES - 1:
                     replacement = self._newer(error) or sentence(error, self._place)
@@ -155,6 +214,11 @@ class Filed:
 
     @contextmanager
     def _borrowed(self) -> Iterator[sqlite3.Connection]:
+        if (whole := self.in_whole) is not None and whole.connection is not None:
+            if not whole.connection.in_transaction:  # as on a full disk
+                raise StoreUnavailable("SQLite has undone this request; nothing of it was stored, send it again.")
+            yield whole.connection
+            return
         hold: _Hold | None = getattr(self._running, "hold", None)
         with nullcontext() if hold is None else standing():  # only a leg has a clock, and a leg has a hold
             connection = self._take()
@@ -274,13 +338,16 @@ class _Hold:
 
 
 def _transaction(connection: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
-    connection.execute(begin)
+    is_part = connection.in_transaction  # of a whole
+    connection.execute("SAVEPOINT part" if is_part else begin)
     try:
         result = work(connection)
-        connection.execute("COMMIT")
+        connection.execute("RELEASE part" if is_part else "COMMIT")
     except BaseException:
         if connection.in_transaction:  # on a full disk SQLite has rolled back already
-            connection.execute("ROLLBACK")
+            connection.execute("ROLLBACK TO part" if is_part else "ROLLBACK")
+            if is_part:
+                connection.execute("RELEASE part")
         raise
     return result
 

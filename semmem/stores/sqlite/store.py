@@ -41,6 +41,7 @@ from semmem.stores.sql_files import page_of, read_cursor, statements
 from semmem.stores.sqlite import renaming, upkeep, write
 from semmem.stores.sqlite.connection import Filed
 from semmem.stores.sqlite.life import SqliteLife
+from semmem.stores.sqlite.serving import SqliteServing
 from semmem.stores.sqlite.write import at_microsecond, filter_parameters, memory_of, microsecond, token
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ class SqliteStore(Filed):
     def life(self) -> SqliteLife:
         """Return the versions, links and changes of the memories."""
         return SqliteLife(self)
+
+    @property
+    def serving(self) -> SqliteServing:
+        """Return the keys and answers that servers over this file share."""
+        return SqliteServing(self)
 
     # ------------------------------------------------------------------ writing
 
@@ -181,8 +187,12 @@ class SqliteStore(Filed):
     def scrub(self) -> None:
         """Rewrite the file so that it holds no forgotten bytes; takes as long as copying it.
 
-        Raises StoreUnavailable while a reader still uses an older snapshot.
+        Inside ``whole`` it is left for after the commit. Raises StoreUnavailable while a reader still uses an older
+        snapshot.
         """
+        if (whole := self.in_whole) is not None:
+            whole.unscrubbed = True
+            return
         self._writing(lambda c: c.execute(_SQL["lexical_optimize"]))  # first, because FTS5 deletes lazily
         self._run(lambda c: c.execute("VACUUM"))
         waiting = self._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])

@@ -9,19 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from starlette.responses import Response
 
 import semmem
 from semmem.client.memory import Semmem
 from semmem.doors.http.limits import Limits, Rates, Workers
-from semmem.doors.http.replays import Replays
 from semmem.doors.http.server import Server
 from semmem.model.errors import InvalidInput, LimitExceeded
 from tests.doors.http.test_routes import problem
@@ -213,32 +210,6 @@ def test_a_write_that_takes_too_long_is_done_once_and_its_answer_is_had_by_askin
         wait_until(lambda: forget_once(url).status_code == 200)
         assert forget_once(url).json()["forgotten"] == 1
     assert held.calls == 1
-
-
-def test_of_many_answers_the_oldest_are_left_out_and_what_is_at_work_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Replays, "_MOST", 2)
-
-    async def scene() -> list[int]:
-        replays, go, done = Replays(), asyncio.Event(), list[int]()
-
-        async def work(n: int, *, wait: bool = False, large: bool = False) -> Response:
-            if wait:
-                await go.wait()
-            done.append(n)
-            return Response("x" * (1 << 17) if large else str(n))
-
-        first = asyncio.ensure_future(replays.once("", "0", b"", lambda: work(0, wait=True), 60))
-        await asyncio.sleep(0)
-        for n in range(1, 5):
-            await replays.once("", str(n), b"", partial(work, n), 60)
-        await replays.once("", "large", b"", partial(work, 9, large=True), 60)
-        go.set()
-        await first
-        for n in (0, 4, 1):
-            await replays.once("", str(n), b"", partial(work, n), 60)
-        return done
-
-    assert asyncio.run(scene()) == [1, 2, 3, 4, 9, 0, 1]
 
 
 def test_a_server_that_stops_waits_for_a_verb_as_long_as_its_grace(mem: Semmem, held: Held) -> None:

@@ -39,7 +39,7 @@ AT_ONCE = 5_000
 _PATIENCE_S = 3.0
 """Seconds after which the server notices that a client process was killed."""
 _PAUSE_S = 0.05
-_OWN = ("namespace", "change", "namespace_setting", "meta")
+_OWN = ("namespace", "change", "namespace_setting", "meta", "access_key", "answered")
 """Tables that are not copied row by row: counts, changes, which are recorded anew, and settings, which are few."""
 _TAKEN = (
     "The namespace {!r} holds something already, memories or what is kept of forgotten ones; choose another name, or "

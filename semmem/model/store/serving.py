@@ -1,0 +1,55 @@
+"""The protocol for what several servers over one store share: keys, and answers to requests that are sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from semmem.model.errors import InvalidInput, LimitExceeded
+
+__all__ = ["KeyRows", "ServingStore", "another_request", "still_at_work"]
+
+KeyRows: TypeAlias = Sequence[Mapping[str, Any]]
+"""Keys as JSON objects, the same as in a file of keys."""
+
+
+class ServingStore(Protocol):
+    """Keys and answers in one store. Every method is safe to call from any thread and process."""
+
+    def once(
+        self, key: bytes, request: bytes, work: Callable[[], str], *, together: bool, keep_days: float
+    ) -> tuple[str, bool]:
+        """Return the answer kept for ``key``, or that of ``work``, which is kept; and whether it was kept before.
+
+        With ``together`` all that ``work`` does in this thread, and the answer, are one transaction: a process killed
+        at any moment leaves both or neither. Without, the answer is kept after the work. An error of ``work`` is raised
+        and not kept. ``scrub`` inside ``together`` follows after the commit; until it is done, the next call with the
+        same key does it.
+
+        Raises InvalidInput where the kept answer is of another ``request``, LimitExceeded where another process is
+        still at work on this one.
+        """
+        ...
+
+    def keys(self) -> KeyRows:
+        """Return every key."""
+        ...
+
+    def change_keys(self, change: Callable[[KeyRows], KeyRows]) -> None:
+        """Replace all keys by what ``change`` makes of them, in one transaction; others who change them wait."""
+        ...
+
+
+def another_request() -> InvalidInput:
+    """Return the error for an Idempotency-Key that another request had."""
+    return InvalidInput("That Idempotency-Key was used for another request; take a new one for each.")
+
+
+def still_at_work() -> LimitExceeded:
+    """Return the error for a request that another server is still at work on."""
+    error = LimitExceeded(
+        "Another server is still at work on the request with this Idempotency-Key; send it again in a second."
+    )
+    error.http_status = 409  # type: ignore[attr-defined]  # read by the problems of a server
+    error.retry_after = 1.0  # type: ignore[attr-defined]
+    return error

@@ -1,0 +1,107 @@
+"""What servers over one PostgreSQL store share: keys, and answers to requests that are sent again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from psycopg import Connection, Error
+from psycopg.types.json import Jsonb
+
+from semmem.model.errors import StoreUnavailable
+from semmem.model.store.serving import KeyRows, another_request, still_at_work
+from semmem.stores.postgres.connection import Interrupted
+from semmem.stores.sql_files import statements
+
+if TYPE_CHECKING:
+    from semmem.stores.postgres.store import PostgresStore
+
+__all__ = ["PostgresServing"]
+
+_SQL = statements("postgres")
+
+_TRIES = 6
+_PATIENCE_S = 5.0
+"""Seconds to wait for another server that is at work on the same request."""
+_PAUSE_S = 0.05
+
+
+class PostgresServing:
+    """The keys and the kept answers of one store; see ServingStore."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+
+    def once(
+        self, key: bytes, request: bytes, work: Callable[[], str], *, together: bool, keep_days: float
+    ) -> tuple[str, bool]:
+        """Return the kept answer for ``key``, or that of ``work``; see ServingStore."""
+        row = {"key": key, "request": request, "answers_days": keep_days}
+        for attempt in range(_TRIES):
+            unscrubbed = False
+            try:
+                with self._store.whole() if together else self._store.beside() as (connection, whole):
+                    kept = self._claimed(connection, row)
+                    if kept is not None:
+                        answer, unscrubbed = kept
+                        break
+                    try:
+                        answer = work()
+                    finally:
+                        unscrubbed = whole is not None and whole.unscrubbed
+                    connection.execute(_SQL["answered_set"], {**row, "answer": answer, "unscrubbed": unscrubbed})
+                    connection.execute(_SQL["answered_few"], row)
+                break
+            except (Interrupted, Error) as error:  # a lost connection may have committed; the next try finds out
+                cause = error.__cause__ if isinstance(error, Interrupted) else error
+                if attempt == _TRIES - 1 or not isinstance(cause, Error) or not self._store.passing(cause):
+                    raise self._store.told(cause) from error
+                time.sleep(0.02 * 2**attempt)
+                self._store.check()
+            except BaseException:
+                if unscrubbed:  # nothing was forgotten now, but an earlier call may have left it
+                    self._store.scrub()
+                raise
+        if unscrubbed:
+            self._store.scrub()
+            self._store.run(lambda c: c.execute(_SQL["answered_scrubbed"], row))
+        return answer, kept is not None
+
+    def _claimed(self, connection: Connection[Any], row: dict[str, Any]) -> tuple[str, bool] | None:
+        """Claim an Idempotency-Key for this transaction; return the answer that is kept for it, if there is one."""
+        connection.execute(_SQL["answered_patience"])
+        end = time.monotonic() + _PATIENCE_S
+        while not _first(connection, "answered_lock", row)[0]:
+            if time.monotonic() > end:
+                raise still_at_work()
+            time.sleep(_PAUSE_S)
+        kept = connection.execute(_SQL["answered_get"], row).fetchone()
+        if kept is None:
+            return None
+        if bytes(kept[0]) != row["request"]:
+            raise another_request()
+        return str(kept[1]), bool(kept[2])
+
+    def keys(self) -> KeyRows:
+        """Return every key."""
+        return [key for (key,) in self._store.rows("key_list", {})]
+
+    def change_keys(self, change: Callable[[KeyRows], KeyRows]) -> None:
+        """Replace all keys by what ``change`` makes of them; see ServingStore."""
+
+        def work(connection: Connection[Any]) -> None:
+            connection.execute(_SQL["key_lock"])
+            changed = change([key for (key,) in connection.execute(_SQL["key_list"])])
+            connection.execute(_SQL["key_clear"])
+            for key in changed:
+                connection.execute(_SQL["key_add"], {"id": key["id"], "key": Jsonb(dict(key))})
+
+        self._store.transaction(work)
+
+
+def _first(connection: Connection[Any], statement: str, row: dict[str, Any]) -> tuple[Any, ...]:
+    found = connection.execute(_SQL[statement], row).fetchone()
+    if found is None:
+        raise StoreUnavailable("PostgreSQL gave no answer; try again.")
+    return tuple(found)

@@ -1,0 +1,56 @@
+-- key_list --
+-- Return every key, by name.
+SELECT key FROM access_key ORDER BY key->>'name', id;
+
+-- key_lock --
+-- Let nobody else change the keys until the commit; readers go on.
+LOCK TABLE access_key IN SHARE ROW EXCLUSIVE MODE;
+
+-- key_clear --
+-- Delete every key, before the changed ones are stored in the same transaction.
+DELETE FROM access_key;
+
+-- key_add --
+-- Store a key.
+INSERT INTO access_key (id, key) VALUES (%(id)s, %(key)s);
+
+-- answered_lock --
+-- Claim an Idempotency-Key until the end of this transaction, also that of a process that is killed; false where
+-- another one has it.
+SELECT pg_try_advisory_xact_lock(hashtextextended('semmem answered ' || encode(%(key)s, 'hex'), 0));
+
+-- answered_patience --
+-- A verb may compute for minutes between two statements.
+SET LOCAL idle_in_transaction_session_timeout TO 0;
+
+-- answered_get --
+-- Return the answer that is kept for an Idempotency-Key.
+SELECT request, answer, unscrubbed FROM answered
+WHERE key = %(key)s AND at > now() - make_interval(secs => 86400 * %(answers_days)s::float8);
+
+-- answered_set --
+-- Keep an answer, in the transaction of what it answers.
+INSERT INTO answered (key, request, answer, unscrubbed) VALUES (%(key)s, %(request)s, %(answer)s, %(unscrubbed)s)
+ON CONFLICT (key) DO UPDATE SET request = excluded.request, answer = excluded.answer,
+    unscrubbed = excluded.unscrubbed, at = excluded.at;
+
+-- answered_few --
+-- Delete two answers whose time is over for each that is kept, so that the table stays small without maintain.
+DELETE FROM answered WHERE key IN (
+    SELECT key FROM answered WHERE at < now() - make_interval(secs => 86400 * %(answers_days)s::float8) AND NOT unscrubbed
+    ORDER BY at LIMIT 2 FOR UPDATE SKIP LOCKED);
+
+-- answered_scrubbed --
+-- Note that the files were rewritten for a hard forget.
+UPDATE answered SET unscrubbed = false WHERE key = %(key)s;
+
+-- sweep_answered_due --
+-- Return a row where answers are to go; they are of no namespace.
+SELECT '' WHERE EXISTS (
+    SELECT 1 FROM answered WHERE at < now() - make_interval(secs => 86400 * %(answers_days)s::float8));
+
+-- sweep_answered --
+-- Delete some answers whose time is over.
+DELETE FROM answered WHERE key IN (
+    SELECT key FROM answered WHERE at < now() - make_interval(secs => 86400 * %(answers_days)s::float8)
+    ORDER BY at LIMIT %(limit)s FOR UPDATE SKIP LOCKED);
