@@ -108,12 +108,6 @@ def test_every_error_of_the_tree_is_public() -> None:
     assert set(errors.__all__) <= set(semmem.__all__)
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *HARNESS], ids=name)
-def test_a_file_is_one_thing(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= 400, f"{name(path)} has {lines} lines: it is two things."
-
-
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_a_module_is_named_after_what_it_does(path: Path) -> None:
     parts = {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}

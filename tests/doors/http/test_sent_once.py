@@ -179,9 +179,9 @@ def test_a_kept_answer_has_no_text_and_a_forgotten_memory_is_not_stored_again(
 
 
 def answered_rows(mem: Semmem) -> list[Any]:
-    store: Any = mem.store
+    opened: Any = mem.store
     statement = "SELECT * FROM answered"
-    run = getattr(store, "run", None) or store._run
+    run = getattr(opened, "run", None) or opened._run
     rows: list[Any] = run(lambda c: c.execute(statement).fetchall())
     return rows
 
@@ -193,12 +193,12 @@ def test_a_hard_forget_that_cannot_rewrite_the_files_does_so_when_it_is_sent_aga
     scrubs: list[int] = []
     real = type(mem.store).scrub
 
-    def scrub(store: Any) -> None:
-        if store.in_whole is None:
+    def scrub(opened: Any) -> None:
+        if opened.in_whole is None:
             scrubs.append(1)
             if len(scrubs) == 1:
                 raise StoreUnavailable("The memories are forgotten, but the files are in use.")
-        real(store)
+        real(opened)
 
     monkeypatch.setattr(type(mem.store), "scrub", scrub)
     body, once = {"id": "key", "hard": True}, {"idempotency-key": "one"}
