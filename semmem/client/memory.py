@@ -347,7 +347,7 @@ class Semmem(Keeping, Use):
             if not isinstance(value, bool):
                 raise InvalidInput(f"{name} must be True or False, not {value!r}; nothing was forgotten.")
         if id is None and not chosen and not everything:
-            raise InvalidInput("Say what to forget: an id, filters, or everything=True for the whole namespace.")
+            raise InvalidInput("Say what to forget: an id, filters, or everything for the whole namespace.")
         if everything and (id is not None or chosen):
             raise InvalidInput("everything is the whole namespace; leave it out to forget by id or filters.")
         if id is not None:

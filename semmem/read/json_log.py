@@ -26,7 +26,7 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": str(record.msg),
+            "message": _message(record),
             **getattr(record, "semmem", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
@@ -34,6 +34,17 @@ class JsonLines(logging.Formatter):
             frames = traceback.extract_tb(record.exc_info[2])
             fields["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-10:]]
         return json.dumps(fields, ensure_ascii=False)
+
+
+def _message(record: logging.LogRecord) -> str:
+    """Return the message with its arguments, of an error only its class: what an error says may hold a text."""
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    try:
+        return str(record.msg) % tuple(
+            type(one).__name__ if isinstance(one, BaseException) else one for one in arguments
+        )
+    except (TypeError, ValueError):
+        return str(record.msg)
 
 
 class JsonLog:

@@ -158,7 +158,7 @@ class Upkeep:
                     graph.note_changed_subjects(namespace, changed)
         except Exception:  # noqa: BLE001  # the store cannot be reached; the names are noted with the rows
             pass
-        _LOG.info("Left to maintain: %s", reason)
+        _LOG.info("Left to maintain: %s", error)
         return f"Names have not reached other memories yet; `semmem maintain` does it. {reason}"
 
     def _reach(self, graph: GraphStore, rows: Sequence[Row], written: Written, knowledge: Knowledge) -> None:

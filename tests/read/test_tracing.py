@@ -305,6 +305,22 @@ def test_a_log_of_json_has_a_line_a_verb_and_no_text(capsys: pytest.CaptureFixtu
     assert "test_tracing.py" in rows[4]["where"][0]
 
 
+def test_a_log_of_json_has_its_messages_whole_and_of_an_error_only_its_class(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    try:
+        with semmem.connect("sqlite::memory:", log="json"):
+            log = logging.getLogger("semmem.here")
+            log.info("Loading the model %s …", "minilm")
+            log.info("%s cannot be read again: %s", "key", ValueError(SECRET))
+            log.info("100%")
+            log.info("Two of %d")
+    finally:
+        tracing.switch_off()
+    messages = [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()]
+    assert messages == ["Loading the model minilm …", "key cannot be read again: ValueError", "100%", "Two of %d"]
+
+
 def test_nothing_is_watched_and_nothing_imported_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with semmem.connect("sqlite::memory:") as mem:
         mem.remember(SECRET)

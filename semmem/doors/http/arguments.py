@@ -7,7 +7,6 @@ routes, what it is. Values are passed on as they were sent: the facade checks th
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import AsyncIterator, Mapping
 from functools import lru_cache
 from reprlib import repr as shown
@@ -20,6 +19,7 @@ from semmem.client.routes import Route
 from semmem.client.values import plan_of
 from semmem.doors.http.keys import Right
 from semmem.doors.http.limits import Limits, Patience, TooLarge
+from semmem.doors.json_body import parsed
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.recipe import Recipe
 from semmem.model.types import LINK_TYPES, SORT_BY
@@ -30,7 +30,6 @@ __all__ = [
     "MEMORY",
     "arguments_of",
     "check_names",
-    "parsed",
     "read_arguments",
     "read_body",
     "right_of",
@@ -291,21 +290,6 @@ def _number(text: str, kind: str) -> Any:
         return int(text) if kind == "integer" else float(text)
     except ValueError:
         return text
-
-
-def parsed(body: bytes) -> Any:
-    """Return what JSON says. Raises InvalidInput for what is none."""
-    try:
-        return json.loads(body, parse_constant=_no_number)
-    except RecursionError:
-        raise InvalidInput("The JSON is nested too deeply to be read; flatten it.") from None
-    except ValueError as error:
-        reason = getattr(error, "msg", None) or "it is not UTF-8, or holds a number that JSON does not know"
-        raise InvalidInput(f"The JSON cannot be read: {reason}.") from None
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(name)
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:

@@ -123,7 +123,7 @@ def history(call: Call) -> dict[str, Any]:
     """Answer memory_history."""
     id = call.arguments["id"]
     versions = call.memory.history(id, namespace=call.namespace, **call.present("limit", "offset"), **call.revealing)
-    before = [None, *versions[:-1]]
+    before = [None, *versions][: len(versions)]
     return {
         "versions": [
             {

@@ -23,6 +23,7 @@ from semmem import __version__
 from semmem.doors import wire
 from semmem.doors.http.guard import KEY
 from semmem.doors.mcp import reading, writing
+from semmem.doors.mcp.messages import in_own_words
 from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.permission import permitted, within_key, within_scope
 from semmem.doors.mcp.resources import MEMORIES, Resources
@@ -276,6 +277,7 @@ def server_of(handlers: Handlers, *, instructions: str | None = None) -> Server[
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
     )
+    server.middleware.append(in_own_words)
     changed = "notifications/roots/list_changed"  # as an argument it would warn: newer protocols do without
     server.add_notification_handler(changed, types.NotificationParams, handlers.roots_changed)
     return server

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from sse_starlette.sse import AppStatus
 from starlette.requests import Request
+from starlette.responses import Response
 
 from semmem.doors.http.arguments import read_body
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send, check_address, is_loopback
@@ -16,6 +18,7 @@ from semmem.doors.http.keys import Key, Keys
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.problems import send_problem
 from semmem.doors.http.server import bound, own_signals, protocol
+from semmem.doors.mcp.messages import Fault, read_message
 from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.server import Handlers, server_of
 from semmem.model.errors import SemmemError
@@ -95,6 +98,8 @@ class HttpServer:
 
         Return whether all of it is finished; what is not is left to itself, and its store open.
         """
+        # its own end of every stream at SIGTERM would cut calls at work; ours ends those on which clients listen
+        AppStatus.enable_automatic_graceful_drain = False
         with own_signals():
             self._uvicorn.run(sockets=[self._socket])
         self._workers.close(_GRACE_S)
@@ -131,6 +136,9 @@ class Limited:
             body = await read_body(Request(scope, receive), self._limits)
         except SemmemError as error:
             await send_problem(send, error)
+            return
+        if scope["method"] == "POST" and isinstance(fault := read_message(body), Fault):
+            await Response(fault.as_error().model_dump_json(), 400, media_type="application/json")(scope, receive, send)
             return
         first: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
         unfinished = False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from semmem.doors import wire
+from semmem.doors.mcp.messages import wrong_type
 from semmem.doors.mcp.schemas import Schema
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
 from semmem.model.serialization import plain
@@ -129,6 +130,8 @@ def answer_call(tool: Tool, call: Callable[[], Call], arguments: Mapping[str, An
             values = {**values, "warnings": warnings}
         who = {"scope": current.scope.as_dict(), "agent": current.agent.as_dict()}
     except Exception as error:  # noqa: BLE001  # a tool that fails says so to the model, whatever it is
+        if isinstance(error, InvalidInput) and (sentence := _misfit(tool, arguments)):
+            error = InvalidInput(sentence)
         return answer_error(error, plainly=tool.text is not None)
     if not tool.bare:
         values = {**values, **who}
@@ -158,6 +161,14 @@ def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
     for name in tool.required:
         if arguments.get(name) is None:
             raise InvalidInput(f"{tool.name} needs {name}; it takes {takes}.")
+
+
+def _misfit(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """Say which argument does not fit the schema of the tool, in the words of JSON: the facade's are Python's."""
+    given = {name: value for name, value in arguments.items() if value is not None and name in tool.arguments}
+    wrong = (wrong_type(name, value, tool.arguments[name]) for name, value in given.items())
+    sentence = next((one for one in wrong if one is not None), None)
+    return sentence if sentence is None or tool.reads else f"{sentence[:-1]}; nothing was changed."
 
 
 def as_values(memory: Memory) -> dict[str, Any]:

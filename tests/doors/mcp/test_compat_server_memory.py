@@ -193,7 +193,7 @@ async def test_nodes_are_opened_by_name_with_the_relations_of_one_end(url: str) 
         ("create_relations", {"relations": [{**DESIGNED, "to": ""}]}, "relations[0].to must be a string"),
         ("search_nodes", {"query": 3}, "query must be a string"),
         ("open_nodes", {"names": "Kestrel"}, "names must be a list of strings"),
-        ("delete_entities", {"entityNames": [3]}, "entityNames must be a list of strings"),
+        ("delete_entities", {"entityNames": [3]}, "entityNames[0] must be a string, not 3"),
     ],
 )
 async def test_what_cannot_be_used_is_told_and_nothing_is_stored(

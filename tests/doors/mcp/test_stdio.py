@@ -100,11 +100,10 @@ def test_nothing_but_the_protocol_is_on_the_output(store_url: str, tmp_path: Pat
     texts = [f"Line {n}\nof the log: \u2028 \x1b[31m {{}}" for n in range(3)]
     calls = [sent("tools/call", n, name="memory_remember", arguments={"text": t}) for n, t in enumerate(texts, 10)]
     server.say([*OPENED, sent("tools/list", 2), *calls, "this is no JSON\n", sent("no/such/method", 90)])
-    answers = [server.answer() for _ in range(6)]
     out, err = server.end()
-    answers += [json.loads(line) for line in out.splitlines()]
+    answers = [json.loads(line) for line in out.split("\n") if line]
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)
-    assert {answer["id"] for answer in answers if "id" in answer} >= {1, 2, 10, 11, 12, 90}
+    assert {answer["id"] for answer in answers} == {1, 2, 10, 11, 12, None, 90}
     assert "cannot bring in a memory of its own" in err
     with semmem.connect(store_url, embedder="hashing") as mem:
         assert sorted(memory.text for memory in mem.list()) == texts
@@ -210,3 +209,80 @@ def test_the_server_says_how_to_install_what_it_needs(tmp_path: Path) -> None:
     )
     assert done.returncode == 7
     assert "pip install 'semmem[mcp]'" in done.stderr
+
+
+def test_calls_that_were_read_are_answered_when_the_input_ends(store_url: str, tmp_path: Path) -> None:
+    server = Raw(store_url, tmp_path)
+    numbers = range(10, 40)
+    calls = [sent("tools/call", n, name="memory_remember", arguments={"text": f"Note {n}."}) for n in numbers]
+    server.say([*OPENED, *calls, sent("notifications/cancelled", requestId=11)])
+    out, err = server.end()
+    answers = {answer["id"]: answer for answer in map(json.loads, out.split("\n")[:-1])}
+    assert (server.process.returncode, err) == (0, "")
+    assert set(answers) | {11} == {1, *numbers}
+    assert all(not answers[n]["result"].get("isError") for n in set(numbers) & set(answers))
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        assert {f"Note {n}." for n in set(numbers) & set(answers)} <= {memory.text for memory in mem.list(limit=100)}
+
+
+def test_a_client_that_has_gone_ends_the_server_without_a_traceback(tmp_path: Path) -> None:
+    server = Raw(f"sqlite:{tmp_path}/notes.db", tmp_path)
+    server.say(OPENED)
+    server.answer()
+    assert server.process.stdout is not None
+    server.process.stdout.close()
+    server.say([sent("tools/call", 5, name="memory_list", arguments={})])
+    assert server.process.stdin is not None
+    server.process.stdin.close()
+    assert server.process.wait(60) in (0, 1)
+    assert server.process.stderr is not None
+    with server.process.stderr as err:
+        assert "Traceback" not in err.read()
+
+
+UNREADABLE = "The JSON is nested too deeply, or holds half a surrogate pair or too long a number; correct it."
+WRONG = [
+    ("nope", None, -32700, "The JSON cannot be read: Expecting value."),
+    ("[]", None, -32600, "Batches are not taken; send each message by itself."),
+    ("5", None, -32600, "A message is a JSON object, not 5."),
+    ('{"jsonrpc": "1.0", "id": 5, "method": "ping"}', 5, -32600, 'jsonrpc must be "2.0", not "1.0".'),
+    ('{"jsonrpc": "2.0", "id": true, "method": "x"}', None, -32600, "id must be a string or a whole number, not true."),
+    ('{"jsonrpc": "2.0", "id": null, "method": "x"}', None, -32600, "id must be a string or a whole number, not null."),
+    ('{"jsonrpc": "2.0", "id": 5}', 5, -32600, "The message has no method; name the one that is called."),
+    ('{"jsonrpc": "2.0", "id": 5, "method": 5}', 5, -32600, "method must be a string, not 5."),
+    ('{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": [1]}', 5, -32600, "params must be an object, not [1]."),
+    ('{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": {"x": "\\ud800"}}', 5, -32600, UNREADABLE),
+    (
+        '{"jsonrpc": "2.0", "id": 5, "method": "x/y"}', 5, -32601,
+        'There is no method "x/y" here; tools/list names what can be called.',
+    ),
+    ('{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {}}', 5, -32602, "tools/call needs name."),
+    (
+        '{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": 5}}', 5, -32602,
+        "name of tools/call must be a string, not 5.",
+    ),
+    (
+        '{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "fetch", "arguments": []}}', 5, -32602,
+        "arguments of tools/call must be an object, not [].",
+    ),
+]  # fmt: skip
+"""Messages, the id of the answer, its code and its sentence."""
+
+
+def test_a_message_that_is_wrong_is_answered_in_a_sentence_that_names_what_is_wrong(tmp_path: Path) -> None:
+    server = Raw(f"sqlite:{tmp_path}/notes.db", tmp_path)
+    server.say(OPENED)
+    server.answer()
+    for message, id, code, sentence in WRONG:
+        server.say([message + "\n"])
+        answer = server.answer()
+        assert (answer["id"], answer["error"]["code"], answer["error"]["message"]) == (id, code, sentence), message
+    assert server.end() == ("", "")
+
+
+def test_a_call_before_the_session_is_open_is_told_what_comes_first(tmp_path: Path) -> None:
+    server = Raw(f"sqlite:{tmp_path}/notes.db", tmp_path)
+    server.say([sent("tools/list", 1)])
+    sentence = "tools/list comes before the session is open; send initialize first."
+    assert server.answer()["error"] == {"code": -32602, "message": sentence}
+    assert server.end() == ("", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client
@@ -27,6 +29,7 @@ from semmem.doors.http.limits import Limits
 from semmem.doors.mcp.streamable_http import HttpServer
 from semmem.model.errors import InvalidInput
 from tests.doors.mcp.clients import ask, environment, refusal
+from tests.doors.mcp.test_stdio import WRONG
 from tests.doors.test_project import repository
 
 pytestmark = pytest.mark.anyio
@@ -244,3 +247,54 @@ def test_the_command_says_where_it_answers_and_ends_in_order(tmp_path: Path) -> 
     out, err = server.communicate(timeout=60)
     assert (server.returncode, out) == (0, "")
     assert err.splitlines() == [f"The MCP server answers at {url}. Ctrl-C stops it.", "Stopped."]
+
+
+def test_a_wrong_message_over_http_is_answered_as_on_standard_input(tmp_path: Path, keys: Keys) -> None:
+    with running(tmp_path, keys) as server:
+        for message, id, code, sentence in WRONG[:10]:
+            parts = urlsplit(server.url)
+            assert parts.hostname is not None
+            with closing(http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)) as connection:
+                headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+                connection.request("POST", parts.path, message.encode(), headers)
+                answer = connection.getresponse()
+                error = json.loads(answer.read())
+            assert (answer.status, error["id"], error["error"]["code"]) == (400, id, code)
+            assert error["error"]["message"] == sentence
+
+
+async def test_a_call_at_work_is_answered_when_the_server_is_told_to_end(tmp_path: Path) -> None:
+    file = tmp_path / "notes.db"
+    semmem.connect(f"sqlite:{file}", embedder="hashing").close()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "semmem", "--json", "mcp", "--http", "--port", "0"],
+        cwd=tmp_path,
+        env=environment(f"sqlite:{file}") | {"XDG_CONFIG_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert server.stdout is not None
+    url = json.loads(server.stdout.readline())["url"]
+    try:
+        async with Client(url, mode="legacy") as client:
+            await ask(client, "memory_list")
+            with closing(sqlite3.connect(file, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")  # the write waits for this one
+                async with anyio.create_task_group() as group:
+                    answers: list[dict[str, Any]] = []
+
+                    async def remember() -> None:
+                        answers.append(await ask(client, "memory_remember", text="The key is red."))
+
+                    group.start_soon(remember)
+                    await anyio.sleep(0.5)
+                    server.send_signal(signal.SIGTERM)
+                    await anyio.sleep(0.5)
+                    assert answers == []
+                    other.execute("ROLLBACK")
+            assert answers[0]["memory"]["text"] == "The key is red."
+    finally:
+        server.wait(60)
+        server.stdout.close()
+    assert server.returncode == 0

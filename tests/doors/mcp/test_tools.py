@@ -87,6 +87,7 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         changed = await ask(client, "memory_update", id=stored["id"], text="The Kestrel was our logger.", title=None)
         assert (changed["memory"]["version"], "title" in changed["memory"]) == (2, False)
         before, now = (await ask(client, "memory_history", id=stored["id"]))["versions"]
+        assert (await ask(client, "memory_history", id=stored["id"], offset=5))["versions"] == []
         assert (before["memory"], before["changed"], before["diff"]) == (stored, [], "")
         assert (now["memory"], now["changed"], now["changed_by"]) == (changed["memory"], ["text", "title"], "tester")
         assert now["diff"].startswith("title: 'Kestrel' -> None\n--- version 1\n+++ version 2")
@@ -133,7 +134,43 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         ("memory_recall", {}, "InvalidInput", -32602, "memory_recall needs query; it takes query, namespace, limit"),
         ("memory_recall", {"query": "x", "top_k": 3}, "InvalidInput", -32602, "memory_recall has no argument 'top_k'"),
         ("memory_recall", {"query": "x", "limit": 1001}, "InvalidInput", -32602, "limit must be from 1 to 1000"),
-        ("memory_recall", {"query": "x", "limit": "5"}, "InvalidInput", -32602, "limit must be from 1 to 1000"),
+        (
+            "memory_recall",
+            {"query": "x", "limit": "5"},
+            "InvalidInput",
+            -32602,
+            'number from 1 to 1000, not "5".',
+        ),
+        ("memory_recall", {"query": 5}, "InvalidInput", -32602, "query must be a string, not 5."),
+        (
+            "memory_recall",
+            {"query": "x", "namespace": 5},
+            "InvalidInput",
+            -32602,
+            "a string or a list of strings, not 5.",
+        ),
+        (
+            "memory_remember",
+            {"text": True},
+            "InvalidInput",
+            -32602,
+            "text must be a string, not true; nothing was",
+        ),
+        (
+            "memory_remember",
+            {"text": "x", "tags": ["a", 1]},
+            "InvalidInput",
+            -32602,
+            "tags[1] must be a string, not 1;",
+        ),
+        (
+            "memory_recall",
+            {"query": "x", "filters": {"tags": {}}},
+            "InvalidInput",
+            -32602,
+            "filters.tags must be a list of",
+        ),
+        ("memory_list", {"filters": 5}, "InvalidInput", -32602, "filters must be an object, not 5."),
         ("memory_recall", {"query": "x", "recipe": "no"}, "UnknownRecipe", -32602, "There is no recipe"),
         ("memory_recall", {"query": "x", "filters": {"a": 1}}, "InvalidInput", -32602, "'a' is not a filter; use"),
         ("memory_recall", {"query": "x", "namespace": []}, "InvalidInput", -32602, "namespace must be a name"),
@@ -143,7 +180,7 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         ("memory_list", {"cursor": "?"}, "InvalidInput", -32602, "cursor"),
         ("memory_remember", {"text": ""}, "InvalidInput", -32602, "The text is empty"),
         ("memory_remember", {"text": "x", "importance": 2}, "InvalidInput", -32602, "importance must be a number from"),
-        ("memory_remember", {"text": "x", "metadata": 3}, "InvalidInput", -32602, "metadata must be a mapping"),
+        ("memory_remember", {"text": "x", "metadata": 3}, "InvalidInput", -32602, "metadata must be an object, not 3;"),
         ("memory_remember", {"text": "other", "id": "known"}, "Conflict", -32009, "known"),
         (
             "memory_get",
