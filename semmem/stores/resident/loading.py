@@ -27,8 +27,10 @@ _PER_ENTRY = 1.2
 
 
 def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
-    """Load a namespace; None where it would take more than ``most`` bytes, or where its answers depend on the clock.
+    """Load a namespace; None where it would take more than ``most`` bytes.
 
+    What depends on the clock is not in a model: the scope of each recall says which memories have expired or are not
+    valid, as the database's clock has it. Sensitive memories are in no index, so no model has them.
     Vectors are kept in bytes too only where all fits into ``spare``, so that no other namespace makes room for these.
     """
     where = {"namespace": namespace}
@@ -40,8 +42,8 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             if state_row is None:
                 return None
             state = State(*state_row)
-            entries, passes, last = connection.execute(_SQL["resident_size"], where, binary=True).fetchone()
-            if state.dropping or passes or _bytes(state, entries) > most:
+            entries, last = connection.execute(_SQL["resident_size"], where, binary=True).fetchone()
+            if state.dropping or _bytes(state, entries) > most:
                 return None
             rows: Rows | None = None
             for after in range(0, last or 1, _STEP):
@@ -69,14 +71,13 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
             state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
             changes = connection.execute(_SQL["resident_changes"], where)
             correction_cursor = connection.execute(_SQL["moment"], where, binary=True)
-            passing_cursor = connection.execute(_SQL["resident_passing"], where)
             cursors = [connection.execute(_SQL[f"{name}_since"], where, binary=True) for name in _KEPT]
         row = state_cursor.fetchone()
         state = None if row is None else State(*row)
         if state is None or not state.follows(before):
             return None
         ids = {id for id, kind in changes.fetchall() if kind != "written"}
-        if passing_cursor.fetchone()[0] or "" in ids:  # a dropped namespace, or changes that were swept
+        if "" in ids:  # a dropped namespace, or changes that were swept
             return None
         return model.after(state, _read(cursors), ids, corrections_of(correction_cursor.fetchall()))
 

@@ -343,7 +343,7 @@ def _with_kinds(scope: Scope, models: Mapping[str, Model], names: Collection[str
 
 
 def _size(scope: Scope) -> int:
-    return sum(len(ords) for ords in (scope.allowed, scope.excluded) if ords is not None)
+    return sum(len(ords) for ords in (scope.allowed, scope.excluded, scope.lapsed) if ords is not None)
 
 
 def _same(one: Scope, other: Scope) -> bool:

@@ -52,7 +52,6 @@ def rows_read(plan: dict[str, Any]) -> Iterator[tuple[str, float]]:
     "statement",
     [
         "memory_scope",
-        "resident_passing",
         "resident_memories_since",
         "resident_forwards_since",
         "resident_vectors_since",

@@ -13,10 +13,8 @@ SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NO
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
--- Return the size of a namespace, and whether a memory has bounds in time, whose passing changes no revision.
+-- Return the bytes of a namespace's forward entries, and its last ord.
 SELECT (SELECT coalesce(sum(octet_length(entries)), 0)::bigint FROM forward WHERE namespace = %(namespace)s),
-       EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s
-               AND (expires_at IS NOT NULL OR valid_from IS NOT NULL OR valid_to IS NOT NULL OR sensitive)),
        coalesce((SELECT max(ord) FROM memory WHERE namespace = %(namespace)s), 0)::bigint;
 
 -- <changed_ids> --
@@ -26,13 +24,6 @@ ARRAY(SELECT c.id FROM change c WHERE c.namespace = %(namespace)s AND c.number >
 -- <changed_ords> --
 -- The memories of these ids.
 ARRAY(SELECT m.ord FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY (<changed_ids>))
-
--- resident_passing --
--- Return the same for what changed after a change number, whole memories included.
-SELECT EXISTS (SELECT FROM memory m
-               WHERE m.namespace = %(namespace)s AND m.id = ANY (<changed_ids>)
-                 AND (m.expires_at IS NOT NULL OR m.valid_from IS NOT NULL OR m.valid_to IS NOT NULL
-                      OR m.sensitive));
 
 -- <memory_in_memory> --
 -- The columns of memory_turns, the title of a memory, and the order of its session.

@@ -1,0 +1,129 @@
+"""Namespaces in memory with sensitive and time-bounded memories: every answer is the database's, whatever the clock."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.stores.resident.trio import QUESTIONS, Trio, answer, change, item
+
+HOURS = (-49, -25, -23, -1, 1, 23, 25, 49)
+SHIFT = """UPDATE semmem.memory SET expires_at = expires_at - %(by)s, valid_from = valid_from - %(by)s,
+    valid_to = valid_to - %(by)s WHERE namespace = %(namespace)s"""
+
+
+def bounded(number: int, chance: random.Random) -> dict[str, Any]:
+    """Return a memory that is sensitive, expires, or is valid for a time that begins or ends within two days."""
+    now = datetime.now(UTC)
+    at = now + timedelta(hours=chance.choice(HOURS), minutes=30)
+    more: dict[str, Any] = {
+        "sensitive": {"sensitive": True},
+        "expires": {"expires_at": max(at, now + timedelta(minutes=30))},  # the past is refused
+        "begins": {"valid_from": at},
+        "ends": {"valid_to": at},
+        "both": {"valid_from": at, "valid_to": at + timedelta(hours=24)},
+    }[("sensitive", "expires", "begins", "ends", "both")[number % 5]]
+    return {**item(number, chance), "id": f"b{number}", **more}
+
+
+def fill(trio: Trio, space: str) -> None:
+    """Store seventy plain memories, forty with bounds, and links that take effect when the newer memory is valid."""
+    change(trio.writer, space, ("many", 0))
+    chance = random.Random(4)
+    trio.writer.remember_many([bounded(n, chance) for n in range(40)], namespace=space)
+    for number in range(0, 40, 3):
+        trio.writer.link(f"b{number}", "supersedes", f"m{number}", namespace=space)
+
+
+@contextmanager
+def clock_moved(url: str, space: str, by: timedelta) -> Iterator[None]:
+    """Move all bounds of a namespace against the clock, of which no revision tells, and back."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(SHIFT, {"by": by, "namespace": space})
+        yield
+        connection.execute(SHIFT, {"by": -by, "namespace": space})
+
+
+def test_one_sensitive_or_bounded_memory_keeps_no_namespace_out_of_memory(trio: Trio, space: str) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    trio.writer.remember("The heron nests here.", namespace=space)
+    trio.writer.remember("The pin is 4711.", namespace=space, sensitive=True)
+    trio.writer.remember("The ferry is late.", namespace=space, expires_at=tomorrow)
+    trio.writer.remember("The ledger is open.", namespace=space, valid_to=tomorrow)
+    trio.warm(space)
+    for text in ("The pin is 4712.", "The ferry has come."):
+        trio.writer.remember(text, namespace=space, sensitive="pin" in text, valid_from=tomorrow)
+        trio.kept.recall("ferry", namespace=space)
+        assert space in trio.models
+
+
+def test_answers_are_equal_with_and_without_residence_while_the_clock_goes_back_and_forth(
+    trio: Trio, module_url: str, space: str
+) -> None:
+    fill(trio, space)
+    trio.warm(space)
+    hit_sets = set()
+    hows: list[dict[str, Any]] = [{}, {"filters": {"tags": ["few"]}}, {"exclude": ["m1", "b2"]}, {"recipe": "hybrid"}]
+    for days in (0, 1, -1, 2, 0):
+        with clock_moved(module_url, space, timedelta(days=days)):
+            for how in hows:
+                for question in QUESTIONS:
+                    expected = answer(trio.plain, question, namespace=space, **how)
+                    hit_sets.add((question, str(how), tuple(expected["heads"])))
+                    for _ in range(3):  # the last is ranked before the database is asked
+                        assert answer(trio.kept, question, namespace=space, **how) == expected, (days, how)
+                    assert space in trio.models
+    assert len(hit_sets) > len(hows) * len(QUESTIONS)  # the clock made a difference
+
+
+def test_a_bound_that_passes_between_two_recalls_counts_at_once(trio: Trio, space: str) -> None:
+    change(trio.writer, space, ("many", 0))
+    soon = datetime.now(UTC) + timedelta(seconds=3)
+    trio.writer.remember("the barometer fell", id="expires", namespace=space, expires_at=soon)
+    trio.writer.remember("the barometer rose", id="ends", namespace=space, valid_to=soon)
+    trio.writer.remember("the barometer stood", id="begins", namespace=space, valid_from=soon)
+    trio.warm(space)
+
+    def found() -> list[str]:
+        hits = trio.kept.recall("barometer", namespace=space, recipe="lexical")
+        plain = trio.plain.recall("barometer", namespace=space, recipe="lexical")
+        assert [hit.memory.id for hit in hits] == [hit.memory.id for hit in plain]
+        return [hit.memory.id for hit in hits]
+
+    assert sorted(found()[:2]) == ["ends", "expires"]  # what is not valid stands behind
+    assert found()[2] == found()[2] == "begins"
+    time.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.05)
+    for _ in range(3):
+        assert found() == ["begins", "ends"]
+    assert space in trio.models
+
+
+def test_a_memory_that_becomes_sensitive_and_open_again_leaves_and_enters_what_is_in_memory(
+    trio: Trio, space: str
+) -> None:
+    change(trio.writer, space, ("many", 0))
+    trio.writer.remember("the barometer fell", id="b", namespace=space)
+    trio.warm(space)
+    for sensitive, ids in ((True, []), (False, ["b"]), (True, [])):
+        trio.writer.update("b", sensitive=sensitive, namespace=space)
+        for _ in range(3):
+            found = trio.kept.recall("barometer", namespace=space, recipe="lexical")
+            assert [hit.memory.id for hit in found] == ids
+        assert space in trio.models
+
+
+@pytest.mark.parametrize("at", [timedelta(days=-3), timedelta(minutes=-1)])
+def test_a_recall_of_an_earlier_time_is_the_databases(trio: Trio, space: str, at: timedelta) -> None:
+    fill(trio, space)
+    trio.warm(space)
+    how = {"namespace": space, "as_of": datetime.now(UTC) + at}
+    for question in QUESTIONS:
+        expected = trio.plain.recall(question, **how)
+        assert [hit.memory.id for hit in trio.kept.recall(question, **how)] == [hit.memory.id for hit in expected]
