@@ -13,13 +13,14 @@ from typing import Any, Literal, Unpack
 from semmem.client.admin import Keeping
 from semmem.client.context_and_feedback import Use
 from semmem.config import Settings
-from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.errors import InvalidInput, NotFound, StoreClosed, StoreError
 from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings, whole
 from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.search import Factory
+from semmem.model.store import Store
 from semmem.model.types import LIST_ORDERS, Filters, IngestReport, ListOrder, Memory, Page, SortBy, masked
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
@@ -363,7 +364,7 @@ class Semmem(Keeping, Use):
             else self.store.forget(where, id, chosen, dry_run=dry_run, soft=soft, by=whom)
         )
         if hard and not dry_run:  # before what was not found: a scrub that failed is made up for by the same call
-            self.store.scrub()
+            _scrub(self.store)
         if id is not None and count == 0 and chosen and self.store.payload_hashes([(namespace, id)]):
             raise NotFound(
                 f"The memory {id!r} in namespace {namespace!r} does not match the filters; nothing was forgotten."
@@ -375,6 +376,19 @@ class Semmem(Keeping, Use):
             if self.settings.on_contradiction == "supersede":  # of what is left, other memories may be the newest now
                 self._ingest.catch_up(namespace)
         return count
+
+
+def _scrub(store: Store) -> None:
+    """Rewrite the files of a store after a hard forget; an error says that only this is missing."""
+    try:
+        store.scrub()
+    except StoreClosed:
+        raise
+    except StoreError as error:
+        reason = error.message[0].lower() + error.message[1:]
+        raise type(error)(
+            f"The memories are forgotten, but their bytes are still in the files, so forget with hard again: {reason}"
+        ) from error
 
 
 def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:

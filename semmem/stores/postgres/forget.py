@@ -307,7 +307,6 @@ def scrub(connection: Any) -> None:
 
 def _rewrite(connection: Any, table: str) -> None:
     """Rewrite a table's files. Raises StoreUnavailable where others keep using it, or the user lacks the right."""
-    problem = f"The memories are forgotten, but their bytes still stand in the files of the table semmem.{table}"
     before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
     for turn in range(_TURNS):
         try:
@@ -316,11 +315,13 @@ def _rewrite(connection: Any, table: str) -> None:
         except LockNotAvailable as error:
             if turn == _TURNS - 1:
                 raise StoreUnavailable(
-                    f"{problem}: another program, such as a backup, keeps using it; forget with hard again later."
+                    f"Another program, such as a backup, keeps using the table semmem.{table}; try again later."
                 ) from error
             time.sleep(_PAUSE)
     if connection.execute(_SQL["scrub_file"], {"table": table}).fetchone() == before:  # passed over with a warning
-        raise StoreUnavailable(f"{problem}: this database user may not rewrite it; forget with hard as its owner.")
+        raise StoreUnavailable(
+            f"This database user may not rewrite the table semmem.{table}; forget with hard as its owner."
+        )
 
 
 def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from semmem.model.errors import SemmemError
+from semmem.model.errors import SemmemError, StoreUnavailable
 from semmem.model.exchange import (
     MOST_TURNS,
     Extraction,
@@ -166,7 +166,14 @@ class PostgresStore(Pooled):
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
         count, upto = self.transaction(partial(forget.begin_drop, namespace=namespace))
-        self.drop(namespace, upto)
+        try:
+            self.drop(namespace, upto)
+        except StoreUnavailable as error:
+            reason = error.message[0].lower() + error.message[1:]
+            raise StoreUnavailable(
+                "The memories are forgotten, but some of their rows are still in the tables until `semmem maintain` "
+                f"removes them: {reason}"
+            ) from error
         return count
 
     def drop(self, namespace: str, upto: int) -> None:

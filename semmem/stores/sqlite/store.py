@@ -198,8 +198,7 @@ class SqliteStore(Filed):
         waiting = self._run(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
         if waiting:
             raise StoreUnavailable(
-                "The memories are forgotten, but another program reads the log that holds their bytes; run it again "
-                "when no other program uses the store."
+                "Another program reads the log of the file; try again when no other program uses the store."
             )
 
     # ------------------------------------------------------------------ reading memories
