@@ -56,8 +56,9 @@ class Keeping(Life, Namespaces):
         from semmem.read.graph_view import graph_view
 
         where = string("namespace", namespace)
+        start = None if around is None else string("around", around)
         return graph_view(
-            self.store, namespace=where, around=around, hops=hops, limit=limit, language=self.settings.language
+            self.store, namespace=where, around=start, hops=hops, limit=limit, language=self.settings.language
         )
 
     @observed
@@ -194,6 +195,7 @@ class Keeping(Life, Namespaces):
         ``mark`` is metadata that every memory stored here gets, such as the name of the file. It is not compared, and
         with it a key of metadata that an item leaves out is neither compared nor taken away.
         """
+        from semmem.write.items import checked_metadata
         from semmem.write.sync import bring_in
 
         check_namespace(namespace)
@@ -202,7 +204,7 @@ class Keeping(Life, Namespaces):
             self.store, self._ingest, self._upkeep, self._encoder.embedder_or_reason, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
             overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
-            mark=mark or {}, progress=progress,
+            mark=checked_metadata(mark or {}), progress=progress,
         )  # fmt: skip
 
     @observed

@@ -18,6 +18,7 @@ from semmem.model.types import Filters, Memory, masked
 
 __all__ = [
     "LONGEST_NAME",
+    "UNSTORABLE_TEXT",
     "Within",
     "at_time",
     "checked_filters",
@@ -50,6 +51,10 @@ _DEEPEST = 100
 _TOO_DEEP = f"The filter metadata is nested deeper than {_DEEPEST} levels, as no stored metadata is; flatten it."
 
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[][{}]', re.DOTALL)
+
+
+UNSTORABLE_TEXT = "A text of this call contains half a surrogate pair, which no store has; remove it."
+"""What a store says of a text that ``string`` has not seen."""
 
 
 def string(name: str, value: Any) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "at_hand",
     "check_namespace",
     "check_validity",
+    "checked_metadata",
     "drafted",
     "giver",
     "id_of",
@@ -147,7 +148,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     importance = values.get("importance", 0.5)
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
         raise InvalidInput(f"importance must be a number from 0 to 1, not {shown(importance)}.")
-    tags, metadata = _tags(values.get("tags", ())), _metadata(values.get("metadata", {}))
+    tags, metadata = _tags(values.get("tags", ())), checked_metadata(values.get("metadata", {}))
     created_at = _time("created_at", values["created_at"]) if "created_at" in values else None
     sensitive = values.get("sensitive", False)
     if not isinstance(sensitive, bool):
@@ -210,7 +211,8 @@ def _tags(value: Any) -> tuple[str, ...]:
     return tuple(sorted(tags)) if isinstance(value, Set) else tags  # the order of a set differs from process to process
 
 
-def _metadata(value: Any) -> Mapping[str, Any]:
+def checked_metadata(value: Any) -> Mapping[str, Any]:
+    """Return metadata as JSON has it. Raises InvalidInput."""
     if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
         raise InvalidInput("metadata must be a mapping with string keys.")
     if not value:

@@ -15,8 +15,16 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from semmem.model.errors import Conflict, EmbedderReplaced, StoreClosed, StoreError, StoreUnavailable
+from semmem.model.errors import (
+    Conflict,
+    EmbedderReplaced,
+    InvalidInput,
+    StoreClosed,
+    StoreError,
+    StoreUnavailable,
+)
 from semmem.model.exchange import Ords, apart
+from semmem.model.filters import UNSTORABLE_TEXT
 from semmem.model.process.clock import standing
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import OTHER_SCHEMA, error_at_connect, error_at_work, moving, starting
@@ -251,6 +259,8 @@ class Pooled:
                 if attempt == _TRIES - 1:
                     raise self._error_of(error) from error
                 time.sleep(0.01 * 2**attempt)
+            except UnicodeEncodeError as error:
+                raise InvalidInput(UNSTORABLE_TEXT) from error
             except PoolClosed as error:
                 raise StoreClosed() from error
             except PoolTimeout as error:

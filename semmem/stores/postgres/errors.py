@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, unquote
 
+import psycopg
+
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
 
 __all__ = [
@@ -38,7 +40,15 @@ _STATES = "starting up|shutting down|in recovery mode|not yet accepting connecti
 _NOT_THERE = "Connection refused|No such file or directory"
 _DROPPED = "server closed the connection unexpectedly|Connection reset by peer|Broken pipe"
 _COMING_OR_GOING = ("57P01", "57P02", "57P03")  # the server ends sessions, has crashed processes, or accepts none yet
+_DISK_FULL = (
+    "The disk of the database server is full ({}); free some space there and try again. Nothing of this call was kept "
+    "in part."
+)
 _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (
+        r"FATAL:\s+(?P<it>[^\n]*No space left on device)",
+        lambda m: _DISK_FULL.format(m["it"]),
+    ),
     (
         r'password authentication failed for user "(?P<it>[^"]*)"',
         lambda m: f"The database server refuses the password of the user {m['it']}; {_PASSWORD_HELP}.",
@@ -106,9 +116,9 @@ _MOVING = (
     "This namespace is being renamed, or a rename or a copy fills it, so nothing was changed in it; try again when it "
     "is done. Where it was interrupted, `semmem maintain` ends it."
 )
-_GOES_ON = "Nothing of this call was kept in part"
+_UNSTORABLE = (None, "22021", "22P05")  # refused by psycopg (a NUL character), or no text in UTF-8
 _AT_WORK: dict[str, str] = {
-    "53100": "The disk of the database server is full ({}); free some space there and try again. " + _GOES_ON + ".",
+    "53100": _DISK_FULL,
     "53200": "The database server is out of memory ({}); give it more, or ask for less at once.",
     "53400": "A limit set on the database server was reached ({}); raise it there, or ask for less at once.",
     "25006": (
@@ -132,12 +142,18 @@ def error_at_connect(error: Any, conninfo: str = "") -> StoreError | InvalidInpu
     return StoreUnavailable(without(f"The database server cannot be reached: {words[:400].rstrip('.')}.", conninfo))
 
 
-def error_at_work(error: Any) -> StoreError | None:
+def error_at_work(error: psycopg.Error) -> StoreError | InvalidInput | None:
     """Return the error to raise for a failed statement; None where the fault is semmem's own."""
     if moving(error):
         return StoreUnavailable(_MOVING)
     state = error.sqlstate
     words = _flat(error.diag.message_primary or str(error))[:300].rstrip(".")
+    if isinstance(error, psycopg.DataError) and state in _UNSTORABLE:
+        return InvalidInput(f"The database server cannot take a value of this call ({words}); correct the value.")
+    if state is None and not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return None  # psycopg has refused a statement, so no connection was lost
+    if state is None and (full := re.search(_AT_CONNECT[0][0], words)):
+        return StoreUnavailable(_DISK_FULL.format(full["it"]))
     if state is None or state.startswith(("08", "57P")):
         return StoreUnavailable(f"The connection to the database server was lost and did not come back ({words}).")
     if state in _AT_WORK:

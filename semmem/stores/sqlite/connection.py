@@ -28,7 +28,7 @@ from semmem.model.errors import (
     StoreUnavailable,
 )
 from semmem.model.exchange import Ords, apart
-from semmem.model.filters import contains
+from semmem.model.filters import UNSTORABLE_TEXT, contains
 from semmem.model.process.clock import standing
 from semmem.stores.sql_files import changed_by_newer, migrations, statements, too_old
 from semmem.text.tokens import unfinished
@@ -187,6 +187,8 @@ class Filed:
         for attempt in range(_TRIES):
             try:
                 return work()
+            except UnicodeEncodeError as error:
+                raise InvalidInput(UNSTORABLE_TEXT) from error
             except sqlite3.Error as error:
                 if not is_busy(error) or attempt == _TRIES - 1:
                     replacement = self._newer(error) or sentence(error, self._place)
@@ -365,13 +367,17 @@ def is_busy(error: BaseException) -> bool:
 def sentence(error: sqlite3.Error, place: str) -> SemmemError | None:
     """Return the error to raise instead of ``error``, about the file ``place``; None to raise ``error`` itself."""
     code = _code(error)
+    within = place[0].lower() + place[1:]
     if code == sqlite3.SQLITE_NOTADB:
         return InvalidInput(f"{place} is no SQLite database; name another file, or a new one, after sqlite:.")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        what = place[0].lower() + place[1:]
-        return StoreUnavailable(f"Another program keeps a lock on {what}; nothing was changed, try again later.")
+        return StoreUnavailable(
+            f"Another program keeps a lock on {within}; nothing was stored in part, try again later."
+        )
     if code == sqlite3.SQLITE_FULL:
-        return StoreUnavailable(f"The disk of {place} is full; nothing of this was stored, make room and try again.")
+        return StoreUnavailable(
+            f"There is no room left on the disk of {within}; nothing was stored in part, make room and try again."
+        )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
         return StoreUnavailable(f"{place} may not be written; see to the rights of the file and of its folder.")
     if code == sqlite3.SQLITE_CANTOPEN:
@@ -381,14 +387,14 @@ def sentence(error: sqlite3.Error, place: str) -> SemmemError | None:
     if code == sqlite3.SQLITE_IOERR:
         return StoreUnavailable(f"{place} cannot be read or written ({error}); look at its disk.")
     if code == sqlite3.SQLITE_NOMEM:
-        return StoreUnavailable(f"There is not enough memory for SQLite to go on with {place}.")
+        return StoreUnavailable(f"There is not enough memory for SQLite to go on with {within}.")
     if "no such module: fts5" in str(error):
         return StoreError("This Python's SQLite has no FTS5, which a SQLite store needs; use embedded: instead.")
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return StoreClosed()
     if code == sqlite3.SQLITE_INTERRUPT or not isinstance(error, sqlite3.OperationalError):
         return None
-    return StoreError(f"SQLite cannot do this with {place}: {error}.")
+    return StoreError(f"SQLite cannot do this with {within}: {error}.")
 
 
 def _code(error: BaseException) -> int:
