@@ -83,6 +83,8 @@ def recipe_of(table: Mapping[str, Any]) -> Recipe:
     keywords = {key: value for key, value in table.items() if key in _FIELDS}
     try:
         for key, kind in _TABLES.items():
+            if keywords[key] is not None and not isinstance(keywords[key], Mapping):
+                raise InvalidInput(f"{key} of a recipe must be a table of settings; send the one that as_dict wrote.")
             if keywords[key] is not None:
                 fields = {name: tuple(v) if isinstance(v, list) else v for name, v in keywords[key].items()}
                 keywords[key] = kind(**fields)

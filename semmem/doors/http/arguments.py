@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import fields
 from functools import lru_cache
 from reprlib import repr as shown
 from typing import Any
@@ -21,13 +22,15 @@ from semmem.doors.http.keys import Right
 from semmem.doors.http.limits import Limits, Patience, TooLarge
 from semmem.doors.json_body import parsed
 from semmem.model.errors import InvalidInput, LimitExceeded
-from semmem.model.recipe import Recipe
+from semmem.model.recipe import RECIPES, Recipe
 from semmem.model.types import LINK_TYPES, SORT_BY
 
 __all__ = [
     "ARGUMENTS",
     "FILTERS",
     "MEMORY",
+    "NAMED_RECIPE",
+    "RECIPE_SETTINGS",
     "arguments_of",
     "check_names",
     "read_arguments",
@@ -36,50 +39,66 @@ __all__ = [
     "spread",
 ]
 
-_TEXT = {"type": "string"}
+_NO_NUL = "^[^\\u0000]*$"
+_TEXT = {"type": "string", "pattern": _NO_NUL}
+_NAME = {**_TEXT, "minLength": 1}
 _TEXTS = {"type": "array", "items": _TEXT}
+_SOME_TEXTS = {**_TEXTS, "minItems": 1}
+NAMED_RECIPE = {"type": "string", "enum": list(RECIPES)}
+RECIPE_SETTINGS = tuple(field.name for field in fields(Recipe) if field.name != "name")
+_RECIPE_TABLE = {
+    "type": "object",
+    "properties": {name: {} for name in RECIPE_SETTINGS} | {"name": NAMED_RECIPE},
+    "additionalProperties": False,
+}
+_LIMIT = {"type": "integer", "minimum": 0, "maximum": 2**53}
 _OBJECT = {"type": "object"}
 _TRUTH = {"type": "boolean"}
 _TIME = {"type": "string", "format": "date-time"}
 
 MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
-    "text": ({"type": "string", "minLength": 1, "maxLength": 10_000_000}, "The text, as an agent may get it back."),
+    "text": ({**_NAME, "maxLength": 10_000_000}, "The text, as an agent may get it back."),
     "title": (_TEXT, "What the memory is about."),
     "author": (_TEXT, "Who said or wrote it; never part of the text."),
     "session": (_TEXT, "A label that a recall can be scoped to."),
-    "position": ({"type": "integer"}, "Its place in the session."),
+    "position": ({"type": "integer", "minimum": 1 - 2**63, "maximum": 2**63 - 1}, "Its place in the session."),
     "source": (_TEXT, "Where it comes from: a path, an address."),
     "tags": (_TEXTS, "Tags; in an update all of them."),
     "metadata": (_OBJECT, "JSON of your own; in an update all of it."),
     "importance": ({"type": "number", "minimum": 0, "maximum": 1}, "From 0 to 1."),
     "created_at": (_TIME, "When it was said or written, in ISO 8601."),
-    "vector": ({"type": "array", "items": {"type": "number"}}, "A unit vector of your own model."),
+    "vector": ({"type": "array", "items": {"type": "number"}, "minItems": 1}, "A unit vector of your own model."),
     "valid_from": (_TIME, "From when on it holds; by default from when it was written."),
     "valid_to": (_TIME, "Until when it holds; then it ranks below what does."),
     "expires_at": (_TIME, "When it vanishes."),
-    "ttl": (_TEXT, "After how long it vanishes: seconds, or such as 30d, 12h, 45m."),
+    "ttl": (
+        {"type": "string", "pattern": r"^([1-9][0-9]{0,5}[dhms]?)$"},
+        "After how long it vanishes: seconds, or such as 30d, 12h, 45m.",
+    ),
     "pinned": (_TRUTH, "Whether it always stands in the context of an agent."),
     "sensitive": (_TRUTH, "Whether its text stays out of every index; in an export, whether such memories come too."),
 }
 """The fields of a memory: their JSON Schemas, and what they mean."""
 
 FILTERS: Mapping[str, tuple[dict[str, Any], str]] = {
-    "sessions": (_TEXTS, "Only these sessions, any of them."),
-    "authors": (_TEXTS, "Only by these authors, any of them."),
-    "tags": (_TEXTS, "Only with all of these tags."),
+    "sessions": (_SOME_TEXTS, "Only these sessions, any of them."),
+    "authors": (_SOME_TEXTS, "Only by these authors, any of them."),
+    "tags": (_SOME_TEXTS, "Only with all of these tags."),
     "metadata": (_OBJECT, "Only where the metadata contains this JSON object."),
     "created_after": (_TIME, "Only from this time on."),
     "created_before": (_TIME, "Only before this time."),
-    "titles": (_TEXTS, "Only with exactly one of these titles."),
+    "titles": (_SOME_TEXTS, "Only with exactly one of these titles."),
     "sensitive": (_TRUTH, "Only sensitive memories, or with false only the others."),
 }
 
+_FILTERED = {"type": "object", "properties": {n: s for n, (s, _) in FILTERS.items()}, "additionalProperties": False}
+
 ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     **MEMORY,
-    "a": (_TEXT, "The name that is taken for the other one."),
+    "a": (_NAME, "The name that is taken for the other one."),
     "as_of": (_TIME, "As it was at this time: the versions valid then."),
-    "around": (_TEXT, "A name as people write it, or the id of a memory."),
-    "b": (_TEXT, "The name that it is taken for."),
+    "around": (_NAME, "A name as people write it, or the id of a memory."),
+    "b": (_NAME, "The name that it is taken for."),
     "batch_size": ({"type": "integer", "minimum": 1, "maximum": 100_000}, "Items a transaction."),
     "changed_by": (_TEXT, "Who makes the change; the history of the memory keeps it."),
     "cursor": (_TEXT, "Where the page before ended."),
@@ -89,7 +108,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "expected_version": ({"type": "integer"}, "The version that the changes were made for."),
     "extract": (_TRUTH, "Find the concepts anew."),
     "filters": (
-        {"type": "object", "properties": {n: s for n, (s, _) in FILTERS.items()}, "additionalProperties": False},
+        _FILTERED,
         "What it is narrowed to.",
     ),
     "fold_parts": (_TRUTH, "One hit for each memory, not for each part."),
@@ -99,37 +118,59 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
         "Keep nothing of it, no version either, and rewrite the files, so that no deleted bytes are left.",
     ),
     "hops": ({"type": "integer", "minimum": 1, "maximum": 6}, "How far to go."),
-    "id": (_TEXT, "The id of a memory."),
+    "id": (_NAME, "The id of a memory."),
     "k": ({"type": "integer", "minimum": 1, "maximum": 1_000}, "The cut-off: the first k hits."),
     "keep": (_TEXTS, "Ids that a prune leaves."),
-    "keep_days": ({"type": "number", "minimum": 0}, "Days a memory stays after its last change; 0: no limit."),
-    "leg": (_TEXT, "One leg of the recipe alone."),
+    "keep_days": (
+        {"anyOf": [{"type": "number", "enum": [0]}, {"type": "number", "minimum": 1 / 24, "maximum": 36_500}]},
+        "Days a memory stays after its last change; 0: no limit.",
+    ),
+    "leg": (_NAME, "One leg of the recipe alone."),
     "like": (_TEXT, "A piece of a name."),
     "limit": ({"type": "integer", "minimum": 1, "maximum": 10_000}, "How many, at most."),
     "made_by": (_TEXT, "Who says so."),
     "mark": (_OBJECT, "Metadata that every memory stored here gets."),
     "messages": (
-        {"type": "array", "items": _OBJECT},
+        {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"role": _NAME, "content": _NAME, "name": _NAME},
+                "required": ["role", "content"],
+            },
+        },
         "Messages of a chat, each with role and content; name is the author, else role.",
     ),
     "min_confidence": ({"type": "number", "minimum": 0, "maximum": 1}, "Return no hit below this confidence."),
-    "most_bytes": ({"type": "integer", "minimum": 0}, "Bytes of texts and titles it may hold; 0: no limit."),
-    "most_memories": ({"type": "integer", "minimum": 0}, "How many memories it may hold; 0: no limit."),
-    "name": (_TEXT, "A name."),
+    "most_bytes": (
+        {"type": "integer", "minimum": 0, "maximum": 2**53},
+        "Bytes of texts and titles it may hold; 0: no limit.",
+    ),
+    "most_memories": (
+        {"type": "integer", "minimum": 0, "maximum": 2**53},
+        "How many memories it may hold; 0: no limit.",
+    ),
+    "name": (_NAME, "A name."),
     "names": (_TEXTS, "Dotted names of settings; none is all of them."),
-    "namespace": (_TEXT, "The namespace to work in."),
-    "new": (_TEXT, "The name that a namespace gets."),
-    "of": (_TEXT, "The namespace of the memory, where several of those asked have its id."),
+    "namespace": (_NAME, "The namespace to work in."),
+    "new": (_NAME, "The name that a namespace gets."),
+    "of": (_NAME, "The namespace of the memory, where several of those asked have its id."),
     "not_useful": (_TEXTS, "Ids of memories that were not useful."),
     "offset": ({"type": "integer", "minimum": 0, "maximum": 10_000}, "How many hits to pass over."),
-    "old": (_TEXT, "The name that a namespace has."),
+    "old": (_NAME, "The name that a namespace has."),
     "on_error": ({"type": "string", "enum": ["abort", "skip"]}, "What becomes of the batch of a bad item."),
     "overwrite": (_TRUTH, "Also replace memories that were edited by hand."),
-    "owned": ({"anyOf": [_OBJECT, {"type": "array", "items": _OBJECT}]}, "Filters: which memories are the source's."),
+    "owned": (
+        {"anyOf": [_FILTERED, {"type": "array", "items": _FILTERED}]},
+        "Filters: which memories are the source's.",
+    ),
     "prune": (_TRUTH, "Forget the source's memories that are not among the items."),
-    "query": ({"type": "string", "minLength": 1}, "The question."),
+    "query": (_NAME, "The question."),
     "recall_id": (_TEXT, "The id of a recall that was logged."),
-    "recipe": ({"anyOf": [_TEXT, _OBJECT]}, "Search settings: a recipe's name, or a table of changes with a name."),
+    "recipe": (
+        {"anyOf": [NAMED_RECIPE, _RECIPE_TABLE]},
+        "Search settings: a recipe's name, or a table of changes with a name.",
+    ),
     "reveal": (_TRUTH, "Show the texts of sensitive memories; the key must allow to write."),
     "replace": (_TRUTH, "Let changed items replace memories of the source."),
     "scope_size": ({"type": "integer", "minimum": 0}, "How many memories the scope has."),
@@ -138,7 +179,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
         {"type": "string", "enum": list(SORT_BY)},
         "The order, downwards; accessed: what a recall returned last. A list has no relevance.",
     ),
-    "to": (_TEXT, "The id of the memory that it is linked to."),
+    "to": (_NAME, "The id of the memory that it is linked to."),
     "token_budget": ({"type": "integer", "minimum": 1}, "Return what fits into so many tokens, whole; name the rest."),
     "type": ({"type": "string", "enum": list(LINK_TYPES)}, "The type of the link, from the first memory to the other."),
     "useful": (_TEXTS, "Ids of memories that were useful."),
@@ -185,7 +226,7 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
             raise InvalidInput(f"The body of {route.name} must be a JSON object of its arguments.")
         if "namespace" in query_and_body and "namespace" in members:
             raise InvalidInput("namespace is in the URL and in the body; give it once.")
-        query_and_body |= members
+        query_and_body |= {name: _whole(name, value) for name, value in members.items()}
     if twice := next((name for name in query_and_body if name in arguments), None):
         raise InvalidInput(f"{twice!r} stands in the path of the URL; leave it out of the arguments.")
     check_names(route, query_and_body)
@@ -193,6 +234,12 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
     if "recipe" in arguments and "recipe" in arguments_of(route):
         arguments["recipe"] = plan_of(arguments["recipe"], base)
     return arguments
+
+
+def _whole(name: str, value: Any) -> Any:
+    """Return a number such as 10.0 as JSON Schema reads it where a whole one is wanted: as 10."""
+    wants_whole = ARGUMENTS.get(name, ({}, ""))[0].get("type") == "integer"
+    return int(value) if wants_whole and isinstance(value, float) and value.is_integer() else value
 
 
 class UnsupportedType(InvalidInput):

@@ -8,12 +8,21 @@ from typing import Any
 
 from semmem.client.routes import Route
 from semmem.doors.http.answers import LINES
-from semmem.doors.http.arguments import ARGUMENTS, FILTERS, MEMORY, arguments_of, several, spread
+from semmem.doors.http.arguments import (
+    ARGUMENTS,
+    FILTERS,
+    MEMORY,
+    NAMED_RECIPE,
+    RECIPE_SETTINGS,
+    arguments_of,
+    several,
+    spread,
+)
 from semmem.doors.http.problems import MEDIA_TYPE
 from semmem.model.life import Link
 from semmem.model.recipe_settings import STORED_WEIGHT
 from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stats
-from semmem.model.types import Concept, IngestReport, Memory
+from semmem.model.types import SORT_BY, Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
 
 __all__ = ["ANSWERS", "components", "described"]
@@ -95,6 +104,42 @@ _TYPES = {
     "Memory": Memory, "IngestReport": IngestReport, "BroughtIn": BroughtIn, "Stats": Stats, "Namespace": Namespace,
     "Limits": Limits, "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link, "LeftOut": LeftOut,
 }  # fmt: skip
+
+_USELESS = frozenset({("forget_one", "everything"), ("forget_one", "filters")})
+"""Arguments that a verb has, and one of its routes has no use for."""
+
+_RECALLS = ("recall", "recall_by_url", "recall_reach", "context", "context_by_url", "explain", "explain_by_url", "list")
+
+_OWN: Mapping[tuple[str, str], dict[str, Any]] = {
+    **{(name, "limit"): {"maximum": 1_000} for name in _RECALLS},
+    ("list", "sort_by"): {"enum": [one for one in SORT_BY if one != "relevance"]},
+    ("remember_messages", "position"): {"minimum": 0},
+    ("remember_messages", "session"): {"minLength": 1},
+    ("feedback", "useful"): {"minItems": 1},
+    ("feedback", "not_useful"): {"minItems": 1},
+}
+"""What the schema of an argument says more in one route."""
+
+_TOGETHER: Mapping[str, dict[str, Any]] = {
+    "remember": {"not": {"required": ["expires_at", "ttl"]}},
+    "reach_of": {"not": {"required": ["recipe", "namespace"]}},
+    "feedback": {"anyOf": [{"required": ["useful"]}, {"required": ["not_useful"]}]},
+    "forget": {
+        "oneOf": [
+            {"anyOf": [{"required": ["id"]}, {"required": ["filters"]}], "not": {"required": ["everything"]}},
+            {
+                "properties": {"everything": {"enum": [True]}},
+                "required": ["everything"],
+                "not": {"anyOf": [{"required": ["id"]}, {"required": ["filters"]}]},
+            },
+        ]
+    },
+    "probe": {"anyOf": [{"required": ["leg"]}, {"not": {"required": ["witness"]}}]},
+}
+"""Which arguments of a body go together."""
+
+_ETAG = '(W/)?"[!#-~]*"'
+_ETAGS = rf"^(\*|{_ETAG}(, ?{_ETAG})*)$"
 
 _SOMETIMES = frozenset({("Namespace", "state")})
 """The fields that are left out of an answer where they have no value; every other field is in every answer."""
@@ -189,8 +234,8 @@ def _media(route: Route) -> str:
 def _schema(route: Route, name: str) -> dict[str, Any]:
     schema = dict(ARGUMENTS[name][0])
     if several(route, name):
-        return {"anyOf": [schema, {"type": "array", "items": schema}]}
-    return schema
+        return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
+    return schema | _OWN.get((route.name, name), {})
 
 
 def _needed(route: Route) -> list[str]:
@@ -208,20 +253,23 @@ def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
     parameters: dict[str, dict[str, Any]] = {}
     for route in routes:
         for name in arguments_of(route):
+            if (route.name, name) in _USELESS:
+                continue
             if _in_path(route, name):
-                parameter = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                parameter = {"name": name, "in": "path", "required": True, "schema": ARGUMENTS["id"][0]}
                 parameters[name] = parameter | {"description": ARGUMENTS[name][1]}
             elif route.form != "json" and name not in ("filters", spread(route)):
                 parameters[name] = _in_query(name, _schema(route, name), ARGUMENTS[name][1], name in _needed(route))
             elif route.form != "json" and name == "filters":
                 each = {n: _in_query(n, schema, about, False) for n, (schema, about) in FILTERS.items()}
                 parameters |= {n: one for n, one in each.items() if n not in arguments_of(route)}
-            elif name == "namespace":
+            elif name == "namespace" and spread(route) is not None:
                 parameters[name] = _in_query(
-                    name, {"type": "string"}, "The namespace; it may stand in the body instead.", False
+                    name, ARGUMENTS[name][0], "The namespace; the body has the changes.", False
                 )
     if any(route.name == "update" for route in routes):
-        parameters["If-Match"] = _header("If-Match", 'Change it only with this ETag, or at this version, as "3".')
+        about = 'Change it only with this ETag, or at this version, as "3".'
+        parameters["If-Match"] = _header("If-Match", about, pattern=_ETAGS)
     if any(route.name == "get" for route in routes):
         parameters["If-None-Match"] = _header("If-None-Match", "Answer 304 where this is still its ETag.")
     if any(route.right == "write" and route.method == "POST" for route in routes):
@@ -229,37 +277,42 @@ def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
             "Idempotency-Key",
             "Sent again with the same key, it is done once. Of a stream, no memory is stored twice, and an item that "
             "repeats what is stored already is counted each time.",
+            minLength=1,
+            maxLength=255,
         )
     return list(parameters.values())
 
 
 def _in_query(name: str, schema: Mapping[str, Any], about: str, needed: bool) -> dict[str, Any]:
     parameter = {"name": name, "in": "query", "required": needed, "description": about}
-    if schema.get("type") == "object" or "anyOf" in schema:
-        return (
-            parameter | {"content": {"application/json": {"schema": schema}}}
-            if schema.get("type")
-            else parameter | {"schema": schema["anyOf"][0]}
-        )
+    first = schema["anyOf"][0] if "anyOf" in schema else schema
+    if first.get("type") == "object":
+        return parameter | {"content": {"application/json": {"schema": first}}}
+    if "anyOf" in schema:
+        return parameter | {"schema": first}
     return parameter | {"schema": schema}
 
 
-def _header(name: str, about: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "description": about, "schema": {"type": "string"}}
+def _header(name: str, about: str, **more: Any) -> dict[str, Any]:
+    schema = {"type": "string", **more}
+    return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
 
 
 def _body(route: Route) -> dict[str, Any]:
     if route.form == "lines":
         return {"type": "string", "description": "One JSON object with the arguments of remember a line."}
     if route.name == "update":
-        return {"type": "object", "properties": {n: _or_null(s) for n, (s, _) in MEMORY.items()}}
+        fields_or_null = {n: _or_null(s) for n, (s, _) in MEMORY.items()}
+        return {"type": "object", "properties": fields_or_null, "additionalProperties": False}
     if route.name == "configure":
-        by_leg = {"type": "object", "additionalProperties": _WEIGHT}
-        return {"type": "object", "properties": {"weights": by_leg}, "additionalProperties": True}
+        by_leg = {"type": "object", "additionalProperties": _WEIGHT, "minProperties": 1}
+        settings = {name: {} for name in RECIPE_SETTINGS} | {"weights": by_leg, "recipe": NAMED_RECIPE}
+        return {"type": "object", "properties": settings, "additionalProperties": False, "minProperties": 1}
     names = [n for n in arguments_of(route) if not _in_path(route, n)]
     properties = {n: {**_schema(route, n), "description": ARGUMENTS[n][1]} for n in names}
     body = {"type": "object", "properties": properties, "additionalProperties": False}
-    return body | ({"required": needed} if (needed := _needed(route)) else {})
+    needed = {"required": names} if (names := _needed(route)) else {}
+    return body | needed | _TOGETHER.get(route.name, {})
 
 
 def _responses(routes: Sequence[Route]) -> dict[str, Any]:

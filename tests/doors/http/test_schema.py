@@ -38,8 +38,8 @@ def test_the_description_names_every_route_and_refers_to_nothing_that_is_missing
 def test_schemathesis_finds_no_5xx_and_no_fault_of_the_schema(store_url: str, tmp_path: Path) -> None:
     with semmem.connect(store_url, embedder="hashing") as mem, serving(mem, limits=Limits(rate=0)) as url:
         mem.remember("The key of Heron House hangs behind the radio.", id="key", title="Heron House")
-        # what it calls an accepted "negative" is decided by our own tests, and what it calls a rejected "positive"
-        # is a cursor, a time or a recipe that only looks like one
+        # what it calls an accepted "negative" is decided by our own tests; of rejected "positives" our hook knows which
+        # could not be described: a cursor, a time or a recipe that only looks like one
         command = [
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--no-color"),
             *("--phases", "coverage,fuzzing", "-n", "10", "--max-time", "60", "--seed", "1", "--request-timeout", "60"),
