@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import re
+import shlex
 import shutil
 import stat
 import struct
@@ -27,17 +29,22 @@ __all__ = [
     "ROLE",
     "Owner",
     "buffers",
+    "check_cluster",
     "configure",
+    "giving",
     "initialise",
     "last_words",
     "owner",
     "prepare",
     "programs",
+    "remove_unfinished",
 ]
 
 MAJOR = "18"
 ROLE = DATABASE = "semmem"
 SYSTEM_USER = "semmem-server"
+_UNFINISHED = "cluster.new"
+"""How the name of a folder begins in which a cluster is being made."""
 
 # Peer authentication: the kernel identifies the client, so no password exists and none can leak.
 _HBA = f"local all {ROLE} peer map=semmem\n"
@@ -216,13 +223,10 @@ def check_owner(data: Path, folder: Path, who: Owner | None) -> None:
     uid = folder.stat().st_uid
     if uid == os.geteuid() or (who is not None and uid == who.uid):
         return
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = str(uid)
+    copied = "" if who is None or uid != 0 else f" (if root copied it here for you: {giving(folder, who)})"
     raise StoreUnavailable(
-        f"The data folder {data} belongs to the user {name}; run semmem as that user, or choose another folder with "
-        "SEMMEM_HOME or embedded:FOLDER."
+        f"The data folder {data} belongs to the user {_shown(uid)}; run semmem as that user, or choose another folder "
+        f"with SEMMEM_HOME or embedded:FOLDER{copied}."
     )
 
 
@@ -262,25 +266,30 @@ def _let_pass(folder: Path, mode: int, uid: int) -> None:
 def initialise(folder: Path, bin: Path, who: Owner) -> None:
     """Create the database cluster in ``folder``: complete and on disk, or not at all.
 
-    The cluster is built in another folder and moved into place when it is complete, so a killed process leaves nothing
-    that looks like a cluster. Raises StoreUnavailable with the message of initdb.
+    The cluster is built in a folder of its own and moved into place when it is complete, so a killed process leaves
+    nothing that looks like a cluster, and an initdb that outlives it writes where nobody else does. Raises
+    StoreUnavailable with the message of initdb.
     """
     _admit(bin / "postgres", who)
     if who.drops and not (bin / "postgres").stat().st_mode & stat.S_IXOTH:
         _open_programs(bin.parent)
-    new = folder / "cluster.new"
-    shutil.rmtree(new, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))
+    who.give(new)
     command = [str(bin / "initdb"), "--pgdata", str(new), "--username", ROLE, "--auth=peer", "--encoding=UTF8"]
     command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-instructions"]
     command.append("--wal-segsize=4")  # with the default size, the log of a small store would be half of it
     command += [f"--set={setting}" for setting in ("dynamic_shared_memory_type=mmap", "io_method=sync")]
     if sys.platform == "linux":  # see configure
         command.append("--sync-method=syncfs")
+    held = os.open(new, os.O_RDONLY)
     try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False, **who.process)
+        fcntl.flock(held, fcntl.LOCK_EX)  # inherited by initdb and its children: held while one of them lives
+        result = subprocess.run(command, capture_output=True, text=True, check=False, pass_fds=(held,), **who.process)
         reason = None if result.returncode == 0 else last_words(result.stdout + result.stderr)
     except OSError as error:
         reason = error.strerror or str(error)
+    finally:
+        os.close(held)
     if reason is not None:
         shutil.rmtree(new, ignore_errors=True)
         raise StoreUnavailable(f"The database in {folder} could not be made: {reason}")
@@ -288,6 +297,44 @@ def initialise(folder: Path, bin: Path, who: Owner) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes have left of clusters, unless an initdb still writes there."""
+    for unfinished in folder.glob(f"{_UNFINISHED}*"):
+        with contextlib.suppress(OSError):  # the next start tries again
+            descriptor = os.open(unfinished, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(unfinished)
+            finally:
+                os.close(descriptor)
+
+
+def check_cluster(folder: Path, who: Owner) -> None:
+    """Raise StoreUnavailable, with the command that mends it, where the cluster belongs to another user than ``who``.
+
+    As after a copy that root has made with cp.
+    """
+    cluster = folder / "cluster"
+    if not cluster.exists() or (uid := cluster.stat().st_uid) == who.uid:
+        return
+    raise StoreUnavailable(
+        f"The database files in {cluster} belong to the user {_shown(uid)}, and the server runs as {_shown(who.uid)}; "
+        f"as after a copy made by root, give them back with: {giving(folder, who)}"
+    )
+
+
+def giving(folder: Path, who: Owner) -> str:
+    """Return the command by which root gives the server's folder to the server's user."""
+    return f"chown -R {_shown(who.uid)}: {shlex.quote(str(folder))}"
+
+
+def _shown(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _open_programs(install: Path) -> None:

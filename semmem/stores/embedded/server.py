@@ -164,6 +164,8 @@ class EmbeddedServer:
     def _start(self, programs: Path, who: data_directory.Owner) -> Postmaster:
         """Start the server, whatever an earlier one left behind; the caller holds the exclusive lock."""
         end = time.monotonic() + self.start_timeout_s
+        data_directory.remove_unfinished(self._folder)
+        data_directory.check_cluster(self._folder, who)
         if not (self._cluster / "PG_VERSION").exists():
             data_directory.initialise(self._folder, programs, who)
         if (version := self._version()) != data_directory.MAJOR:
@@ -183,9 +185,10 @@ class EmbeddedServer:
                         f"The disk of {self.data} is full, and the database server cannot start without room for its "
                         "log; free some space there and try again. Nothing that was acknowledged is lost."
                     )
-                raise StoreUnavailable(
-                    f"The server in {self.data} did not start: {data_directory.last_words(log_text)}"
-                )
+                reason = data_directory.last_words(log_text)
+                if "Permission denied" in reason:  # some files only, as after a restored folder of them
+                    reason = reason[:-1] + f"; give the files back with: {data_directory.giving(self._folder, who)}"
+                raise StoreUnavailable(f"The server in {self.data} did not start: {reason}")
         self._create_database(server)
         return server
 

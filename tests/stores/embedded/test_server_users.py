@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import stat
 import subprocess
 import sys
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded import data_directory, postmaster
 from semmem.stores.embedded.server import EmbeddedServer
-from tests.stores.embedded.clients import pid
+from tests.stores.embedded.clients import pid, query
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another operating-system user")
 NOBODY = 65534
@@ -95,3 +97,73 @@ def test_an_ordinary_user_has_a_server_of_their_own_and_root_is_told_whose_it_is
         process.communicate(timeout=60)
         assert process.returncode == 0
     assert not postmaster.exists(server.pid)
+
+
+@AS_ROOT
+def test_a_store_that_root_copied_is_told_with_the_command_that_mends_it(own: EmbeddedServer, tmp_path: Path) -> None:
+    query(own, "CREATE TABLE IF NOT EXISTS copied AS SELECT 42 AS n")
+    own.stop()
+    copy = tmp_path / "it's copied"
+    subprocess.run(["cp", "-r", str(own.data), str(copy)], check=True)
+    server = EmbeddedServer(copy, idle_stop_s=60)
+    with pytest.raises(StoreUnavailable) as caught:
+        server.ensure_running()
+    command = str(caught.value).split("give them back with: ")[1]
+    folder = str(copy / "postgresql").replace("'", "'\"'\"'")
+    assert command == f"chown -R semmem-server: '{folder}'"
+    assert f"{copy}/postgresql/cluster belong to the user root, and the server runs as semmem-server" in str(
+        caught.value
+    )
+    subprocess.run(command, shell=True, check=True)
+    try:
+        assert query(server, "SELECT n FROM copied") == [(42,)]
+        server.stop()
+        (server.data / "postgresql" / "cluster" / "global" / "pg_control").chmod(0o600)
+        os.chown(server.data / "postgresql" / "cluster" / "global" / "pg_control", 0, 0)  # one file, restored alone
+        with pytest.raises(StoreUnavailable, match=r"Permission denied; give the files back with: chown -R semmem-s"):
+            server.ensure_running()
+        subprocess.run(command, shell=True, check=True)
+        assert query(server, "SELECT n FROM copied") == [(42,)]
+    finally:
+        server.stop()
+        query(own, "DROP TABLE copied")
+
+
+@AS_ROOT
+@pytest.mark.parametrize("kind", ["embedded", "sqlite"])
+def test_one_user_of_a_machine_sees_nothing_of_the_store_of_another(made: Path, tmp_path: Path, kind: str) -> None:
+    opened = []
+    for folder in (tmp_path, *tmp_path.parents):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            opened.append((folder, folder.stat().st_mode))
+            folder.chmod(folder.stat().st_mode | stat.S_IXOTH)
+    url = f"sqlite://{tmp_path / 'notes.db'}"
+    if kind == "sqlite":
+        with semmem.connect(url) as mem:
+            mem.remember("The heron nests here.")
+    else:
+        theirs = tmp_path / "theirs"
+        subprocess.run(["cp", "-a", str(made), str(theirs)], check=True)
+        url = f"embedded://{theirs}"
+    program = (
+        "import os, sys, semmem\n"
+        "with semmem.connect('sqlite::memory:') as mem:\n    mem.remember('heron')\n"  # imports what is needed
+        "import semmem.stores.embedded.server, semmem.stores.postgres.store\n"
+        f"os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})\n"
+        "try:\n    print(semmem.connect(sys.argv[1]).list())\n"
+        "except semmem.SemmemError as error: print(type(error).__name__, error)\n"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program, url], capture_output=True, text=True, check=False,
+            env={**os.environ, "HOME": "/"}, cwd="/",
+        )  # fmt: skip
+    finally:
+        for folder, mode in opened:
+            folder.chmod(mode)
+    assert done.stderr == ""
+    sentence = {
+        "sqlite": r"StoreUnavailable The file .*notes\.db cannot be opened; see to the rights of the file and of its",
+        "embedded": r"StoreUnavailable The data folder .*theirs (is closed to this user; choose another|belongs)",
+    }
+    assert re.match(sentence[kind], done.stdout), done.stdout
