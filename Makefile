@@ -7,7 +7,8 @@
 #   make newcomer            the wheel in a bare environment of each Python here: install, remember, recall, demo
 #   make lint                 ruff, strict types, import contract
 #   make bench [ARGS=…]       what a recall and an ingest take at 1,000, 10,000 and 100,000 memories, and others beside
-#   make docs                 write the tables of README.md and REFERENCE.md anew, from the code
+#   make docs                 write the tables of README.md and docs/ anew, from the code
+#   make docs-site            build the documentation as a site, in site/
 #   make mutants              small changes of the code, one by one: which does no test notice?
 #   make differential         a hundred thousand random recalls held against the classes of reach; goes on where it stopped
 #   make evidence [DATA=set]  the committed results of that set, or of all, measured again: what differs
@@ -23,7 +24,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 	"$$p" -c '$(FITS)' 2>/dev/null && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: bench docs help install install-dev demo test test-slow test-lowest conformance lint evidence differential mutants package newcomer clean
+.PHONY: bench docs docs-site help install install-dev demo test test-slow test-lowest conformance lint evidence differential mutants package newcomer clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -105,5 +106,9 @@ mutants: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.docs.tables
 
+docs-site: $(VENV)/.installed-dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "· the site is in site/index.html"
+
 clean:
-	rm -rf $(VENV) $(VENV)-lowest .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(VENV)-lowest .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site

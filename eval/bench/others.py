@@ -208,6 +208,14 @@ class LangGraph:
         self._question_vector = vector
         return [int(item.key) for item in self._graph.search(("bench",), query=text, limit=10)]
 
+    def size(self) -> int:
+        """Return the bytes of its database."""
+        import psycopg
+
+        with psycopg.connect(self._server, dbname=self._name) as connection:
+            row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+        return int(row[0]) if row else 0
+
     def close(self) -> None:
         import psycopg
 

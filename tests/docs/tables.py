@@ -6,6 +6,7 @@ A table stands between two comments, ``<!-- NAME: made by make docs -->`` and ``
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from semmem.doors.wire import answer
 from semmem.model import errors
 from semmem.model.recipe import SETTINGS
 from semmem.read.overrides import settings_in
+from tests.docs import peers
 
 __all__ = ["DOCUMENTS", "written"]
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "REFERENCE.md")
+DOCUMENTS = ("README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")))
 
 
 def first_line(text: str | None) -> str:
@@ -51,6 +53,30 @@ def _taken(verb: Callable[..., Any]) -> str:
     own = [p for p in inspect.signature(verb).parameters.values() if p.name != "self"]
     plain = [p.name if p.kind != p.VAR_POSITIONAL else f"*{p.name}" for p in own if p.kind in (1, 2)]
     return ", ".join(plain + ["…"] * any(p.kind in (3, 4) for p in own))
+
+
+def signatures() -> str:
+    """Return every verb of a Semmem with its arguments and its whole docstring, in the order of their names."""
+    names = sorted(name for name in dir(Semmem) if not name.startswith("_") and callable(getattr(Semmem, name)))
+    return "\n\n".join(_signature(name, getattr(Semmem, name)) for name in names)
+
+
+def _signature(name: str, verb: Callable[..., Any]) -> str:
+    """Return one verb as a heading, its arguments and its docstring."""
+    own = [p for p in inspect.signature(verb).parameters.values() if p.name != "self"]
+    words = inspect.cleandoc(verb.__doc__ or "").replace("``", "`")
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in own]
+    return f"### {name}\n\n```text\n{_wrapped(f'mem.{name}', plain)}\n```\n\n{words}"
+
+
+def _wrapped(name: str, arguments: Sequence[inspect.Parameter]) -> str:
+    """Return a call with its arguments, broken into lines of at most 100 characters."""
+    keyword = next((n for n, p in enumerate(arguments) if p.kind is inspect.Parameter.KEYWORD_ONLY), None)
+    words = [str(p) for p in arguments]
+    if keyword is not None and not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in arguments):
+        words.insert(keyword, "*")
+    lines = textwrap.wrap(f"({', '.join(words)})", 96 - len(name), break_on_hyphens=False)
+    return name + f"\n{' ' * (len(name) + 1)}".join(lines)
 
 
 def commands() -> str:
@@ -123,10 +149,13 @@ def error_classes() -> str:
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "verbs": verbs,
+    "signatures": signatures,
     "commands": commands,
     "settings": settings,
     "errors": error_classes,
     "settings of a recipe": recipe_settings,
+    "peers": peers.everywhere,
+    "readme peers": peers.on_three,
 }
 
 
@@ -136,7 +165,8 @@ def written(text: str) -> str:
         begin, end = f"<!-- {name}: made by make docs -->\n", f"\n<!-- end of {name} -->"
         head, mark, rest = text.partition(begin)
         if mark:
-            text = head + begin + made() + rest[rest.index(end) if end in rest else 0 :]
+            after = f"\n{rest}".partition(end)
+            text = head + begin + made() + end + (after[2] if after[1] else f"\n{rest}")
     return text
 
 

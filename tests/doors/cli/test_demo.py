@@ -18,7 +18,7 @@ from semmem.doors.cli.terminal import Terminal
 pytest.importorskip("onnxruntime", reason="the dense leg needs: pip install 'semmem[minilm]'")
 
 
-def test_every_question_of_the_story_needs_the_graph_and_is_answered_with_it(store_url: str) -> None:
+def test_the_graph_puts_the_answer_first_that_text_search_does_not_show(store_url: str) -> None:
     with semmem.connect(store_url, embedder="minilm") as mem:
         mem.remember_many(story(), namespace="story")
         for asked in QUESTIONS:
@@ -26,7 +26,9 @@ def test_every_question_of_the_story_needs_the_graph_and_is_answered_with_it(sto
             default = mem.recall(asked.query, namespace="story", limit=5)
             assert default.degraded == {}
             assert asked.answer not in [hit.memory.id for hit in hybrid], asked.query
-            assert asked.answer in [hit.memory.id for hit in default], asked.query
+            assert default[0].memory.id == asked.answer, asked.query
+            dense = mem.recall(asked.query, namespace="story", limit=60, recipe="dense")
+            assert dense[0].memory.id != asked.answer, asked.query
             why = default.explain(asked.answer or "")
             assert len(why.path) == 2, asked.query  # question → concept → memory → concept → answer
             assert why.path[-1].to == asked.answer
@@ -43,6 +45,8 @@ def test_the_whole_show_as_json_and_for_people(
     assert told["story"]["degraded"] == {}
     assert [len(question["default"]) for question in told["story"]["questions"]] == [5] * 5
     assert all(question["answer"] in question["brought_in"] for question in told["story"]["questions"])
+    assert [question["dense_alone"]["answer_at"] for question in told["story"]["questions"]] == [11, 12, 6, 5, 4]
+    assert told["story"]["questions"][0]["dense_alone"]["first"] == "tide-books"
     assert told["story"]["why_not"]["explanation"]["returned"] is False
     assert told["story"]["reach"]["seed"]["regimes"]["any"]["legs"]["graph"]["class"] == "boost-only"
     assert told["folder"]["memories"] == 2
@@ -55,7 +59,8 @@ def test_the_whole_show_as_json_and_for_people(
     shown = capfd.readouterr().out
     assert "boost-only" in shown
     assert "Petra Lindqvist" in shown
-    assert "default: and the graph (named)" in shown
+    assert "with the graph (default, named)" in " ".join(shown.split())
+    assert "dense search shows first: Corrigan tide books; the answer is at 11" in shown
     assert max(map(len, shown.splitlines())) <= 80
     with semmem.connect(store_url) as mem:
         assert mem.stats().memories == 0  # in a store of your own nothing is left behind

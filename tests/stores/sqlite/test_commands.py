@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 from semmem.doors.cli.app import run
-from tests.stores.sqlite.bakery import ROOT
 
 
 @pytest.fixture
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("_here")
-def test_the_lines_of_the_readme_can_be_typed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## One file, no server\n")[1].split("\n## ")[0]
-    block = re.search(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
-    assert block is not None
-    lines = [shlex.split(line)[1:] for line in block[1].splitlines()]
-    assert len(lines) >= 3
-    for line in lines:
-        assert run(line) == 0, line
-        out, err = capfd.readouterr()
-        assert out, line
-        assert err == "", line
-    assert (tmp_path / "notes.db").exists()
 
 
 @pytest.mark.usefixtures("_here")

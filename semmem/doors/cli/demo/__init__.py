@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _LIMIT = 5
+_DEEP = 60
 _TRIED = 40
 _STORY, _FOLDER = "semmem-demo-story", "semmem-demo-folder"
 
@@ -37,7 +38,7 @@ def demo(
     ask: Annotated[list[str] | None, typer.Option(help="Your own question to the folder; repeatable.")] = None,
     recipes: Annotated[bool, typer.Option("--recipes", help="Only a table of every recipe on the story.")] = False,
 ) -> None:
-    """Show it all: a small story and five questions that need two memories each; with --data a folder of yours too.
+    """Show sixty notes and five questions that text search misses and the graph answers; --data adds your own folder.
 
     Works in a store of its own that is deleted afterwards (with --url: in two namespaces of that store).
     """
@@ -112,23 +113,30 @@ def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str]) 
 
 
 def _ask(mem: Semmem, namespace: str, number: int, question: DemoQuestion, show: Any) -> dict[str, Any]:
-    """Ask both recipes, and explain the first memory that only the graph brought in."""
+    """Ask with and without the graph and by dense search alone, and explain the first memory that only the graph found."""
     hybrid = mem.recall(question.query, namespace=namespace, limit=_LIMIT, recipe="hybrid")
     default = mem.recall(question.query, namespace=namespace, limit=_LIMIT, recipe="default")
+    dense = mem.recall(question.query, namespace=namespace, limit=_DEEP, recipe="dense")
     new = _new(hybrid, default)
     shown = question.answer if question.answer in new else next(iter(new), None)
     why = default.explain(shown) if shown is not None else None
-    show.question(number, question, hybrid, default, why)
+    show.question(number, question, hybrid, default, dense, why)
     return {
         "query": question.query,
         "answer": question.answer,
         "hybrid": list(hybrid),
         "default": list(default),
+        "dense_alone": {"first": dense[0].id if dense else None, "answer_at": _place(dense, question.answer)},
         "regime": default.regime,
         "degraded": default.degraded,
         "brought_in": new,
         "explanation": why,
     }
+
+
+def _place(found: Recall, answer: str | None) -> int | None:
+    """Return the rank of the answer, None where it is not known or not found."""
+    return next((hit.rank for hit in found if hit.memory.id == answer), None)
 
 
 def _new(hybrid: Recall, default: Recall) -> list[str]:

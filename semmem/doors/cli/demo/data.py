@@ -29,13 +29,15 @@ class DemoQuestion:
 
 
 QUESTIONS = (
-    DemoQuestion("In which town did the designer of the Kestrel logger grow up?", "petra"),
-    DemoQuestion("Who repairs the engine of the boat that carries the spare Marlin blades?", "sandpiper"),
-    DemoQuestion("On which day is the building closed where the Corrigan tide books are kept?", "heron-house"),
-    DemoQuestion("How does the supplier of the Vellamo mesh want to be paid?", "orrin"),
-    DemoQuestion("Which instrument does the person who calibrates the Tarka flow meters play?", "yusuf"),
+    DemoQuestion("When is the building with the Corrigan tide books and the Halloran charts closed?", "heron-house"),
+    DemoQuestion("Can the bill for the Vellamo mesh and the Tern nets be paid by bank transfer?", "orrin"),
+    DemoQuestion(
+        "In which pub does the man who trims the Gannet scales and the Tarka flow meters play music?", "yusuf"
+    ),
+    DemoQuestion("Why is the woman behind the Kestrel and the Plover up so early?", "petra"),
+    DemoQuestion("What colour is the boat with the Marlin blades and the Corvin anchor?", "sandpiper"),
 )
-"""Each needs two memories: the first is found by its words, the second shares nothing with the question."""
+"""Each names two things. Their notes name a third, and the answer is in the note about that one."""
 
 
 def story() -> list[dict[str, Any]]:

@@ -43,31 +43,37 @@ class Show:
 
     def opening(self, report: IngestReport, stats: Stats) -> None:
         """Say what was remembered and what the marks of the tables mean."""
-        self._rule("1 · A story of sixty notes, and questions that need two of them")
+        self._rule("1 · Sixty notes, and five questions that text search misses")
         self._out.print(
             f"{report.remembered} memories remembered in {report.seconds:.1f} s, loading the embedder included: "
             f"{stats.concepts:,} concepts,\n"
             f"{stats.mentions:,} mentions, {stats.vectors} vectors, and no language model called. "
-            "Written for this show:\nwhat the graph is worth on real memories is measured in eval/ and told in adr/.",
+            "Notes and questions\nwere written for this show; what the graph brings on real memories is in docs/evidence.md.",
             style="dim",
         )
         for leg, reason in report.degraded.items():
             self._out.print(f"{leg} is degraded: {reason}", style="red")
         line = legend()
-        line.append("★ the answer   ", style="bold").append("+ not among hybrid's five", style="green")
+        line.append("★ the answer   ", style="bold").append("+ new", style="green")
         self._out.print(line)
 
     def question(
-        self, number: int, question: DemoQuestion, hybrid: Recall, default: Recall, why: Explanation | None
+        self,
+        number: int,
+        question: DemoQuestion,
+        hybrid: Recall,
+        default: Recall,
+        dense: Recall,
+        why: Explanation | None,
     ) -> None:
-        """Print one question: the hits of both recipes beside each other, and the path of the graph."""
+        """Print one question: the hits of both recipes beside each other, dense search alone, the path of the graph."""
         from rich.table import Table
 
         self._out.print()
         self._out.print(f"{number}. {question.query}", style="bold")
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         side = min(_SIDE, (self._out.width - 4) // 2)
-        for name in ("hybrid: lexical and dense", f"default: and the graph ({default.regime})"):
+        for name in ("without the graph (hybrid)", f"with the graph (default, {default.regime})"):
             table.add_column(name, width=side, no_wrap=True, header_style="dim")
         ids = {hit.id for hit in hybrid}
         for place in range(max(len(hybrid), len(default))):
@@ -79,7 +85,7 @@ class Show:
         if why is not None:
             memory = next(hit.memory for hit in default if hit.memory.id == why.id)
             self._out.print(f"  reads  {one_line(memory.text, self._out.width - 10)}")
-            self._out.print(f"  others {_places(why)}", style="dim")
+            self._out.print(_alone(dense, question, self._out.width - 60))
             self._out.print(_path(why))
 
     def why_not(self, missed: str, why: Explanation) -> None:
@@ -172,10 +178,17 @@ def _path(why: Explanation) -> Text:
     return line
 
 
-def _places(why: Explanation) -> str:
-    """Return where the legs other than the graph had a memory."""
-    others = [leg for leg in why.legs.values() if leg.leg != "graph"]
-    return ", ".join(f"{leg.leg} has it at rank {leg.rank}" if leg.rank else f"{leg.leg} has not" for leg in others)
+def _alone(dense: Recall, question: DemoQuestion, width: int) -> Text:
+    """Return one line of contrast: what dense search alone shows first, and where it has the answer."""
+    from semmem.doors.cli.terminal import Shown
+
+    if not dense:
+        return Shown("  alone  dense search finds nothing", style="dim")
+    line = f"dense search shows first: {one_line(_name(dense[0]), width)}"
+    if question.answer is not None:
+        rank = next((hit.rank for hit in dense if hit.memory.id == question.answer), None)
+        line += f"; the answer is at {rank}" if rank else "; it does not find the answer"
+    return Shown(f"  alone  {line}", style="dim")
 
 
 _K = 10
@@ -225,7 +238,7 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
     from semmem.doors.cli.terminal import CLASS_COLOURS, Shown
 
     door.out.print(
-        f"Every recipe on the story of sixty notes: k = {_K}, five questions that need two notes", style="bold"
+        f"Every recipe on the demo's sixty notes: ranks of the five answers among the first {_K}", style="bold"
     )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     narrow = door.out.width < _NEEDED

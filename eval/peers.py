@@ -1,0 +1,155 @@
+"""Recall of semmem and of other systems on data sets, with the same texts and the same vectors.
+
+    python -m eval.peers --data eval/data/harbour [--data musique100 ...] [--out eval/results/peers.json]
+
+Each system of ``eval/bench/others.py`` that is installed is filled with the memories of a namespace, as title and text,
+and asked for ten hits. Recall@10 is over the questions of the headline, its interval a bootstrap over their clusters.
+Below six clusters there is no interval. Bytes are what a system has written to its folder or database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+import eval.datasets as datasets
+import semmem
+from eval.bench.others import OTHERS, absent, opened
+from eval.datasets.corpus import Corpus, Query
+from eval.statistics.clusters import clusters
+from eval.statistics.significance import FEWEST, bootstrap_interval, clustered
+from semmem.embedders.minilm import MiniLM
+from semmem.stores.embedded.server import EmbeddedServer
+
+__all__ = ["main", "measured", "recall_of"]
+
+K = 10
+PACKAGES = {"LanceDB hybrid": "lancedb", "txtai": "txtai", "mem0, infer=False": "mem0ai",
+            "LangGraph PostgresStore": "langgraph-checkpoint-postgres", "bm25s + numpy": "bm25s"}  # fmt: skip
+Ask = Callable[[Query, Any], Sequence[str]]
+
+
+def recall_of(query: Query, found: Sequence[str]) -> float:
+    """Return the share of what a question's gold names that is among the first ten memories found."""
+    first = set(found[:K])
+    return mean(any(one in first for one in query.any_of.get(gold, (gold,))) for gold in query.gold)
+
+
+def _shown(memory: Mapping[str, Any]) -> str:
+    """Return a memory as one text for a system that has no titles."""
+    return f"{memory['title']}\n{memory['text']}" if memory.get("title") else str(memory["text"])
+
+
+def _summary(queries: Sequence[Query], values: Mapping[str, float], size: int) -> dict[str, Any]:
+    of = clusters(queries)
+    sums, sizes = clustered(np.array([values[q.id] for q in queries]), [of[q.id] for q in queries])
+    low, high = bootstrap_interval(sums, sizes) if len(sizes) >= FEWEST else (None, None)
+    rounded = [None if one is None else round(float(one), 4) for one in (low, high)]
+    return {"R@10": round(mean(values.values()), 4), "low": rounded[0], "high": rounded[1], "units": len(sizes), "bytes": size or None}
+
+
+def _written(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _ours(corpus: Corpus, vectors: Mapping[str, Any], folder: str) -> tuple[dict[str, float], int]:
+    values = {}
+    with semmem.connect(f"embedded://{folder}", embedder="minilm") as mem:
+        try:
+            for namespace in corpus.namespaces:
+                mem.remember_many([m for m in corpus.memories if m["namespace"] == namespace], namespace=namespace)
+            mem.maintain()
+            for query in corpus.headline:
+                hits = mem.recall(query.text, namespace=query.namespace, limit=K, vector=vectors[query.text])
+                values[query.id] = recall_of(query, [hit.memory.id for hit in hits])
+            size = mem.stats().bytes
+        finally:
+            EmbeddedServer(Path(folder)).stop()
+    return values, size
+
+
+def _theirs(name: str, corpus: Corpus, vectors: Mapping[str, Any], folder: Path, server: str) -> tuple[dict[str, float], int]:
+    values, by_namespace, size = {}, defaultdict(list), 0
+    for query in corpus.headline:
+        by_namespace[query.namespace].append(query)
+    for number, (namespace, queries) in enumerate(by_namespace.items()):
+        memories = [m for m in corpus.memories if m["namespace"] == namespace]
+        texts = [_shown(m) for m in memories]
+        other = opened(name, texts, np.stack([vectors[one] for one in texts]), folder / str(number), server)
+        try:
+            for query in queries:
+                places = other.recall(query.text, vectors[query.text])
+                values[query.id] = recall_of(query, [str(memories[place]["id"]) for place in places])
+            size += other.size() if hasattr(other, "size") else _written(folder / str(number))
+        finally:
+            other.close()
+    return values, size
+
+
+def measured(path: str) -> dict[str, Any]:
+    """Return recall@10 of every system that is installed on one data set."""
+    corpus = datasets.load(Path(path))
+    model = MiniLM(None)
+    texts = sorted({_shown(m) for m in corpus.memories} | {q.text for q in corpus.headline})
+    vectors = dict(zip(texts, model.embed(texts), strict=True))
+    out: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="semmem-peers-") as place:
+        out["semmem"] = _summary(corpus.headline, *_ours(corpus, vectors, f"{place}/semmem"))
+        server = EmbeddedServer(Path(place) / "server")
+        try:
+            address = server.ensure_running()
+            for name in OTHERS:
+                if absent(name) is None:
+                    found = _theirs(name, corpus, vectors, Path(place) / "other", address)
+                    out[name] = _summary(corpus.headline, *found)
+        finally:
+            server.stop()
+    return {"corpus": corpus.describe(), "systems": out}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure every data set and print or write the result; one that is in the file is measured again."""
+    parser = argparse.ArgumentParser(prog="python -m eval.peers", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", action="append", required=True, help="a data set; repeatable")
+    parser.add_argument("--out", type=Path, help="a JSON file to write to")
+    options = parser.parse_args(argv)
+    known = json.loads(options.out.read_text("utf-8")) if options.out and options.out.exists() else {"sets": {}}
+    for path in options.data:
+        try:
+            found = measured(path)
+        except datasets.DatasetError as error:
+            raise SystemExit(str(error)) from None
+        known["sets"][found["corpus"]["name"]] = found
+    known |= {
+        "command": "python -m eval.peers --data SET --out eval/results/peers.json",
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "versions": {name: _version(package) for name, package in PACKAGES.items()} | {"semmem": semmem.__version__},
+    }
+    words = json.dumps(known, indent=1) + "\n"
+    if options.out:
+        options.out.write_text(words, encoding="utf-8")
+    else:
+        print(words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The tables that set semmem beside other systems, made from committed results."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["everywhere", "on_three"]
+
+RESULTS = Path(__file__).resolve().parents[2] / "eval" / "results"
+NAMES = {
+    "semmem": "semmem",
+    "mem0": "mem0, infer=False",
+    "Graphiti": None,
+    "basic-memory": None,
+    "LangGraph's store": "LangGraph PostgresStore",
+    "LanceDB": "LanceDB hybrid",
+    "txtai": "txtai",
+}
+"""The systems of the table, and the names under which they are measured; None where nobody has."""
+
+TOLD = {
+    "needs to run": ("nothing: PostgreSQL comes along", "a language model; a vector store", "a language model; a graph database",
+                     "nothing", "PostgreSQL with pgvector; an embedder", "nothing; an embedder", "nothing"),
+    "model calls for 1,000 memories": ("0", "1,000 or more; 0 with `infer=False`", "several thousand", "0", "0", "0", "0"),
+    "explains": ("each leg's share of the score; why, and why not", "the parts of the score", "which fact, which episode", "–",
+                 "a similarity", "a score", "a score; words on request"),
+}  # fmt: skip
+
+
+@cache
+def _result(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _recall(of: str, name: str | None, *, bold: bool = False) -> str:
+    one = _result("peers")["sets"][of]["systems"].get(name) if name else None
+    if one is None:
+        return "–"
+    best = max(float(other["R@10"]) for other in _result("peers")["sets"][of]["systems"].values())
+    words = _share(one["R@10"])
+    if bold and one["R@10"] == best:
+        words = f"**{words}**"
+    return words if one["low"] is None else f"{words} [{_share(one['low'])}, {_share(one['high'])}]"
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0") if value < 1 else "1"
+
+
+def _milliseconds(name: str | None, size: str) -> str:
+    if name is None:
+        return "–"
+    at = _result("bench")["sizes"][size]
+    of = at["recall"] if name == "semmem" else at["others"].get(name)
+    return f"{of['text in']['p50_ms']:,.0f}" if of else "–"
+
+
+def _megabytes(of: str, name: str | None) -> str:
+    one = _result("peers")["sets"][of]["systems"].get(name) if name else None
+    return f"{one['bytes'] / 1e6:.0f}" if one and one.get("bytes") else "–"
+
+
+def _table(rows: dict[str, list[str]]) -> str:
+    head = ["", *NAMES]
+    lines = [head, ["---"] * len(head), *([name, *cells] for name, cells in rows.items())]
+    return "\n".join(f"|{'|'.join(f' {cell} ' if cell != '---' else cell for cell in line)}|" for line in lines)
+
+
+def on_three() -> str:
+    """Return the table of the README: what a system needs, costs, finds on three sets, and explains."""
+    rows = {name: list(cells) for name, cells in TOLD.items() if name != "explains"}
+    for of in ("harbour", "musique100", "longmemeval_mini"):
+        rows[f"recall@10, {of}"] = [_recall(of, name, bold=True) for name in NAMES.values()]
+    rows["ms a recall, 11,000 memories"] = [_milliseconds(name, "11000") for name in NAMES.values()]
+    rows["MB for 1,890 passages"] = [_megabytes("musique100", name) for name in NAMES.values()]
+    rows["explains"] = list(TOLD["explains"])
+    return _table(rows)
+
+
+def everywhere() -> str:
+    """Return recall@10 of every system on every set."""
+    sets = _result("peers")["sets"]
+    systems = list(dict.fromkeys(name for one in sets.values() for name in one["systems"]))
+    lines = [["data set", "questions", *systems], ["---"] * (len(systems) + 2)]
+    for of, one in sorted(sets.items()):
+        lines.append([of, str(one["corpus"]["headline"]), *(_recall(of, name, bold=True) for name in systems)])
+    return "\n".join(f"|{'|'.join(f' {cell} ' if cell != '---' else cell for cell in line)}|" for line in lines)
