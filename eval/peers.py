@@ -56,7 +56,13 @@ def _summary(queries: Sequence[Query], values: Mapping[str, float], size: int) -
     sums, sizes = clustered(np.array([values[q.id] for q in queries]), [of[q.id] for q in queries])
     low, high = bootstrap_interval(sums, sizes) if len(sizes) >= FEWEST else (None, None)
     rounded = [None if one is None else round(float(one), 4) for one in (low, high)]
-    return {"R@10": round(mean(values.values()), 4), "low": rounded[0], "high": rounded[1], "units": len(sizes), "bytes": size or None}
+    return {
+        "R@10": round(mean(values.values()), 4),
+        "low": rounded[0],
+        "high": rounded[1],
+        "units": len(sizes),
+        "bytes": size or None,
+    }
 
 
 def _written(folder: Path) -> int:
@@ -73,13 +79,15 @@ def _ours(corpus: Corpus, vectors: Mapping[str, Any], folder: str) -> tuple[dict
             for query in corpus.headline:
                 hits = mem.recall(query.text, namespace=query.namespace, limit=K, vector=vectors[query.text])
                 values[query.id] = recall_of(query, [hit.memory.id for hit in hits])
-            size = mem.stats().bytes
+            size = mem.stats().bytes or 0
         finally:
             EmbeddedServer(Path(folder)).stop()
     return values, size
 
 
-def _theirs(name: str, corpus: Corpus, vectors: Mapping[str, Any], folder: Path, server: str) -> tuple[dict[str, float], int]:
+def _theirs(
+    name: str, corpus: Corpus, vectors: Mapping[str, Any], folder: Path, server: str
+) -> tuple[dict[str, float], int]:
     values, by_namespace, size = {}, defaultdict(list), 0
     for query in corpus.headline:
         by_namespace[query.namespace].append(query)

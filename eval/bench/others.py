@@ -262,6 +262,9 @@ class Mem0:
 
     def close(self) -> None:
         self._memory.vector_store.client.close()
+        telemetry = getattr(self._memory, "_telemetry_vector_store", None)  # it locks a folder of the user's home
+        if telemetry is not None:
+            telemetry.client.close()
 
 
 OTHERS: Mapping[str, Kind] = {

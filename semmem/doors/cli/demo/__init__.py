@@ -113,7 +113,7 @@ def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str]) 
 
 
 def _ask(mem: Semmem, namespace: str, number: int, question: DemoQuestion, show: Any) -> dict[str, Any]:
-    """Ask with and without the graph and by dense search alone, and explain the first memory that only the graph found."""
+    """Ask with and without the graph and by vectors alone, and explain the first memory that only the graph found."""
     hybrid = mem.recall(question.query, namespace=namespace, limit=_LIMIT, recipe="hybrid")
     default = mem.recall(question.query, namespace=namespace, limit=_LIMIT, recipe="default")
     dense = mem.recall(question.query, namespace=namespace, limit=_DEEP, recipe="dense")

@@ -48,7 +48,7 @@ class Show:
             f"{report.remembered} memories remembered in {report.seconds:.1f} s, loading the embedder included: "
             f"{stats.concepts:,} concepts,\n"
             f"{stats.mentions:,} mentions, {stats.vectors} vectors, and no language model called. "
-            "Notes and questions\nwere written for this show; what the graph brings on real memories is in docs/evidence.md.",
+            "Notes and questions\nwere written for this show; docs/evidence.md measures the graph on real memories.",
             style="dim",
         )
         for leg, reason in report.degraded.items():
