@@ -17,7 +17,7 @@ from semmem import Semmem
 from semmem.model.errors import StoreUnavailable
 from semmem.stores.embedded.server import EmbeddedServer
 
-SMALL = 12_000_000
+SMALL = 96_000_000
 LARGE = 300_000_000
 LONG = "reed marsh heron tide ledger ferry signal harbour " * 40
 ITEMS = [{"id": f"m{n}", "text": f"heron {n} in the reeds"} for n in range(400)]
@@ -157,7 +157,7 @@ def test_a_full_disk_leaves_nothing_in_part_and_every_verb_works_when_there_is_r
             _made_again(mem)
             assert state(mem) == before, name
         assert refused >= {"remember", "remember_many", "bring_in", "update", "copy_namespace"}
-        for name in ("maintain", "link", "update", "configure", "copy_namespace", "restore_memory"):
+        for name in ("maintain", "link", "configure", "copy_namespace", "restore_memory", "update"):
             VERBS[name](mem)  # with room, all of it
         assert state(mem) == {"default": 400, "other": 100, "copied": 400, "gone": 100}
         assert mem.recall("ledger", namespace="copied").degraded == mem.recall("heron").degraded
