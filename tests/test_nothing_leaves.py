@@ -180,8 +180,10 @@ def test_onnx_runtime_without_the_variable_is_found(made: Machine, tmp_path: Pat
         pytest.skip("this build of ONNX Runtime holds no telemetry")
 
 
-def test_the_model_from_a_wheel_and_python_and_the_embedded_server(made: Machine, tmp_path: Path, wheel: Path) -> None:
-    fresh = Machine(tmp_path / "fresh")
+def test_the_model_from_a_wheel_and_python_and_the_embedded_server(
+    made: Machine, tmp_path_factory: pytest.TempPathFactory, wheel: Path
+) -> None:
+    fresh = Machine(tmp_path_factory.mktemp("fresh"))
     fresh.runs(*SEMMEM, "model", "get", str(wheel))
     # strace ends when all that it traces has ended, so the server is stopped in the same trace
     fresh.runs("/bin/sh", "-c", '"$0" -c "$1" && "$0" -m semmem server stop', sys.executable, PROGRAM)

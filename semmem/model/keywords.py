@@ -72,6 +72,7 @@ class SettingValues(TypedDict, total=False):
     resident_mb: int
     idle_stop_s: float
     start_timeout_s: float
+    keep_answers_days: float
     keep_changes_days: float
     keep_forgotten_days: float
     keep_versions: int

@@ -11,7 +11,7 @@ from tests.stores.audit import sql
 
 __all__ = ["asked", "fill", "held", "rows", "tables", "url_of", "write"]
 
-TIES = """
+TIES = r"""
 INSERT INTO relationship SELECT namespace, ord, 7, -8, 'sells "œ"' FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 2;
 INSERT INTO relationship SELECT namespace, ord, 7, -8, 'Sells' FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 1;
 INSERT INTO embedding_next SELECT * FROM embedding ORDER BY namespace, ord LIMIT 3;
@@ -26,6 +26,8 @@ INSERT INTO link (namespace, from_id, type, to_id) VALUES ('one', 'm1', 'see-als
 INSERT INTO recall_log (namespace, recall_id, query, hits) VALUES ('one', 'r1', 'Which owl?', '["m1"]');
 INSERT INTO judgement (namespace, recall_id, id, useful) VALUES ('one', 'r1', 'm1', true);
 INSERT INTO access (namespace, id, count, last_at) VALUES ('one', 'm1', 3, now());
+INSERT INTO access_key (id, key) VALUES ('k1', '{"name": "laptop"}');
+INSERT INTO answered (key, request, answer) VALUES ('\x01', '\x02', '{}');
 """
 COLUMNS = """SELECT table_name, string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position)
 FROM information_schema.columns WHERE table_schema = 'semmem' GROUP BY table_name"""

@@ -21,6 +21,7 @@ BEYOND_A_SCHEMA = (
     r"has that name already|This recall did not look into namespace",
     r"A memory cannot be linked to itself|is in useful and in not_useful",
     r"contains a NUL character",  # deep in an object
+    r"The text is empty",  # of characters that are not shown, which no pattern of JSON schema can name
     r"Pass owned, filters that say which memories belong to the source",
     r"There is no search setting '|has no setting|must be .*, not |There is no reranker|must be a mapping from",
     r"of a recipe must be a table|The recipe cannot be used",  # these two: the values in a recipe

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_first_connects_make_one_database_beside_an_initdb_whose_parent_was_kill
 def test_kills_at_any_moment_of_a_first_connect_leave_nothing_in_the_way_of_the_next(data: Path) -> None:
     for wait in range(8):
         with connecting(data) as first:
-            with pytest.raises(subprocess.TimeoutExpired):
+            with suppress(subprocess.TimeoutExpired):  # a quick machine may have connected by then
                 first.wait(0.15 + 0.1 * wait)
             first.kill()
     with connecting(data) as last:

@@ -65,12 +65,14 @@ def nodes() -> Iterator[str]:
 
 
 def distribute(url: str) -> None:
-    """Spread every table over the nodes by its namespace, the tables of one namespace together; meta is everywhere."""
+    """Spread every table over the nodes by its namespace, the tables of one namespace together; others everywhere."""
     with psycopg.connect(url, autocommit=True) as connection:
         names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'semmem'").fetchall()
-        connection.execute("SELECT create_reference_table('semmem.meta')")
+        everywhere = {"access_key", "answered", "meta"}
+        for table in sorted(everywhere):
+            connection.execute("SELECT create_reference_table(%s)", (f"semmem.{table}",))
         beside = "default"
-        for table in sorted({name for (name,) in names} - {"meta", "migration"}):
+        for table in sorted({name for (name,) in names} - {*everywhere, "migration"}):
             call = "SELECT create_distributed_table(%s, 'namespace', colocate_with => %s)"
             connection.execute(call, (f"semmem.{table}", beside))
             beside = f"semmem.{table}" if beside == "default" else beside

@@ -134,8 +134,13 @@ def test_every_table_is_led_by_its_namespace_and_no_number_goes_across_namespace
     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum
     WHERE c.relkind = 'r' GROUP BY 1, i.indexrelid"""
     found = {name: columns[0] for name, columns in rows(store_url, keys.format(which="i.indisprimary"))}
-    assert {name for name, first in found.items() if first != "namespace"} == {"meta", "migration"}
-    assert len(found) == 25
+    assert {name for name, first in found.items() if first != "namespace"} == {
+        "access_key",
+        "answered",
+        "meta",
+        "migration",
+    }
+    assert len(found) == 27
     others = [(name, c[0]) for name, c in rows(store_url, keys.format(which="NOT i.indisprimary")) if c[0] is not None]
     assert {pair for pair in others if pair[1] != "namespace"} == {("memory", "tags"), ("memory", "metadata")}
     assert rows(store_url, "SELECT count(*) FROM pg_sequences WHERE schemaname = 'semmem'") == [(0,)]
