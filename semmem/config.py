@@ -67,8 +67,8 @@ class Settings(BaseModel):
     llm_timeout_s: float = Field(30.0, gt=0, le=600, description="llm: seconds one attempt may take in all.")
     on_contradiction: Literal["report", "supersede", "ignore"] = Field(
         "report",
-        description="What a memory does that says that something changed: report links it to what it contradicts, "
-        "supersede also puts it above that, ignore looks for nothing.",
+        description="What follows when a new memory contradicts an older one: report links the two, "
+        "supersede also ranks the newer above the older, ignore does not look.",
     )
     key: SecretStr | None = Field(
         None, description="The key of the server, where the URL is an http:// one; never shown."
@@ -76,10 +76,10 @@ class Settings(BaseModel):
     pool_size: int = Field(8, ge=1, le=100, description="Connections a process may hold.")
     resident_mb: int = Field(
         256, ge=0, le=1_000_000, description="Megabytes of memory for the namespaces asked most recently, and "
-        "an eighth more for what filters admit; 0: none.",
+        "an eighth more for the matches of filters; 0: none.",
     )  # fmt: skip
     bulk_workers: int = Field(
-        1, ge=0, le=64, description="Processes that read a long list of texts for the one that stores it; 0: none."
+        1, ge=0, le=64, description="Processes that read a long list of texts while remember_many stores it; 0: none."
     )
     idle_stop_s: float = Field(
         3600.0, gt=0, description="Seconds without a client after which the embedded server stops."
@@ -91,7 +91,7 @@ class Settings(BaseModel):
         30.0,
         ge=0,
         le=36_500,
-        description="Days for which what was forgotten can be taken back with restore_memory; 0 forgets at once.",
+        description="Days in which restore_memory can bring a forgotten memory back; 0: every forget is for good.",
     )
     keep_versions: int = Field(
         100,
@@ -103,13 +103,13 @@ class Settings(BaseModel):
         90.0,
         ge=1,
         le=36_500,
-        description="Days for which it is kept what was written and forgotten; maintain sweeps it.",
+        description="Days to keep the change log; maintain removes older changes.",
     )
     recall_log: bool = Field(
         False, description="Note each recall with its question and the ids of its hits, so that feedback can judge it."
     )
     keep_recall_log_days: float = Field(
-        30.0, ge=0, le=36_500, description="Days for which recalls that nobody judged are kept; maintain sweeps them."
+        30.0, ge=0, le=36_500, description="Days to keep recalls that nobody judged; maintain removes older ones."
     )
     keep_answers_days: float = Field(
         1.0,
@@ -126,8 +126,8 @@ class Settings(BaseModel):
     )
     credentials: Literal["warn", "refuse", "sensitive", "off"] = Field(
         "warn",
-        description="What becomes of a memory in which a password or key seems to stand: warn, refuse, sensitive "
-        "(stored as sensitive) or off.",
+        description="What to do with a memory that seems to hold a password or key: warn, refuse, sensitive "
+        "(store it as sensitive) or off.",
     )
     personal_namespace: str = Field(
         "personal", description="The namespace that agents read beside their project's; empty: none."

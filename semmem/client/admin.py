@@ -74,7 +74,7 @@ class Keeping(Life, Namespaces):
 
     @observed
     def split_concept(self, name: str, *, namespace: str = "default") -> None:
-        """Undo every merge of ``name`` and into it, and merge it no more. Raises NotFound for an unknown name."""
+        """Undo every merge with ``name``, and keep the rules from merging it again. Raises NotFound."""
         self._concepts().split(string("name", name), string("namespace", namespace))
 
     @observed
@@ -182,7 +182,7 @@ class Keeping(Life, Namespaces):
         mark: Mapping[str, Any] | None = None,
         progress: Callable[[BroughtIn], None] | None = None,
     ) -> BroughtIn:
-        """Compare the items of an importer with the store; write only the new and the changed; return a report.
+        """Import items: store those that are new or changed, and return a report.
 
         An id with other content is rejected. If the memory is one that ``owned`` (filters, or a list of filters of
         which it meets one) says is the source's own, ``replace`` lets the new content take its place; ``prune`` forgets
@@ -209,7 +209,7 @@ class Keeping(Life, Namespaces):
 
     @observed
     def maintain(self) -> Mapping[str, int]:
-        """Sweep what is not kept any longer, rebuild what is stale, link late names, merge segments, index vectors.
+        """Remove what has expired, derive stale memories again, link late names, merge segments, index vectors.
 
         Returns the count of each. ``rebuilt`` counts memories of which an older splitter, likeness or extractor had
         made what is derived (where it was the same extractor), and ``stale`` those that still have it: of another
@@ -274,7 +274,7 @@ class Keeping(Life, Namespaces):
         return {name: value for _, name, value in self.store.settings(string("namespace", namespace))}
 
     def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
-        """Return the recipe of a namespace, the settings that made it, and what is wrong with its settings."""
+        """Return the recipe of a namespace, its settings, and the reasons why any of them cannot be used."""
         rows = self.store.settings(string("namespace", namespace))
         plan, used, wrong = fitted(self.recipe, (namespace,), rows, self._legs)
         return plan, used, wrong or outgrown(namespace, used)

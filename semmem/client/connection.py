@@ -97,7 +97,7 @@ class Connection:
         return resident_sizes(self._reader)
 
     def close(self) -> None:
-        """Give connections and threads back. The embedded server goes on for other processes."""
+        """Release connections and threads. The embedded server keeps running for other processes."""
         self._recaller.close()
         self._accesses.close()
         if self._reader is not self.store:

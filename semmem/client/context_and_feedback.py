@@ -95,7 +95,7 @@ class Use(Connection):
         namespace: str | Sequence[str] = "default",
         made_by: str | None = None,
     ) -> int:
-        """Say which memories were useful for a recall, and which were not; return how many judgements were noted.
+        """Record which memories of a recall were useful and which were not; return how many judgments were stored.
 
         ``recall_id`` is the ``id`` of a recall, which it has where the setting ``recall_log`` is on. ``useful`` and
         ``not_useful`` are ids of memories in its namespaces, returned or not; the last word on one counts. Judgements
@@ -106,7 +106,7 @@ class Use(Connection):
 
     @observed
     def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:
-        """Return what was said of the memories of a namespace by ``feedback``, oldest first.
+        """Return the relevance judgments that ``feedback`` has stored in a namespace, oldest first.
 
         Each as ``as_dict`` on a line of its own is a file of questions that ``python -m eval`` reads.
         """

@@ -57,7 +57,7 @@ class Life(Connection):
 
     @observed
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
-        """Take back that the memory ``id`` was forgotten, and return it. Raises NotFound, Conflict.
+        """Bring the forgotten memory ``id`` back, and return it. Raises NotFound, Conflict.
 
         It is what it was, with its versions; what is found in its text, and its vector, are made anew. That is possible
         until maintain has swept it, ``keep_forgotten_days`` after it was forgotten, and never where it was forgotten
@@ -108,7 +108,7 @@ class Life(Connection):
 
     @observed
     def link(self, id: str, type: str, to: str, *, namespace: str = "default", made_by: str | None = None) -> Link:
-        """Link the memory ``id`` to the memory ``to``, and return the link; one that is there already stays as it is.
+        """Link the memory ``id`` to the memory ``to``, and return the link; an existing one stays as it is.
 
         ``type`` is ``supersedes`` (``id`` is the newer one), ``resolved-by``, ``part-of``, ``see-also`` or
         ``contradicts``. In a recall a superseded memory stands behind the newest one that supersedes it, which takes
@@ -120,7 +120,7 @@ class Life(Connection):
 
     @observed
     def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
-        """Take a link away; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
+        """Remove a link; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
         row = checked_link(namespace, id, type, to)
         was_linked = self._life().unlink(row.namespace, row.from_id, row.type, row.to_id)
         if not was_linked:

@@ -281,7 +281,7 @@ class Semmem(Keeping, Use):
         reveal: bool = False,
         as_of: datetime | date | str | None = None,
     ) -> Memory:
-        """Return the memory ``id``; of a sensitive one the text only where it is to ``reveal`` it. Raises NotFound.
+        """Return the memory ``id``; ``reveal`` shows the text of a sensitive one. Raises NotFound.
 
         With ``as_of`` the version that was valid at that time: one is valid from its ``valid_from``, or from when it
         was written, until its ``valid_to`` or until its successor begins.

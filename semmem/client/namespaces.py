@@ -104,7 +104,7 @@ class Namespaces(Connection):
         most_memories: int | None = None,
         most_bytes: int | None = None,
     ) -> Limits:
-        """Return what a namespace keeps and may hold, after changing what is given; 0 takes a limit away.
+        """Change the given limits of a namespace, and return all of them; 0 removes a limit.
 
         ``keep_days`` is how long after its last change a memory stays until ``maintain`` forgets it, for good, and an
         hour at least; pinned ones stay. A write with which there would be more than ``most_memories``, or more than

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -64,11 +65,12 @@ def _recall(of: str, name: str | None, *, bold: bool = False) -> str:
     words = _share(one["R@10"])
     if bold and one["R@10"] == best:
         words = f"**{words}**"
-    return words if one["low"] is None else f"{words} [{_share(one['low'])}, {_share(one['high'])}]"
+    return words if one["low"] is None else f"{words} [{_share(one['low'])},&nbsp;{_share(one['high'])}]"
 
 
 def _share(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0") if value < 1 else "1"
+    rounded = Decimal(str(value)).quantize(Decimal("0.01"), ROUND_HALF_UP)
+    return str(rounded).removeprefix("0") if value < 1 else "1"
 
 
 def _milliseconds(name: str | None, size: str) -> str:
@@ -87,7 +89,7 @@ def _megabytes(of: str, name: str | None) -> str:
 def _table(rows: dict[str, list[str]]) -> str:
     head = ["", *NAMES]
     lines = [head, ["---"] * len(head), *([name, *cells] for name, cells in rows.items())]
-    return "\n".join(f"|{'|'.join(f' {cell} ' if cell != '---' else cell for cell in line)}|" for line in lines)
+    return _drawn(lines)
 
 
 def on_three() -> str:
@@ -106,9 +108,13 @@ def on_three() -> str:
 
 def everywhere() -> str:
     """Return recall@10 of every system on every set."""
-    sets = _result("peers")["sets"]
-    systems = list(dict.fromkeys(name for one in sets.values() for name in one["systems"]))
-    lines = [["data set", "questions", *systems], ["---"] * (len(systems) + 2)]
-    for of, one in sorted(sets.items()):
-        lines.append([of, str(one["corpus"]["headline"]), *(_recall(of, name, bold=True) for name in systems)])
+    sets = dict(sorted(_result("peers")["sets"].items()))
+    systems = dict.fromkeys(name for one in sets.values() for name in one["systems"])
+    heads = [f"{of}, {one['corpus']['headline']} questions" for of, one in sets.items()]
+    lines = [["", *heads], ["---"] * (len(heads) + 1)]
+    lines += [[name, *(_recall(of, name, bold=True) for of in sets)] for name in systems]
+    return _drawn(lines)
+
+
+def _drawn(lines: list[list[str]]) -> str:
     return "\n".join(f"|{'|'.join(f' {cell} ' if cell != '---' else cell for cell in line)}|" for line in lines)

@@ -58,7 +58,7 @@ def install(
 
 
 def uninstall(door: Door, client: Name, project: Project = False, dry_run: DryRun = False) -> None:
-    """Take out of a client's files what `semmem install` has put there; memories stay."""
+    """Remove semmem from a client's files; memories stay."""
     _apply(door, client.value, project, dry_run, hooks=True, remove=True)
 
 
@@ -128,7 +128,7 @@ def hook(
     agent: Annotated[str, typer.Option(help="The client, as stored with its turns.")] = "claude-code",
     detach: Annotated[bool, typer.Option("--detach", help="Store in the background; the client goes on.")] = False,
 ) -> None:
-    """Do what a client's hook is for: its JSON on standard input, a block of memories on standard output.
+    """Run as a client's hook: its JSON on standard input, a block of memories on standard output.
 
     session-start prints the latest memories of the project, prompt those that the prompt recalls; pre-compact and stop
     store the new turns of the transcript. It never fails the client: errors go to standard error, the exit code is 0.

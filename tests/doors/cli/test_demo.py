@@ -45,7 +45,7 @@ def test_the_whole_show_as_json_and_for_people(
     assert told["story"]["degraded"] == {}
     assert [len(question["default"]) for question in told["story"]["questions"]] == [5] * 5
     assert all(question["answer"] in question["brought_in"] for question in told["story"]["questions"])
-    assert [question["dense_alone"]["answer_at"] for question in told["story"]["questions"]] == [11, 12, 6, 5, 4]
+    assert [question["dense_alone"]["answer_at"] for question in told["story"]["questions"]] == [11, 10, 6, 5, 4]
     assert told["story"]["questions"][0]["dense_alone"]["first"] == "tide-books"
     assert told["story"]["why_not"]["explanation"]["returned"] is False
     assert told["story"]["reach"]["seed"]["regimes"]["any"]["legs"]["graph"]["class"] == "boost-only"

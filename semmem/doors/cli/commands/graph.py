@@ -90,7 +90,7 @@ def merge(
 
 @command(names, "split", "url", "namespace")
 def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was merged.")]) -> None:
-    """Undo every merge of the name A and into it; no rule merges it again."""
+    """Undo every merge with the name A, and keep the rules from merging it again."""
     with door.connect() as mem:
         mem.split_concept(a, namespace=door.namespace)
     door.give({"split": a}, lambda: door.out.print(f"{a} stands by itself from now on."))

@@ -33,7 +33,7 @@ def history(
     limit: Annotated[int | None, typer.Option("--limit", "-k", help="How many versions at most.")] = None,
     offset: Annotated[int, typer.Option("--offset", help="How many of the oldest to pass over.")] = 0,
 ) -> None:
-    """Print the versions of a memory, oldest first: what was changed, when, and by whom."""
+    """Print the versions of a memory, oldest first: changes, times and authors of each."""
     with door.connect() as mem:
         versions = mem.history(id, namespace=door.namespace, reveal=reveal, limit=limit, offset=offset)
     rows = [one.as_dict() for one in versions]
@@ -67,7 +67,7 @@ def _lines(versions: Sequence[Version], diff: bool) -> list[Text]:
 
 
 def restore_memory(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
-    """Take back that a memory was forgotten, until maintain sweeps it (setting keep_forgotten_days, 30)."""
+    """Bring a forgotten memory back, for as many days as the setting keep_forgotten_days says (30)."""
     with door.connect() as mem:
         memory = mem.restore_memory(id, namespace=door.namespace)
     door.give(memory, lambda: door.out.print(f"{memory.id} in namespace {door.namespace} is back.", markup=False))

@@ -46,7 +46,7 @@ def link(
 
 
 def unlink(door: Door, id: From, type: Type, to: To) -> None:
-    """Take a link between two memories away."""
+    """Remove a link between two memories."""
     with door.connect() as mem:
         was_linked = mem.unlink(id, type, to, namespace=door.namespace)
     line = f"{id} {type} {to} no longer." if was_linked else f"There was no link {id} {type} {to}."

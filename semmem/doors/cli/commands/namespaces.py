@@ -90,7 +90,7 @@ def limit(
         int | None, typer.Option(help="How many bytes of texts and titles it may hold; 0: any number.")
     ] = None,
 ) -> None:
-    """Show what a namespace keeps and may hold, after changing what is given.
+    """Change the given limits of a namespace, and show all of them.
 
     A write that would go beyond a limit stores nothing. What is kept no longer, `semmem maintain` forgets for good.
     """
@@ -112,7 +112,7 @@ def changes(
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many changes at most.")] = 1000,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
 ) -> None:
-    """Print what was written, updated, forgotten and linked, in order, and the cursor to what follows.
+    """Print the change log in order (written, updated, forgotten, linked), and the cursor for the next call.
 
     For those who keep a copy: take a cursor with --since now, export, and ask for the changes since it. With --follow
     and --json each line is one look: its changes and the cursor behind them.

@@ -86,7 +86,7 @@ def feedback(
     namespace: _Several = None,
     made_by: Annotated[str | None, typer.Option(callback=not_empty, help="Who says so.")] = None,
 ) -> None:
-    """Say which memories were useful for a recall, and which were not; it changes no ranking."""
+    """Record which memories of a recall were useful and which were not; rankings stay as they are."""
     with door.connect() as mem:
         judged = mem.feedback(
             recall_id,
@@ -99,7 +99,7 @@ def feedback(
 
 
 def judgements(door: Door) -> None:
-    """Print what feedback has said of memories as JSON, one judgement a line, as python -m eval reads it."""
+    """Print relevance judgments as JSON, one a line, as python -m eval reads them."""
     with door.connect() as mem:
         rows = mem.judgements(namespace=door.namespace)
     encoding = sys.stdout.encoding or "utf-8"

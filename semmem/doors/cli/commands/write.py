@@ -242,9 +242,7 @@ def forget(
 
 
 def maintain(door: Door) -> None:
-    """Tidy the store: sweep what is kept no longer, rebuild what an older version made, link late names, merge small
-    segments, index vectors.
-    """
+    """Maintain the store: remove what has expired, derive stale memories again, merge segments, index vectors."""
     from semmem.doors.cli.commands.doctor import unindexed
 
     with door.connect() as mem:

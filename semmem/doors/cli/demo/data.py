@@ -30,7 +30,7 @@ class DemoQuestion:
 
 QUESTIONS = (
     DemoQuestion("When is the building with the Corrigan tide books and the Halloran charts closed?", "heron-house"),
-    DemoQuestion("Can the bill for the Vellamo mesh and the Tern nets be paid by bank transfer?", "orrin"),
+    DemoQuestion("Can the bill for the Vellamo mesh and the Tern nets be settled by bank?", "orrin"),
     DemoQuestion(
         "In which pub does the man who trims the Gannet scales and the Tarka flow meters play music?", "yusuf"
     ),
