@@ -21,7 +21,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.search import Factory
 from semmem.model.store import Store
-from semmem.model.types import LIST_ORDERS, Filters, IngestReport, ListOrder, Memory, Page, SortBy, masked
+from semmem.model.types import LIST_ORDERS, Filters, IngestReport, ListOrder, Memory, Page, SortBy, SourceType, masked
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.result import Recall
@@ -119,20 +119,22 @@ class Semmem(Keeping, Use):
         expires_at: datetime | date | str | None = None,
         ttl: timedelta | float | str | None = None,
         pinned: bool = False,
+        source_type: SourceType | None = None,
     ) -> Memory:
         """Store one text and return the memory; durable when this returns.
 
         The same ``id`` with the same content again changes nothing; with other content it raises Conflict. Without an
         id a UUIDv7 is made. ``vector`` is a unit vector of your own model (the store then takes only such). The text of
         a ``sensitive`` memory enters no index: no recall finds it, ``get`` and ``list`` do, and show it where they are
-        to ``reveal`` it. Raises InvalidInput.
+        to ``reveal`` it. ``source_type`` says who the text comes from: "user", "agent", "tool" (a result, a web page)
+        or "imported"; unset unless given. Raises InvalidInput.
         """
         item = {
             "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
             "position": position, "source": source, "tags": tags, "importance": importance,
             "created_at": created_at, "vector": vector, "metadata": {} if metadata is None else metadata,
             "sensitive": sensitive, "valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at,
-            "ttl": ttl, "pinned": pinned,
+            "ttl": ttl, "pinned": pinned, "source_type": source_type,
         }  # fmt: skip
         memory = self._ingest.remember(item)
         return masked(memory) if memory.sensitive else memory

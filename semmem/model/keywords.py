@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, Literal, TypedDict
 
 from semmem.model.recipe import ConversationSettings, Fusion, GraphSettings, LexicalSettings, RankConstant
+from semmem.model.types import SourceType
 
 __all__ = ["FilterValues", "Item", "RecipeChanges", "SettingValues"]
 
@@ -37,6 +38,7 @@ class Item(TypedDict, total=False):
     expires_at: datetime | date | str | None
     ttl: timedelta | float | str | None
     pinned: bool
+    source_type: SourceType | None
 
 
 class FilterValues(TypedDict, total=False):
@@ -50,6 +52,7 @@ class FilterValues(TypedDict, total=False):
     created_before: datetime | date | str | None
     titles: str | Sequence[str] | None
     sensitive: bool | None
+    source_types: SourceType | Sequence[SourceType] | None
 
 
 class SettingValues(TypedDict, total=False):

@@ -37,6 +37,7 @@ __all__ = [
     "Namespace",
     "RecipeName",
     "Sessions",
+    "SourceTypes",
     "Tags",
     "Url",
     "alone",
@@ -296,6 +297,11 @@ Titles = Annotated[
     list[str] | None, typer.Option("--titles", "--title", help="Only with exactly this title; repeatable.")
 ]
 
+SourceTypes = Annotated[
+    list[str] | None,
+    typer.Option("--source-types", "--source-type", help="Only from a user, agent, tool or imported file; repeatable."),
+]
+
 Sensitive = Annotated[bool, typer.Option("--sensitive", help="Only sensitive memories.")]
 
 Reveal = Annotated[bool, typer.Option("--reveal", help="Show the texts of sensitive memories.")]
@@ -313,6 +319,7 @@ def filters(
     created_after: str | None,
     created_before: str | None,
     titles: list[str] | None = None,
+    source_types: list[str] | None = None,
     sensitive: bool | None = None,
 ) -> dict[str, Any] | None:
     """Return the filters that were given as one mapping, None when there are none."""
@@ -325,6 +332,7 @@ def filters(
         "created_before": moment(created_before, "--created-before"),
         "titles": titles or None,
         "sensitive": sensitive or None,
+        "source_types": source_types or None,
     }
     return {key: value for key, value in values.items() if value is not None} or None
 

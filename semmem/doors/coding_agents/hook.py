@@ -19,6 +19,7 @@ from semmem.doors.coding_agents.error_log import error_log
 from semmem.doors.coding_agents.source import ServerGone, Source, source_of
 from semmem.doors.scope import Scope, scope_of
 from semmem.model.errors import SemmemError
+from semmem.model.types import source_type_of
 from semmem.read.context import block_within
 
 __all__ = ["BUDGET", "EVENTS", "HookOptions", "answer_hook", "quick"]
@@ -204,6 +205,7 @@ def _item(turn: Any, session: str, agent: str) -> dict[str, Any]:
         "id": f"turn:{turn.id or f'{session}:{turn.position}'}"[:1_000],
         "text": turn.text,
         "author": turn.author,
+        "source_type": source_type_of(turn.author),
         "session": session[:1_000],
         "position": turn.position,
         "created_at": turn.at,

@@ -50,7 +50,8 @@ def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
 _MADE: dict[str, Any] = {
     "Problem": _members(type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT, **{"class": _TEXT}),
     "Hit": _members(
-        id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), source=_or_null(_TEXT), rank=_COUNT,
+        id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), source=_or_null(_TEXT),
+        source_type=_or_null(_TEXT), rank=_COUNT,
         score={"type": "number", "minimum": 0, "maximum": 1}, components=_NUMBERS, legs=_OBJECT, snippet=_TEXT,
         matches={"type": "array"}, duplicates={"type": "array", "items": _TEXT}, superseded_by=_or_null(_TEXT),
         duplicate_namespaces={"type": "array", "items": _TEXT}, part=_or_null(_COUNT),

@@ -20,6 +20,7 @@ from semmem.doors.cli.context import (
     Reveal,
     Sensitive,
     Sessions,
+    SourceTypes,
     Tags,
     Titles,
     command,
@@ -87,6 +88,7 @@ def _arguments(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
     exclude: Exclude = None,
     sort_by: SortedBy = Sorting.relevance,
     min_confidence: LeastConfidence = 0.0,
@@ -97,7 +99,7 @@ def _arguments(
     return {
         "limit": limit,
         "offset": offset,
-        "filters": filters(sessions, authors, tags, metadata, created_after, created_before, titles),
+        "filters": filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
         "exclude": tuple(exclude or ()),
         "sort_by": sort_by.value,
         "min_confidence": min_confidence,
@@ -186,6 +188,7 @@ def list_(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
     sensitive: Sensitive = False,
     reveal: Reveal = False,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many memories a page.")] = 100,
@@ -195,7 +198,7 @@ def list_(
     ] = Order.created,
 ) -> None:
     """Print a page of memories, newest first. Sensitive ones are found by --titles, --tags and --sensitive alone."""
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, sensitive)
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types, sensitive)
     with door.connect() as mem:
         page = mem.list(
             namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor, reveal=reveal, sort_by=sort_by.value

@@ -15,6 +15,7 @@ from semmem.doors.cli.context import (
     Door,
     Metadata,
     Sessions,
+    SourceTypes,
     Tags,
     Titles,
     command,
@@ -56,6 +57,7 @@ def context(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
     exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out, pinned or not; repeatable.")] = None,
     min_confidence: Annotated[
         float, typer.Option(help="Show no hit where the confidence of the recall, from 0 to 1, is below this.")
@@ -70,7 +72,7 @@ def context(
             token_budget=budget,
             limit=limit,
             recipe=door.recipe,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles),
+            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
             exclude=tuple(exclude or ()),
             min_confidence=min_confidence,
             as_of=moment(as_of, "--as-of"),
