@@ -21,7 +21,18 @@ from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.search import Factory
 from semmem.model.store import Store
-from semmem.model.types import LIST_ORDERS, Filters, IngestReport, ListOrder, Memory, Page, SortBy, SourceType, masked
+from semmem.model.types import (
+    LIST_ORDERS,
+    Filters,
+    IngestReport,
+    ListOrder,
+    Memory,
+    MinConfidence,
+    Page,
+    SortBy,
+    SourceType,
+    masked,
+)
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.result import Recall
@@ -230,7 +241,7 @@ class Semmem(Keeping, Use):
         sort_by: SortBy = "relevance",
         vector: Any = None,
         fold_parts: bool = True,
-        min_confidence: float = 0.0,
+        min_confidence: MinConfidence = 0.0,
         token_budget: int | None = None,
         as_of: datetime | date | str | None = None,
     ) -> Recall:
@@ -242,7 +253,8 @@ class Semmem(Keeping, Use):
         namespaces, where all have the same). A "quoted phrase" must occur in what the lexical leg returns. ``offset``
         and ``limit`` page through what the legs found, each to the depth of the recipe. Where the recall's
         ``confidence``, which is one number for the question, is below ``min_confidence``, no hit is returned and
-        ``withheld`` says how many there were; see Recall for what confidence is and is not. With a ``token_budget`` the
+        ``withheld`` says how many there were; "auto" is the floor measured for the legs that answered and the embedder
+        (adr/0056). See Recall for what confidence is and is not. With a ``token_budget`` the
         hits are those that fit into it, whole and in the order of rank, and ``left_out`` names the others; a third of
         the bytes is taken for the number of tokens. With ``as_of`` the versions that were valid at that time are what
         is found, by words and vectors, ranked with the statistics of today; the graph leg does not see earlier

@@ -20,7 +20,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Limits
 from semmem.model.serialization import plain
-from semmem.model.types import SortBy
+from semmem.model.types import MinConfidence, SortBy
 from semmem.rank_cap import reach as reach_of
 from semmem.rank_cap.report import Reach
 from semmem.read.explanation import Explanation
@@ -68,7 +68,7 @@ def explain(
     sort_by: SortBy = "relevance",
     vector: Any = None,
     fold_parts: bool = True,
-    min_confidence: float = 0.0,
+    min_confidence: MinConfidence = 0.0,
     token_budget: int | None = None,
     as_of: datetime | date | str | None = None,
     of: str | None = None,

@@ -31,6 +31,7 @@ __all__ = [
     "LinkType",
     "ListOrder",
     "Memory",
+    "MinConfidence",
     "Page",
     "Passage",
     "Rejected",
@@ -47,6 +48,8 @@ SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated", "ac
 ListOrder: TypeAlias = Literal["created", "updated", "importance", "accessed"]
 """The order of a list: newest first, most important first, or last returned by a recall first."""
 
+MinConfidence: TypeAlias = float | Literal["auto"]
+"""The confidence below which a recall returns no hit; "auto": the floor measured for its legs and embedder."""
 SORT_BY: tuple[SortBy, ...] = get_args(SortBy)
 LIST_ORDERS: tuple[ListOrder, ...] = get_args(ListOrder)
 

@@ -102,7 +102,8 @@ class Context:
 
     ``text`` is the block, empty where nothing is shown. ``pinned`` memories come first, then ``hits`` without those
     that are pinned. ``left_out`` are pinned memories (rank 0) and hits for which the budget had no room, and ``tokens``
-    is an estimate for the block. ``confidence``, ``withheld``, ``degraded`` and ``recall_id`` are those of the recall.
+    is an estimate for the block. ``confidence``, ``min_confidence``, ``withheld``, ``degraded`` and
+    ``recall_id`` are those of the recall.
     """
 
     text: str
@@ -115,13 +116,14 @@ class Context:
     withheld: int = 0
     degraded: Mapping[str, str] = field(default_factory=dict)
     recall_id: str | None = None
+    min_confidence: float = 0.0
 
     def __str__(self) -> str:
         return self.text
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
-        plain = ("text", "tokens", "token_budget", "confidence", "withheld", "recall_id")
+        plain = ("text", "tokens", "token_budget", "confidence", "min_confidence", "withheld", "recall_id")
         return {
             **{name: getattr(self, name) for name in plain},
             "hits": [hit.as_dict() for hit in self.hits],
@@ -167,7 +169,7 @@ def composed(recall: Recall, pinned: Sequence[Memory], budget: int) -> Context:
         hits.append(hit)
         room -= tokens(line)
     text = head + "".join(lines) + tail if lines else ""
-    facts = (recall.confidence, recall.withheld, recall.degraded, recall.id)
+    facts = (recall.confidence, recall.withheld, recall.degraded, recall.id, recall.min_confidence)
     return Context(text, tuple(hits), tuple(shown), tuple(out), tokens(text), budget, *facts)
 
 

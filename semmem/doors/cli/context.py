@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from semmem.client.memory import Semmem
     from semmem.doors.cli.terminal import Terminal
+    from semmem.model.types import MinConfidence
 
 __all__ = [
     "After",
@@ -43,6 +44,7 @@ __all__ = [
     "alone",
     "command",
     "filters",
+    "least_confidence",
     "moment",
     "not_empty",
     "pairs",
@@ -348,6 +350,16 @@ def moment(text: str | None, option: str) -> datetime | None:
         return instant(text)
     except ValueError as error:
         raise InvalidInput(f"{option} must be a time in ISO 8601, such as 2026-03-01T09:00, not {text!r}.") from error
+
+
+def least_confidence(text: str) -> MinConfidence:
+    """Return the number in ``text``, or "auto"."""
+    if text == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"--min-confidence must be a number from 0 to 1, or auto, not {text!r}.") from None
 
 
 def pairs(text: str | None) -> dict[str, Any] | None:

@@ -146,7 +146,10 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
         },
         "Messages of a chat, each with role and content; name is the author, else role.",
     ),
-    "min_confidence": ({"type": "number", "minimum": 0, "maximum": 1}, "Return no hit below this confidence."),
+    "min_confidence": (
+        {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": ["auto"]}]},
+        "Return no hit below this confidence; auto: the floor measured for the legs that answer and the embedder.",
+    ),
     "most_bytes": (
         {"type": "integer", "minimum": 0, "maximum": 2**53},
         "Bytes of texts and titles it may hold; 0: no limit.",

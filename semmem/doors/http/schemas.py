@@ -66,7 +66,8 @@ _MADE: dict[str, Any] = {
     ),
     "Context": _members(
         text=_TEXT, tokens=_COUNT, token_budget=_COUNT, confidence={"type": "number", "minimum": 0, "maximum": 1},
-        withheld=_COUNT, recall_id=_or_null(_TEXT), hits={"type": "array", "items": _ref("Hit")},
+        min_confidence={"type": "number"}, withheld=_COUNT, recall_id=_or_null(_TEXT),
+        hits={"type": "array", "items": _ref("Hit")},
         pinned={"type": "array", "items": _ref("Memory")}, left_out={"type": "array", "items": _ref("LeftOut")},
         degraded=_TEXTS,
     ),

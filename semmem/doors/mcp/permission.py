@@ -12,6 +12,7 @@ from semmem.model.errors import AccessDenied
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
+    from semmem.config import Settings
     from semmem.doors.http.keys import Key, Right
 
 __all__ = ["permitted", "within_key", "within_scope"]
@@ -44,6 +45,11 @@ class _Permitted:
     def __init__(self, memory: Semmem, check: Check) -> None:
         self._memory = memory
         self._check = check
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the memory, which no key restricts: a tool reads its own defaults there."""
+        return self._memory.settings
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         if verb not in _RIGHTS:

@@ -25,6 +25,7 @@ from semmem.doors.cli.context import (
     Titles,
     command,
     filters,
+    least_confidence,
     moment,
     not_empty,
 )
@@ -66,7 +67,11 @@ Offset = Annotated[int, typer.Option(help="How many hits to skip.")]
 Exclude = Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")]
 SortedBy = Annotated[Sorting, typer.Option(help="Order of the hits.")]
 LeastConfidence = Annotated[
-    float, typer.Option(help="Print no hit where the confidence of the recall, from 0 to 1, is below this.")
+    str,
+    typer.Option(
+        help="Show no hit where the confidence of the recall, from 0 to 1, is below this; auto: the floor measured for "
+        "the legs that answer and the embedder."
+    ),
 ]
 TokenBudget = Annotated[
     int | None, typer.Option(help="Print what fits into so many tokens, whole, and say what is left out.")
@@ -91,7 +96,7 @@ def _arguments(
     source_types: SourceTypes = None,
     exclude: Exclude = None,
     sort_by: SortedBy = Sorting.relevance,
-    min_confidence: LeastConfidence = 0.0,
+    min_confidence: LeastConfidence = "0",
     token_budget: TokenBudget = None,
     as_of: AsOf = None,
 ) -> Arguments:
@@ -102,7 +107,7 @@ def _arguments(
         "filters": filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
         "exclude": tuple(exclude or ()),
         "sort_by": sort_by.value,
-        "min_confidence": min_confidence,
+        "min_confidence": least_confidence(min_confidence),
         "token_budget": token_budget,
         "as_of": moment(as_of, "--as-of"),
     }
