@@ -124,10 +124,10 @@ class Settings(BaseModel):
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."
     )
-    credentials: Literal["warn", "refuse", "sensitive", "off"] = Field(
+    credentials: Literal["warn", "redact", "refuse", "sensitive", "off"] = Field(
         "warn",
-        description="What becomes of a memory in which a password or key seems to stand: warn, refuse, sensitive "
-        "(stored as sensitive) or off.",
+        description="What becomes of a memory in which a password or key seems to stand: warn, redact (stored without "
+        "it), refuse, sensitive (stored as sensitive) or off; what hooks store is redacted unless this is set.",
     )
     personal_namespace: str = Field(
         "personal", description="The namespace that agents read beside their project's; empty: none."
