@@ -124,10 +124,10 @@ class Settings(BaseModel):
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."
     )
-    credentials: Literal["warn", "refuse", "sensitive", "off"] = Field(
+    credentials: Literal["warn", "redact", "refuse", "sensitive", "off"] = Field(
         "warn",
-        description="What to do with a memory that seems to hold a password or key: warn, refuse, sensitive "
-        "(store it as sensitive) or off.",
+        description="What to do with a memory that seems to hold a password or key: warn, redact (store it without), "
+        "refuse, sensitive (store it as sensitive) or off. Hooks redact unless this is set.",
     )
     personal_namespace: str = Field(
         "personal", description="The namespace that agents read beside their project's; empty: none."

@@ -86,7 +86,7 @@ class SettingValues(TypedDict, total=False):
     personal_namespace: str
     otel: bool
     log: Literal["none", "json"]
-    credentials: Literal["warn", "refuse", "sensitive", "off"]
+    credentials: Literal["warn", "redact", "refuse", "sensitive", "off"]
     config: str | PathLike[str] | None
 
 

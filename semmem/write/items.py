@@ -78,9 +78,9 @@ class Draft:
     ``fields`` are the fields that the item has; a ``ttl`` counts as ``expires_at``. ``replaces`` is the stored memory
     that the draft replaces and ``replaced_payload`` the hash of its content. ``stored_vector`` is the replaced memory's
     vector and its maker, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected`` are
-    the kinds of credentials that the memory seems to hold, ``restores`` says that a softly forgotten memory comes back,
-    and ``made_id`` that a door has made the id (see MadeId). ``text_at`` is when its text began, None for its
-    ``created_at``.
+    the kinds of credentials that the memory seems to hold, or, where it was ``redacted``, held. ``restores`` says that
+    a softly forgotten memory comes back, and ``made_id`` that a door has made the id (see MadeId). ``text_at`` is when
+    its text began, None for its ``created_at``.
     """
 
     at: int
@@ -94,6 +94,7 @@ class Draft:
     changed_by: str | None = None
     restores: bool = False
     suspected: tuple[str, ...] = ()
+    redacted: bool = False
     made_id: bool = False
     text_at: datetime | None = None
 
