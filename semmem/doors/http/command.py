@@ -30,7 +30,7 @@ serving.add_typer(keeping, name="key")
 in_store = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Keys in the store, for the clients of every `semmem serve` over it; `semmem mcp --http` reads the file alone.",
+    help="Keys in the store, for the clients of every `semmem serve` over it; `semmem mcp --http` reads a file.",
 )
 """The group of commands ``semmem keys``."""
 

@@ -67,7 +67,7 @@ def effect(mem: Semmem, verb: str, once: str) -> Any:
     if verb == "messages":
         return len(mem.list(filters={"sessions": [once]}, limit=1000).memories)
     if verb == "update":
-        return sum(version.text == f"Counted {once}." for version in mem.history("counter"))
+        return sum(version.memory.text == f"Counted {once}." for version in mem.history("counter"))
     return len(mem.list(filters={"sessions": ["old " + once]}, limit=1000).memories)
 
 
