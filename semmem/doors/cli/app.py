@@ -46,6 +46,7 @@ COMMANDS = {
 GROUPS = {
     "namespaces": "cli.commands.namespaces:names",
     "serve": "http.command:serving",
+    "keys": "http.command:in_store",
     "concepts": "cli.commands.graph:names",
     "settings": "cli.commands.settings:names",
     "server": "cli.commands.store:app",

@@ -262,7 +262,12 @@ _SWITCHES_OF_THE_FACADE = frozenset({"dry_run", "everything", "hard"})
 
 
 def right_of(route: Route, arguments: Mapping[str, Any]) -> Right:
-    """Return what a key must allow: the texts of sensitive memories are not for one that may only read."""
+    """Return what a key must allow: the texts of sensitive memories are not for one that may only read.
+
+    To forget everything is to drop the namespace, with its settings.
+    """
+    if route.name == "forget" and arguments.get("everything"):
+        return "admin"
     secret = arguments.get("reveal") or (route.name == "export" and arguments.get("sensitive"))
     return "write" if secret else route.right
 

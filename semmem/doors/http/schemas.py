@@ -274,11 +274,12 @@ def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
         parameters["If-Match"] = _header("If-Match", about, pattern=_ETAGS)
     if any(route.name == "get" for route in routes):
         parameters["If-None-Match"] = _header("If-None-Match", "Answer 304 where this is still its ETag.")
-    if any(route.right == "write" and route.method == "POST" for route in routes):
+    if any(route.right != "read" for route in routes):
         parameters["Idempotency-Key"] = _header(
             "Idempotency-Key",
-            "Sent again with the same key, it is done once. Of a stream, no memory is stored twice, and an item that "
-            "repeats what is stored already is counted each time.",
+            "Sent again with the same key, also to another server over the same store, it is done once and gets the "
+            "same answer. Of a stream, no memory is stored twice, and an item that repeats what is stored already is "
+            "counted each time.",
             minLength=1,
             maxLength=255,
         )

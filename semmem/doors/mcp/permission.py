@@ -57,7 +57,8 @@ class _Permitted:
         return partial(self._called, verb)
 
     def _called(self, verb: str, *arguments: Any, namespace: Any = None, **more: Any) -> Any:
-        self._check(_RIGHTS[verb], _names(namespace))
+        drops = verb == "forget" and more.get("everything")  # the namespace, with its settings
+        self._check("admin" if drops else _RIGHTS[verb], _names(namespace))
         if more.get("hard"):
             self._check(_RIGHTS[verb], None)  # it rewrites the files of the whole store
         return getattr(self._memory, verb)(*arguments, namespace=namespace, **more)
