@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from os import PathLike
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Never, Unpack
 
 from semmem.client.admin import Keeping
 from semmem.client.context_and_feedback import Use
@@ -16,6 +16,7 @@ from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound, StoreClosed, StoreError
 from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings, whole
 from semmem.model.keywords import FilterValues, Item, SettingValues
+from semmem.model.other_names import no_such_verb
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
@@ -104,6 +105,12 @@ def _url(url: Any) -> str | None:
 
 class Semmem(Keeping, Use):
     """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself."""
+
+    if not TYPE_CHECKING:  # a type checker still reports a name that no verb has
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise the error of an unknown name; for a verb of another system, it names ours."""
+            raise no_such_verb(self, name)
 
     # ------------------------------------------------------------------ the verbs
 
