@@ -49,7 +49,7 @@ EXPLAINS = {
     "LanceDB": "a score",
     "txtai": "a score, and the weight of each word",
 }
-"""From the documentation and source of each system: the peers page of the site says where."""
+"""From the documentation of each system, as generally known; no source is cited yet."""
 
 
 @cache
