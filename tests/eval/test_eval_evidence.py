@@ -225,7 +225,7 @@ OF_BEFORE = {
     "musique100-related": "of the names and triples of a language model, which a command line does not say",
     "robustness": "of python -m eval.robustness",
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
-    "peers": "of python -m eval.peers, which asks other systems and is no condition of a recipe; its file has the command",
+    "peers": "of python -m eval.peers, which asks other systems and measures no recipe; its file has the command",
     "bench": "of python -m eval bench, which measures times and is of no corpus; record 0049 says on what machine",
     "resident": "what each idea of the read model gave, timed by hand on a busy machine; only ratios are meant",
     "deep": "what each idea about large namespaces gave, timed by hand on a busy machine; only ratios are meant",
