@@ -94,7 +94,7 @@ class Server:
 
         Return whether all of it is finished.
         """
-        with own_signals():
+        with own_signals(), self._socket:  # uvicorn leaves the socket open where it is stopped before it has begun
             self._uvicorn.run(sockets=[self._socket])
         return not self.service.workers.at_work
 
