@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 from pydantic_core import PydanticKnownError
@@ -124,13 +124,18 @@ class Settings(BaseModel):
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."
     )
-    credentials: Literal["warn", "refuse", "sensitive", "off"] = Field(
+    credentials: Literal["warn", "redact", "refuse", "sensitive", "off"] = Field(
         "warn",
-        description="What to do with a memory that seems to hold a password or key: warn, refuse, sensitive "
-        "(store it as sensitive) or off.",
+        description="What to do with a memory that seems to hold a password or key: warn, redact (store it without), "
+        "refuse, sensitive (store it as sensitive) or off. Hooks redact unless this is set.",
     )
     personal_namespace: str = Field(
         "personal", description="The namespace that agents read beside their project's; empty: none."
+    )
+    agent_min_confidence: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = Field(
+        "auto",
+        description="The confidence below which hooks and the tools of agents show no memory for a question, from 0 "
+        "(show every hit) to 1; auto: the floor measured for the legs that answer and the embedder.",
     )
 
     otel: bool = Field(False, description="Make OpenTelemetry spans and metrics of verbs and legs; the extra otel.")
@@ -149,7 +154,8 @@ class Settings(BaseModel):
 
     @field_validator(
         "llm_timeout_s", "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
-        "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days", "keep_answers_days",
+        "agent_min_confidence", "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days",
+        "keep_answers_days",
         mode="before",
     )  # fmt: skip
     @classmethod
@@ -298,6 +304,8 @@ def wrong(name: str, error: Mapping[str, Any]) -> str:
     """Return what the setting ``name`` must be, as the end of a sentence; ``error`` is one of pydantic's errors."""
     kind, value = str(error["type"]), error.get("input")
     not_this = "" if name in _SECRET else f", not {shown(value)}"
+    if name == "agent_min_confidence":
+        return f"must be auto or a number from 0 to 1{not_this}"
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return f"must be {words} {_plain(error['ctx'][key])}{not_this}"

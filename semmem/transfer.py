@@ -197,6 +197,7 @@ def _row(memory: Memory) -> dict[str, Any]:
         "valid_to": _iso(memory.valid_to),
         "expires_at": _iso(memory.expires_at),
         "pinned": memory.pinned or None,
+        "source_type": memory.source_type,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -108,7 +108,9 @@ SECRETS: tuple[Shape, ...] = (
     ("", "a1B", ""), ("eyJ", "a", "."), ("a://", "b", ":"), ("", "a://b:", "@"), ("-----BEGIN ", "A ", ""),
     ("", "sk-", ""),
     ("password", " ", "x"), ("", "password for ", ""), ("password is ", "a", "'"), ("", "eyJaaaaaaaa.", ""),
-    ("", "-a1", ""),
+    ("", "-a1", ""), ("-----BEGIN PRIVATE KEY-----", "\na", " "), ("", "-----BEGIN PRIVATE KEY-----", ""),
+    ("", "curl -u ", ""), ("", "curl -u a:", "'"), ("", "Bearer a", ""), ("", "--token ", ""), ("token=", "a.", "1"),
+    ("", "token=a.", "1"), ("token='", "a", ""), ("", "tokenToken", ""), ("", "a_key-", ""),
 )  # fmt: skip
 
 
@@ -142,6 +144,14 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.concepts.likeness._DIGIT": (likeness.outlines, CLAIMS),
     "semmem.write.screening._CALLED": (secrets.credentials, SECRETS),
     "semmem.write.screening._FORMATS": (secrets.credentials, SECRETS),
+    "semmem.write.screening._EXPRESSION": (secrets.credentials, SECRETS),
+    "semmem.write.screening._ISSUER": (secrets.redacted, SECRETS),
+    "semmem.write.screening._KEYS": (secrets.redacted, SECRETS),
+    "semmem.write.screening._OPTIONS": (secrets.redacted, SECRETS),
+    "semmem.write.screening._KEY_END": (secrets.redacted, SECRETS),
+    "semmem.write.screening._KEY_LINES": (secrets.redacted, SECRETS),
+    "semmem.write.screening._PIECE": (secrets.credentials, SECRETS),
+    "semmem.write.screening._PLACEHOLDER": (secrets.credentials, SECRETS),
     "semmem.write.screening._HEX": (secrets.credentials, SECRETS),
     "semmem.write.screening._RUN": (secrets.credentials, SECRETS),
     "semmem.write.screening._AFTER_WORD": (secrets.credentials, SECRETS),

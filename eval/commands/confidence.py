@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,26 +17,34 @@ __all__ = ["confidence"]
 @app.command()
 def confidence(
     data: Annotated[list[str], typer.Option(help="a data set with questions; repeatable, at least two")],
+    floors: Annotated[
+        bool, typer.Option("--floors", help="measure floors: answers kept, prompts without an answer dropped")
+    ] = False,
+    embedder: Annotated[str | None, typer.Option(help="the embedder of the stores; minilm where installed")] = None,
     out: Annotated[Path | None, typer.Option(help="a file for the result: aggregates, no text")] = None,
     json_: AsJson = False,
 ) -> None:
     """Measure how well the confidence of a recall separates questions with an answer from questions without one."""
-    from eval.confidence import ask, markdown, report
+    import eval.confidence as curves
+    import eval.floors as by_floor
 
     with error_line():
         corpora = [load(name) for name in data]
         if len({corpus.name for corpus in corpora}) < 2:
             raise DatasetError("Give at least two sets: each is measured by what was fitted on the others.")
         questions = {corpus.name: [query.text for query in corpus.queries] for corpus in corpora}
-        sets = {}
+        sets: dict[str, Any] = {}
         for corpus in corpora:
             others = {name: texts for name, texts in questions.items() if name != corpus.name}
-            with opened(corpus, None, None) as mem:
+            with opened(corpus, None, embedder) as mem:
                 if not mem.stats().memories:
                     mem.remember_many(corpus.memories)
                     mem.maintain()
+                ask = by_floor.measure if floors else curves.ask
                 sets[corpus.name] = ask(mem, corpus, others, err.print)
-        result = {"command": f"python -m eval confidence {' '.join(f'--data {name}' for name in data)}", **report(sets)}
+        options = ["--floors"] * floors + [f"--embedder {embedder}"] * (embedder is not None)
+        words = ["python -m eval confidence", *options, *(f"--data {name}" for name in data)]
+        result = {"command": " ".join(words), **(by_floor if floors else curves).report(sets)}
         if out is not None:
             out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        say(json.dumps(result, indent=1) if json_ else markdown(result))
+        say(json.dumps(result, indent=1) if json_ else (by_floor if floors else curves).markdown(result))

@@ -18,11 +18,12 @@ from functools import partial, update_wrapper, wraps
 from itertools import chain
 from threading import Event, Lock
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeGuard, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, ParamSpec, TypeGuard, TypeVar, Unpack
 
 from semmem.client.memory import Semmem, connect
 from semmem.model.errors import InvalidInput, StoreClosed
 from semmem.model.keywords import SettingValues
+from semmem.model.other_names import no_such_verb
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
@@ -248,6 +249,12 @@ class AsyncSearch(Generic[T]):
 
 class AsyncSemmem:
     """A memory for programs of asyncio. ``semmem`` is the facade behind it, a Semmem."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise the error of an unknown name; for a verb of another system, it names ours."""
+            raise no_such_verb(self, name)
 
     def __init__(self, mem: Semmem, work: _Work | None = None) -> None:
         self.semmem = mem

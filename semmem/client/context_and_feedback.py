@@ -13,7 +13,7 @@ from semmem.model.keywords import FilterValues
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Judgement
 from semmem.model.store import life_of
-from semmem.model.types import Filters, Memory
+from semmem.model.types import Filters, Memory, MinConfidence
 from semmem.read.context import Context, check_budget, composed
 from semmem.read.rankings import reason
 from semmem.read.tracing import observed
@@ -48,7 +48,7 @@ class Use(Connection):
         recipe: str | Recipe | None = None,
         filters: Filters | FilterValues | Mapping[str, Any] | None = None,
         exclude: Sequence[str] = (),
-        min_confidence: float = 0.0,
+        min_confidence: MinConfidence = 0.0,
         as_of: datetime | date | str | None = None,
     ) -> Context:
         """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.

@@ -253,7 +253,7 @@ def _trace(request: Any) -> None:
 
 def _checked(key: str) -> str:
     if not (isinstance(key, str) and key.isascii() and key.isprintable()):
-        raise InvalidInput("The key is not one that `semmem serve key add` has shown.")
+        raise InvalidInput("The key is not one that `semmem keys add` has shown.")
     return key.strip()
 
 

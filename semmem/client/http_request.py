@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from semmem.client import values
-from semmem.client.routes import Route
+from semmem.client.routes import TOGETHER, Route
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import checked_filters, string
 from semmem.model.types import Filters
@@ -47,17 +47,17 @@ def request_of(route: Route, arguments: Mapping[str, Any]) -> Request:
     if (version := rest.pop("expected_version", None)) is not None:
         check_expected(version)
         headers["if-match"] = f'"{version}"'
+    if once := route.name in TOGETHER:
+        headers["idempotency-key"] = str(uuid.uuid4())
     if route.form == "query":
         pairs = _query(rest, filters_apart=route.name != "export")
-        return Request(route.method, path, pairs, headers, repeatable=route.method == "GET")
+        return Request(route.method, path, pairs, headers, repeatable=once or route.method == "GET")
     query: list[tuple[str, str]] = []
     if "namespace" in rest and route.name in ("update", "configure"):  # whose body is the changes alone
         query = _query({"namespace": rest.pop("namespace")})
-    if route.name in ("remember", "update"):
-        headers["idempotency-key"] = str(uuid.uuid4())
     body = b"{%s}" % b",".join(values.as_json(n, n) + b":" + values.as_json(n, one) for n, one in rest.items())
     headers["content-type"] = "application/json"
-    repeatable = route.right == "read" or route.name == "remember"
+    repeatable = once or route.right == "read"
     return Request(route.method, path, query, headers, body, repeatable)
 
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from os import PathLike
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Never, Unpack
 
 from semmem.client.admin import Keeping
 from semmem.client.context_and_feedback import Use
@@ -16,12 +16,24 @@ from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound, StoreClosed, StoreError
 from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings, whole
 from semmem.model.keywords import FilterValues, Item, SettingValues
+from semmem.model.other_names import no_such_verb
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.search import Factory
 from semmem.model.store import Store
-from semmem.model.types import LIST_ORDERS, Filters, IngestReport, ListOrder, Memory, Page, SortBy, masked
+from semmem.model.types import (
+    LIST_ORDERS,
+    Filters,
+    IngestReport,
+    ListOrder,
+    Memory,
+    MinConfidence,
+    Page,
+    SortBy,
+    SourceType,
+    masked,
+)
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
 from semmem.read.result import Recall
@@ -94,6 +106,12 @@ def _url(url: Any) -> str | None:
 class Semmem(Keeping, Use):
     """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself."""
 
+    if not TYPE_CHECKING:  # a type checker still reports a name that no verb has
+
+        def __getattr__(self, name: str) -> Never:
+            """Raise the error of an unknown name; for a verb of another system, it names ours."""
+            raise no_such_verb(self, name)
+
     # ------------------------------------------------------------------ the verbs
 
     @observed
@@ -119,20 +137,22 @@ class Semmem(Keeping, Use):
         expires_at: datetime | date | str | None = None,
         ttl: timedelta | float | str | None = None,
         pinned: bool = False,
+        source_type: SourceType | None = None,
     ) -> Memory:
         """Store one text and return the memory; durable when this returns.
 
         The same ``id`` with the same content again changes nothing; with other content it raises Conflict. Without an
         id a UUIDv7 is made. ``vector`` is a unit vector of your own model (the store then takes only such). The text of
         a ``sensitive`` memory enters no index: no recall finds it, ``get`` and ``list`` do, and show it where they are
-        to ``reveal`` it. Raises InvalidInput.
+        to ``reveal`` it. ``source_type`` says who the text comes from: "user", "agent", "tool" (a result, a web page)
+        or "imported"; unset unless given. Raises InvalidInput.
         """
         item = {
             "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
             "position": position, "source": source, "tags": tags, "importance": importance,
             "created_at": created_at, "vector": vector, "metadata": {} if metadata is None else metadata,
             "sensitive": sensitive, "valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at,
-            "ttl": ttl, "pinned": pinned,
+            "ttl": ttl, "pinned": pinned, "source_type": source_type,
         }  # fmt: skip
         memory = self._ingest.remember(item)
         return masked(memory) if memory.sensitive else memory
@@ -228,7 +248,7 @@ class Semmem(Keeping, Use):
         sort_by: SortBy = "relevance",
         vector: Any = None,
         fold_parts: bool = True,
-        min_confidence: float = 0.0,
+        min_confidence: MinConfidence = 0.0,
         token_budget: int | None = None,
         as_of: datetime | date | str | None = None,
     ) -> Recall:
@@ -240,7 +260,8 @@ class Semmem(Keeping, Use):
         namespaces, where all have the same). A "quoted phrase" must occur in what the lexical leg returns. ``offset``
         and ``limit`` page through what the legs found, each to the depth of the recipe. Where the recall's
         ``confidence``, which is one number for the question, is below ``min_confidence``, no hit is returned and
-        ``withheld`` says how many there were; see Recall for what confidence is and is not. With a ``token_budget`` the
+        ``withheld`` says how many there were; "auto" is the floor measured for the legs that answered and the embedder
+        (adr/0056). See Recall for what confidence is and is not. With a ``token_budget`` the
         hits are those that fit into it, whole and in the order of rank, and ``left_out`` names the others; a third of
         the bytes is taken for the number of tokens. With ``as_of`` the versions that were valid at that time are what
         is found, by words and vectors, ranked with the statistics of today; the graph leg does not see earlier

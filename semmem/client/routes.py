@@ -20,14 +20,14 @@ from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import Limits
 from semmem.model.serialization import plain
-from semmem.model.types import SortBy
+from semmem.model.types import MinConfidence, SortBy
 from semmem.rank_cap import reach as reach_of
 from semmem.rank_cap.report import Reach
 from semmem.read.explanation import Explanation
 from semmem.read.steps import lists
 from semmem.write.access import unlogged
 
-__all__ = ["NOTED", "REFUSED", "ROUTES", "Form", "Route", "refusal"]
+__all__ = ["NOTED", "REFUSED", "ROUTES", "TOGETHER", "Form", "Route", "refusal"]
 
 Form: TypeAlias = Literal["query", "json", "lines"]
 """Where the arguments of a verb stand: in the query of the URL, in a JSON body, or in the query and, as the body, a
@@ -47,7 +47,7 @@ class Route:
     method: str
     path: str
     calls: Callable[..., Any]
-    right: Literal["read", "write"] = "read"
+    right: Literal["read", "write", "admin"] = "read"
     form: Form = "query"
     status: int = 200
     lines: bool = False
@@ -68,7 +68,7 @@ def explain(
     sort_by: SortBy = "relevance",
     vector: Any = None,
     fold_parts: bool = True,
-    min_confidence: float = 0.0,
+    min_confidence: MinConfidence = 0.0,
     token_budget: int | None = None,
     as_of: datetime | date | str | None = None,
     of: str | None = None,
@@ -236,27 +236,27 @@ ROUTES: tuple[Route, ...] = (
     Route("namespaces", "GET", "/v1/namespaces", Semmem.namespaces, serves=("namespaces",)),
     Route("changes", "GET", "/v1/changes", Semmem.changes, serves=("changes",)),
     Route(
-        "rename_namespace", "POST", "/v1/namespaces/{old}/rename", Semmem.rename_namespace, "write", "json",
+        "rename_namespace", "POST", "/v1/namespaces/{old}/rename", Semmem.rename_namespace, "admin", "json",
         serves=("rename_namespace",),
     ),
     Route(
-        "copy_namespace", "POST", "/v1/namespaces/{old}/copy", Semmem.copy_namespace, "write", "json",
+        "copy_namespace", "POST", "/v1/namespaces/{old}/copy", Semmem.copy_namespace, "admin", "json",
         serves=("copy_namespace",),
     ),
     Route(
-        "drop_namespace", "DELETE", "/v1/namespaces/{name}", Semmem.drop_namespace, "write", serves=("drop_namespace",)
+        "drop_namespace", "DELETE", "/v1/namespaces/{name}", Semmem.drop_namespace, "admin", serves=("drop_namespace",)
     ),
     Route("namespace_limits", "GET", "/v1/namespaces/{name}/limits", limits),
     Route(
-        "set_namespace_limits", "PATCH", "/v1/namespaces/{name}/limits", Semmem.namespace_limits, "write", "json",
+        "set_namespace_limits", "PATCH", "/v1/namespaces/{name}/limits", Semmem.namespace_limits, "admin", "json",
         serves=("namespace_limits",),
     ),
     Route("stats", "GET", "/v1/stats", Semmem.stats, serves=("stats",)),
     Route("hashes", "GET", "/v1/hashes", Semmem.hashes, serves=("hashes",)),
     Route("settings", "GET", "/v1/settings", settings, serves=("settings_of", "searched_by")),
-    Route("configure", "PATCH", "/v1/settings", Semmem.configure, "write", "json", serves=("configure",)),
+    Route("configure", "PATCH", "/v1/settings", Semmem.configure, "admin", "json", serves=("configure",)),
     Route(
-        "unset_settings", "DELETE", "/v1/settings", Semmem.unset_settings, "write", serves=("unset_settings",)
+        "unset_settings", "DELETE", "/v1/settings", Semmem.unset_settings, "admin", serves=("unset_settings",)
     ),
     Route("reach", "GET", "/v1/reach", reach),
     Route("reach_of", "POST", "/v1/reach", reach, form="json"),
@@ -272,9 +272,15 @@ ROUTES: tuple[Route, ...] = (
         "split_concept", "POST", "/v1/concepts/split", Semmem.split_concept, "write", "json", 204,
         serves=("split_concept",),
     ),
-    Route("maintain", "POST", "/v1/maintain", Semmem.maintain, "write", "json", serves=("maintain",)),
+    Route("maintain", "POST", "/v1/maintain", Semmem.maintain, "admin", "json", serves=("maintain",)),
 )  # fmt: skip
 """Every route under /v1, two of one path and method told apart by the form of the body."""
+
+TOGETHER = frozenset((
+    "remember", "remember_messages", "update", "restore_memory", "forget", "forget_one", "link", "unlink", "feedback",
+    "merge_concepts", "split_concept", "configure", "unset_settings", "set_namespace_limits", "drop_namespace",
+))  # fmt: skip
+"""Verbs whose effect and kept answer are one transaction. Of the others the answer is kept after the work."""
 
 NOTED = "Semmem-Warning"
 """The header of an answer that says what is to be warned of: a credential in what was remembered."""

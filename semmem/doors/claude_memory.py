@@ -83,7 +83,8 @@ class MemoryFiles:
         self._check_folders(where)
         try:
             self._memory.remember(file_text if file_text.strip() else _EMPTY, id=where, namespace=self.namespace,
-                                  source="claude-memory-tool", metadata=_raw(file_text))  # fmt: skip
+                                  source="claude-memory-tool", source_type="agent",
+                                  metadata=_raw(file_text))  # fmt: skip
         except Conflict as error:  # another process was there first
             raise Conflict(f"File {where} already exists", names=frozenset({(self.namespace, where)})) from error
         return f"File created successfully at: {where}"
@@ -280,6 +281,7 @@ def _fields(file: Memory, namespace: str) -> dict[str, Any]:
         "namespace": namespace, "title": file.title, "author": file.author, "session": file.session,
         "position": file.position, "source": file.source, "tags": file.tags, "metadata": file.metadata,
         "importance": file.importance, "created_at": file.created_at,
+        "source_type": file.source_type,
     }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from semmem.doors.mem0_shapes import (
 from semmem.doors.metadata_filters import check_conditions
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.types import Memory as Stored
+from semmem.model.types import source_type_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -150,7 +151,14 @@ class Memory:
         else:
             if infer:
                 self._warn()
-            rows = [{"text": turn["content"], "metadata": {**shared, **speaker(turn)}} for turn in turns]
+            rows = [
+                {
+                    "text": turn["content"],
+                    "source_type": source_type_of(turn["role"]),
+                    "metadata": {**shared, **speaker(turn)},
+                }
+                for turn in turns
+            ]
         items = [self._item(one) for one in rows]
         if items:
             self.memory.remember_many(items, namespace=self.namespace, batch_size=len(items))

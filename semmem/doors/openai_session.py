@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.doors.arguments import check_limit, check_memory, check_namespace
 from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.types import Memory
+from semmem.model.types import Memory, source_type_of
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -103,6 +103,7 @@ class SemmemSession:
                 {
                     "text": _words(item).replace("\x00", "\ufffd"),
                     "author": str(item.get("name") or item.get("role") or item.get("type") or "item"),
+                    "source_type": source_type_of(item.get("role") or item.get("type")),
                     "session": self.session_id,
                     "position": position + number,
                     "created_at": now + number * _TICK,

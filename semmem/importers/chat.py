@@ -19,7 +19,7 @@ from typing import Any
 from semmem.importers import BadRow, Item, Reject, RowError, document, item, life_of, lines, moment, plain_text
 from semmem.importers import refuse as _refuse
 from semmem.model.errors import InvalidInput
-from semmem.model.types import Memory
+from semmem.model.types import Memory, source_type_of
 
 __all__ = ["name_of", "read"]
 
@@ -147,6 +147,7 @@ def _item(where: str, row: Any, session: str, positions: Counter[str], times: di
         session=session,
         position=position,
         created_at=times.get(session),
+        source_type=row.get("source_type") or _source_type(row),
         **life_of(row),
     )
 
@@ -156,6 +157,13 @@ def _of(row: Any, names: tuple[str, ...]) -> Any:
     if not isinstance(row, Mapping):
         return None
     return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def _source_type(row: Mapping[str, Any]) -> str | None:
+    """Return who a message comes from by its role, else by a speaker that is named as a role is."""
+    author = row.get("author")
+    role = author.get("role") if isinstance(author, Mapping) else None
+    return source_type_of(role or _of(row, ("role", "sender", *_AUTHOR)))
 
 
 def _name(author: Any) -> str | None:

@@ -18,7 +18,7 @@ __all__ = ["FIELDS", "column_map", "read"]
 
 FIELDS = (
     "text", "id", "namespace", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
-    "created_at", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned",
+    "created_at", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned", "source_type",
 )  # fmt: skip
 """The fields that a column can fill; a header of that name, in any case, fills the field."""
 _DELIMITERS = ",;\t|"

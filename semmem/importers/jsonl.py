@@ -58,6 +58,8 @@ def exported_item(where: str, row: Mapping[str, Any], *, vectors: bool = True) -
         result = VectorItem(result)
         result.where, result.embedder, result.vectors = where, embedder, stored_vectors
     result.text_at = text_at
+    if not EXPORTED.isdisjoint(row):  # where an export names none, nobody has said it
+        result["source_type"] = fields.get("source_type")
     if links is not None:
         result.links = links if isinstance(links, list) else [links]
     return result

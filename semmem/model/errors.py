@@ -166,7 +166,7 @@ class LocalOnly(SemmemError):
 
 
 class AccessDenied(SemmemError):
-    """The server refuses this; use a key that allows it, made with `semmem serve key add`."""
+    """The server refuses this; use a key that allows it, made with `semmem keys add`."""
 
 
 class KeyRequired(AccessDenied):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from semmem.model.errors import InvalidInput
 from semmem.model.keywords import FilterValues
 from semmem.model.serialization import instant
-from semmem.model.types import Filters, Memory, masked
+from semmem.model.types import SOURCE_TYPES, Filters, Memory, masked
 
 __all__ = [
     "LONGEST_NAME",
@@ -127,6 +127,9 @@ def checked_filters(filters: Filters | FilterValues | Mapping[str, Any] | None) 
             values[name] = strings(f"The filter {name}", value)
             if not values[name]:
                 raise InvalidInput(f"The filter {name} is an empty list, which nothing matches; leave it out.")
+            if name == "source_types":
+                for one in values[name]:
+                    one_of("The filter source_types", one, SOURCE_TYPES)
     return Filters(**values)
 
 
@@ -226,6 +229,8 @@ def matches(memory: Memory, filters: Within) -> bool:
     if filters.authors and memory.author not in filters.authors:
         return False
     if filters.titles and memory.title not in filters.titles:
+        return False
+    if filters.source_types and memory.source_type not in filters.source_types:
         return False
     if filters.sensitive is not None and memory.sensitive is not filters.sensitive:
         return False

@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, Literal, TypedDict
 
 from semmem.model.recipe import ConversationSettings, Fusion, GraphSettings, LexicalSettings, RankConstant
+from semmem.model.types import SourceType
 
 __all__ = ["FilterValues", "Item", "RecipeChanges", "SettingValues"]
 
@@ -37,6 +38,7 @@ class Item(TypedDict, total=False):
     expires_at: datetime | date | str | None
     ttl: timedelta | float | str | None
     pinned: bool
+    source_type: SourceType | None
 
 
 class FilterValues(TypedDict, total=False):
@@ -50,6 +52,7 @@ class FilterValues(TypedDict, total=False):
     created_before: datetime | date | str | None
     titles: str | Sequence[str] | None
     sensitive: bool | None
+    source_types: SourceType | Sequence[SourceType] | None
 
 
 class SettingValues(TypedDict, total=False):
@@ -83,7 +86,7 @@ class SettingValues(TypedDict, total=False):
     personal_namespace: str
     otel: bool
     log: Literal["none", "json"]
-    credentials: Literal["warn", "refuse", "sensitive", "off"]
+    credentials: Literal["warn", "redact", "refuse", "sensitive", "off"]
     config: str | PathLike[str] | None
 
 

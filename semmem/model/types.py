@@ -22,6 +22,7 @@ __all__ = [
     "MASK_OF_TOOLS",
     "MOST_REJECTED",
     "SORT_BY",
+    "SOURCE_TYPES",
     "Concept",
     "Filters",
     "Hit",
@@ -30,12 +31,15 @@ __all__ = [
     "LinkType",
     "ListOrder",
     "Memory",
+    "MinConfidence",
     "Page",
     "Passage",
     "Rejected",
     "SortBy",
+    "SourceType",
     "bound_rejected",
     "masked",
+    "source_type_of",
 ]
 
 SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated", "accessed"]
@@ -44,6 +48,8 @@ SortBy: TypeAlias = Literal["relevance", "importance", "created", "updated", "ac
 ListOrder: TypeAlias = Literal["created", "updated", "importance", "accessed"]
 """The order of a list: newest first, most important first, or last returned by a recall first."""
 
+MinConfidence: TypeAlias = float | Literal["auto"]
+"""The confidence below which a recall returns no hit; "auto": the floor measured for its legs and embedder."""
 SORT_BY: tuple[SortBy, ...] = get_args(SortBy)
 LIST_ORDERS: tuple[ListOrder, ...] = get_args(ListOrder)
 
@@ -51,6 +57,11 @@ LinkType: TypeAlias = Literal["supersedes", "resolved-by", "part-of", "see-also"
 
 LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
 """The types of links between memories."""
+
+SourceType: TypeAlias = Literal["user", "agent", "tool", "imported"]
+
+SOURCE_TYPES: tuple[SourceType, ...] = get_args(SourceType)
+"""Who a memory comes from: its user, an agent, the result of a tool, or a file or page that was imported."""
 
 _short = Repr()
 
@@ -69,7 +80,7 @@ MASK_OF_TOOLS = "(sensitive; hidden from tools, unless the server was started as
 MASKS = (MASK, MASK_OF_TOOLS)
 
 
-_TAGGED = ("text", "title", "author", "session", "position", "source", "tags", "metadata", "importance")
+_TAGGED = ("text", "title", "author", "session", "position", "source", "tags", "metadata", "importance", "source_type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,9 @@ class Memory:
     of a ``sensitive`` memory is in no index, and is ``MASK`` unless a call reveals it. A memory is valid from
     ``valid_from`` (None: when this version was written) until ``valid_to``, and is removed at ``expires_at``. A
     ``pinned`` memory is in every context for an agent.
+
+    ``source_type`` says who the memory comes from (``SOURCE_TYPES``), None where nobody said, and ``source`` from which
+    place: a path or an address. Text of a tool or of an imported file may be written by strangers.
 
     ``seen_count`` is how often the memory was remembered, and ``last_seen`` when it was last repeated, None if never.
     ``contradicts`` are the ids of memories with a value that this one changes, as found when it was written;
@@ -109,6 +123,7 @@ class Memory:
     valid_to: datetime | None = None
     expires_at: datetime | None = None
     pinned: bool = False
+    source_type: SourceType | None = None
     seen_count: int = 1
     last_seen: datetime | None = None
     contradicts: tuple[str, ...] = ()
@@ -147,12 +162,25 @@ def masked(memory: Memory) -> Memory:
     return dataclasses.replace(memory, text=MASK) if memory.sensitive else memory
 
 
+_ROLES: Mapping[str, SourceType] = {
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "agent", "ai", "model", "bot"), "agent"),
+    **dict.fromkeys(("tool", "function", "tool_result", "function_call_output"), "tool"),
+}
+
+
+def source_type_of(role: Any) -> SourceType | None:
+    """Return who a message comes from by its role in a chat; None for the system and for a role that is unknown."""
+    return _ROLES.get(role.strip().lower()) if isinstance(role, str) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Filters of a recall, list or forget. An empty one restricts nothing.
 
     A memory matches when its session is one of ``sessions`` (any of them), its author one of ``authors`` (any), its
-    title is exactly one of ``titles`` (any), it carries all of ``tags``, its metadata contains ``metadata``, and
+    title is exactly one of ``titles`` (any), its source type one of ``source_types`` (any), it carries all of ``tags``,
+    its metadata contains ``metadata``, and
     ``created_after <= created_at < created_before``. Metadata matches by containment; there are no ranges and no other
     operators. ``sensitive`` is True for sensitive memories alone, False for the others, None for both.
     """
@@ -165,6 +193,7 @@ class Filters:
     created_before: datetime | None = None
     titles: tuple[str, ...] = ()
     sensitive: bool | None = None
+    source_types: tuple[SourceType, ...] = ()
 
     def __bool__(self) -> bool:
         values = (getattr(self, f.name) for f in dataclasses.fields(self))
@@ -249,6 +278,11 @@ class Hit:
         """Where the memory came from."""
         return self.memory.source
 
+    @property
+    def source_type(self) -> SourceType | None:
+        """Who the memory comes from: user, agent, tool or imported."""
+        return self.memory.source_type
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
         return {
@@ -256,6 +290,7 @@ class Hit:
             "namespace": self.namespace,
             "title": self.title,
             "source": self.source,
+            "source_type": self.source_type,
             "rank": self.rank,
             "score": self.score,
             "components": dict(self.components),

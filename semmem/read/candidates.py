@@ -24,6 +24,9 @@ from semmem.model.types import SortBy
 
 __all__ = [
     "CURVES",
+    "FLOORS",
+    "LEXICAL_FLOOR",
+    "OTHER_FLOOR",
     "RECENCY",
     "Candidates",
     "Cut",
@@ -32,6 +35,7 @@ __all__ = [
     "Name",
     "Priors",
     "alone",
+    "auto_floor",
     "confidence",
     "curve",
     "deeper",
@@ -366,6 +370,27 @@ def curve(match_by_leg: Mapping[str, float]) -> float:
         1
         + math.exp(-constant - sum(w * match_by_leg[leg] for w, leg in zip(weights, sorted(match_by_leg), strict=True)))
     )
+
+
+FLOORS: Mapping[str, float] = {"all-MiniLM-L6-v2": 0.25}
+"""For each embedder that was measured: the floor of confidence that ``min_confidence="auto"`` stands for."""
+OTHER_FLOOR = 0.15
+"""The floor with any other embedder: low, because cosines of another model may all be smaller."""
+LEXICAL_FLOOR = 0.35
+"""The floor where the dense leg did not answer. An unrelated question shares a word with some memory, so it is higher.
+
+``python -m eval confidence --floors`` measures all three; adr/0056 has the tables.
+"""
+
+
+def auto_floor(candidates: Candidates) -> float:
+    """Return the floor of confidence that was measured for the legs that answered and for the embedder."""
+    if "dense" not in matches(candidates):
+        return LEXICAL_FLOOR
+    from semmem.model.store.encoded import maker
+
+    by = maker(candidates.question.vector) or {}
+    return FLOORS.get(str(by.get("name")), OTHER_FLOOR)
 
 
 _DEEPEST = 1_000

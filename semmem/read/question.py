@@ -15,7 +15,7 @@ from semmem.model.exchange import Kinds, Question
 from semmem.model.filters import one_of, whole
 from semmem.model.question import Talk
 from semmem.model.recipe import Recipe
-from semmem.model.types import SORT_BY
+from semmem.model.types import SORT_BY, MinConfidence
 from semmem.text.passages import phrases
 from semmem.text.tokens import Word, author_key, tokens
 
@@ -162,7 +162,7 @@ _LONGEST_QUERY = 10_000
 _MOST = 1_000
 
 
-def checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: float) -> str:
+def checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: MinConfidence) -> str:
     """Check the arguments of a recall; return the query without NUL characters, cut to 10,000 characters.
 
     Raises InvalidInput for a bad argument.
@@ -175,6 +175,7 @@ def checked(query: str, limit: int, offset: int, sort_by: str, min_confidence: f
     whole("limit", limit, 1, _MOST, example=10)
     whole("offset", offset, 0, 10 * _MOST, example=10)
     one_of("sort_by", sort_by, SORT_BY)
-    if isinstance(min_confidence, bool) or not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
-        raise InvalidInput(f"min_confidence must be a number from 0 to 1, not {brief(min_confidence)}.")
+    number = isinstance(min_confidence, int | float) and not isinstance(min_confidence, bool)
+    if min_confidence != "auto" and not (number and 0 <= float(min_confidence) <= 1):
+        raise InvalidInput(f'min_confidence must be a number from 0 to 1, or "auto", not {brief(min_confidence)}.')
     return plain

@@ -21,8 +21,20 @@ from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.reports import LeftOut
 from semmem.model.store import Moved, Store
-from semmem.model.types import Filters, Hit, LegRank, Memory, Passage, SortBy
-from semmem.read.candidates import Candidates, Cut, Group, Key, alone, confidence, deeper, gather, settle, total
+from semmem.model.types import Filters, Hit, LegRank, Memory, MinConfidence, Passage, SortBy
+from semmem.read.candidates import (
+    Candidates,
+    Cut,
+    Group,
+    Key,
+    alone,
+    auto_floor,
+    confidence,
+    deeper,
+    gather,
+    settle,
+    total,
+)
 from semmem.read.context import check_budget, packed
 from semmem.read.overrides import Tailor
 from semmem.read.question import Candidates as NameCandidates
@@ -119,7 +131,7 @@ class Recaller:
         sort_by: SortBy = "relevance",
         vector: Any = None,
         fold_parts: bool = True,
-        min_confidence: float = 0.0,
+        min_confidence: MinConfidence = 0.0,
         token_budget: int | None = None,
         tailor: bool = False,
     ) -> Recall:
@@ -158,7 +170,8 @@ class Recaller:
             groups = cut(candidates, window)
         sure = confidence(candidates)
         shown = page(groups, window)
-        withheld = len(shown) if sure < min_confidence else 0
+        floor = auto_floor(candidates) if min_confidence == "auto" else float(min_confidence)
+        withheld = len(shown) if sure < floor else 0
         hits = () if withheld else self._hits(candidates, window, shown, terms(text, self._language))
         self._store.confirm()  # an answer from memory is checked afterwards
         left_out: tuple[LeftOut, ...] = ()
@@ -170,7 +183,7 @@ class Recaller:
             hits, matched, is_exact, degraded, candidates.regime, timings, sure, candidates, self._explained_by,
             window, settings,
         )  # fmt: skip
-        return Recall(*fields, min_confidence, withheld, self._language, left_out)
+        return Recall(*fields, floor, withheld, self._language, left_out)
 
     def candidates(
         self,

@@ -34,9 +34,9 @@ class Recall(Sequence[Hit]):
     an answer, half and half (semmem.read.candidates). Unlike scores, it can be compared across questions. It recognises
     questions about other subjects well, and hardly those that are nearly answered; adr/0038 has the numbers.
 
-    ``withheld`` is how many hits were not returned because the confidence is below ``min_confidence``; ``left_out`` are
-    the hits for which a ``token_budget`` had no room. ``id`` is the recall's id in the log of recalls, None where none
-    is kept.
+    ``withheld`` is how many hits were not returned because the confidence is below ``min_confidence``, a number also
+    where "auto" was asked for; ``left_out`` are the hits for which a ``token_budget`` had no room. ``id`` is the
+    recall's id in the log of recalls, None where none is kept.
     """
 
     hits: tuple[Hit, ...]

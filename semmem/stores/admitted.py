@@ -87,6 +87,6 @@ def _digest(filters: Filters) -> bytes:
     """Return what equal filters have in common: what is sent, as values of other types may look like one another."""
     bounds = filters.created_after, filters.created_before
     times = [at and (str(at.replace(tzinfo=None)), str(at.utcoffset())) for at in bounds]  # in UTC a year may end
-    lists = [filters.sessions, filters.authors, filters.tags, filters.titles]
+    lists = [filters.sessions, filters.authors, filters.tags, filters.titles, filters.source_types]
     sent = json.dumps([lists, dict(filters.metadata), times, filters.sensitive], sort_keys=True)
     return hashlib.blake2b(sent.encode(), digest_size=16).digest()

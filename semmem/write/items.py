@@ -15,10 +15,10 @@ from reprlib import repr as shown
 from typing import Any
 
 from semmem.model.errors import InvalidInput
-from semmem.model.filters import LONGEST_NAME
+from semmem.model.filters import LONGEST_NAME, one_of
 from semmem.model.protocols import Embedder
 from semmem.model.serialization import instant
-from semmem.model.types import MASKS, Memory
+from semmem.model.types import MASKS, SOURCE_TYPES, Memory
 from semmem.text.passages import encoded_text, other_names, split
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 
 KEYS = (
     "text", "namespace", "id", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
-    "created_at", "vector", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned",
+    "created_at", "vector", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned", "source_type",
 )  # fmt: skip
 """The keys of an item of remember_many: the arguments of remember."""
 _LONGEST = {"namespace": 200, "id": 1_000, "title": 2_000, "author": LONGEST_NAME, "session": 1_000, "source": 4_000}
@@ -78,9 +78,9 @@ class Draft:
     ``fields`` are the fields that the item has; a ``ttl`` counts as ``expires_at``. ``replaces`` is the stored memory
     that the draft replaces and ``replaced_payload`` the hash of its content. ``stored_vector`` is the replaced memory's
     vector and its maker, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected`` are
-    the kinds of credentials that the memory seems to hold, ``restores`` says that a softly forgotten memory comes back,
-    and ``made_id`` that a door has made the id (see MadeId). ``text_at`` is when its text began, None for its
-    ``created_at``.
+    the kinds of credentials that the memory seems to hold, or, where it was ``redacted``, held. ``restores`` says that
+    a softly forgotten memory comes back, and ``made_id`` that a door has made the id (see MadeId). ``text_at`` is when
+    its text began, None for its ``created_at``.
     """
 
     at: int
@@ -94,6 +94,7 @@ class Draft:
     changed_by: str | None = None
     restores: bool = False
     suspected: tuple[str, ...] = ()
+    redacted: bool = False
     made_id: bool = False
     text_at: datetime | None = None
 
@@ -156,6 +157,9 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     pinned = values.get("pinned", False)
     if not isinstance(pinned, bool):
         raise InvalidInput(f"pinned must be True or False, not {shown(pinned)}.")
+    source_type = values.get("source_type")
+    if source_type is not None:
+        one_of("source_type", source_type, SOURCE_TYPES)
     now = datetime.now(UTC)
     bounds = _bounds(values, now)
     memory = Memory(
@@ -174,6 +178,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
         updated_at=created_at or now,
         sensitive=sensitive,
         pinned=pinned,
+        source_type=source_type,
         valid_from=bounds["valid_from"],
         valid_to=bounds["valid_to"],
         expires_at=bounds["expires_at"],
@@ -335,6 +340,8 @@ def payload_of(memory: Memory, *, timed: bool) -> bytes:
     bounds = [None if one is None else one.isoformat() for one in (memory.valid_from, memory.valid_to)]
     if any(bounds) or memory.pinned:  # expires_at is not content: repeating an item does not prolong its life
         content += [*bounds, memory.pinned]
+    if memory.source_type is not None:
+        content.append({"source_type": memory.source_type})
     return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).digest()
 
 

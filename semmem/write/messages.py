@@ -7,6 +7,7 @@ from typing import Any
 
 from semmem.importers import RowError, life_of, plain_text
 from semmem.model.errors import InvalidInput
+from semmem.model.types import source_type_of
 
 __all__ = ["checked_session", "message_items"]
 
@@ -18,7 +19,8 @@ def message_items(
 
     The keys of a message: ``content`` is a string, or a list of parts of which those with text are used. ``role`` is
     the author unless ``name`` is given. ``created_at`` is its time. importance, sensitive, pinned, valid_from,
-    valid_to, expires_at and ttl mean what they mean in ``remember``. ``named`` gives each item the id SESSION:POSITION.
+    valid_to, expires_at and ttl mean what they mean in ``remember``; source_type too, which by default follows the
+    role. ``named`` gives each item the id SESSION:POSITION.
 
     A message that says nothing is left out but counts as a position: one that only calls a tool, an empty string, parts
     without text such as images, and the content None of anybody but a user and the system. Raises InvalidInput for a
@@ -42,6 +44,9 @@ def message_items(
         except RowError:
             continue
         item = {"text": text, "author": str(author), "session": session, "position": position, **life_of(message)}
+        source_type = message.get("source_type") or source_type_of(message.get("role"))
+        if source_type is not None:
+            item["source_type"] = source_type
         if named:
             item["id"] = f"{session}:{position}"
         if message.get("created_at") is not None:

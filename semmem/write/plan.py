@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at",
-           "sensitive", "valid_from", "valid_to", "expires_at", "pinned")  # fmt: skip
+           "sensitive", "valid_from", "valid_to", "expires_at", "pinned", "source_type")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +207,9 @@ def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], A
         return False
     # a ttl counts from its first time
     excluded = {"metadata", *(["expires_at"] if "ttl" in draft.fields and before.expires_at is not None else [])}
+    replaceable = policy.may_replace is not None and policy.may_replace(before)
+    if not replaceable and (before.source_type is None or item.source_type == "imported"):  # the default of an import
+        excluded.add("source_type")
     others = (name for name in _FIELDS if name in draft.fields and name not in excluded)
     return all(_alike(getattr(before, name), getattr(item, name)) for name in others)
 

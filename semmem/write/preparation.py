@@ -205,7 +205,9 @@ class Preparation:
         by_position = {at: places[place] for at, place in wholes.items()} if columns else {}
         kinds = {at: one.credentials.get(place, ()) for at, (one, place) in by_position.items()}
         drafts = screened_all(drafts, self._screening, kinds if self._screening != "off" else {})
-        likeness = {at: one.likeness(place) for at, (one, place) in by_position.items()}
+        texts = {draft.at: draft.memory.text for draft in drafts if isinstance(draft, Draft)}
+        read = [(at, one, place) for at, (one, place) in by_position.items() if one.rows[place].text == texts.get(at)]
+        likeness = {at: one.likeness(place) for at, one, place in read}  # a text that was redacted is read anew
         extractor.learn(columns)
         return Prepared(drafts, batch, namespace, self._with_keys(drafts, likeness), extractor)
 

@@ -1,4 +1,4 @@
-"""Screen memories for credentials, such as keys, tokens and passwords: warn of them, refuse them or hide them.
+"""Screen memories for credentials, such as keys, tokens and passwords: warn of them, redact, refuse or hide them.
 
 A credential is recognised by the format that its issuer publishes, by the words before it, or by its entropy. People
 see kinds of credentials and ids of memories, never the credential itself, as a Python warning; a door with a better way
@@ -30,12 +30,13 @@ __all__ = [
     "kinds_of",
     "noted_of",
     "noting",
+    "redacted",
     "screened",
     "warn",
     "warn_of",
 ]
 
-Screening: TypeAlias = Literal["warn", "refuse", "sensitive", "off"]
+Screening: TypeAlias = Literal["warn", "redact", "refuse", "sensitive", "off"]
 """What happens to a memory that seems to hold a credential."""
 
 T = TypeVar("T")
@@ -47,51 +48,94 @@ _noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
 
 
 class Credential(NamedTuple):
-    """A credential in a text: ``text[start:end]``, and its kind."""
+    """A credential in a text: ``text[start:end]``, its kind, and what may stay in the open of it."""
 
     kind: str
     start: int
     end: int
+    shown: str = ""
 
 
-_FORMATS = re.compile(
+_KEYS = re.compile(
     r"(?P<private_key>-----BEGIN (?:[A-Z]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----)"
-    r"|(?P<aws_access_key>\b(?:AKIA|ASIA)[0-9A-Z]{16}\b)"
-    r"|(?P<github_token>\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{60,255})\b)"
-    r"|(?P<gitlab_token>\bglpat-[A-Za-z0-9_-]{20,64})"
-    r"|(?P<anthropic_key>\bsk-ant-[A-Za-z0-9_-]{20,200})"
-    r"|(?P<openai_key>\bsk-(?:proj-)?[A-Za-z0-9_-]{32,200})"
-    r"|(?P<stripe_key>\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,120}\b)"
-    r"|(?P<slack_token>\bxox[abeoprs]-[A-Za-z0-9-]{10,200})"
-    r"|(?P<google_key>\bAIza[0-9A-Za-z_-]{35})"
-    r"|(?P<huggingface_token>\bhf_[A-Za-z0-9]{30,60}\b)"
-    r"|(?P<npm_token>\bnpm_[A-Za-z0-9]{36}\b)"
-    r"|(?P<pypi_token>\bpypi-[A-Za-z0-9_-]{50,250})"
-    r"|(?P<json_web_token>\beyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000})"
-    r"|(?P<password_in_url>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,100}:(?![*<$\{])[^\s/@]{3,200}@[\w.-]{1,200})"
+    r"|(?P<putty_key>\bPrivate-Lines: \d{1,4})"
+)
+_FORMATS = re.compile(
+    r"\b(?:(?P<aws_access_key>(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b)"
+    r"|(?P<github_token>(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{60,255})\b)"
+    r"|(?P<gitlab_token>(?:gl(?:pat|dt|rt|cbt|ptt|ft|soat|oas|imt|agent)-|GR1348941)[A-Za-z0-9_-]{20,100})"
+    r"|(?P<anthropic_key>sk-ant-[A-Za-z0-9_-]{20,200})"
+    r"|(?P<openai_key>sk-(?:proj-|svcacct-|admin-|or-v1-)?(?=[A-Za-z_-]{0,31}\d)[A-Za-z0-9_-]{32,250})"
+    r"|(?P<stripe_key>(?:[rs]k_(?:live|test)_|whsec_)[A-Za-z0-9]{16,250}\b)"
+    r"|(?P<slack_token>(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,250})"
+    r"|(?P<webhook>(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks)/(?P<of_webhook>[\w/-]{20,200}))"
+    r"|(?P<google_key>(?:AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,250}|GOCSPX-[0-9A-Za-z_-]{20,60}))"
+    r"|(?P<huggingface_token>hf_[A-Za-z0-9]{30,60}\b)"
+    r"|(?P<npm_token>npm_[A-Za-z0-9]{36}\b)"
+    r"|(?P<pypi_token>pypi-[A-Za-z0-9_-]{50,250})"
+    r"|(?P<service_token>(?:(?:do[opr]_v1|shp(?:at|ca|pa|ss)|dckr_pat|lin_api|glsa|sntr[yu]s|figd|sbp|pscale_tkn|gsk"
+    r"|r8|ntn|tskey|rubygems|phc|phx|semmem)_|(?:hv[sb]|dp\.(?:pt|st|ct)|SG)\.|(?:xai|pplx|PMAK|NRAK|sq0csp|dapi"
+    r"|AGE-SECRET-KEY)-)(?=[A-Za-z_.-]{0,30}\d)[A-Za-z0-9_.-]{20,250})"
+    r"|(?P<telegram_token>\d{8,10}:AA[A-Za-z0-9_-]{33}\b)"
+    r"|(?P<json_web_token>eyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,20000}\.[A-Za-z0-9_-]{8,2000})"
+    r"|(?P<password_in_url>(?i:[a-z][a-z0-9+.-]{1,20})://[^\s/:@]{0,100}:(?![*<$\{\[])"
+    r"(?P<in_url>[^\s/]{2,200})@[\w.-]{1,200})"
+    r"|(?P<bearer_token>[Bb]earer\s{1,3}(?P<of_bearer>(?=[A-Za-z_.~+/-]{0,60}\d)[\w.~+/-]{16,4000}={0,2}))"
+    r"|(?P<basic_authorization>[Aa]uthorization[\"']?:\s{0,3}[\"']?Basic\s{1,3}(?P<of_basic>[A-Za-z0-9+/]{8,400}={0,2}))"
+    r"|(?P<password_of_curl>curl\b[^\n]{0,200}?\s(?:-u|--user)\s{0,3}[\"']?[\w.@-]{1,60}:"
+    r"(?P<of_curl>(?![<$\{*\[])[^\s\"'`]{3,200})))"
+)
+_OPTIONS = re.compile(
+    r"(?P<password_option>(?:\s|^)--(?:pass(?:word|phrase|wd)|token|api-key|secret(?:-key)?)\s{1,3}"
+    r"[\"']?(?P<of_option>(?![<$\{*\[-])[^\s\"'`,;]{4,200}))"
+)
+_INNER = ("of_webhook", "in_url", "of_bearer", "of_basic", "of_option", "of_curl")
+"""The groups of a format of which one is the credential, and the rest shows what it is for."""
+_ISSUER = re.compile(
+    r"github_pat_|sk-ant-|sk-(?:proj|svcacct|admin)-|[rs]k_(?:live|test)_|GR1348941|AGE-SECRET-KEY-|"
+    r"[A-Za-z0-9]{2,9}(?:_v1)?[-_.]|A[A-Z]{3}(?=[0-9A-Z]{16})|AIza|eyJ"
+)
+"""How a credential begins that says who has issued it; no part of the secret."""
+_KEY_END = re.compile(r"-----END [A-Z ]{1,60}-----")
+_KEY_LINES = re.compile(r"(?:(?:\r?\n|\\r|\\n)(?:[A-Za-z-]{1,40}: [^\n]{0,200}|[^\s]{1,100}(?=\r?\n|\Z)))*")
+"""The lines of a private key without a last line: those with a name and a colon, and those without a blank."""
+_LONGEST_KEY = 40_000
+_WORDS = (
+    r"pass(?:word|phrase|wd|code)|pwd|secret|token|pin|(?:api|access|account|auth|client|encryption|master|private|secret"
+    r"|signing)[ _-]?(?:key|token|secret)|passwort|kennwort|contraseña|mot de passe"
 )
 _AFTER_WORD = re.compile(
-    r"(?<![^\W_])(?:pass(?:word|phrase|wd|code)|pwd|secret|api[ _-]?key|access[ _-]?key|auth[ _-]?token|token|pin)\b"
-    r"(?: (?:for|of|to) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?"
-    r"\s{0,3}(?P<sign>[:=]|\bis\b|\bwas changed to\b|\bchanged to\b)\s{0,3}[\"'`]?(?P<said>[^\s\"'`,;]{4,200})",
+    rf"(?:(?<![^\W_])|(?-i:(?<=[a-z])(?=[A-Z])))(?P<word>{_WORDS})\b[\"']?"
+    r"(?: (?:for|of|to|für|de|del|du) [^\s:=]{1,40}(?: [^\s:=]{1,40})?)?"
+    r"\s{0,3}(?P<sign>:=|[:=]|\b(?:is|ist|lautet|es|est)\b|\bwas changed to\b|\bchanged to\b)\s{0,3}"
+    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\n]{4,200})(?P=quote)|[\"'`]?(?P<said>[^\s\"'`,;]{4,2000}))",
     re.IGNORECASE,
 )
-_CALLED = re.compile(r"pass(?:w|phrase|code)|pwd|secret|key|token|pin", re.IGNORECASE)
+_CALLED = re.compile(r"pass(?:w|phrase|code|e\b)|pwd|secret|key|token|pin|kennwort|contraseña", re.IGNORECASE)
 """A text without one of these words names no password; this test is cheaper than the full search."""
 _SHORTEST = 15
-"""The fewest characters, none of them blank, of a known format or of a random string."""
+"""The fewest characters, none of them blank, of a random string, and of a known format without one of these signs."""
+_SIGNS = ("://", "--", "curl", "asic ")
 _RUN = re.compile(r"(?<![\w/+.-])[A-Za-z0-9+/_-]{20,200}={0,2}(?![\w/+.-])")
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
 
 _SIGN = re.compile(r"[\d\W_]")
+_PLACEHOLDER = re.compile(r"[<$\{\[]|\*\*\*|https?://|%[(sd]|(?:.{1,12}…)?\[removed\]")
+_EXPRESSION = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)*(?:[(\[{|].*|\)+)?")
+"""A name of a program without a number, an attribute or a call: a value that stands elsewhere."""
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_LETTERS_A_WORD = 2.8
+"""Fewer letters on average than names such as HttpServerV2 have in a part, more than random strings have (1.9)."""
+
+REMOVED = "[removed]"
 
 LEAST_ENTROPY = 4.2
 """Bits per character: more than names, paths and hyphenated words of that length have, less than random base64 has."""
 
 
 class CredentialWarning(UserWarning):
-    """Warning: a stored memory seems to hold a credential, such as a password or a key."""
+    """Warning: a stored memory seems to hold a credential, such as a password or a key, or held it and is redacted."""
 
 
 def screened(
@@ -101,12 +145,12 @@ def screened(
     hidden: bool | None = None,
     kinds: tuple[str, ...] | None = None,
 ) -> Draft:
-    """Return the draft with the kinds of credentials in it, and make it sensitive where the setting says so.
+    """Return the draft with the kinds of credentials in it, and redact it or make it sensitive by the setting.
 
     ``changed`` are the fields of an update; other fields were screened when they were written. ``hidden`` says whether
     the memory will be sensitive. ``kinds`` are those of the credentials in the text, where they are known. Labels (all
-    fields except the text) are always shown, so no setting can hide a credential in them. Raises InvalidInput where the
-    setting refuses the memory.
+    fields except the text) are always shown, so no setting can hide a credential in them; they are redacted or refused.
+    Raises InvalidInput where the setting refuses the memory.
     """
     memory = draft.memory
     hidden = memory.sensitive if hidden is None else hidden
@@ -122,33 +166,72 @@ def screened(
     reads_text = not hidden and (changed is None or "text" in changed or opened)
     secret = () if not reads_text else kinds_of([memory.text]) if kinds is None else kinds
     shown = kinds_of(_labels(memory, changed))
-    if shown and screening != "warn":
+    if shown and screening in ("refuse", "sensitive"):
         raise InvalidInput(
             f"A label of this memory (title, tags, source, metadata …) seems to hold a credential ({_listed(shown)}), "
             f"and labels are always shown; the setting credentials is {screening}, so put it into the text."
         )
-    if secret and (screening == "refuse" or (screening == "sensitive" and opened)):
+    stays = opened and "text" not in (changed or ())  # no update changes a text that it does not give
+    if secret and (screening == "refuse" or (screening == "sensitive" and opened) or (screening == "redact" and stays)):
         raise InvalidInput(
             f"The text seems to hold a credential ({_listed(secret)}), and the setting credentials is {screening}; "
             f"{_TO_DO}."
         )
+    if not secret and not shown:
+        return draft
+    suspected = tuple(dict.fromkeys((*secret, *shown)))
+    if screening == "redact":
+        return _redacted(draft, bool(secret), changed, suspected)
     if secret and screening == "sensitive":
         memory = replace(memory, sensitive=True)
         payload = payload_of(memory, timed=draft.timed)
         return replace(draft, memory=memory, payload=payload, vector=None, fields=draft.fields | {"sensitive"})
-    return replace(draft, suspected=tuple(dict.fromkeys((*secret, *shown)))) if secret or shown else draft
+    return replace(draft, suspected=suspected)
+
+
+def _redacted(draft: Draft, text: bool, changed: Collection[str] | None, suspected: tuple[str, ...]) -> Draft:
+    """Return the draft without its credentials; a given vector, which reveals the text, goes with those of the text."""
+    memory = draft.memory
+    changes: dict[str, Any] = {
+        name: _without(getattr(memory, name)) for name in _LABELS if changed is None or name in changed
+    }
+    memory = replace(memory, **changes, text=redacted(memory.text)[0] if text else memory.text)
+    vector = None if text else draft.vector
+    payload = payload_of(memory, timed=draft.timed)
+    return replace(draft, memory=memory, payload=payload, vector=vector, suspected=suspected, redacted=True)
+
+
+def _without(value: Any) -> Any:
+    """Return a JSON value without the credentials in its strings; a key such as "password" is read with its value."""
+    if isinstance(value, str):
+        return redacted(value)[0]
+    if isinstance(value, dict):
+        return {key: _without_under(key, one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_without(one) for one in value)
+    return value
+
+
+def _without_under(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return _without(value)
+    beginning = f"{key}: "
+    whole, _ = redacted(beginning + value)
+    return whole[len(beginning) :] if whole.startswith(beginning) else _without(value)
 
 
 def warn_of(drafts: Iterable[Draft]) -> None:
-    """Warn of stored drafts that seem to hold credentials, with their ids and the kinds, but no text."""
+    """Warn of stored drafts that seem to hold credentials, or held them, with their ids and the kinds, but no text."""
     suspects = [draft for draft in drafts if draft.suspected]
     if not suspects:
         return
     kinds = _listed(dict.fromkeys(kind for draft in suspects for kind in draft.suspected))
     ids = ", ".join(ascii(draft.memory.id) for draft in suspects[:_NAMED])
     more = f" and {len(suspects) - _NAMED} more" if len(suspects) > _NAMED else ""
-    sentence = f"A credential ({kinds}) seems to stand in the memory {ids}{more}: {_TO_DO}."
-    warn(sentence)
+    if any(draft.redacted for draft in suspects):
+        warn(f"A credential ({kinds}) was removed from the memory {ids}{more} before it was stored.")
+    else:
+        warn(f"A credential ({kinds}) seems to stand in the memory {ids}{more}: {_TO_DO}.")
 
 
 def warn(sentence: str) -> None:
@@ -210,38 +293,95 @@ def _strings(value: Any) -> Iterator[str]:
 def credentials(text: str) -> list[Credential]:
     """Return the credentials in ``text`` in the order in which they stand, without overlaps."""
     chosen: list[Credential] = []
-    end = 0
-    long = "://" in text or "-----BEGIN" in text or any(len(word) >= _SHORTEST for word in text.split())
-    runs = (*_by_format(text), *_random(text)) if long else ()
+    may_be = any(sign in text for sign in _SIGNS) or any(
+        len(word) >= _SHORTEST and not _is_word(word) for word in text.split()
+    )
+    runs = (*_by_format(text), *_random(text)) if may_be else ()
     after_words = _after_words(text) if _CALLED.search(text) else ()
     for one in sorted((*runs, *after_words), key=lambda one: (one.start, -one.end)):
-        if one.start >= end:
+        if not chosen or one.start >= chosen[-1].end:
             chosen.append(one)
-            end = one.end
+        elif one.end > chosen[-1].end:  # no end of it may stay in the open
+            chosen[-1] = chosen[-1]._replace(end=one.end)
     return chosen
 
 
+def _is_word(long: str) -> bool:
+    """Return whether a run without blanks is an ordinary word, with its marks, and no credential."""
+    bare = long.strip(".,;:!?()[]\"'")
+    return bare.isalpha() and (bare[1:].islower())
+
+
+def redacted(text: str) -> tuple[str, int]:
+    """Return ``text`` with ``[removed]`` in the place of each credential, and how many there were.
+
+    The beginning that names the issuer stays, such as ``ghp_``. A text that was redacted holds no credential.
+    """
+    found = credentials(text)
+    parts, past = [], 0
+    for one in found:
+        parts += [text[past : one.start], f"{one.shown}…{REMOVED}" if one.shown else REMOVED]
+        past = one.end
+    return "".join((*parts, text[past:])), len(found)
+
+
 def _by_format(text: str) -> Iterator[Credential]:
-    for match in _FORMATS.finditer(text):
-        yield Credential((match.lastgroup or "").replace("_", " "), match.start(), match.end())
+    yield from _keys(text)
+    for expression in (_FORMATS, _OPTIONS):
+        for match in expression.finditer(text):
+            kind = (match.lastgroup or "").replace("_", " ")
+            start, end = next((match.span(group) for group in _INNER if match.groupdict().get(group)), match.span())
+            if expression is _OPTIONS and text[start:end].isalpha():
+                continue
+            issuer = _ISSUER.match(text, start, end) if start == match.start() else None
+            yield Credential(kind, start, end, issuer[0] if issuer is not None else "")
+
+
+def _keys(text: str) -> Iterator[Credential]:
+    """Yield the private keys, each with all its lines."""
+    past = 0
+    for match in _KEYS.finditer(text):
+        if match.start() >= past and not text.startswith(f"…{REMOVED}", match.end()):
+            past = _end_of_key(text, match.end())
+            yield Credential((match.lastgroup or "").replace("_", " "), match.start(), past, match.group())
+
+
+def _end_of_key(text: str, start: int) -> int:
+    """Return where the private key ends whose first line ends at ``start``."""
+    at = text.find("-----END ", start, start + _LONGEST_KEY)
+    last = _KEY_END.match(text, at) if at >= 0 else None
+    lines = last or _KEY_LINES.match(text, start)
+    return start if lines is None else lines.end()
 
 
 def _after_words(text: str) -> Iterator[Credential]:
     """Yield what follows a word such as password or key; after "is" it must hold a digit or a sign."""
     for match in _AFTER_WORD.finditer(text):
-        secret = match["said"].rstrip(".!?)")
-        plain = secret.isalpha() if match["sign"] in (":", "=") else not _SIGN.search(secret)
-        if len(secret) >= 4 and not plain and not secret.startswith(("<", "$", "{", "***", "http://", "https://")):
-            yield Credential("password", match.start("said"), match.start("said") + len(secret))
+        group = "quoted" if match["quoted"] is not None else "said"
+        whole = group == "quoted" or match["sign"] == "="  # no end of a sentence
+        secret = match[group] if whole else match[group].rstrip(".!?)")
+        if len(secret) >= 4 and not _is_plain(secret, match) and not _PLACEHOLDER.match(secret):
+            yield Credential("password", match.start(group), match.start(group) + len(secret))
+
+
+def _is_plain(secret: str, match: re.Match[str]) -> bool:
+    """Return whether what stands where a password may stand is a word, or an expression of a program."""
+    if match["quoted"] is not None:
+        return secret.replace(" ", "").isalpha() and match["word"].casefold() != "passphrase"
+    if match["sign"] in (":", "=", ":="):
+        return secret.isalpha() or _EXPRESSION.fullmatch(secret) is not None
+    return not _SIGN.search(secret)
 
 
 def _random(text: str) -> Iterator[Credential]:
-    """Yield long runs that look random: letters of both cases and digits, of high entropy."""
+    """Yield long runs that look random: letters of both cases and digits, of high entropy, and not made of words."""
     for match in _RUN.finditer(text):
         run = match.group().rstrip("=")
         mixed = any(map(str.isdigit, run)) and any(map(str.isupper, run)) and any(map(str.islower, run))
-        if mixed and not _HEX.fullmatch(run) and not _UUID.search(run) and entropy(run) >= LEAST_ENTROPY:
-            yield Credential("random string", match.start(), match.end())
+        if not mixed or _HEX.fullmatch(run) or _UUID.search(run) or entropy(run) < LEAST_ENTROPY:
+            continue
+        if len(run) < _LETTERS_A_WORD * len(_PIECE.findall(run)):
+            yield Credential("random string", match.start(), match.end(), run[:4])
 
 
 def entropy(run: str) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from semmem.embedders import Known
+from semmem.importers import Item as ImportedItem
 from semmem.importers.jsonl import EXPORTED, exported_item
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import matches, within
@@ -227,8 +228,17 @@ def bring_in(
 
 
 def _importable(item: Any) -> Any:
-    """Return an item; of a row of ``Semmem.export``, only the fields that ``remember`` takes."""
-    return exported_item("", item) if isinstance(item, Mapping) and not EXPORTED.isdisjoint(item) else item
+    """Return an item with a source type, by default imported; of a row of an export, only what ``remember`` takes."""
+    if not isinstance(item, Mapping):
+        return item
+    if not EXPORTED.isdisjoint(item):
+        return exported_item("", item)
+    if "source_type" in item:
+        return item
+    if isinstance(item, ImportedItem):  # stays one, with its links and vectors
+        item["source_type"] = "imported"
+        return item
+    return {**item, "source_type": "imported"}
 
 
 def _all(store: Store, namespace: str, filters: Filters) -> Iterator[Memory]:

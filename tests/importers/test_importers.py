@@ -40,9 +40,9 @@ def test_a_message_a_line_becomes_a_memory_a_line(tmp_path: Path) -> None:
     assert bad == []
     assert items == [
         {"text": "Where is the key?", "id": "talk:0", "author": "user", "session": "talk", "position": 0,
-         "created_at": MAY},
+         "created_at": MAY, "source_type": "user"},
         {"text": "Behind the radio.", "id": "talk:1", "author": "assistant", "session": "talk", "position": 1,
-         "created_at": MAY.replace(minute=1)},
+         "created_at": MAY.replace(minute=1), "source_type": "agent"},
     ]  # fmt: skip
     assert [item.where for item in items] == ["line 1", "line 2"]
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given
@@ -301,14 +301,15 @@ def _meanwhile(mem: semmem.Semmem, spaces: list[str]) -> Callable[[IngestReport]
     return act
 
 
-@pytest.mark.parametrize("language", ["english", "german"])
+@pytest.mark.parametrize(("language", "credentials"), [("english", "warn"), ("german", "warn"), ("english", "redact")])
 def test_a_list_read_by_workers_is_stored_as_one_that_this_process_reads(
-    store_url: str, language: str, read_by_workers: list[int]
+    store_url: str, language: str, credentials: Literal["warn", "redact"], read_by_workers: list[int]
 ) -> None:
     spaces = [f"{language}0", f"{language}1"]
     stored = []
     for workers in (2, 0):
-        with semmem.connect(store_url, embedder="hashing", language=language, bulk_workers=workers) as mem:
+        settings: Any = {"language": language, "credentials": credentials, "bulk_workers": workers}
+        with semmem.connect(store_url, embedder="hashing", **settings) as mem:
             with pytest.warns(CredentialWarning, match="n017"):
                 report = mem.remember_many(
                     notes(50, language), batch_size=18, on_error="skip", progress=_meanwhile(mem, spaces)

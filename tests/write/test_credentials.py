@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.write.screening import Credential, credentials, entropy
+from semmem.write.screening import Credential, credentials, entropy, redacted
 
 FOUND = [
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "private key"),
@@ -29,6 +29,30 @@ FOUND = [
     ("the api key for the gateway is 9f8e7d6c5b", "password"),
     ("my PIN is 4711", "password"),
     ("token xT9vLq2RmB7wZk4NpJ8sHc3Y is new", "random string"),
+    ('{"password": "hunter22", "user": "ada"}', "password"),
+    ("clientSecret=abc-12345", "password"),
+    ("SECRET_KEY = 'h3ron-blue-and-more'", "password"),
+    ("AWS_SECRET_ACCESS_KEY=" + "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "password"),
+    ("Server=x;User Id=sa;Password=Str0ng;Encrypt=yes", "password"),
+    ('passphrase: "correct horse battery staple"', "password"),
+    ("Das Passwort lautet h3ron-blau.", "password"),
+    ("La contraseña es h3ron-azul.", "password"),
+    ("Le mot de passe est h3ron-bleu.", "password"),
+    ("redis://:h3ron-blue@cache:6379/0", "password in url"),
+    ("postgresql://ada:h3r@n@db/app", "password in url"),
+    ("Authorization: Bearer abcdefghij0123456789", "bearer token"),
+    ("Authorization: Basic YWRhOmhlcm9u", "basic authorization"),
+    ("mysql --password hunter22 -h db", "password option"),
+    ("curl -u ada:hunter22 https://example.org", "password of curl"),
+    ("glrt-" + "x9Yt3_Qw8rT5uI2oP4aS", "gitlab token"),
+    ("xapp-" + "1-A012-345-abcdef", "slack token"),
+    ("https://hooks.slack.com/services/" + "T00000000/B00000000/abcdefghijkl", "webhook"),
+    ("whsec_" + "x9Yt3Qw8rT5uI2oP4aSd", "stripe key"),
+    ("sk-svcacct-" + "x9Yt3Qw8rT5uI2oP4aSdx9Yt3Qw8rT5uI2", "openai key"),
+    ("GOCSPX-" + "x9Yt3Qw8rT5uI2oP4aSd", "google key"),
+    ("dop_v1_" + "0123456789abcdef0123456789abcdef", "service token"),
+    ("semmem_0123abcd_" + "x9Yt3Qw8rT5uI2oP4aSdx9Yt3Qw8rT5uI2", "service token"),
+    ("123456789:AA" + "abcdefghijklmnopqrstuvwxyz0123456", "telegram token"),
 ]  # fmt: skip
 
 CLEAN = [
@@ -53,6 +77,14 @@ CLEAN = [
     "Donaudampfschifffahrtsgesellschaftskapitän 1",
     "Call me at +49 40 1234567 or 555-0199.",
     "KES-926, INC-2026-0417 and RFC 9110",
+    "token = get_token()",
+    "password=settings.password",
+    "connect(password: str | None = None, token: SecretStr)",
+    "class PPDocLayoutV2MultiscaleDeformableAttention(Module)",
+    "the bearer of this letter, and the bearer token in the header",
+    "sk-a-very-long-name-of-a-class-in-a-stylesheet",
+    "mysql --password prompt",
+    "password: [removed]",
 ]
 
 
@@ -83,3 +115,20 @@ def test_entropy_is_counted_in_bits_a_character() -> None:
 def test_any_text_can_be_read(text: str) -> None:
     for one in credentials(text):
         assert 0 <= one.start < one.end <= len(text)
+
+
+def test_a_private_key_ends_with_its_last_line_or_with_the_first_line_that_holds_a_blank() -> None:
+    begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
+    assert redacted(f"{begin}\nMIIE\nabc=\n{end}\nThe rest.") == (f"{begin}…[removed]\nThe rest.", 1)
+    assert redacted(f"{begin}\nDEK-Info: AES\nMIIE\nThe rest is here.") == (f"{begin}…[removed]\nThe rest is here.", 1)
+
+
+def test_of_a_url_the_password_alone_is_removed() -> None:
+    url = "postgresql://ada:h3ron-blue@db.example.org/app"
+    assert redacted(f"Open {url} now.") == ("Open postgresql://ada:[removed]@db.example.org/app now.", 1)
+
+
+@given(st.lists(st.sampled_from([text for text, _ in FOUND] + CLEAN), max_size=4))
+def test_what_is_redacted_twice_is_redacted_once(texts: list[str]) -> None:
+    once, _ = redacted("\n".join(texts))
+    assert redacted(once) == (once, 0)

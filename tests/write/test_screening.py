@@ -11,7 +11,7 @@ import pytest
 
 import semmem
 from semmem.model.types import MASK
-from semmem.write.screening import CredentialWarning, noting
+from semmem.write.screening import CredentialWarning, noting, redacted
 from tests.write.test_credentials import CLEAN, FOUND
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -98,6 +98,59 @@ def test_it_is_stored_as_sensitive_where_the_setting_says_so(opened: Any) -> Non
     assert mem.bring_in([{"text": WIFI, "id": "b"}]).unchanged == 1
 
 
+def test_it_is_removed_from_text_and_labels_at_every_write_where_the_setting_says_so(opened: Any) -> None:
+    mem = opened("redact")
+    with noting() as noted:
+        kept = mem.remember(f"Use {TOKEN} here.", id="w", title=TOKEN, tags=["a", TOKEN], source=TOKEN,
+                            metadata={"a": [{"password": "h3ron-blue"}], "n": 1})  # fmt: skip
+        assert mem.remember(f"Use {TOKEN} here.", id="again").text == "Use ghp_…[removed] here."
+        mem.remember_many([{"text": WIFI, "id": "many"}, {"text": "Tea.", "id": "tea"}])
+        mem.remember_messages([{"role": "user", "content": WIFI}], session="s")
+        mem.bring_in([{"text": WIFI, "id": "b"}])
+        mem.update("tea", text=f"Tea. {WIFI}", title=WIFI)
+    assert (kept.text, kept.title, kept.source) == ("Use ghp_…[removed] here.", "ghp_…[removed]", "ghp_…[removed]")
+    assert (kept.tags, kept.metadata) == (("a", "ghp_…[removed]"), {"a": [{"password": "[removed]"}], "n": 1})
+    assert mem.get("tea").text == "Tea. The wifi password is [removed]."
+    assert mem.get("tea").title == "The wifi password is [removed]."
+    assert {m.text for m in mem.list() if m.id not in ("w", "again", "tea")} == {"The wifi password is [removed]."}
+    assert noted[0] == "A credential (github token, password) was removed from the memory 'w' before it was stored."
+    assert len(noted) == 6
+    assert "heron" not in str([row.as_dict() for m in mem.list() for row in mem.history(m.id)])
+
+
+def test_a_redacted_memory_that_is_remembered_again_is_the_same(opened: Any) -> None:
+    mem = opened("redact")
+    with noting():
+        first = mem.remember(WIFI, id="w")
+        assert mem.remember(WIFI, id="w").version == first.version == 1
+    with noting() as noted:
+        assert mem.remember(first.text, id="w").version == 1
+        assert mem.update("w", importance=0.9).text == "The wifi password is [removed]."
+    assert noted == []
+
+
+def test_a_text_that_is_hidden_is_not_redacted_and_cannot_be_opened_as_it_is(opened: Any) -> None:
+    mem = opened("redact")
+    mem.remember(WIFI, id="w", sensitive=True)
+    assert mem.get("w", reveal=True).text == WIFI
+    with pytest.raises(semmem.InvalidInput, match="The text seems to hold a credential"):
+        mem.update("w", sensitive=False)
+    with noting():
+        assert mem.update("w", text=f"{WIFI} Now.", sensitive=False).text == "The wifi password is [removed]. Now."
+
+
+@pytest.mark.parametrize("text", [text for text, _ in FOUND])
+def test_what_was_redacted_holds_no_credential(text: str) -> None:
+    once, count = redacted(text)
+    assert count == 1
+    assert "[removed]" in once
+    assert redacted(once) == (once, 0)
+
+
+def test_text_without_a_credential_is_not_changed() -> None:
+    assert [redacted(text) for text in CLEAN] == [(text, 0) for text in CLEAN]
+
+
 @pytest.mark.parametrize("setting", ["refuse", "sensitive"])
 @pytest.mark.parametrize(
     "label", [{"title": WIFI}, {"tags": [TOKEN]}, {"metadata": {"a": [{"password": "h3ron-blue"}]}}, {"source": TOKEN}]
@@ -141,7 +194,7 @@ def test_switched_off_nothing_is_looked_at(opened: Any) -> None:
 def test_another_setting_is_refused_in_one_sentence() -> None:
     with pytest.raises(semmem.InvalidInput) as told:
         semmem.connect("sqlite::memory:", credentials="never")  # type: ignore[arg-type]
-    assert str(told.value) == "The setting credentials must be warn, refuse, sensitive or off, not 'never'."
+    assert str(told.value) == "The setting credentials must be warn, redact, refuse, sensitive or off, not 'never'."
 
 
 def test_a_file_of_the_working_folder_cannot_switch_it_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import warnings
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from semmem.doors.cli.commands import completion
 from semmem.doors.cli.context import Debug, Door, Json, Namespace, RecipeName, Url
 from semmem.doors.wire import EXIT_INTERRUPTED
+from semmem.model.other_names import OTHER_NAMES
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -38,6 +41,7 @@ COMMANDS = {
     "cli.commands.reach:register": ("reach",),
     "cli.commands.reach:register_probe": ("probe",),
     "cli.commands.doctor:register": ("doctor",),
+    "cli.commands.completion:register": ("completion",),
     "mcp.command:register": ("mcp",),
     "coding_agents.command:register": ("install", "uninstall", "hook"),
 }
@@ -46,6 +50,7 @@ COMMANDS = {
 GROUPS = {
     "namespaces": "cli.commands.namespaces:names",
     "serve": "http.command:serving",
+    "keys": "http.command:in_store",
     "concepts": "cli.commands.graph:names",
     "settings": "cli.commands.settings:names",
     "server": "cli.commands.store:app",
@@ -148,6 +153,10 @@ def run(args: list[str] | None = None) -> int:
     Whatever is said, of wrong options and warnings too, goes through the terminal, where no text can act.
     """
     argv = sys.argv[1:] if args is None else args
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
+    if completion.VARIABLE in os.environ:
+        completion.start()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the help is typer's own: what the stream lacks is escaped there
             stream.reconfigure(errors="backslashreplace")
@@ -170,6 +179,9 @@ def _tell_usage(error: Any, *, json: bool) -> None:
     where = getattr(error, "ctx", None)
     path = where.command_path if where is not None else "semmem"
     message = _PHRASES.sub("", error.format_message().strip())
+    if (word := re.match(r"No such command '([\w-]+)'", message)) and (verb := OTHER_NAMES.get(word[1])):
+        path = f"{path} {verb}"
+        message = f"No such command '{word[1]}'; the command is {verb}"
     for phrase, ours in _IN_OUR_WORDS.items():
         message = phrase.sub(ours, message)
     end = "" if message.endswith((".", "?")) else "."

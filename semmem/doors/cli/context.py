@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from semmem.client.memory import Semmem
     from semmem.doors.cli.terminal import Terminal
+    from semmem.model.types import MinConfidence
 
 __all__ = [
     "After",
@@ -37,11 +38,13 @@ __all__ = [
     "Namespace",
     "RecipeName",
     "Sessions",
+    "SourceTypes",
     "Tags",
     "Url",
     "alone",
     "command",
     "filters",
+    "least_confidence",
     "moment",
     "not_empty",
     "pairs",
@@ -296,6 +299,11 @@ Titles = Annotated[
     list[str] | None, typer.Option("--titles", "--title", help="Only with exactly this title; repeatable.")
 ]
 
+SourceTypes = Annotated[
+    list[str] | None,
+    typer.Option("--source-types", "--source-type", help="Only from a user, agent, tool or imported file; repeatable."),
+]
+
 Sensitive = Annotated[bool, typer.Option("--sensitive", help="Only sensitive memories.")]
 
 Reveal = Annotated[bool, typer.Option("--reveal", help="Show the texts of sensitive memories.")]
@@ -313,6 +321,7 @@ def filters(
     created_after: str | None,
     created_before: str | None,
     titles: list[str] | None = None,
+    source_types: list[str] | None = None,
     sensitive: bool | None = None,
 ) -> dict[str, Any] | None:
     """Return the filters that were given as one mapping, None when there are none."""
@@ -325,6 +334,7 @@ def filters(
         "created_before": moment(created_before, "--created-before"),
         "titles": titles or None,
         "sensitive": sensitive or None,
+        "source_types": source_types or None,
     }
     return {key: value for key, value in values.items() if value is not None} or None
 
@@ -340,6 +350,16 @@ def moment(text: str | None, option: str) -> datetime | None:
         return instant(text)
     except ValueError as error:
         raise InvalidInput(f"{option} must be a time in ISO 8601, such as 2026-03-01T09:00, not {text!r}.") from error
+
+
+def least_confidence(text: str) -> MinConfidence:
+    """Return the number in ``text``, or "auto"."""
+    if text == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"--min-confidence must be a number from 0 to 1, or auto, not {text!r}.") from None
 
 
 def pairs(text: str | None) -> dict[str, Any] | None:

@@ -9,17 +9,23 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semmem.doors.coding_agents.error_log import error_log
+from semmem.doors.coding_agents.removed import Removed
 from semmem.doors.coding_agents.source import ServerGone, Source, source_of
 from semmem.doors.scope import Scope, scope_of
 from semmem.model.errors import SemmemError
+from semmem.model.types import source_type_of
 from semmem.read.context import block_within
+
+if TYPE_CHECKING:
+    from semmem.doors.coding_agents.transcript import Reading
 
 __all__ = ["BUDGET", "EVENTS", "HookOptions", "answer_hook", "quick"]
 
@@ -91,15 +97,9 @@ def answer_hook(options: HookOptions) -> int:
         payload = _payload()
         if options.detach and not _in_background():
             return 0
-        try:
-            memories = _handle(options, payload)
-        except ServerGone as error:
-            _say(error)
-            memories = _handle(options, payload, direct=True)
-        block = block_within(memories, budget=options.budget, note=_NOTE)
-        if block:
-            sys.stdout.write(block)
-            sys.stdout.flush()
+        with warnings.catch_warnings():
+            _say_warnings()
+            _answer(options, payload)
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001  # a client's turn goes on, whatever it is
@@ -107,22 +107,52 @@ def answer_hook(options: HookOptions) -> int:
     return 0
 
 
-def _handle(options: HookOptions, payload: Mapping[str, Any], *, direct: bool = False) -> list[Mapping[str, Any]]:
-    """Do what the event is for, and return the memories to show, best first."""
+class _Shown(NamedTuple):
+    """What a hook prints: memories, best first, and how many credentials were removed since it was last said."""
+
+    memories: list[Mapping[str, Any]]
+    removed: int = 0
+
+
+def _answer(options: HookOptions, payload: Mapping[str, Any]) -> None:
+    try:
+        shown = _handle(options, payload)
+    except ServerGone as error:
+        _say(error)
+        shown = _handle(options, payload, direct=True)
+    block = block_within(shown.memories, budget=options.budget, note=_NOTE)
+    if shown.removed:
+        some = "1 credential was" if shown.removed == 1 else f"{shown.removed} credentials were"
+        block += f"semmem: {some} removed from turns of earlier sessions before they were stored.\n"
+    if block:
+        sys.stdout.write(block)
+        sys.stdout.flush()
+
+
+def _handle(options: HookOptions, payload: Mapping[str, Any], *, direct: bool = False) -> _Shown:
+    """Do what the event is for, and return what to print."""
     scope = _scope(options, payload)
     with source_of(options.url, fast=options.event in ("session-start", "prompt"), direct=direct) as source:
+        removed = Removed(source.name, scope.namespace)
         if options.event == "prompt":
-            return _for_prompt(source, scope, payload)
+            return _Shown(_for_prompt(source, scope, payload))
         if options.event == "session-start":
-            return _for_session(source, scope)
-        _store_turns(source, scope, payload, options.agent)
-        return []
+            return _Shown(_for_session(source, scope), removed.taken())
+        _store_turns(source, scope, payload, options.agent, removed)
+        return _Shown([])
 
 
 def _say(error: Exception) -> None:
     text = " ".join(str(error).split())
     with suppress(OSError, ValueError):
         sys.stderr.write(f"semmem: {text if isinstance(error, SemmemError) else f'{type(error).__name__}: {text}'}\n")
+
+
+def _say_warnings() -> None:
+    """Print each warning for people as one line, without the place in the code."""
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("default", UserWarning)
+    warnings.showwarning = lambda message, *_, **__: _say(SemmemError(str(message)))
 
 
 def _payload() -> Mapping[str, Any]:
@@ -168,9 +198,11 @@ def _for_session(source: Source, scope: Scope) -> list[Mapping[str, Any]]:
     return sorted(memories, key=lambda memory: -float(memory.get("importance", 0.5)))
 
 
-def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent: str) -> None:
-    """Store the turns of the transcript that are new, each as it is, once."""
-    from semmem.doors.coding_agents.transcript import progress_of, rest_of_line, turns
+def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent: str, removed: Removed) -> None:
+    """Store the turns of the transcript that are new, each once, by default without the credentials in them."""
+    from semmem.config import Settings
+    from semmem.doors.coding_agents.transcript import progress_of, reading, rest_of_line
+    from semmem.write.screening import noting
 
     path = payload.get("transcript_path")
     if not isinstance(path, str) or not path:
@@ -179,23 +211,48 @@ def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent
     if not transcript.is_file():
         raise SemmemError(f"There is no transcript {transcript}; no turn was stored.")
     session = payload.get("session_id") if isinstance(payload.get("session_id"), str) else None
+    settings = Settings.load()
+    policy = settings.credentials if settings.source("credentials") != "default" else "redact"
     with progress_of(transcript, source.name) as progress, transcript.open("rb") as file:
         while True:
             file.seek(progress.offset)
             raw = file.read(_LARGEST)
-            new_turns, size = turns(raw, progress.turns + 1)
+            new = reading(raw, progress.turns + 1, progress.question)
+            size = new.size
             if not size and len(raw) == _LARGEST:
                 size = rest_of_line(file, len(raw))
                 if size:
                     _say(SemmemError(f"A line of {size >> 20} MiB in {transcript} was passed over: it is too long."))
             if not size:
                 return
-            items = (_item(turn, session or turn.session or transcript.stem, agent) for turn in new_turns)
-            for reason in source.store(items, scope.namespace):
-                _say(SemmemError(f"A turn was not stored: {reason}"))
+            if policy == "redact":
+                new, count = _redacted(new)
+                if count:
+                    removed.add(count)
+            items = [_item(turn, session or turn.session or transcript.stem, agent) for turn in new.turns]
+            with noting() as noted:
+                rejected = source.store(items, scope.namespace)
+            for sentence in (*noted, *(f"A turn was not stored: {reason}" for reason in rejected)):
+                _say(SemmemError(sentence))
             progress.offset += size
-            progress.turns += len(new_turns)
+            progress.turns += new.said
+            progress.question = new.question
             progress.save()
+
+
+def _redacted(new: Reading) -> tuple[Reading, int]:
+    """Return what was read without the credentials in it, and how many there were."""
+    from semmem.write.screening import redacted
+
+    texts = [redacted(turn.text) for turn in new.turns]
+    turns = [replace(turn, text=text) for turn, (text, _) in zip(new.turns, texts, strict=True)]
+    count = sum(found for _, found in texts)
+    question = new.question
+    if question is not None:  # it may stand in a stored turn too, where it was counted
+        text, found = redacted(question.text)
+        question = replace(question, text=text)
+        count += 0 if any(text in turn.text for turn in turns) else found
+    return replace(new, turns=turns, question=question), count
 
 
 def _item(turn: Any, session: str, agent: str) -> dict[str, Any]:
@@ -204,6 +261,7 @@ def _item(turn: Any, session: str, agent: str) -> dict[str, Any]:
         "id": f"turn:{turn.id or f'{session}:{turn.position}'}"[:1_000],
         "text": turn.text,
         "author": turn.author,
+        "source_type": source_type_of(turn.author),
         "session": session[:1_000],
         "position": turn.position,
         "created_at": turn.at,

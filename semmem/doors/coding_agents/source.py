@@ -33,7 +33,7 @@ class Source(Protocol):
     name: str
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
-        """Return the memories of the hits, best first."""
+        """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         ...
 
     def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
@@ -78,11 +78,12 @@ class _Store:
         self._fast = fast
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
-        """Return the memories of the hits, best first."""
+        """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         import semmem
 
+        least = self._memory.settings.agent_min_confidence
         plan = semmem.recipe(self._memory.recipe, weights={"dense": 0.0}) if self._fast else None
-        hits = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan)
+        hits = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan, min_confidence=least)
         return [hit.memory.as_dict() for hit in hits]
 
     def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
@@ -104,6 +105,7 @@ class _Server:
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.hostname or "", parts.port, timeout=_WITHIN_S)
         self._failure = failure
+        self._least = settings.agent_min_confidence
         self._path = parts.path.rstrip("/")
         key = getattr(settings, "key", None)
         self._headers = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
@@ -113,8 +115,9 @@ class _Server:
         self._connection.close()
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
-        """Return the memories of the hits, best first."""
-        body = {"query": question[:_LONGEST_QUERY], "namespace": list(namespaces), "limit": limit}
+        """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
+        body: dict[str, Any] = {"query": question[:_LONGEST_QUERY], "namespace": list(namespaces), "limit": limit}
+        body["min_confidence"] = self._least
         return [hit["memory"] for hit in self._request("POST", "/v1/recall", body)["hits"]]
 
     def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:

@@ -2,8 +2,11 @@
 
 Both write JSON lines and only ever append. A line of Claude Code is ``{"type": "user" | "assistant", "message":
 {"role", "content"}, "uuid", "sessionId", "timestamp"}``, one of Codex ``{"type": "response_item", "payload": {"type":
-"message", "role", "content"}, "timestamp"}``. Tool calls, their results, thoughts, and what a client puts in by itself
-are no turns.
+"message", "role", "content"}, "timestamp"}``, in its first versions the payload alone. Tool calls, their results,
+thoughts, and blocks of the client (client_blocks) are no turns.
+
+A question stands before the reply to it, in one turn, so that neither comes back without the other. An acknowledgement
+is stored only as the answer to a question.
 """
 
 from __future__ import annotations
@@ -11,25 +14,25 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from semmem.doors.coding_agents.client_blocks import words_of
+from semmem.doors.coding_agents.turn_content import is_acknowledgement, is_answer, is_bare_question, question_in
 from semmem.files import new_file, state_folder
 
-__all__ = ["Progress", "Turn", "progress_of", "rest_of_line", "turns"]
+__all__ = ["Progress", "Question", "Reading", "Turn", "progress_of", "reading", "rest_of_line"]
 
 _ROLES = ("user", "assistant")
 _TEXTS = ("text", "input_text", "output_text")
-_CLIENTS_OWN = (
-    "<command-", "<local-command-", "<environment_context>", "<user_instructions>", "<system-reminder>",
-    "<user-prompt-submit-hook>",
-)  # fmt: skip
-"""How texts begin that a client has put between the turns."""
+_LONGEST_QUESTION = 4_000
+_NO_TURN = ("isMeta", "isSidechain", "isCompactSummary", "isApiErrorMessage")
+"""Marks of Claude Code on lines that nobody said in the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,33 @@ class Turn:
     session: str | None
 
 
-def turns(raw: bytes, first: int) -> tuple[list[Turn], int]:
-    """Return the turns in the whole lines of ``raw``, numbered from ``first``, and how many bytes these lines have.
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that has no reply yet, who asks it, and whether a stored turn ends with it."""
+
+    author: str
+    text: str
+    stored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read: the turns to store, how many were said, the bytes of the lines, and a question that is open."""
+
+    turns: list[Turn]
+    said: int
+    size: int
+    question: Question | None = None
+
+
+def reading(raw: bytes, first: int = 1, question: Question | None = None) -> Reading:
+    """Read the whole lines of ``raw``; turns are numbered from ``first``, and ``question`` was open before.
 
     A last line without its end is still being written and is left for the next time. A line that is no JSON is passed
     over.
     """
     whole = raw[: raw.rfind(b"\n") + 1]
-    out: list[Turn] = []
+    said: list[Turn] = []
     for line in whole.split(b"\n"):
         try:
             row = json.loads(line)
@@ -62,8 +84,40 @@ def turns(raw: bytes, first: int) -> tuple[list[Turn], int]:
             continue
         author, text = utterance
         identity = {name: row[name] for name in ("uuid", "sessionId") if isinstance(row.get(name), str)}
-        out.append(Turn(author, text, first + len(out), _time(row), identity.get("uuid"), identity.get("sessionId")))
-    return out, len(whole)
+        said.append(Turn(author, text, first + len(said), _time(row), identity.get("uuid"), identity.get("sessionId")))
+    stored, question = _with_questions(said, question)
+    return Reading(stored, len(said), len(whole), question)
+
+
+def _with_questions(said: Sequence[Turn], question: Question | None) -> tuple[list[Turn], Question | None]:
+    """Return the turns to store, each question before the reply to it, and the question that has no reply yet.
+
+    The reply of the model to a person is its last turn before the person speaks again: those before it tell what the
+    model does meanwhile.
+    """
+    stored: list[Turn] = []
+    for at, turn in enumerate(said):
+        text = turn.text
+        by_model = turn.author == "assistant"
+        goes_on = at + 1 < len(said) and said[at + 1].author == turn.author
+        meanwhile = question is not None and question.author != turn.author and by_model and goes_on
+        replies = question is not None and question.author != turn.author and not meanwhile
+        if is_acknowledgement(text) and not (replies and (by_model or is_answer(text))):
+            continue
+        bare = is_bare_question(text)
+        if meanwhile and question is not None:
+            stored += [] if bare else [turn]
+            continue
+        if question is not None and (replies or not question.stored):
+            text = f"{question.text}\n\n{text}"
+        open_still = question if question is not None and not replies and not question.stored else None
+        if bare and len(text) <= _LONGEST_QUESTION:
+            question = Question(turn.author, text)
+            continue
+        stored.append(replace(turn, text=text))
+        asked = question_in(turn.text) or (open_still.text if open_still is not None else "")
+        question = Question(turn.author, asked, stored=True) if asked else None
+    return stored, question
 
 
 def rest_of_line(file: BinaryIO, size: int) -> int:
@@ -78,19 +132,19 @@ def rest_of_line(file: BinaryIO, size: int) -> int:
 
 def _utterance(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return who said what in a line, None where nobody said anything."""
-    if row.get("isMeta") or row.get("isSidechain"):
+    if any(row.get(mark) for mark in _NO_TURN):
         return None
-    message = row.get("payload") if row.get("type") == "response_item" else row.get("message")
-    if not isinstance(message, dict) or (row.get("type") == "response_item" and message.get("type") != "message"):
+    kind = row.get("type")
+    message = row.get("payload") if kind == "response_item" else row if kind == "message" else row.get("message")
+    if not isinstance(message, dict) or (kind == "response_item" and message.get("type") != "message"):
         return None
     role, content = message.get("role"), message.get("content")
-    if role not in _ROLES:
+    if role not in _ROLES or message.get("model") == "<synthetic>":
         return None
-    if isinstance(content, list):
-        content = "\n\n".join(part["text"] for part in content if _is_text(part))
-    if not isinstance(content, str) or not content.strip() or content.lstrip().startswith(_CLIENTS_OWN):
-        return None
-    return role, content.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    words = [words_of(str(part["text"])) for part in parts if _is_text(part)]
+    text = "\n\n".join(filter(None, words))
+    return (role, text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()) if text else None
 
 
 def _is_text(part: Any) -> bool:
@@ -108,16 +162,20 @@ def _time(row: Mapping[str, Any]) -> str | None:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a transcript has been stored: bytes of the file, and turns in them."""
+    """How far a transcript has been stored: bytes of the file, turns in them, and the question that is open."""
 
     file: Path
     offset: int = 0
     turns: int = 0
+    question: Question | None = None
 
     def save(self) -> None:
         """Write it down, whole or not at all."""
         with new_file(self.file, force=True) as out:
-            out.write(json.dumps({"offset": self.offset, "turns": self.turns}).encode())
+            values: dict[str, Any] = {"offset": self.offset, "turns": self.turns}
+            if self.question is not None:
+                values["question"] = [self.question.author, self.question.text, self.question.stored]
+            out.write(json.dumps(values).encode())
 
 
 @contextmanager
@@ -140,7 +198,9 @@ def progress_of(transcript: Path, store: str) -> Iterator[Progress]:
 def _stored_progress(file: Path, size: int) -> Progress:
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-        progress = Progress(file, int(values["offset"]), int(values["turns"]))
+        author, text, stored = values.get("question") or ("", "", False)
+        question = Question(str(author), str(text), bool(stored)) if text else None
+        progress = Progress(file, int(values["offset"]), int(values["turns"]), question)
     except (OSError, ValueError, KeyError, TypeError):
         return Progress(file)
     return progress if 0 <= progress.offset <= size and progress.turns >= 0 else Progress(file)

@@ -24,7 +24,7 @@ from semmem.client.values import plan_of
 from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag, with_warnings
 from semmem.doors.http.arguments import arguments_of, read_arguments, right_of, spread
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
-from semmem.doors.http.keys import Key, Keys, authorise, principal
+from semmem.doors.http.keys import Key, KeySet, authorise, principal
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.metrics import Metrics, traced
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
@@ -67,7 +67,7 @@ class Service:
         self,
         mem: Semmem,
         *,
-        keys: Keys,
+        keys: KeySet,
         limits: Limits | None = None,
         stopping: Callable[[], bool] = lambda: False,
         grace_s: float = 10.0,
@@ -174,7 +174,7 @@ class Service:
             raise
 
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
-        if key is not None and route.right == "write" and key.right != "write":
+        if key is not None and not key.reaches(route.right):
             authorise(key, route.right, [])  # before it takes a thread, which it would keep while nothing comes
         once = sent_once(request)
         self.workers.check_streams()
@@ -387,6 +387,17 @@ def _openapi(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, 
     schemas = description.setdefault("components", {}).setdefault("schemas", {})
     for name, schema in components().items():
         schemas.setdefault(name, schema)
+    description["components"]["securitySchemes"] = {
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A key of `semmem keys add`; where a server has none, no request needs one.",
+        }
+    }
+    description["security"] = [{"key": []}]
+    for path in OPEN:
+        for operation in description["paths"].get(path, {}).values():
+            operation["security"] = []
     return description
 
 

@@ -23,7 +23,7 @@ from semmem.doors.http.limits import Limits, Patience, TooLarge
 from semmem.doors.json_body import parsed
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.recipe import RECIPES, Recipe
-from semmem.model.types import LINK_TYPES, SORT_BY
+from semmem.model.types import LINK_TYPES, SORT_BY, SOURCE_TYPES
 
 __all__ = [
     "ARGUMENTS",
@@ -76,6 +76,7 @@ MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
         "After how long it vanishes: seconds, or such as 30d, 12h, 45m.",
     ),
     "pinned": (_TRUTH, "Whether it always stands in the context of an agent."),
+    "source_type": ({"type": "string", "enum": list(SOURCE_TYPES)}, "Who it comes from."),
     "sensitive": (_TRUTH, "Whether its text stays out of every index; in an export, whether such memories come too."),
 }
 """The fields of a memory: their JSON Schemas, and what they mean."""
@@ -89,6 +90,10 @@ FILTERS: Mapping[str, tuple[dict[str, Any], str]] = {
     "created_before": (_TIME, "Only before this time."),
     "titles": (_SOME_TEXTS, "Only with exactly one of these titles."),
     "sensitive": (_TRUTH, "Only sensitive memories, or with false only the others."),
+    "source_types": (
+        {"type": "array", "items": {"type": "string", "enum": list(SOURCE_TYPES)}},
+        "Only from one of these types of source.",
+    ),
 }
 
 _FILTERED = {"type": "object", "properties": {n: s for n, (s, _) in FILTERS.items()}, "additionalProperties": False}
@@ -141,7 +146,10 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
         },
         "Messages of a chat, each with role and content; name is the author, else role.",
     ),
-    "min_confidence": ({"type": "number", "minimum": 0, "maximum": 1}, "Return no hit below this confidence."),
+    "min_confidence": (
+        {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": ["auto"]}]},
+        "Return no hit below this confidence; auto: the floor measured for the legs that answer and the embedder.",
+    ),
     "most_bytes": (
         {"type": "integer", "minimum": 0, "maximum": 2**53},
         "Bytes of texts and titles it may hold; 0: no limit.",
@@ -190,7 +198,8 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
 
 _NEVER_SENT = frozenset({"progress", "items"})
 """What has a place of its own: a function cannot be sent, and items are the body."""
-_REPEATED = {"session": "sessions", "author": "authors", "tag": "tags", "name": "names", "title": "titles"}
+_REPEATED = {"session": "sessions", "author": "authors", "tag": "tags", "name": "names", "title": "titles",
+             "source_type": "source_types"}  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -253,7 +262,12 @@ _SWITCHES_OF_THE_FACADE = frozenset({"dry_run", "everything", "hard"})
 
 
 def right_of(route: Route, arguments: Mapping[str, Any]) -> Right:
-    """Return what a key must allow: the texts of sensitive memories are not for one that may only read."""
+    """Return what a key must allow: the texts of sensitive memories are not for one that may only read.
+
+    To forget everything is to drop the namespace, with its settings.
+    """
+    if route.name == "forget" and arguments.get("everything"):
+        return "admin"
     secret = arguments.get("reveal") or (route.name == "export" and arguments.get("sensitive"))
     return "write" if secret else route.right
 

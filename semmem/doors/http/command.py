@@ -1,25 +1,38 @@
-"""The commands `serve` and `serve key`: the HTTP API, and the keys of those who may use it."""
+"""The commands `serve`, `keys` and `serve key`: the HTTP API, and the keys of its clients, in the store or a file."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from semmem.doors.cli.context import Door, alone, command
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from semmem.doors.http.keys import Key, Keys
+    from semmem.doors.http.keys import Key, Keys, Right, StoredKeys
 
-__all__ = ["serving"]
+__all__ = ["in_store", "serving"]
 
 serving = typer.Typer(add_completion=False)
 """The group of commands under ``semmem serve``."""
 
-keeping = typer.Typer(add_completion=False, no_args_is_help=True, help="Keys of those who may use the server.")
+keeping = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Keys in a file, for the servers of one machine."
+)
 serving.add_typer(keeping, name="key")
+
+in_store = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Keys in the store, for the clients of every `semmem serve` over it; `semmem mcp --http` reads a file.",
+)
+"""The group of commands ``semmem keys``."""
 
 KeyFile = Annotated[
     Path | None, typer.Option("--keys", help="File of keys (default: keys.json beside your own semmem.toml).")
@@ -49,17 +62,18 @@ def serve(
 ) -> None:
     """Serve the store over HTTP: every verb under /v1, described by /openapi.json.
 
-    Only this machine can reach it, unless --host says otherwise, and then it wants a key (`semmem serve key add`). Once
+    Only this machine can reach it, unless --host says otherwise, and then it wants a key (`semmem keys add`). Once
     there is a key, every request needs one. Ctrl-C finishes what was asked and stops.
     """
     from semmem.doors.http.announcement import announced
-    from semmem.doors.http.guard import Guard, check_address
+    from semmem.doors.http.guard import Guard
     from semmem.doors.http.limits import Limits
     from semmem.doors.http.server import Server, check_port, need_extra
 
     need_extra()
     stored_keys = _keys(keys)
-    check_address(host, stored_keys)  # before a store is opened
+    if not host:
+        raise InvalidInput("The host is empty; leave it out for 127.0.0.1.")
     check_port(port)
     limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads)
     guard = Guard.of(allow_host or (), allow_origin or ())
@@ -70,7 +84,8 @@ def serve(
         server = Server(mem, host=host, port=port, keys=stored_keys, guard=guard, limits=limits)
         door.give({"url": server.url}, lambda: None)
         flush()
-        who = f"with one of {len(stored_keys.list())} keys" if stored_keys else "without a key"
+        known = server.service.keys.list()
+        who = f"with one of {len(known)} keys" if known else "without a key"
         door.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
         with announced(server.url, mem.settings.url, mem.settings.home):
             finished = server.run()
@@ -81,24 +96,115 @@ def serve(
     door.say("Stopped.")
 
 
+Admin = Annotated[
+    bool, typer.Option("--admin", help="Let it manage namespaces, their settings and limits, and maintain, too.")
+]
+Writes = Annotated[bool, typer.Option("--write/--read", help="Let it change memories, or only read them.")]
+Only = Annotated[list[str] | None, typer.Option("--namespace", "-n", help="Only for this namespace; repeatable.")]
+Lasting = Annotated[
+    str | None, typer.Option("--expires-in", help="How long it may be used, as 90d or 12h (default: without an end).")
+]
+
+
+@command(in_store, "add", "url")
+def add_stored(
+    door: Door,
+    name: Annotated[str, typer.Argument(help="A name to know the key by.")],
+    namespaces: Only = None,
+    write: Writes = False,
+    admin: Admin = False,
+    expires_in: Lasting = None,
+) -> None:
+    """Make a key in the store and show it, once: only its hash is stored.
+
+    Every server over the store takes it within a second. It is sent as the header `Authorization: Bearer KEY`;
+    semmem.connect takes it as key=…, or from SEMMEM_KEY.
+    """
+    with _stored(door, create=True) as keys:
+        key, text = keys.add(
+            name, right=_right(write, admin), namespaces=_where(door, namespaces), lasting=_time(expires_in)
+        )
+    door.give({**_row(key), "key": text}, lambda: _show_key(door, key, text))
+
+
+@command(in_store, "list", "url")
+def list_stored(door: Door) -> None:
+    """Show the keys in the store: what each may do, where, and until when. No key can be shown again itself."""
+    with _stored(door) as keys:
+        rows = [_row(key) for key in keys.list()]
+    door.give({"keys": rows}, lambda: _show_keys(door, rows))
+
+
+@command(in_store, "revoke", "url")
+def revoke(door: Door, name: Annotated[str, typer.Argument(help="The name of the key.")]) -> None:
+    """Remove a key from the store, with the one that it took the place of: every server refuses it within a second.
+
+    A server that cannot reach the store goes by the keys that it has read for 10 seconds at most.
+    """
+    with _stored(door) as keys:
+        key = keys.remove(name)
+    door.give({"removed": _row(key)}, lambda: door.out.print(f"Revoked the key {key.name}.", markup=False))
+
+
+@command(in_store, "rotate", "url")
+def rotate(
+    door: Door,
+    name: Annotated[str, typer.Argument(help="The name of the key.")],
+    overlap: Annotated[
+        str, typer.Option(help="How long the old key may still be used, as 12h or 7d; 0: no longer.")
+    ] = "1d",
+    expires_in: Lasting = None,
+) -> None:
+    """Make a successor of a key, with the same name, right and namespaces, and show it, once.
+
+    The old key goes on for the time of --overlap, so that its clients can be given the new one.
+    """
+    last = timedelta() if overlap == "0" else _time(overlap) or timedelta()
+    with _stored(door) as keys:
+        old, key, text = keys.rotate(name, overlap=last, lasting=_time(expires_in))
+    row = {**_row(key), "key": text, "old_expires_at": old.expires_at}
+
+    def show() -> None:
+        _show_key(door, key, text)
+        door.say(
+            f"The old one may be used until {(old.expires_at or '')[:19]} UTC." if last else "The old one is over."
+        )
+
+    door.give(row, show)
+
+
+@command(in_store, "import", "url")
+def import_(door: Door, keys: KeyFile = None) -> None:
+    """Take the keys of a file into the store, so that every server over it knows them; they stay the same keys.
+
+    The file stays, too, and what is in it goes on being let in by servers that read it: remove it when none needs it.
+    """
+    file = _keys(keys)
+    with _stored(door, create=True) as stored:
+        count = stored.take(file.list())
+    door.give(
+        {"imported": count, "file": str(file.file)},
+        lambda: door.say(f"Took {count} keys into the store. Servers that read {file.file} take them from there, too."),
+    )
+
+
 @command(keeping, "add")
 def add(
     door: Door,
     name: Annotated[str, typer.Argument(help="A name to know the key by.")],
-    namespaces: Annotated[
-        list[str] | None, typer.Option("--namespace", "-n", help="Only for this namespace; repeatable.")
-    ] = None,
-    write: Annotated[
-        bool, typer.Option("--write/--read", help="Let it change memories and settings, or only read them.")
-    ] = False,
+    namespaces: Only = None,
+    write: Writes = False,
+    admin: Admin = False,
+    expires_in: Lasting = None,
     keys: KeyFile = None,
 ) -> None:
-    """Make a key and show it, once: only its hash is stored.
+    """Make a key in the file and show it, once: only its hash is stored. `semmem keys add` makes one in the store.
 
     It is sent as the header `Authorization: Bearer KEY`; semmem.connect takes it as key=…, or from SEMMEM_KEY.
     """
-    names = namespaces or ([door.namespace] if door.named else None)
-    key, text = _keys(keys).add(name, right="write" if write else "read", namespaces=names)
+    key, text = _keys(keys).add(
+        name, right=_right(write, admin), namespaces=_where(door, namespaces), lasting=_time(expires_in)
+    )
     door.give({**_row(key), "key": text}, lambda: _show_key(door, key, text))
 
 
@@ -130,14 +236,53 @@ def _keys(file: Path | None) -> Keys:
     return Keys(file)
 
 
+@contextmanager
+def _stored(door: Door, *, create: bool = False) -> Iterator[StoredKeys]:
+    """Open the store and yield the keys in it. Raises LocalOnly for a store behind a server, InvalidInput."""
+    from semmem.doors.http.keys import StoredKeys
+
+    with door.connect(create=create) as mem:
+        door.storing = False
+        kept = mem.store.serving
+        if kept is None:
+            raise InvalidInput(f"A {mem.store.kind} store keeps no keys; keep them in a file with `semmem serve key`.")
+        yield StoredKeys(kept)
+
+
+def _right(write: bool, admin: bool) -> Right:
+    return "admin" if admin else "write" if write else "read"
+
+
+def _where(door: Door, namespaces: list[str] | None) -> list[str] | None:
+    return namespaces or ([door.namespace] if door.named else None)
+
+
+def _time(text: str | None) -> timedelta | None:
+    """Return a time as it is written in an option. Raises InvalidInput."""
+    if text is None:
+        return None
+    units = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+    number = text[:-1]
+    if text[-1:] not in units or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= 100_000:
+        raise InvalidInput(f"A time is written as 90d, 12h, 45m or 30s, at most 100000 of each, not {text!r}.")
+    return timedelta(**{units[text[-1]]: int(number)})
+
+
 def _row(key: Key) -> dict[str, Any]:
     """Return what may be shown of a key."""
-    return {"name": key.name, "right": key.right, "namespaces": key.namespaces, "created_at": key.created_at}
+    return {
+        "name": key.name, "right": key.right, "namespaces": key.namespaces, "created_at": key.created_at,
+        "expires_at": key.expires_at,
+    }  # fmt: skip
+
+
+_MAY = {"read": "read", "write": "read and write", "admin": "read, write and admin"}
 
 
 def _show_key(door: Door, key: Key, text: str) -> None:
     where = ", ".join(key.namespaces) if key.namespaces else "every namespace"
-    door.say(f"The key {key.name} may {'read and write' if key.right == 'write' else 'read'} in {where}. It is:")
+    until = f" until {key.expires_at[:19]} UTC" if key.expires_at else ""
+    door.say(f"The key {key.name} may {_MAY[key.right]} in {where}{until}. It is:")
     door.out.print(text, soft_wrap=True, markup=False)
     door.say("Keep it: it is shown this once.")
 
@@ -147,5 +292,7 @@ def _show_keys(door: Door, rows: list[dict[str, Any]]) -> None:
         door.out.print("There are no keys; a server on this machine answers without one.")
     for row in rows:
         where = ", ".join(row["namespaces"]) if row["namespaces"] else "every namespace"
-        right = "read and write" if row["right"] == "write" else "read"
-        door.out.print(f"{row['name']}: {right} in {where}, since {row['created_at'][:10]}", markup=False)
+        until = f", until {row['expires_at'][:19]} UTC" if row["expires_at"] else ""
+        over = " (over)" if row["expires_at"] and datetime.fromisoformat(row["expires_at"]) <= datetime.now(UTC) else ""
+        text = f"{row['name']}: {_MAY[row['right']]} in {where}, since {row['created_at'][:10]}{until}{over}"
+        door.out.print(text, markup=False)

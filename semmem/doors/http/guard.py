@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from semmem.doors.http.keys import Keys
+from semmem.doors.http.keys import KeySet, found
 from semmem.doors.http.problems import send_problem
 from semmem.model.errors import AccessDenied, InvalidInput, SemmemError
 
@@ -47,13 +47,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_address(host: str, keys: Keys) -> None:
-    """Raise InvalidInput where others could reach a server at ``host`` that has no keys."""
+def check_address(host: str, keys: KeySet, *, command: str = "semmem serve key add NAME") -> None:
+    """Raise InvalidInput where others could reach a server at ``host`` that has no keys, which ``command`` makes."""
     if not host:
         raise InvalidInput("The host is empty; leave it out for 127.0.0.1.")
     if not is_loopback(host) and not keys:
         raise InvalidInput(
-            f"Others can reach {host}, and this server has no key; make one first with `semmem serve key add NAME`, or "
+            f"Others can reach {host}, and this server has no key; make one first with `{command}`, or "
             "leave the host out."
         )
 
@@ -115,11 +115,11 @@ class Guarded:
     """An ASGI application behind a guard: Host and Origin are checked, and the key, whose Key is put into the scope.
 
     ``open_paths`` are answered without a key, to whoever may ask at all. ``wants_key``: a key is wanted where there is
-    none, too, so that a server which had keys when it was started is not open to all when the last one is removed.
+    none, too, so that a server which once had keys is not open to all when the last one is removed.
     """
 
     def __init__(
-        self, app: App, guard: Guard, keys: Keys, *, open_paths: Iterable[str] = (), wants_key: bool = False
+        self, app: App, guard: Guard, keys: KeySet, *, open_paths: Iterable[str] = (), wants_key: bool = False
     ) -> None:
         self.app = app
         self.guard = guard
@@ -155,7 +155,9 @@ class Guarded:
             self.guard.check(headers.get("host"), headers.get("origin"), scope.get("scheme", "http"))
             scope[KEY] = None
             if scope["path"] not in self.open_paths:
-                scope[KEY] = self.keys.find(headers.get("authorization"), wants_key=self.wants_key)
+                known = await self.keys.fresh()
+                self.wants_key = self.wants_key or bool(known)
+                scope[KEY] = found(known, headers.get("authorization"), wants_key=self.wants_key)
         except SemmemError as error:
             await send_problem(send, error)
             return

@@ -148,7 +148,7 @@ class Rates:
         now = self._clock()
         tokens, then = self._buckets.pop(client, (self._burst, now))
         tokens = min(self._burst, tokens + (now - then) * self._rate)
-        self._buckets[client] = (max(tokens - 1.0, tokens if tokens < 1.0 else 0.0), now)
+        self._buckets[client] = (tokens - 1.0 if tokens >= 1.0 else tokens, now)
         if len(self._buckets) > self._MOST:
             self._buckets.popitem(last=False)
         return 0.0 if tokens >= 1.0 else (1.0 - tokens) / self._rate

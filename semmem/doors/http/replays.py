@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from semmem.client.routes import Route
+from semmem.client.routes import TOGETHER, Route
 from semmem.doors.http.answers import entity_tag
 from semmem.doors.http.limits import TooSlow
 from semmem.doors.http.problems import as_bytes
@@ -32,13 +32,7 @@ from semmem.model.store.serving import another_request
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
-__all__ = ["TOGETHER", "Once", "Replays", "answered_once", "id_for", "sent_once"]
-
-TOGETHER = frozenset((
-    "remember", "remember_messages", "update", "restore_memory", "forget", "forget_one", "link", "unlink", "feedback",
-    "merge_concepts", "split_concept", "configure", "unset_settings", "set_namespace_limits", "drop_namespace",
-))  # fmt: skip
-"""Verbs whose effect and kept answer are one transaction. Of the others the answer is kept after the work."""
+__all__ = ["Once", "Replays", "answered_once", "id_for", "sent_once"]
 
 _NAMESPACE = uuid.UUID("7d1c0e0a-5a3e-5a55-8d1b-6f1d7a5f7c11")
 

@@ -50,7 +50,8 @@ def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
 _MADE: dict[str, Any] = {
     "Problem": _members(type=_TEXT, title=_TEXT, status={"type": "integer"}, detail=_TEXT, **{"class": _TEXT}),
     "Hit": _members(
-        id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), source=_or_null(_TEXT), rank=_COUNT,
+        id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), source=_or_null(_TEXT),
+        source_type=_or_null(_TEXT), rank=_COUNT,
         score={"type": "number", "minimum": 0, "maximum": 1}, components=_NUMBERS, legs=_OBJECT, snippet=_TEXT,
         matches={"type": "array"}, duplicates={"type": "array", "items": _TEXT}, superseded_by=_or_null(_TEXT),
         duplicate_namespaces={"type": "array", "items": _TEXT}, part=_or_null(_COUNT),
@@ -65,7 +66,8 @@ _MADE: dict[str, Any] = {
     ),
     "Context": _members(
         text=_TEXT, tokens=_COUNT, token_budget=_COUNT, confidence={"type": "number", "minimum": 0, "maximum": 1},
-        withheld=_COUNT, recall_id=_or_null(_TEXT), hits={"type": "array", "items": _ref("Hit")},
+        min_confidence={"type": "number"}, withheld=_COUNT, recall_id=_or_null(_TEXT),
+        hits={"type": "array", "items": _ref("Hit")},
         pinned={"type": "array", "items": _ref("Memory")}, left_out={"type": "array", "items": _ref("LeftOut")},
         degraded=_TEXTS,
     ),
@@ -272,11 +274,12 @@ def _parameters(routes: Sequence[Route]) -> list[dict[str, Any]]:
         parameters["If-Match"] = _header("If-Match", about, pattern=_ETAGS)
     if any(route.name == "get" for route in routes):
         parameters["If-None-Match"] = _header("If-None-Match", "Answer 304 where this is still its ETag.")
-    if any(route.right == "write" and route.method == "POST" for route in routes):
+    if any(route.right != "read" for route in routes):
         parameters["Idempotency-Key"] = _header(
             "Idempotency-Key",
-            "Sent again with the same key, it is done once. Of a stream, no memory is stored twice, and an item that "
-            "repeats what is stored already is counted each time.",
+            "Sent again with the same key, also to another server over the same store, it is done once and gets the "
+            "same answer. Of a stream, no memory is stored twice, and an item that repeats what is stored already is "
+            "counted each time.",
             minLength=1,
             maxLength=255,
         )

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from semmem.doors.http.guard import Guard, check_address
-from semmem.doors.http.keys import Keys
+from semmem.doors.http.keys import Keys, KeySet, ServerKeys
 from semmem.doors.http.limits import Limits
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem
 from semmem.model.errors import InvalidInput, MissingExtra
@@ -47,7 +47,7 @@ class Server:
         *,
         host: str = "127.0.0.1",
         port: int = PORT,
-        keys: Keys | None = None,
+        keys: KeySet | None = None,
         guard: Guard | None = None,
         limits: Limits | None = None,
         grace_s: float = 10.0,
@@ -57,8 +57,8 @@ class Server:
 
         from semmem.doors.http.app import Service, application
 
-        keys = Keys() if keys is None else keys
-        check_address(host, keys)
+        keys = ServerKeys(Keys() if keys is None else keys, lambda: mem)
+        check_address(host, keys, command="semmem keys add NAME")
         self._socket = bound(host, port)
         address = self._socket.getsockname()
         shown = f"[{address[0]}]" if ":" in address[0] else address[0]

@@ -140,6 +140,7 @@ def memories_of(op: PutOp, fields: Sequence[str], now: datetime) -> list[dict[st
         "id": id,
         "text": " ".join([*path, op.key]).strip() or op.key or id,
         "session": json.dumps(path, ensure_ascii=False),
+        "source_type": None,
         "metadata": {
             "langgraph": RECORD,
             "below": below,
@@ -151,6 +152,7 @@ def memories_of(op: PutOp, fields: Sequence[str], now: datetime) -> list[dict[st
         {
             "id": f"{id}/{number}",
             "text": text,
+            "source_type": None,
             "metadata": {"langgraph": TEXT, "below": below, "record": id, "value": plain},
         }
         for number, text in enumerate(texts)

@@ -244,7 +244,7 @@ def _store(call: Call, items: Any) -> None:
                 number += 1
             ids.add(id)
             numbered[at] = (number, item)
-            rows.append({**item, "id": id})
+            rows.append({**item, "id": id, "source_type": "agent"})
         try:
             call.memory.remember_many(rows, namespace=call.namespace, batch_size=len(rows))
             return

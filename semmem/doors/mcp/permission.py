@@ -12,6 +12,7 @@ from semmem.model.errors import AccessDenied
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
+    from semmem.config import Settings
     from semmem.doors.http.keys import Key, Right
 
 __all__ = ["permitted", "within_key", "within_scope"]
@@ -45,13 +46,19 @@ class _Permitted:
         self._memory = memory
         self._check = check
 
+    @property
+    def settings(self) -> Settings:
+        """The settings of the memory, which no key restricts: a tool reads its own defaults there."""
+        return self._memory.settings
+
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         if verb not in _RIGHTS:
             raise AttributeError(f"A key allows {', '.join(_RIGHTS)}, and nothing named {verb!r}.")
         return partial(self._called, verb)
 
     def _called(self, verb: str, *arguments: Any, namespace: Any = None, **more: Any) -> Any:
-        self._check(_RIGHTS[verb], _names(namespace))
+        drops = verb == "forget" and more.get("everything")  # the namespace, with its settings
+        self._check("admin" if drops else _RIGHTS[verb], _names(namespace))
         if more.get("hard"):
             self._check(_RIGHTS[verb], None)  # it rewrites the files of the whole store
         return getattr(self._memory, verb)(*arguments, namespace=namespace, **more)

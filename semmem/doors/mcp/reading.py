@@ -38,7 +38,11 @@ PREFIX = "semmem://memory/"
 OFFSET = integer("How many of the first hits to skip.", minimum=0, default=0)
 EXCLUDE = array({"type": "string"}, "Ids to leave out.")
 SORT_BY: Schema = {"type": "string", "enum": list(ORDERS)}
-LEAST = number("Return no hit where the confidence is below this.", minimum=0, maximum=1)
+LEAST: Schema = {
+    "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": ["auto"]}],
+    "description": "Return no hit where the confidence is below this. 0: return every hit. Default: a measured floor.",
+}
+NOTHING = string("Only where hits are withheld: that nothing seems to answer, and how to see them.")
 BUDGET = integer("Return what fits into about so many tokens; left_out names the rest.", minimum=1)
 AS_OF = string("A time (ISO 8601): the versions that were valid then.")
 
@@ -57,18 +61,31 @@ def recall(call: Call) -> dict[str, Any]:
         call.arguments["query"],
         namespace=call.scope.namespaces if named is None else named,
         **call.present(*_OF_A_RECALL),
+        **call.least,
     )
     return {
+        **_nothing(answer.withheld, answer.confidence, answer.min_confidence),
+        "confidence": answer.confidence,
+        "withheld": answer.withheld,
         "hits": [_hit(hit) for hit in answer],
         "total": answer.total,
         "total_is_exact": answer.total_is_exact,
-        "confidence": answer.confidence,
-        "withheld": answer.withheld,
         "left_out": [one.as_dict() for one in answer.left_out],
         "degraded": dict(answer.degraded),
         "regime": answer.regime,
         "recipe": answer.recipe.name,
         "recall_id": answer.id,
+    }
+
+
+def _nothing(withheld: int, confidence: float, least: float) -> dict[str, str]:
+    """Return a sentence for the agent where the hits are withheld, so that it does not take silence for a failure."""
+    if not withheld:
+        return {}
+    hits = "1 hit is" if withheld == 1 else f"{withheld} hits are"
+    return {
+        "nothing": f"Nothing stored seems to answer this: the confidence {confidence:.2f} is below {least:g}. {hits} "
+        "withheld; call again with min_confidence 0 to see them."
     }
 
 
@@ -99,12 +116,16 @@ def context(call: Call) -> dict[str, Any]:
     block = call.memory.context(
         call.arguments["query"],
         namespace=call.scope.namespaces if named is None else named,
-        **call.present("token_budget", "limit", "filters", "exclude", "recipe", "min_confidence", "as_of"),
+        **call.present("token_budget", "limit", "filters", "exclude", "recipe", "as_of"),
+        **call.least,
     )
     values = block.as_dict()
     shown = [(one, True) for one in block.pinned] + [(hit.memory, False) for hit in block.hits]
     return {
-        **{name: value for name, value in values.items() if name not in ("hits", "pinned")},
+        **_nothing(block.withheld, block.confidence, block.min_confidence),
+        "confidence": values.pop("confidence"),
+        "withheld": values.pop("withheld"),
+        **{name: value for name, value in values.items() if name not in ("hits", "pinned", "min_confidence")},
         "shown": [
             {"id": one.id, "namespace": one.namespace, "pinned": pinned, "uri": uri_of(one)} for one, pinned in shown
         ],
@@ -151,14 +172,14 @@ def explain(call: Call) -> dict[str, Any]:
     id = call.arguments["id"]
     home = call.home(id)
     among = [home] if call.arguments.get("namespace") is not None else [*call.scope.namespaces]
-    answer = call.memory.recall(call.arguments["query"], namespace=among, **call.present(*_OF_A_RECALL))
+    answer = call.memory.recall(call.arguments["query"], namespace=among, **call.present(*_OF_A_RECALL), **call.least)
     why = answer.explain(id, home)
     return {"explanation": why.as_dict(), "in_words": str(why)}
 
 
 def search(call: Call) -> dict[str, Any]:
     """Answer search, in the shape of ChatGPT's connectors."""
-    hits = call.memory.recall(call.arguments["query"], namespace=call.scope.namespaces)
+    hits = call.memory.recall(call.arguments["query"], namespace=call.scope.namespaces, **call.least)
     return {
         "results": [
             {
@@ -218,11 +239,10 @@ _OF_A_RECALL: dict[str, Schema] = {
     "exclude": EXCLUDE,
     "sort_by": SORT_BY,
     "recipe": RECIPE,
-    "min_confidence": LEAST,
     "token_budget": BUDGET,
     "as_of": AS_OF,
 }
-"""What a recall takes, and so the explanation of one."""
+"""What a recall takes besides the least confidence, and so the explanation of one."""
 
 TOOLS = (
     Tool(
@@ -230,20 +250,23 @@ TOOLS = (
         "Recall memories",
         "Find what is remembered about a question: earlier decisions, preferences, names, how things are done here. "
         "Call it before you answer or begin a task that may have a history. Ask in plain words, one question a call. "
-        "The hits come best first, with the text; an empty list means that nothing is remembered.",
+        "The hits come best first, with the text; an empty list means that nothing is remembered. Hits that hardly "
+        "match are withheld: `nothing` says so and how to ask for them.",
         recall,
         {
             "query": QUERY,
             "namespace": NAMESPACES,
             **_OF_A_RECALL,
+            "min_confidence": LEAST,
         },
         ("query",),
         {
+            "nothing": NOTHING,
+            "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
+            "withheld": integer("How many hits were not returned, because the confidence is below min_confidence."),
             "hits": array(HIT),
             "total": integer("How many memories a leg matched."),
             "total_is_exact": {"type": "boolean"},
-            "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
-            "withheld": integer("How many hits were not returned, because the confidence is below min_confidence."),
             "left_out": array({"type": "object"}, "Hits that did not fit into token_budget; memory_get has them."),
             "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
             "regime": {"type": "string"},
@@ -253,6 +276,7 @@ TOOLS = (
                 "description": "Names this recall for memory_feedback, where recalls are logged.",
             },
         },
+        sometimes=("nothing",),
     ),
     Tool(
         "memory_context",
@@ -269,24 +293,26 @@ TOOLS = (
             "filters": FILTERS,
             "exclude": array({"type": "string"}, "Ids to leave out, pinned or not."),
             "recipe": RECIPE,
-            "min_confidence": number("Show no hit where the confidence is below this.", minimum=0, maximum=1),
+            "min_confidence": LEAST,
             "as_of": string("A time (ISO 8601): show the versions that were valid then."),
         },
         ("query",),
         {
+            "nothing": NOTHING,
+            "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
+            "withheld": integer("How many hits are not shown, because the confidence is below min_confidence."),
             "text": string("The block; empty where nothing is shown."),
             "shown": array(structure(_SHOWN, tuple(_SHOWN)), "The memories in the block, in its order."),
             "left_out": array({"type": "object"}, "What did not fit into token_budget; memory_get has it."),
             "tokens": integer("About how many tokens the block has."),
             "token_budget": {"type": "integer"},
-            "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
-            "withheld": integer("How many hits are not shown, because the confidence is below min_confidence."),
             "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
             "recall_id": {
                 "type": ["string", "null"],
                 "description": "Names this recall for memory_feedback, where recalls are logged.",
             },
         },
+        sometimes=("nothing",),
     ),
     Tool(
         "memory_get",
@@ -345,6 +371,7 @@ TOOLS = (
             "query": QUERY,
             "namespace": NAMESPACE,
             **_OF_A_RECALL,
+            "min_confidence": LEAST,
         },
         ("id", "query"),
         {"explanation": {"type": "object"}, "in_words": {"type": "string"}},

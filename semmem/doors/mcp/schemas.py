@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from semmem.model.types import SOURCE_TYPES
+
 __all__ = [
     "ABOUT",
     "FIELDS",
@@ -82,6 +84,7 @@ FILTERS = structure(
         "created_before": string("Only before this time (ISO 8601)."),
         "titles": array({"type": "string"}, "Only with exactly one of these titles."),
         "sensitive": boolean("Only sensitive memories; false: only the others."),
+        "source_types": array({"type": "string", "enum": list(SOURCE_TYPES)}, "Only from one of these sources."),
     },
     description="What to narrow the call to; all that are given must fit.",
     additionalProperties=False,
@@ -101,6 +104,12 @@ FIELDS: dict[str, Schema] = {
     "expires_at": string("When it vanishes (ISO 8601)."),
     "ttl": string("After how long it vanishes, such as 30d, 12h, 45m."),
     "pinned": boolean("Let it always stand in the context of an agent."),
+    "source_type": {
+        "type": "string",
+        "enum": list(SOURCE_TYPES),
+        "description": "Who it comes from: user where the person said it, tool where a tool or a page did, imported "
+        "for a file; agent, your own words, is the default.",
+    },
     "sensitive": boolean("Keep the text out of every index and hide it; cannot be taken back here."),
 }
 """The fields of a memory that a call may give, besides text and id."""
@@ -125,6 +134,7 @@ _STORED = {
     "valid_to": {"type": "string"},
     "expires_at": {"type": "string"},
     "pinned": {"type": "boolean"},
+    "source_type": {"type": "string"},
     "access_count": {"type": "integer"},
     "last_accessed": {"type": "string"},
 }

@@ -250,7 +250,9 @@ def _described(tool: Tool) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema=structure(dict(tool.arguments), tool.required, additionalProperties=False),
-        output_schema=structure({**tool.result, **named}, (*tool.result, *named)),
+        output_schema=structure(
+            {**tool.result, **named}, (*(name for name in tool.result if name not in tool.sometimes), *named)
+        ),
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=tool.reads,

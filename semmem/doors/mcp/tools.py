@@ -50,6 +50,12 @@ class Call:
         return {name: value for name, value in self.arguments_named(*names).items() if value is not None}
 
     @property
+    def least(self) -> dict[str, Any]:
+        """The argument by which hits of low confidence are withheld: that of the call, else that of the settings."""
+        given = self.arguments.get("min_confidence")
+        return {"min_confidence": self.memory.settings.agent_min_confidence if given is None else given}
+
+    @property
     def revealing(self) -> dict[str, Any]:
         """The argument by which texts of sensitive memories are shown, where the server may show them."""
         return {"reveal": True} if self.scope.reveal else {}
@@ -88,8 +94,8 @@ class Tool:
     """One row of the table: what is told of a tool, and the function that answers a call of it.
 
     ``arguments`` and ``result`` are properties of JSON Schemas. ``reads``, ``destroys`` and ``repeatable`` become the
-    annotations. ``bare``: its answer is all that it returns, with the scope in ``_meta`` alone. ``text`` gives the text
-    of an answer that is not the JSON of it.
+    annotations. ``sometimes`` names the parts of the result that an answer may lack. ``bare``: its answer is all that
+    it returns, with the scope in ``_meta`` alone. ``text`` gives the text of an answer that is not the JSON of it.
     """
 
     name: str
@@ -99,6 +105,7 @@ class Tool:
     arguments: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     result: Mapping[str, Schema] = field(default_factory=dict)
+    sometimes: tuple[str, ...] = ()
     reads: bool = True
     destroys: bool = False
     repeatable: bool = True

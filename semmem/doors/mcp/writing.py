@@ -30,13 +30,13 @@ __all__ = ["TOOLS"]
 
 _REMEMBERED = (
     "id", "title", "author", "session", "position", "source", "tags", "importance", "created_at", "sensitive",
-    "valid_from", "valid_to", "expires_at", "ttl", "pinned",
+    "valid_from", "valid_to", "expires_at", "ttl", "pinned", "source_type",
 )  # fmt: skip
 
 
 def remember(call: Call) -> dict[str, Any]:
     """Answer memory_remember; the metadata of the memory names the agent that wrote it."""
-    item = {"namespace": call.namespace, **call.present(*_REMEMBERED)}
+    item = {"namespace": call.namespace, "source_type": "agent", **call.present(*_REMEMBERED)}
     own_metadata = call.present("metadata").get("metadata")
     existing = _stored(call, item.get("id"))
     if existing is not None and existing.sensitive and not call.scope.reveal:
@@ -53,10 +53,14 @@ def remember(call: Call) -> dict[str, Any]:
     try:
         stored = call.memory.remember(call.arguments["text"], metadata=metadata, **item)
     except Conflict:
-        before = None if existing is None else existing.metadata.get("agent")
-        if before is None or not isinstance(metadata, dict) or before == metadata.get("agent"):
+        if existing is None:
             raise
-        stored = call.memory.remember(call.arguments["text"], metadata={**metadata, "agent": before}, **item)
+        if call.arguments.get("source_type") is None:  # who it comes from stays as it was stored
+            item["source_type"] = existing.source_type
+        before = existing.metadata.get("agent")
+        if before is not None and isinstance(metadata, dict):
+            metadata = {**metadata, "agent": before}
+        stored = call.memory.remember(call.arguments["text"], metadata=metadata, **item)
     return {"memory": as_values(stored)}
 
 

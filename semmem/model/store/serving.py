@@ -31,7 +31,7 @@ class ServingStore(Protocol):
         """
         ...
 
-    def keys(self) -> KeyRows:
+    def key_list(self) -> KeyRows:
         """Return every key."""
         ...
 

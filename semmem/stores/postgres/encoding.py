@@ -49,16 +49,15 @@ __all__ = [
 
 _AS_THEY_ARE = (
     "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at", "version",
-    "sensitive", "valid_from", "valid_to", "expires_at", "pinned",
+    "sensitive", "valid_from", "valid_to", "expires_at", "pinned", "source_type",
 )  # fmt: skip
 
 
 def memory_of(row: Any) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, seen_count, last_seen, _ = (
-        rest
-    )
+    created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, *rest = rest
+    source_type, seen_count, last_seen, _ = rest
     return Memory(
         id=f"{id}#{part}" if part else id,
         namespace=namespace,
@@ -80,6 +79,7 @@ def memory_of(row: Any) -> Memory:
         valid_to=valid_to,
         expires_at=expires_at,
         pinned=pinned,
+        source_type=source_type,
         seen_count=seen_count,
         last_seen=last_seen,
     )
@@ -248,6 +248,7 @@ def filter_parameters(filters: Filters) -> dict[str, Any]:
         "before": filters.created_before,
         "titles": list(filters.titles) or None,
         "sensitive": filters.sensitive,
+        "source_types": list(filters.source_types) or None,
     }
 
 

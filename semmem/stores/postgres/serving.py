@@ -83,7 +83,7 @@ class PostgresServing:
             raise another_request()
         return str(kept[1]), bool(kept[2])
 
-    def keys(self) -> KeyRows:
+    def key_list(self) -> KeyRows:
         """Return every key."""
         return [key for (key,) in self._store.rows("key_list", {})]
 

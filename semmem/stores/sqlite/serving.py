@@ -82,7 +82,7 @@ class SqliteServing:
             self._store._writing(lambda c: c.execute(_SQL["answered_scrubbed"], row))
         return answer, found
 
-    def keys(self) -> KeyRows:
+    def key_list(self) -> KeyRows:
         """Return every key."""
         return self._store._run(_keys)
 

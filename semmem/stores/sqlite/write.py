@@ -48,13 +48,13 @@ _PURGES = (
 _Reservation: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
 """Of a namespace: its number, the row numbers for its new rows, in order, and its limits in memories and bytes."""
 _BOUNDS = ("valid_from", "valid_to", "expires_at")
-_AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance")
+_AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance", "source_type")
 
 
 def memory_of(row: Any) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, sensitive, *bounds, pinned, seen_count, last_seen, _ = rest
+    created_at, updated_at, version, sensitive, *bounds, pinned, source_type, seen_count, last_seen, _ = rest
     valid_from, valid_to, expires_at = (None if at is None else at_microsecond(at) for at in bounds)
     return Memory(
         id=f"{id}#{part}" if part else id,
@@ -77,6 +77,7 @@ def memory_of(row: Any) -> Memory:
         valid_to=valid_to,
         expires_at=expires_at,
         pinned=bool(pinned),
+        source_type=source_type,
         seen_count=seen_count,
         last_seen=None if last_seen is None else at_microsecond(last_seen),
     )
@@ -98,6 +99,7 @@ def filter_parameters(filters: Filters) -> dict[str, Any]:
         "before": None if filters.created_before is None else microsecond(filters.created_before),
         "titles": json.dumps(filters.titles) if filters.titles else None,
         "sensitive": filters.sensitive,
+        "source_types": json.dumps(filters.source_types) if filters.source_types else None,
     }
 
 

@@ -22,7 +22,7 @@ from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
 from semmem.doors.scope import scope_of
 from semmem.read.context import block_within, tokens
-from tests.doors.coding_agents.transcripts import CLAUDE, CODEX, written
+from tests.doors.coding_agents.transcripts import CLAUDE, CODEX, SESSION, claude, written
 from tests.doors.mcp.clients import environment
 from tests.doors.test_project import repository
 from tests.test_architecture import modules_after
@@ -167,18 +167,15 @@ def test_the_turns_of_a_session_are_stored_once_each_however_often_the_hooks_run
         assert client.runs("stop", "--agent", "codex", **given) == ""
         assert client.runs("pre-compact", "--agent", "codex", **given) == ""
     with semmem.connect() as mem:
-        second, first = mem.list(namespace=PROJECT)
-        assert [first.text, second.text] == ["How are the tests run?", "With make check."]
-        assert [(one.author, one.position) for one in (first, second)] == [("user", 1), ("assistant", 2)]
-        assert {(one.session, one.tags, one.metadata["agent"]) for one in (first, second)} == {
-            ("s1", ("transcript",), "codex")
-        }
-        assert first.created_at is not None
-        assert first.created_at.isoformat().startswith("2026-11-20T10:00:0")
-        mem.forget(first.id, namespace=PROJECT)
+        (turn,) = mem.list(namespace=PROJECT)
+        assert (turn.text, turn.author, turn.position) == ("How are the tests run?\n\nWith make check.", "assistant", 2)
+        assert (turn.session, turn.tags, turn.metadata["agent"]) == ("s1", ("transcript",), "codex")
+        assert turn.created_at is not None
+        assert turn.created_at.isoformat().startswith("2026-11-20T10:00:0")
+        mem.forget(turn.id, namespace=PROJECT)
     client.runs("stop", **given)
     with semmem.connect() as mem:
-        assert [one.id for one in mem.list(namespace=PROJECT)] == [second.id]  # what was forgotten stays forgotten
+        assert list(mem.list(namespace=PROJECT)) == []  # forgotten memories stay forgotten
     assert client.said == ""
 
 
@@ -191,7 +188,7 @@ def test_turns_are_stored_once_also_where_the_notes_between_runs_are_lost(
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / name))
         client.runs("stop", session_id="s1", transcript_path=str(transcript), cwd=str(project))
     with semmem.connect() as mem:
-        assert sorted(one.id for one in mem.list(namespace=PROJECT)) == ["turn:a1", "turn:u1"]
+        assert sorted(one.id for one in mem.list(namespace=PROJECT)) == ["turn:a1"]
 
 
 @pytest.mark.parametrize(
@@ -321,10 +318,118 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_turns_behind_it_are_stor
     client.runs("stop", session_id="s1", transcript_path=str(transcript), cwd=str(project))
     assert client.said == f"semmem: A line of 3 MiB in {transcript} was passed over: it is too long.\n"
     with semmem.connect() as mem:
-        assert len(mem.list(namespace=PROJECT)) == 2
+        assert len(mem.list(namespace=PROJECT)) == 1
     transcript.write_bytes(transcript.read_bytes() + b"y" * (2 << 20))  # still being written
     client.runs("stop", session_id="s1", transcript_path=str(transcript), cwd=str(project))
     assert client.said == ""
+
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # never valid
+PASTED = claude(("user", f"Push it with {SECRET} and https://ada:h3ron-blue@example.org."), ("assistant", "Pushed."))
+
+
+@pytest.fixture
+def pasted(tmp_path: Path, project: Path) -> dict[str, str]:
+    """What a client sends at the end of a session in which two credentials were pasted."""
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_bytes(written(PASTED))
+    return {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(project)}
+
+
+def texts() -> list[str]:
+    with semmem.connect() as mem:
+        return [one.text for one in mem.list(namespace=PROJECT, reveal=True) if one.author == "user"]
+
+
+def test_a_pasted_credential_is_removed_and_the_next_session_says_how_many_were(
+    url: str, client: Client, pasted: dict[str, str], tmp_path: Path
+) -> None:
+    assert client.runs("stop", **pasted) == ""
+    assert client.said == ""
+    assert texts() == ["Push it with ghp_…[removed] and https://ada:[removed]@example.org."]
+    told = "semmem: 2 credentials were removed from turns of earlier sessions before they were stored.\n"
+    assert client.runs("session-start", cwd=str(tmp_path)) == ""  # another project
+    assert client.runs("session-start", cwd=pasted["cwd"]) == told
+    assert client.runs("session-start", cwd=pasted["cwd"]) == ""
+    files = [file.read_bytes() for file in (tmp_path / "state").rglob("*") if file.is_file()]
+    assert not any(b"a1B2" in one or b"h3ron" in one for one in files)
+
+
+def test_an_open_question_is_kept_between_runs_without_the_credential_in_it(
+    url: str, client: Client, project: Path, tmp_path: Path
+) -> None:
+    transcript = tmp_path / "transcript.jsonl"
+    given = {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(project)}
+    rows = claude(("assistant", f"Is {SECRET} the right token?"), ("user", "no, it was revoked on Monday"))
+    for size in (1, 2):
+        transcript.write_bytes(written(rows[:size]))
+        client.runs("stop", **given)
+        kept = [file.read_bytes() for file in (tmp_path / "state").rglob("*.json")]
+        assert kept
+        assert not any(b"a1B2" in one for one in kept)
+    assert texts() == ["Is ghp_…[removed] the right token?\n\nno, it was revoked on Monday"]
+    assert client.runs("session-start", cwd=str(project)).startswith("semmem: 1 credential was removed from turns")
+
+
+@pytest.mark.parametrize(
+    ("setting", "stored", "said"),
+    [
+        ("redact", "Push it with ghp_…[removed] and https://ada:[removed]@example.org.", ""),
+        ("sensitive", PASTED[0]["message"]["content"], ""),
+        ("off", PASTED[0]["message"]["content"], ""),
+        (
+            "warn",
+            PASTED[0]["message"]["content"],
+            "semmem: A credential (github token, password in url) seems to stand",
+        ),
+        ("refuse", None, "semmem: A turn was not stored: The text seems to hold a credential (github token,"),
+    ],
+)
+def test_the_setting_says_what_a_hook_does_with_a_credential_and_a_warning_is_one_line(
+    url: str, client: Client, pasted: dict[str, str], monkeypatch: pytest.MonkeyPatch,
+    setting: str, stored: str | None, said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("SEMMEM_CREDENTIALS", setting)
+    assert client.runs("stop", **pasted) == ""
+    assert texts() == ([] if stored is None else [stored])
+    assert client.said.startswith(said)
+    assert client.said.count("\n") == bool(said)
+    assert SECRET not in client.said
+    assert ".py" not in client.said
+
+
+def test_any_other_warning_is_one_line_too(
+    url: str, client: Client, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_POOL_SISE", "3")
+    client.runs("prompt", prompt="tests", cwd=str(project))
+    assert client.said == "semmem: SEMMEM_POOL_SISE is no setting and is ignored; did you mean SEMMEM_POOL_SIZE?\n"
+
+
+def test_the_blocks_of_a_client_and_acknowledgements_are_not_stored(
+    url: str, client: Client, project: Path, tmp_path: Path
+) -> None:
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_bytes(written(SESSION))
+    client.runs("stop", session_id="s1", transcript_path=str(transcript), cwd=str(project))
+    assert client.said == ""
+    with semmem.connect() as mem:
+        stored = [memory.text for memory in mem.list(namespace=PROJECT)]
+    assert len(stored) == 7
+    assert not any("<" in one for one in stored)
+
+
+def test_a_question_comes_back_with_its_answer(url: str, client: Client, project: Path, tmp_path: Path) -> None:
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_bytes(written(SESSION))
+    client.runs("stop", session_id="s1", transcript_path=str(transcript), cwd=str(project))
+    for prompt, answer in (
+        ("where should the timeout be set?", "In deploy/pooler.toml, and never above 30 seconds."),
+        ("why did the deployment of Tuesday fail?", "Because the certificate of the pooler had expired on Monday."),
+        ("was the old file pooler.ini to be deleted?", "yes, please"),
+    ):
+        first = in_block(client.runs("prompt", prompt=prompt, session_id="s2", cwd=str(project)))[0]
+        assert first["text"].endswith(f"?\n\n{answer}")
 
 
 @pytest.mark.slow
@@ -345,7 +450,7 @@ def test_with_detach_the_client_goes_on_and_the_turns_are_stored_behind_it(
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     with semmem.connect() as mem:
         for _ in range(300):
-            if len(mem.list(namespace=PROJECT)) == 2:
+            if len(mem.list(namespace=PROJECT)) == 1:
                 return
             time.sleep(0.1)
     pytest.fail("the turns were not stored")

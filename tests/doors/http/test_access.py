@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,9 +17,9 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.client.routes import ROUTES, Route
 from semmem.doors.http.guard import Guard
-from semmem.doors.http.keys import Keys
+from semmem.doors.http.keys import Key, Keys, KeySet, ServerKeys, StoredKeys
 from semmem.doors.http.server import Server
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, StoreUnavailable
 from tests.doors.http.test_routes import problem
 from tests.serving import running, serving
 
@@ -27,7 +32,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 @pytest.fixture(scope="module")
 def tokens(keys: Keys) -> dict[str, str]:
     return {
-        "all": keys.add("all", right="write")[1],
+        "all": keys.add("all", right="admin")[1],
+        "writes": keys.add("writes", right="write")[1],
         "reads": keys.add("reads")[1],
         "team": keys.add("team", right="write", namespaces=["team", "notes"])[1],
         "team-reads": keys.add("team-reads", namespaces=["team"])[1],
@@ -90,8 +96,8 @@ def test_every_route_wants_a_key_and_the_right_to_do_it(guarded: Server, tokens:
         refused = ask(http, route)
         assert problem(refused) == (401, "KeyRequired")
         assert refused.headers["www-authenticate"] == "Bearer"
-    if route.right == "write":
-        with client(guarded, tokens["reads"]) as http:
+    if route.right != "read":
+        with client(guarded, tokens["reads" if route.right == "write" else "writes"]) as http:
             given = {"namespace": "team", "text": "x", "a": "a", "b": "b", "name": "a", "messages": [], "session": "s"}
             given |= {"type": "see-also", "to": "other", "recall_id": "none", "new": "other"}
             names = {n: v for n, v in given.items() if n in route.calls.__annotations__}
@@ -111,7 +117,9 @@ def test_every_route_wants_a_key_and_the_right_to_do_it(guarded: Server, tokens:
                 )
             )
             assert problem(refused) == (403, "AccessDenied")
-            assert "may only read" in refused.json()["detail"]
+            assert refused.json()["detail"].endswith(
+                f"make a key that has it with `semmem keys add NAME --{route.right}`."
+            )
 
 
 def test_a_key_of_some_namespaces_reaches_no_other(guarded: Server, tokens: dict[str, str], shared: Semmem) -> None:
@@ -220,10 +228,90 @@ def test_an_address_that_cannot_be_had_is_told_in_one_sentence(shared: Semmem, t
         taken = int(url.rpartition(":")[2])
         with pytest.raises(InvalidInput, match=f"The port {taken} of 127.0.0.1 cannot be had"):
             Server(shared, port=taken, keys=none)
-    with pytest.raises(InvalidInput, match="semmem serve key add"):
+    with pytest.raises(InvalidInput, match="semmem keys add"):
         Server(shared, host="0.0.0.0", port=0, keys=none)
     with pytest.raises(InvalidInput, match="--port must be a whole number from 0 to 65535"):
         Server(shared, port=70_000, keys=none)
     none.add("laptop")
     with pytest.raises(InvalidInput, match=r"192\.0\.2\.1"):  # an address of nobody's
         Server(shared, host="192.0.2.1", port=0, keys=none)
+
+
+def test_a_key_in_the_store_counts_at_two_servers_within_two_seconds(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path}/notes.db"
+    with (
+        semmem.connect(url) as one,
+        semmem.connect(url) as two,
+        running(one) as first,
+        running(two) as second,
+        client(first, None) as a,
+        client(second, None) as b,
+    ):
+        assert [http.get("/v1/stats").status_code for http in (a, b)] == [200, 200]
+        serving_keys = one.store.serving
+        assert serving_keys is not None
+        stored = StoredKeys(serving_keys)
+        _, text = stored.add("laptop", right="write")
+        time.sleep(1.1)
+        for http in (a, b):
+            assert problem(http.get("/v1/stats")) == (401, "KeyRequired")
+        headers = {"authorization": f"Bearer {text}"}
+        _, _, other = stored.rotate("laptop", overlap=timedelta(minutes=1))
+        once = {"idempotency-key": "one"}
+        time.sleep(1.1)
+        made = a.post("/v1/memories", json={"text": "x"}, headers=headers | once)
+        again = b.post(
+            "/v1/memories", json={"text": "x"}, headers=once | {"authorization": f"Bearer {other}"}
+        )  # the successor of a key repeats what it sent
+        assert (made.status_code, again.content) == (201, made.content)
+        _, stranger = stored.add("stranger", right="write")
+        time.sleep(1.1)
+        theirs = b.post("/v1/memories", json={"text": "y"}, headers=once | {"authorization": f"Bearer {stranger}"})
+        assert (theirs.status_code, theirs.json()["text"]) == (201, "y")
+        stored.remove("laptop")
+        stored.remove("stranger")
+        time.sleep(1.1)
+        for http in (a, b):  # the last key is gone, and the servers stay closed
+            assert problem(http.get("/v1/stats", headers=headers)) == (401, "KeyRequired")
+
+
+def test_only_a_key_that_may_admin_forgets_a_namespace_whole(guarded: Server, tokens: dict[str, str]) -> None:
+    with client(guarded, tokens["writes"]) as http:
+        for path, body in (("/v1/forget", {"everything": True, "namespace": "gone"}), ("/v1/maintain", {})):
+            refused = http.post(path, json=body)
+            assert problem(refused) == (403, "AccessDenied")
+            assert "this needs the right admin" in refused.json()["detail"]
+
+
+def test_keys_that_cannot_be_read_let_nobody_in_after_ten_seconds() -> None:
+    class Silent:
+        """A store that answers once."""
+
+        calls = 0
+
+        def key_list(self) -> list[dict[str, Any]]:
+            self.calls += 1
+            if self.calls > 1:
+                raise StoreUnavailable("The server has gone.")
+            return [asdict(Key("laptop", "1", "", "read", None, "2026-01-01T00:00:00+00:00"))]
+
+    stored = StoredKeys(Silent())  # type: ignore[arg-type]
+    server_keys = ServerKeys(NoKeys(), lambda: None)  # type: ignore[arg-type,return-value]
+    server_keys._stored, server_keys._opened = stored, None
+    assert set(asyncio.run(server_keys.fresh())) == {"1"}
+    assert stored._cached is not None
+    stored._cached = (stored._cached[0] - 5.0, stored._cached[1])
+    assert set(asyncio.run(server_keys.fresh())) == {"1"}
+    stored._cached = (stored._cached[0] - 5.5, stored._cached[1])
+    with pytest.raises(StoreUnavailable, match="The server has gone"):
+        asyncio.run(server_keys.fresh())
+
+
+class NoKeys(KeySet):
+    """No key at all."""
+
+    def _by_id(self) -> dict[str, Key]:
+        return {}
+
+    def _change(self, change: Any) -> None:
+        raise AssertionError

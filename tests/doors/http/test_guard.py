@@ -61,6 +61,15 @@ def test_host_and_origin_are_checked(host: str | None, origin: str | None, allow
         guard.check(host, origin)
 
 
+def test_a_page_of_the_same_host_under_another_scheme_is_another_page() -> None:
+    guard = Guard()
+    guard.check("localhost:80", "http://localhost:80", "http")
+    guard.check("localhost:80", "https://localhost:80", "https")
+    for origin, scheme in (("https://localhost:80", "http"), ("http://localhost:80", "https")):
+        with pytest.raises(AccessDenied, match="--allow-origin"):
+            guard.check("localhost:80", origin, scheme)
+
+
 def test_an_origin_is_written_as_browsers_send_it() -> None:
     with pytest.raises(InvalidInput, match=r"https://example\.org"):
         Guard.of(origins=["notes.example"])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from semmem.doors.http.keys import Keys, authorise
+from semmem.doors.http.keys import Key, Keys, Right, authorise, principal
 from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired, NotFound
 
 
@@ -72,8 +75,8 @@ def test_a_second_key_of_one_name_or_for_no_namespace_is_refused(keys: Keys) -> 
         keys.add("laptop")
     with pytest.raises(InvalidInput, match="name of each namespace"):
         keys.add("other", namespaces=[])
-    with pytest.raises(InvalidInput, match="read or write"):
-        keys.add("other", right="admin")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="read, write or admin"):
+        keys.add("other", right="rule")  # type: ignore[arg-type]
 
 
 def test_a_broken_file_lets_nobody_in(keys: Keys) -> None:
@@ -118,3 +121,68 @@ def test_a_key_allows_what_it_was_made_for(
         authorise(key, asked, where)  # type: ignore[arg-type]
     assert not isinstance(raised.value, KeyRequired)
     assert "laptop" in str(raised.value)
+
+
+def test_a_file_that_changed_is_read_again_where_its_size_and_one_other_mark_are_the_same(keys: Keys) -> None:
+    keys.add("one")
+    status, before = keys.file.stat(), keys.file.read_bytes()
+    assert [key.name for key in keys.list()] == ["one"]
+    keys.file.write_bytes(before.replace(b'"one"', b'"two"'))  # the same inode
+    os.utime(keys.file, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert [key.name for key in keys.list()] == ["two"]
+    other = keys.file.with_name("other.json")
+    other.write_bytes(before.replace(b'"one"', b'"six"'))
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns + 1))  # the same time
+    other.replace(keys.file)
+    assert [key.name for key in keys.list()] == ["six"]
+
+
+def test_a_right_holds_what_is_below_it() -> None:
+    rights: list[Right] = ["read", "write", "admin"]
+    for place, right in enumerate(rights):
+        key = Key("laptop", "1", "", right, None, "")
+        assert [key.allows(wanted, None) for wanted in rights] == [n <= place for n in range(3)]
+    with pytest.raises(AccessDenied, match="may only read and write, and this needs the right admin"):
+        authorise(Key("laptop", "1", "", "write", None, ""), "admin", None)
+    with pytest.raises(AccessDenied, match="works only in these namespaces: team"):
+        authorise(Key("laptop", "1", "", "admin", ("team",), ""), "admin", None)
+
+
+def test_a_key_of_an_earlier_version_is_read(keys: Keys) -> None:
+    _, text = keys.add("laptop", right="write")
+    rows = json.loads(keys.file.read_text(encoding="utf-8"))
+    for name in ("expires_at", "principal"):
+        del rows["keys"][0][name]
+    keys.file.write_text(json.dumps(rows), encoding="utf-8")
+    found = Keys(keys.file).find(f"Bearer {text}")
+    assert found is not None
+    assert (found.right, found.expires_at, principal(found)) == ("write", None, found.id)
+
+
+def test_a_key_is_refused_when_its_time_is_over(keys: Keys) -> None:
+    key, text = keys.add("laptop", lasting=timedelta(seconds=0.3))
+    assert keys.find(f"Bearer {text}") == key
+    time.sleep(0.4)
+    with pytest.raises(KeyRequired, match="The key laptop expired at "):
+        keys.find(f"Bearer {text}")
+    with pytest.raises(KeyRequired, match="wants a key"):  # it does not open the server
+        keys.find(None)
+    with pytest.raises(InvalidInput, match="has expired"):
+        keys.rotate("laptop", overlap=timedelta(days=1))
+
+
+def test_of_a_key_that_is_rotated_the_old_one_goes_on_for_the_overlap(keys: Keys) -> None:
+    first, old_text = keys.add("laptop", right="write", namespaces=["team"])
+    old, new, text = keys.rotate("laptop", overlap=timedelta(seconds=0.4), lasting=timedelta(days=90))
+    assert (old.id, new.right, new.namespaces, principal(new)) == (first.id, "write", ("team",), principal(first))
+    assert [key.id for key in keys.list()] == [new.id, old.id]
+    found = [keys.find(f"Bearer {one}") for one in (old_text, text)]
+    assert [one.id for one in found if one] == [old.id, new.id]
+    time.sleep(0.5)
+    with pytest.raises(KeyRequired, match="expired"):
+        keys.find(f"Bearer {old_text}")
+    _, third, last = keys.rotate("laptop", overlap=timedelta(0))
+    assert [key.id for key in keys.list()] == [third.id]
+    assert keys.find(f"Bearer {last}") == third
+    with pytest.raises(NotFound, match="no key named 'other'; there are laptop"):
+        keys.rotate("other", overlap=timedelta(0))

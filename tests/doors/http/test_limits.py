@@ -91,6 +91,23 @@ def test_a_client_earns_its_requests_again() -> None:
     assert Rates(0.0, 1).take("a") == 0.0
 
 
+def test_a_request_that_is_refused_takes_nothing() -> None:
+    now = [0.0]
+    rates = Rates(2.0, 1, lambda: now[0])
+    assert rates.take("a") == 0.0
+    for at, wait in ((0.25, 0.25), (0.375, 0.125), (0.5, 0.0), (0.5, 0.5)):
+        now[0] = at
+        assert rates.take("a") == wait
+
+
+def test_of_too_many_clients_the_one_that_asked_longest_ago_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rates, "_MOST", 2)
+    rates = Rates(1.0, 1, lambda: 0.0)
+    assert [rates.take(client) for client in "abac"] == [0.0, 0.0, 1.0, 0.0]  # b asked longest ago
+    assert rates.take("a") == 1.0
+    assert rates.take("b") == 0.0
+
+
 def test_an_answer_that_takes_too_long_is_told_so_and_its_thread_is_free_again(mem: Semmem, held: Held) -> None:
     with serving(mem, limits=Limits(seconds=0.3, threads=1)) as url:
         slow = httpx.get(f"{url}/v1/stats", timeout=60)

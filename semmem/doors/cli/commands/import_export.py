@@ -22,6 +22,7 @@ from semmem.doors.cli.context import (
     Door,
     Metadata,
     Sessions,
+    SourceTypes,
     Tags,
     Titles,
     command,
@@ -306,6 +307,7 @@ def export(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
     vectors: Annotated[bool, typer.Option("--vectors", help="Export the vectors too.")] = False,
     sensitive: Annotated[
         bool, typer.Option("--sensitive", help="Export sensitive memories too, with their texts.")
@@ -326,7 +328,7 @@ def export(
         raise InvalidInput(
             f"export writes JSON lines, not {path.suffix}; name the file otherwise, such as {path.stem}.jsonl."
         )
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles)
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types)
     namespaces = None if everything else namespace or door.namespace
     with door.connect() as mem, counting(door, "export", None) as advance:
         rows = mem.export(namespace=namespaces, filters=narrow, vectors=vectors, sensitive=sensitive)

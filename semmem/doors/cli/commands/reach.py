@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.doors import wire
-from semmem.doors.cli.context import After, Authors, Before, Door, Metadata, Sessions, Tags, Titles, command, filters
+from semmem.doors.cli.context import (
+    After,
+    Authors,
+    Before,
+    Door,
+    Metadata,
+    Sessions,
+    SourceTypes,
+    Tags,
+    Titles,
+    command,
+    filters,
+)
 
 if TYPE_CHECKING:
     from semmem.client.probe.stages import Probe
@@ -165,6 +177,7 @@ def probe(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
 ) -> None:
     """Send a memory that one leg alone finds through the real pipeline; show the stage that dropped it, if any.
 
@@ -181,7 +194,7 @@ def probe(
             k=k,
             leg=leg,
             witness=(question, text) if question is not None and text is not None else None,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles),
+            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
         )
     door.give(report, lambda: _show(door, report))
     if report.dropped:

@@ -20,10 +20,12 @@ from semmem.doors.cli.context import (
     Reveal,
     Sensitive,
     Sessions,
+    SourceTypes,
     Tags,
     Titles,
     command,
     filters,
+    least_confidence,
     moment,
     not_empty,
 )
@@ -65,7 +67,11 @@ Offset = Annotated[int, typer.Option(help="How many hits to skip.")]
 Exclude = Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")]
 SortedBy = Annotated[Sorting, typer.Option(help="Order of the hits.")]
 LeastConfidence = Annotated[
-    float, typer.Option(help="Print no hit where the confidence of the recall, from 0 to 1, is below this.")
+    str,
+    typer.Option(
+        help="Show no hit where the confidence of the recall, from 0 to 1, is below this; auto: the floor measured for "
+        "the legs that answer and the embedder."
+    ),
 ]
 TokenBudget = Annotated[
     int | None, typer.Option(help="Print what fits into so many tokens, whole, and say what is left out.")
@@ -87,9 +93,10 @@ def _arguments(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
     exclude: Exclude = None,
     sort_by: SortedBy = Sorting.relevance,
-    min_confidence: LeastConfidence = 0.0,
+    min_confidence: LeastConfidence = "0",
     token_budget: TokenBudget = None,
     as_of: AsOf = None,
 ) -> Arguments:
@@ -97,10 +104,10 @@ def _arguments(
     return {
         "limit": limit,
         "offset": offset,
-        "filters": filters(sessions, authors, tags, metadata, created_after, created_before, titles),
+        "filters": filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
         "exclude": tuple(exclude or ()),
         "sort_by": sort_by.value,
-        "min_confidence": min_confidence,
+        "min_confidence": least_confidence(min_confidence),
         "token_budget": token_budget,
         "as_of": moment(as_of, "--as-of"),
     }
@@ -186,6 +193,7 @@ def list_(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
     sensitive: Sensitive = False,
     reveal: Reveal = False,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many memories a page.")] = 100,
@@ -195,7 +203,7 @@ def list_(
     ] = Order.created,
 ) -> None:
     """Print a page of memories, newest first. Sensitive ones are found by --titles, --tags and --sensitive alone."""
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, sensitive)
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types, sensitive)
     with door.connect() as mem:
         page = mem.list(
             namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor, reveal=reveal, sort_by=sort_by.value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.commands.read import AsOf
+from semmem.doors.cli.commands.read import AsOf, LeastConfidence
 from semmem.doors.cli.context import (
     After,
     Authors,
@@ -15,10 +15,12 @@ from semmem.doors.cli.context import (
     Door,
     Metadata,
     Sessions,
+    SourceTypes,
     Tags,
     Titles,
     command,
     filters,
+    least_confidence,
     moment,
     not_empty,
 )
@@ -56,10 +58,9 @@ def context(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
     exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out, pinned or not; repeatable.")] = None,
-    min_confidence: Annotated[
-        float, typer.Option(help="Show no hit where the confidence of the recall, from 0 to 1, is below this.")
-    ] = 0.0,
+    min_confidence: LeastConfidence = "0",
     as_of: AsOf = None,
 ) -> None:
     """Print the memories that answer a question as a block for the prompt of an agent."""
@@ -70,9 +71,9 @@ def context(
             token_budget=budget,
             limit=limit,
             recipe=door.recipe,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles),
+            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
             exclude=tuple(exclude or ()),
-            min_confidence=min_confidence,
+            min_confidence=least_confidence(min_confidence),
             as_of=moment(as_of, "--as-of"),
         )
     door.give(block, lambda: _show_context(door, block))

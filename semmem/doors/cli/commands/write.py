@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -22,6 +22,7 @@ from semmem.doors.cli.context import (
     Metadata,
     Sensitive,
     Sessions,
+    SourceTypes,
     Tags,
     Titles,
     command,
@@ -34,7 +35,7 @@ from semmem.doors.cli.files import to_read
 from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
-    from semmem.model.types import IngestReport, Memory
+    from semmem.model.types import IngestReport, Memory, SourceType
 
 __all__ = ["register"]
 
@@ -83,6 +84,9 @@ def remember(
     session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
     position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
+    source_type: Annotated[
+        str | None, typer.Option(help="Who it comes from: user, agent, tool or imported.", show_default=False)
+    ] = None,
     tags: Annotated[list[str] | None, typer.Option("--tags", "--tag", help="A tag; give it again for more.")] = None,
     metadata: Annotated[str | None, typer.Option(help="JSON, such as '{\"ticket\": 7}'.")] = None,
     importance: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.5,
@@ -133,6 +137,7 @@ def remember(
             expires_at=moment(expires_at, "--expires-at"),
             ttl=ttl,
             pinned=pinned,
+            source_type=cast("SourceType | None", source_type),  # remember refuses what is none
         )
     door.give(memory, lambda: _show_memory(door, memory))
 
@@ -149,6 +154,9 @@ def update(
     session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
     position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
+    source_type: Annotated[
+        str | None, typer.Option(help="Who it comes from: user, agent, tool or imported; '' takes it away.")
+    ] = None,
     tags: Annotated[list[str] | None, typer.Option("--tags", "--tag", help="All its tags from now on.")] = None,
     metadata: Annotated[str | None, typer.Option(help="All its metadata from now on, as JSON.")] = None,
     importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None,
@@ -191,6 +199,8 @@ def update(
     for name, time in (("valid_from", valid_from), ("valid_to", valid_to), ("expires_at", expires_at)):
         if time is not None:
             changes[name] = moment(time or None, f"--{name.replace('_', '-')}")
+    if source_type is not None:
+        changes["source_type"] = source_type or None
     if not changes:
         from semmem.model.errors import InvalidInput
 
@@ -211,6 +221,7 @@ def forget(
     created_after: After = None,
     created_before: Before = None,
     titles: Titles = None,
+    source_types: SourceTypes = None,
     sensitive: Sensitive = False,
     hard: Annotated[
         bool, typer.Option(help="For good: keep nothing of it, and rewrite the files, so that none of its bytes stay.")
@@ -226,7 +237,7 @@ def forget(
     """
     from semmem.model.errors import InvalidInput
 
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, sensitive)
+    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types, sensitive)
     if id is None and not narrow and not everything:
         raise InvalidInput("Say what to forget: an id, a filter such as --sessions, or --all for the whole namespace.")
     if everything and (id is not None or narrow):

@@ -27,7 +27,7 @@ RETURNING id;
 -- Return the memories whose links are not made yet and that have keys in common with some.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
-       m.pinned, m.seen_count, m.last_seen, m.ord, m.text_at
+       m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.text_at
 FROM uncompared AS u JOIN memory AS m
     ON m.row = ((SELECT number FROM namespace WHERE namespace = :namespace) << 40) + u.ord
 WHERE u.namespace = :namespace AND EXISTS (
@@ -83,7 +83,7 @@ ON CONFLICT (namespace, ord) DO NOTHING;
 -- Return some memories that others left uncompared; a writer has some time to link what it has just noted.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
-       m.pinned, m.seen_count, m.last_seen, m.ord, m.text_at
+       m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.text_at
 FROM uncompared AS u JOIN memory AS m
     ON m.row = ((SELECT number FROM namespace WHERE namespace = :namespace) << 40) + u.ord
 WHERE u.namespace = :namespace AND u.at <= :before ORDER BY u.ord LIMIT :limit;

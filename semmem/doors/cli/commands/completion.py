@@ -1,0 +1,48 @@
+"""The command `completion`: the script by which a shell completes commands and options."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from semmem.doors.cli.context import Door, command
+
+__all__ = ["VARIABLE", "register", "start"]
+
+VARIABLE = "_SEMMEM_COMPLETE"
+"""The variable of the environment by which the script asks the program for completions."""
+
+
+class Shell(StrEnum):
+    """The shells that can be helped."""
+
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
+def register(app: typer.Typer) -> None:
+    """Add completion to the program."""
+    command(app, "completion")(completion)
+
+
+def completion(door: Door, shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:
+    """Print a script that completes commands and options: eval "$(semmem completion bash)"."""
+    from typer._completion_shared import get_completion_script
+
+    script = get_completion_script(prog_name="semmem", complete_var=VARIABLE, shell=shell.value)
+
+    def show() -> None:
+        sys.stdout.write(f"{script}\n")
+
+    door.give({"shell": shell.value, "script": script}, show)
+
+
+def start() -> None:
+    """Let the program answer a shell's question, which is in the environment, instead of running a command."""
+    from typer._completion_classes import completion_init
+
+    completion_init()

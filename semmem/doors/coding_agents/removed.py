@@ -1,0 +1,40 @@
+"""How many credentials were removed from stored turns, for the next session to say; never the credentials."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from semmem.files import state_folder
+
+__all__ = ["Removed"]
+
+
+class Removed:
+    """The number for one namespace of a store, in a file with one number a line: hooks append to it side by side."""
+
+    def __init__(self, store: str, namespace: str) -> None:
+        name = blake2b(f"{store}\n{namespace}".encode(errors="surrogatepass"), digest_size=12).hexdigest()
+        self._file: Path = state_folder() / "removed" / name
+
+    def add(self, count: int) -> None:
+        """Add to the number. Raises OSError."""
+        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(handle, f"{count}\n".encode())
+        finally:
+            os.close(handle)
+
+    def taken(self) -> int:
+        """Return the number and begin anew at 0."""
+        own = self._file.with_suffix(f".{secrets.token_hex(4)}")
+        with suppress(OSError, ValueError):
+            self._file.replace(own)
+            lines = own.read_text(encoding="ascii").split()
+            own.unlink()
+            return sum(map(int, lines))
+        return 0
