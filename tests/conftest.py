@@ -128,8 +128,13 @@ def filled_url(server: EmbeddedServer, _filled: str) -> Iterator[str]:
 
 def _database(server: EmbeddedServer, template: str = _TEMPLATE) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
-    with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    try:
+        with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    except psycopg.OperationalError as error:  # a server that ended under load says why in its log alone
+        log = server.data / "postgresql" / "log"
+        error.add_note(log.read_text(encoding="utf-8", errors="replace")[-4000:])
+        raise
     yield _url(server, name)
     with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
