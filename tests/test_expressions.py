@@ -23,6 +23,7 @@ from semmem.concepts import aliases, claims, likeness, names
 from semmem.doors import graph_files
 from semmem.doors.cli.commands import import_export
 from semmem.doors.cli.demo import data
+from semmem.doors.coding_agents import client_blocks, turn_content
 from semmem.doors.http import app, keys
 from semmem.extractors import llm
 from semmem.importers import csv, locomo, markdown, mcp_memory, note
@@ -39,6 +40,7 @@ Shape = tuple[str, str, str]
 
 OURS = {
     "semmem.doors.cli.app: 'No such option: -[\\\\d.]'": "a message of the library that reads the options",
+    "semmem.doors.cli.app: \"No such command '([\\\\w-]+)'\"": "a message of the library that reads the options",
     "semmem.doors.cli.app._NOT_WHOLE": "a message of the library that reads the options",
     "semmem.doors.cli.app._NO_NUMBER": "a message of the library that reads the options",
     "semmem.doors.cli.app._PHRASES": "a message of the library that reads the options",
@@ -93,6 +95,10 @@ def seconds(cell: str) -> Any:
     return csv._SECONDS.match(cell)
 
 
+def asked(whole: str) -> Any:
+    return turn_content.is_bare_question(whole), turn_content.is_answer(whole), turn_content.is_acknowledgement(whole)
+
+
 def changed(whole: str) -> Any:
     return claims.change(f"It was replaced by 5. {whole}", f"It is now 6. {whole}")
 
@@ -101,6 +107,23 @@ CLAIMS: tuple[Shape, ...] = (
     ("", "a ", "to"), ("moved", " from a", ""), ("", "1.", "x"), ("", "a.a", "@"), ("", "a replaced ", ""),
     ("", "./", "!"),
     ("", "1 may", ""), ("was renamed", " ", "x"), ("", "no ", "longer"), ("A ", "a-", ""), ("", "1,", ""),
+)  # fmt: skip
+
+
+BLOCKS: tuple[Shape, ...] = (
+    ("", "<system-reminder>", ""), ("x\n", "<system-reminder>\n", ""),
+    ("x\n", "<system-reminder>\n", "</system-reminder>"),
+    ("<command-args>", "a ", ""), ("", "<command-args>", ""), ("<system-reminder", " ", "x"),
+    ("", "</system-reminder>", ""),
+    ("<system-reminder>", "</system-reminder", ""), ("", "<system-reminder></system-reminder>", ""),
+    ("<user_query>", "a\n", ""), ("", "<user_query>\n", ""), ("<user_query>", "</user_query> ", "x"), ("", "\n ", "<"),
+)  # fmt: skip
+
+
+TURNS: tuple[Shape, ...] = (
+    ("", "a ", "?"), ("", "?", ""), ("", "a? ", ""), ("a.", "*", "x"), ("", "a\n", "?"), ("", "- a\n", ""),
+    ("a?\n", "- a\n", ""),
+    ("shall i ", "now ", "?"), ("", "a'", ""), ("", " ", "- "), ("", "shall i go on? ", ""),
 )  # fmt: skip
 
 
@@ -126,6 +149,19 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         lambda whole: list(question._MONTH.finditer(whole)),
         (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
     ),
+    "semmem.doors.coding_agents.client_blocks._ARGUMENTS": (client_blocks.words_of, BLOCKS),
+    "semmem.doors.coding_agents.client_blocks._NEXT": (client_blocks.words_of, BLOCKS),
+    "semmem.doors.coding_agents.client_blocks._OPENING": (client_blocks.words_of, BLOCKS),
+    "semmem.doors.coding_agents.client_blocks._WRAPPED": (client_blocks.words_of, BLOCKS),
+    "semmem.doors.coding_agents.client_blocks._WRAPPED_END": (client_blocks.words_of, BLOCKS),
+    "semmem.doors.coding_agents.client_blocks: f'<(/?){re.escape(name)}(?:\\\\s[^<>\\\\n]{{0,500}})?>'": (
+        client_blocks.words_of,
+        BLOCKS,
+    ),
+    "semmem.doors.coding_agents.turn_content._LEAVE": (asked, TURNS),
+    "semmem.doors.coding_agents.turn_content._LIST": (asked, TURNS),
+    "semmem.doors.coding_agents.turn_content._WORD": (asked, TURNS),
+    "semmem.doors.coding_agents.turn_content._SENTENCE_END": (asked, TURNS),
     "semmem.concepts.claim_words.CUE": (changed, CLAIMS),
     "semmem.concepts.claim_words._FROM_TO": (changed, CLAIMS),
     "semmem.concepts.claim_words._IN_PLACE_OF": (changed, CLAIMS),

@@ -12,7 +12,7 @@ from semmem.concepts.mentions import Ahead
 from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
-from semmem.model.types import Memory, Rejected
+from semmem.model.types import Memory, Rejected, SourceType
 from semmem.write.items import Draft, check_validity, payload_of, timed_of
 
 __all__ = [
@@ -42,6 +42,7 @@ class Policy:
     as they are. With an empty mark only a mark left by another import is ignored; with None, metadata is a field like
     any other. With ``keep_edits`` a memory that was edited by hand since its import is not replaced. With ``guarded``
     the text is taken for another one and not compared, so that nothing tells whether somebody has guessed it.
+    ``source_type`` is that of a new memory whose item gives none.
     """
 
     partial: bool = False
@@ -49,6 +50,7 @@ class Policy:
     mark: Mapping[str, Any] | None = None
     keep_edits: bool = False
     guarded: bool = False
+    source_type: SourceType | None = None
 
 
 REMEMBERING = Policy()
@@ -135,7 +137,7 @@ def planned(
             continue
         current = stored.get(draft.name) if draft.named else None
         if current is None:
-            plan.new.append(_marked(draft, policy.mark))
+            plan.new.append(_of_source(draft, policy))
         elif not policy.guarded and _same(current, draft, vectors, policy):
             plan.unchanged.append(draft)
         elif policy.partial and draft.name in earlier_names:
@@ -208,7 +210,7 @@ def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], A
     # a ttl counts from its first time
     excluded = {"metadata", *(["expires_at"] if "ttl" in draft.fields and before.expires_at is not None else [])}
     replaceable = policy.may_replace is not None and policy.may_replace(before)
-    if not replaceable and (before.source_type is None or item.source_type == "imported"):  # the default of an import
+    if not replaceable and before.source_type is None:  # it was stored before there were source types
         excluded.add("source_type")
     others = (name for name in _FIELDS if name in draft.fields and name not in excluded)
     return all(_alike(getattr(before, name), getattr(item, name)) for name in others)
@@ -244,11 +246,14 @@ def _merged(stored: Mapping[str, Any], draft: Draft, mark: Mapping[str, Any] | N
     return {MARK: stored[MARK], **new}
 
 
-def _marked(draft: Draft, mark: Mapping[str, Any] | None) -> Draft:
-    """Return a new draft with the mark of its source."""
-    if not mark:
+def _of_source(draft: Draft, policy: Policy) -> Draft:
+    """Return a new draft with the mark of its source and the source type."""
+    given = draft.memory.source_type
+    source_type = given if "source_type" in draft.fields else policy.source_type
+    if not policy.mark and source_type == given:
         return draft
-    memory = replace(draft.memory, metadata={**draft.memory.metadata, **mark})
+    metadata = {**draft.memory.metadata, **(policy.mark or {})}
+    memory = replace(draft.memory, metadata=metadata, source_type=source_type)
     return replace(draft, memory=memory, payload=payload_of(memory, timed=draft.timed))
 
 

@@ -366,6 +366,8 @@ def _after_words(text: str) -> Iterator[Credential]:
 
 def _is_plain(secret: str, match: re.Match[str]) -> bool:
     """Return whether what stands where a password may stand is a word, or an expression of a program."""
+    if match["quote"] == "`" and " " in secret:  # a line of code
+        return True
     if match["quoted"] is not None:
         return secret.replace(" ", "").isalpha() and match["word"].casefold() != "passphrase"
     if match["sign"] in (":", "=", ":="):

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from semmem.embedders import Known
-from semmem.importers import Item as ImportedItem
 from semmem.importers.jsonl import EXPORTED, exported_item
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import matches, within
@@ -185,7 +184,7 @@ def bring_in(
         return any(matches(memory, within(one, (memory.namespace,))) for one in owned)
 
     may_replace = own if replace_changed else None
-    policy = Policy(partial=True, may_replace=may_replace, mark=mark, keep_edits=not overwrite)
+    policy = Policy(True, may_replace, mark, keep_edits=not overwrite, source_type="imported")
     work = _Bringing(ingest, filler, namespace)
     report = BroughtIn()
     try:
@@ -228,17 +227,10 @@ def bring_in(
 
 
 def _importable(item: Any) -> Any:
-    """Return an item with a source type, by default imported; of a row of an export, only what ``remember`` takes."""
-    if not isinstance(item, Mapping):
-        return item
-    if not EXPORTED.isdisjoint(item):
+    """Return an item; of a row of an export, only what ``remember`` takes."""
+    if isinstance(item, Mapping) and not EXPORTED.isdisjoint(item):
         return exported_item("", item)
-    if "source_type" in item:
-        return item
-    if isinstance(item, ImportedItem):  # stays one, with its links and vectors
-        item["source_type"] = "imported"
-        return item
-    return {**item, "source_type": "imported"}
+    return item
 
 
 def _all(store: Store, namespace: str, filters: Filters) -> Iterator[Memory]:

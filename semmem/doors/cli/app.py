@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import sys
 import warnings
@@ -155,8 +154,7 @@ def run(args: list[str] | None = None) -> int:
     argv = sys.argv[1:] if args is None else args
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
-    if completion.VARIABLE in os.environ:
-        completion.start()
+    completion.answer_shell()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the help is typer's own: what the stream lacks is escaped there
             stream.reconfigure(errors="backslashreplace")

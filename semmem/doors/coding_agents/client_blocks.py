@@ -49,8 +49,11 @@ _WHOLE = (
 _NAMES = "|".join(map(re.escape, sorted(_BLOCKS, key=len, reverse=True)))
 _OPENING = re.compile(rf"^[ \t]*<({_NAMES})(?:\s[^<>\n]{{0,500}})?>", re.MULTILINE)
 _NEXT = re.compile(rf"\s*<({_NAMES})(?:\s[^<>\n]{{0,500}})?>")
-_ARGUMENTS = re.compile(r"(?:^|(?<=>))[ \t]*<command-args>(.*?)</command-args>", re.MULTILINE | re.DOTALL)
-_WRAPPED = re.compile(rf"^[ \t]*<({'|'.join(_WRAPPERS)})>(.*)</\1>[ \t]*$", re.MULTILINE | re.DOTALL)
+_ARGUMENTS = re.compile(
+    r"(?:^|(?<=>))[ \t]*<command-args>((?:(?!<command-args>).)*?)</command-args>", re.MULTILINE | re.DOTALL
+)
+_WRAPPED = re.compile(rf"^[ \t]*<({'|'.join(_WRAPPERS)})>", re.MULTILINE)
+_WRAPPED_END = re.compile(rf"</({'|'.join(_WRAPPERS)})>[ \t]*$", re.MULTILINE)
 _FEWEST_WORDS = 4
 """Arguments of a command with fewer words choose an option; with more they are a request."""
 
@@ -58,9 +61,7 @@ _FEWEST_WORDS = 4
 def words_of(text: str) -> str:
     """Return what a person or the model wrote in ``text``, without the blocks of a client; "" where nothing is left."""
     if "<" in text:
-        text = _without_blocks(_ARGUMENTS.sub(_argument, text))
-        wrapped = _WRAPPED.search(text)
-        text = text if wrapped is None else wrapped[2]
+        text = _unwrapped(_without_blocks(_ARGUMENTS.sub(_argument, text)))
     for heading in _HEADINGS:
         _, found, behind = text.rpartition(f"\n{heading}")
         text = behind if found else text.removeprefix(heading)
@@ -70,6 +71,13 @@ def words_of(text: str) -> str:
     return text.strip()
 
 
+def _unwrapped(text: str) -> str:
+    """Return the person's words of a text that holds a wrapper, else the text."""
+    begin = _WRAPPED.search(text)
+    ends = [one.start() for one in _WRAPPED_END.finditer(text, begin.end()) if one[1] == begin[1]] if begin else []
+    return text[begin.end() : ends[-1]] if begin and ends else text
+
+
 def _argument(match: re.Match[str]) -> str:
     words = match[1].strip()
     return f"\n{words}\n" if len(words.split()) >= _FEWEST_WORDS else ""
@@ -77,9 +85,13 @@ def _argument(match: re.Match[str]) -> str:
 
 def _without_blocks(text: str) -> str:
     parts: list[str] = []
+    endless: set[str] = set()  # a block without an end has none further on either
     past = 0
     while (opening := (past and _NEXT.match(text, past)) or _OPENING.search(text, past)) is not None:
-        end = _end_of(text, opening[1], opening.end())
+        name = opening[1]
+        end = None if name in endless else _end_of(text, name, opening.end())
+        if end is None:
+            endless.add(name)
         if end is None and text[: opening.start()].strip():  # of a block that has no end, only a whole text is one
             parts.append(text[past : opening.end()])
             past = opening.end()

@@ -73,6 +73,7 @@ _LEAVE = re.compile(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _LIST = re.compile(r"[ \t]*(?:[-*•]|\(?[0-9a-zA-Z]{1,2}[.)])[ \t]")
+_SENTENCE_END = re.compile(r"(?<=[.!?…？。])[\"'»”)*_`]*\s+|\n+")
 _LONGEST_QUESTION = 1_000
 
 
@@ -125,7 +126,7 @@ def _says_nothing(words: list[str]) -> bool:
 
 
 def _sentences(text: str) -> list[str]:
-    return [one.strip() for one in re.split(r"(?<=[.!?…？。])[\"'»”)*_`]*\s+|\n+", text) if one.strip()]
+    return [one.strip() for one in _SENTENCE_END.split(text) if one.strip()]
 
 
 def _asks(sentence: str) -> bool:

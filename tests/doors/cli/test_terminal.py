@@ -149,6 +149,13 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["namespaces", "rename", f"{HOSTILE} 2", f"{HOSTILE} 3"]),
         (5, ["namespaces", "rename", f"{HOSTILE} 3", HOSTILE]),
         (0, ["namespaces", "drop", f"{HOSTILE} 3", "--yes"]),
+        (0, ["completion", "bash"]),
+        (2, ["completion", HOSTILE]),
+        (0, ["keys", "list"]),
+        (2, ["keys", "add", HOSTILE]),
+        (4, ["keys", "rotate", HOSTILE]),
+        (4, ["keys", "revoke", HOSTILE]),
+        (2, ["keys", "import", f"{folder}/{HOSTILE}"]),
         (0, ["forget", "--all", *there, "--yes"]),
     ]
 

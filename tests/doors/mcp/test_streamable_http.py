@@ -145,9 +145,10 @@ async def test_a_key_works_in_its_namespaces_alone_and_only_reads_where_it_may_o
             error = await refusal(writer, "memory_remember", text="Mine.", namespace="private")
             assert (error["class"], error["code"]) == ("AccessDenied", -32014)
         async with with_key(server.url, reads) as reader:
-            assert [hit["id"] for hit in (await ask(reader, "memory_recall", query="Kestrel lamps"))["hits"]] == [
-                "kestrel"
-            ]
+            assert [
+                hit["id"]
+                for hit in (await ask(reader, "memory_recall", query="What is the Kestrel, our logger?"))["hits"]
+            ] == ["kestrel"]
             denied = {
                 "memory_remember": {"text": "More."},
                 "memory_update": {"id": "kestrel", "text": "More."},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from typing import Annotated
@@ -10,10 +11,10 @@ import typer
 
 from semmem.doors.cli.context import Door, command
 
-__all__ = ["VARIABLE", "register", "start"]
+__all__ = ["answer_shell", "register"]
 
 VARIABLE = "_SEMMEM_COMPLETE"
-"""The variable of the environment by which the script asks the program for completions."""
+"""The variable of the environment by which a shell asks the program for completions; no setting."""
 
 
 class Shell(StrEnum):
@@ -41,8 +42,10 @@ def completion(door: Door, shell: Annotated[Shell, typer.Argument(help="The shel
     door.give({"shell": shell.value, "script": script}, show)
 
 
-def start() -> None:
-    """Let the program answer a shell's question, which is in the environment, instead of running a command."""
+def answer_shell() -> None:
+    """Let the program answer the question of a shell, where one asks, instead of running a command."""
+    if VARIABLE not in os.environ:
+        return
     from typer._completion_classes import completion_init
 
     completion_init()
