@@ -56,6 +56,7 @@ FOUND = [
 ]  # fmt: skip
 
 CLEAN = [
+    "To add a secret: `sops secrets/prod.yaml`, then commit.",
     "The password of the office was changed yesterday.",
     "The password is on the note behind the radio.",
     "I forgot my password again.",
