@@ -146,7 +146,7 @@ class Settings(BaseModel):
         description="Search settings: the name of a recipe, or a table (in the environment: JSON) with changes.",
     )
     config: Path | None = Field(
-        None, description="The file of settings to read, and no other; empty: none; not set: the two below."
+        None, description="The settings file to read, and no other; empty: none; not set: the two below."
     )
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
@@ -173,7 +173,7 @@ class Settings(BaseModel):
         """Return the settings, arguments over environment over files. Raises InvalidInput, in one sentence."""
         names = list(cls.model_fields)
         if unknown := sorted(set(values) - set(names)):
-            raise InvalidInput(f"There is no setting {unknown[0]!r}; there are {', '.join(names)}.")
+            raise InvalidInput(f"There is no setting {unknown[0]!r}; choose one of {', '.join(names)}.")
         for sentence in unknown_variables().values():
             _warn(sentence)
         environment = _environment()
@@ -252,7 +252,7 @@ def unknown_variables() -> dict[str, str]:
     fields = {f"SEMMEM_{name.upper()}" for name in Settings.model_fields}
     variables = {name.upper(): value for name, value in os.environ.items() if name.upper().startswith("SEMMEM_")}
     names = [one for one, value in variables.items() if one not in fields and not _OF_OTHERS.match(f"{one}={value}")]
-    return {name: f"{name} is no setting and is ignored; {_nearest(name, fields)}" for name in sorted(names)}
+    return {name: f"{name} is not a setting and is ignored; {_nearest(name, fields)}" for name in sorted(names)}
 
 
 def _nearest(name: str, candidates: Collection[str]) -> str:
@@ -378,18 +378,22 @@ def read_settings_file(path: Path, names: Collection[str], *, trusted: bool = Tr
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}); convert it.") from None
     except OSError as error:
-        raise InvalidInput(f"The file of settings {path} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(f"The settings file {path} cannot be read: {error.strerror}.") from None
     file = SettingsFile(path, values, text)
     for name in values:
         if name not in names:
-            raise InvalidInput(f"{file.where(name)}: there is no setting {name!r}; there are {', '.join(names)}.")
+            raise InvalidInput(f"{file.where(name)}: there is no setting {name!r}; choose one of {', '.join(names)}.")
         if name == "config":
-            raise InvalidInput(f"{file.where(name)}: config names this file and cannot stand in it; remove the line.")
+            raise InvalidInput(
+                f"{file.where(name)}: config chooses the settings file, so it cannot be "
+                f"set inside one; remove the line."
+            )
         if not trusted and (name not in ANYWHERE or _sends_or_loads(name, values[name])):
             what = name if name not in ANYWHERE else f"{name} = {_sends_or_loads(name, values[name])}"
             raise InvalidInput(
-                f"{file.where(name)}: {what} cannot be set by a file of the working folder, which may be anybody's; "
-                f"put it into your own file of settings, or trust this one with SEMMEM_CONFIG={NAME}."
+                f"{file.where(name)}: {what} cannot be set by a settings file of the working folder, "
+                f"because anyone may have written that file; "
+                f"put it into your own settings file, or trust this one with SEMMEM_CONFIG={NAME}."
             )
     return SettingsFile(path, {name: _placed(name, value, path.parent) for name, value in values.items()}, text)
 

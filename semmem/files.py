@@ -85,7 +85,7 @@ def _named(part: Path, path: Path) -> None:
     try:
         os.link(part, path, follow_symlinks=False)
     except FileExistsError:
-        raise InvalidInput(f"{path} was written by somebody else meanwhile; choose another name.") from None
+        raise InvalidInput(f"{path} was written by another program at the same time; choose another name.") from None
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
@@ -111,7 +111,7 @@ def data_folder() -> Path:
     """
     if (folder := _platform_folder("user_data_path")) is None:
         raise InvalidInput(
-            "This user has no home folder to keep memories in; set SEMMEM_HOME to a folder, or name the store, such as "
+            "This user has no home folder for memories; set SEMMEM_HOME to a folder, or name the store, such as "
             "embedded:///FOLDER or sqlite:///FILE."
         )
     return folder
@@ -137,7 +137,7 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise InvalidInput(f"The ~ in {str(path)!r} is no user's home folder; write the path out.") from error
+        raise InvalidInput(f"The ~ in {str(path)!r} is not the home folder of a user; write the path out.") from error
 
 
 def _platform_folder(which: str) -> Path | None:

@@ -232,8 +232,8 @@ def test_a_misspelt_variable_is_warned_of_once_and_its_neighbour_named(monkeypat
     with pytest.warns(UserWarning, match="SEMMEM_") as warned:
         assert [Settings.load().embedder for _ in range(2)] == [None, None]
     assert [str(one.message) for one in warned] == [
-        "SEMMEM_COLOUR is no setting and is ignored; `semmem settings` lists the settings.",
-        "SEMMEM_EMBEDER is no setting and is ignored; did you mean SEMMEM_EMBEDDER?",
+        "SEMMEM_COLOUR is not a setting and is ignored; `semmem settings` lists the settings.",
+        "SEMMEM_EMBEDER is not a setting and is ignored; did you mean SEMMEM_EMBEDDER?",
     ]
 
 

@@ -201,7 +201,7 @@ def test_an_export_appears_whole_or_not_at_all(call: Call, tmp_path: Path) -> No
     assert call("export", str(path), "-n", "n") == (0, f"Exported 1 memory to {path}.\n", "")
     assert "“two”" in path.read_text(encoding="utf-8")
     code, out, err = call("export", str(path), "--all")
-    assert (code, out, err) == (2, "", f"{path} is there already; --force writes over it.\n")
+    assert (code, out, err) == (2, "", f"{path} already exists; --force overwrites it.\n")
     assert json.loads(call("export", str(path), "--all", "--force", "--json")[1])["exported"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
     assert call("export", "-", "-n", "n", "-n", "m")[1].splitlines()[1:] == path.read_text("utf-8").splitlines()[:1]

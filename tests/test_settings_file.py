@@ -132,8 +132,9 @@ def test_a_file_of_the_working_folder_cannot_send_memories_or_keys_elsewhere(her
     with pytest.raises(InvalidInput) as caught:
         Settings.load()
     assert str(caught.value) == (
-        f"{path}, line 2: {name} cannot be set by a file of the working folder, which may be anybody's; put it into "
-        "your own file of settings, or trust this one with SEMMEM_CONFIG=semmem.toml."
+        f"{path}, line 2: {name} cannot be set by a settings file of the working folder, because anyone "
+        f"may have written that file; put it into "
+        "your own settings file, or trust this one with SEMMEM_CONFIG=semmem.toml."
     )
 
 
@@ -182,7 +183,7 @@ def test_a_mistake_in_a_file_is_one_sentence_with_file_and_line(here: Write, tex
 
 
 def test_a_file_that_is_not_there_or_not_text_is_told(here: Write, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"The file of settings .*absent.toml cannot be read: No such file"):
+    with pytest.raises(InvalidInput, match=r"The settings file .*absent.toml cannot be read: No such file"):
         Settings.load(config="absent.toml")
     (tmp_path / "latin.toml").write_bytes(b'language = "fran\xe7ais"\n')
     with pytest.raises(InvalidInput, match=r"latin.toml is not UTF-8 text \(byte 16\); convert it"):
@@ -260,8 +261,9 @@ def test_a_file_of_the_working_folder_sends_no_text_to_a_model_and_loads_none_by
     with pytest.raises(InvalidInput) as caught:
         Settings.load()
     assert str(caught.value) == (
-        f"{path}, line 1: {what} cannot be set by a file of the working folder, which may be anybody's; put it into "
-        "your own file of settings, or trust this one with SEMMEM_CONFIG=semmem.toml."
+        f"{path}, line 1: {what} cannot be set by a settings file of the working folder, "
+        "because anyone may have written that file; put it into your own settings file, "
+        "or trust this one with SEMMEM_CONFIG=semmem.toml."
     )
     monkeypatch.setenv("SEMMEM_CONFIG", "semmem.toml")
     assert Settings.load().files[0].path == path
@@ -334,7 +336,7 @@ def test_a_user_without_a_home_has_sqlite_by_its_path_and_one_sentence_for_the_r
     )
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "This user has no home folder to keep memories in; set SEMMEM_HOME to a folder, or name the store, such as "
+        "This user has no home folder for memories; set SEMMEM_HOME to a folder, or name the store, such as "
         "embedded:///FOLDER or sqlite:///FILE.",
         "The folder ~ in the embedded: URL belongs to no user of this machine.",
         "The folder ~ in the sqlite: URL belongs to no user of this machine.",

@@ -51,7 +51,7 @@ def sent(name: str, value: Any) -> Any:
         return {f.name: sent(name, one) for f in dataclasses.fields(value) if (one := getattr(value, f.name))}
     if isinstance(value, Mapping):
         if wrong := next((key for key in value if not isinstance(key, str)), None):
-            raise InvalidInput(f"{name} has a key {wrong!r}, and JSON knows only strings as keys.")
+            raise InvalidInput(f"{name} has a key {wrong!r}, and JSON allows only strings as keys.")
         return {string(name, key): sent(name, one) for key, one in value.items()}
     if hasattr(value, "tolist"):  # an array, or a number of one
         return value.tolist()

@@ -44,7 +44,9 @@ class SemmemRetriever(BaseRetriever):
     def __init__(self, memory: Semmem, **settings: Any) -> None:
         check_memory(memory)
         if unknown := [name for name in settings if name not in type(self).model_fields]:
-            raise InvalidInput(f"{unknown[0]!r} is no setting of the retriever; there are {', '.join(_SETTINGS)}.")
+            raise InvalidInput(
+                f"{unknown[0]!r} is not a setting of the retriever; choose one of {', '.join(_SETTINGS)}."
+            )
         check_limit(settings.get("limit", 10))
         check_namespace(settings.get("namespace", "default"), several=True)
         checked_filters(settings.get("filters"))

@@ -119,7 +119,7 @@ def _test(operator: str, value: Any, operand: Any) -> bool:
 
 def _check_operator(operator: str, operand: Any) -> None:
     if operator not in _OPERATORS:
-        raise InvalidInput(f"There is no operator {operator!r}; there are {', '.join(_OPERATORS)}.")
+        raise InvalidInput(f"There is no operator {operator!r}; choose one of {', '.join(_OPERATORS)}.")
     if operator in ("in", "nin") and not isinstance(operand, list | tuple | set):
         raise InvalidInput(f"{operator} takes a list, not {operand!r}.")
 

@@ -132,9 +132,11 @@ def _as_json(item: Any, number: int) -> str:
     try:
         text = json.dumps(item, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"Item {number} is no JSON: {str(error).rstrip('.')}; nothing was added.") from None
+        raise InvalidInput(f"Item {number} is not JSON: {str(error).rstrip('.')}; nothing was added.") from None
     if not _all_named(item):
-        raise InvalidInput(f"Item {number} has a key that is no string, which JSON does not know; nothing was added.")
+        raise InvalidInput(
+            f"Item {number} has a key that is not a string, which JSON does not allow; nothing was added."
+        )
     if len(json.dumps(text)) > _LONGEST:
         raise InvalidInput(
             f"Item {number} has {len(text):,} characters of JSON, and a session keeps at most {_LONGEST:,} of each; "

@@ -93,7 +93,7 @@ def run_call(
 def _tool(name: str) -> Tool:
     tool = _TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
-        raise NotFound(f"There is no tool {name!r}; there are {', '.join(_TOOLS)}.")
+        raise NotFound(f"There is no tool {name!r}; choose one of {', '.join(_TOOLS)}.")
     return tool
 
 

@@ -265,4 +265,4 @@ def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Em
             recorded
         ):  # without reading weights in vain
             return embedder
-    raise EmbedderUnavailable(f"Neither {' nor '.join(NAMES)} is that one, with these weights.")
+    raise EmbedderUnavailable(f"Neither {' nor '.join(NAMES)} is the embedder with these weights.")

@@ -177,7 +177,7 @@ class MiniLM:
         except FileNotFoundError:
             return  # what it gives is looked at
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise EmbedderUnavailable(f"{self.folder / 'config.json'} is no configuration of a model.") from error
+            raise EmbedderUnavailable(f"{self.folder / 'config.json'} is not the configuration of a model.") from error
         if size != self.dimensions:
             raise self._other_size(size)
 

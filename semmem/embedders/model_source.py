@@ -79,7 +79,7 @@ def _folder(path: Path) -> Iterator[Path]:
             _unpack(path, Path(place))
             yield Path(place)
     else:
-        raise InvalidInput(f"{path} is no wheel, no folder and no safetensors file; name one that holds {NAME}.")
+        raise InvalidInput(f"{path} is not a wheel, a folder or a safetensors file; name one that holds {NAME}.")
 
 
 def _unpack(wheel: Path, folder: Path) -> None:

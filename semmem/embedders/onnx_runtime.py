@@ -69,7 +69,7 @@ class OnnxRuntime:
             except Exception as error:
                 raise EmbedderUnavailable(
                     f"The graph in {folder} cannot be loaded ({' '.join(str(error).split())[:200]}); "
-                    "remove that folder and make it anew with: semmem model get"
+                    "remove that folder and build the graph again with: semmem model get"
                 ) from error
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:

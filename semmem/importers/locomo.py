@@ -66,7 +66,7 @@ def _rows(path: Path, report: Reject) -> Iterator[_Turn]:
     positions: Counter[tuple[str, str]] = Counter()
     for where, row in lines(path, report):
         if not isinstance(row, Mapping) or not row.keys() >= _ROW:
-            report(BadRow(where, "it is no object with 'conv', 'session' and 'date_time'."))
+            report(BadRow(where, "it is not an object with 'conv', 'session' and 'date_time'."))
             continue
         at = str(row["conv"]), str(row["session"])
         yield where, row, *at, positions[at], row["date_time"]

@@ -52,7 +52,7 @@ def sessions(path: Path, reject: Reject) -> Iterator[tuple[str, int, str, Any, A
             if isinstance(row, Mapping) and {"id", "turns"} <= row.keys():
                 yield where, 0, str(row["id"]), row.get("date"), row["turns"]
             else:
-                reject(BadRow(where, "it is no object with 'id' and 'turns'."))
+                reject(BadRow(where, "it is not an object with 'id' and 'turns'."))
         return
     questions = document(path)
     if not isinstance(questions, list) or not any(

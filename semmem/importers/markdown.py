@@ -78,7 +78,7 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
         sink(replace(row, id=come.prefix + row.id) if row.id else row)
 
     if not folder.is_dir():
-        raise InvalidInput(f"{folder} is no folder; give the one that holds the notes.")
+        raise InvalidInput(f"{folder} is not a folder; give the one that holds the notes.")
     paths = dict(sorted(_notes(folder, report)))
     vault = Vault(paths)
     for id, path in paths.items():  # titles first: a link is shown with its note's name

@@ -57,7 +57,7 @@ def items_of(where: str, row: Any, report: Reject = refuse) -> Iterator[Item]:
             metadata={"relation": {"from": one, "to": other, "type": tie}},
         )
     else:
-        raise RowError('it is no object with "type" entity or relation.')
+        raise RowError('it is not an object with "type" entity or relation.')
 
 
 def _string(row: Mapping[str, Any], name: str) -> str:

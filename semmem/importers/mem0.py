@@ -53,7 +53,7 @@ def _item(where: str, row: Any) -> Item:
         raise RowError("it has no id.")
     metadata = row.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        raise RowError("its metadata is no object.")
+        raise RowError("its metadata is not an object.")
     author = next((row[name] for name in ("actor_id", "user_id", "agent_id") if row.get(name) is not None), None)
     tags = row.get("categories")
     session = row.get("run_id")

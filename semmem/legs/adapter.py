@@ -53,7 +53,7 @@ def as_leg(name: str, product: Any, store: Store) -> Leg:
         leg: Leg = product
         return leg
     raise LegFailed(
-        f"The object registered as leg {name!r} is no leg: its search must take (query, *, limit, offset, filters), "
+        f"The object registered as leg {name!r} is not a leg: its search must take (query, *, limit, offset, filters), "
         "as semmem.model.search.SimpleLeg has it."
     )
 

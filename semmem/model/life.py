@@ -310,7 +310,7 @@ def checked_link(
     """
     link_type = next((one for one in LINK_TYPES if one == string("type", type)), None)
     if link_type is None:
-        raise InvalidInput(f"There is no type of link {type!r}; there are {', '.join(LINK_TYPES)}.")
+        raise InvalidInput(f"There is no type of link {type!r}; choose one of {', '.join(LINK_TYPES)}.")
     if string("id", id) == string("to", to):
         raise InvalidInput(f"A memory cannot be linked to itself, and both ids are {id!r}; name two memories.")
     if (size := sum(len(one.encode()) for one in (string("namespace", namespace), id, to))) > _MOST_BYTES:

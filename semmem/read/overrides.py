@@ -142,7 +142,7 @@ def _unknown(name: str) -> str:
             f"{key} must be a mapping from the name of a leg to a number; write {key}={{'graph': …}}, or {key}.graph."
         )
     forms = dict.fromkeys(f"{at}.{'LEG' if of == 'LEG' else 'NAME'}" if of else at for at, _, of in parts)
-    return f"There is no search setting {name!r}; there are {', '.join(['recipe', *forms])}."
+    return f"There is no search setting {name!r}; choose one of {', '.join(['recipe', *forms])}."
 
 
 def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | None = None) -> tuple[Recipe, str | None]:
@@ -167,7 +167,7 @@ def _apply(base: Recipe, settings: Mapping[str, Any], legs: Collection[str] | No
     try:
         plan = tailored(base, table)
         if legs is not None and (strange := [leg for leg in plan.legs if leg not in legs]):
-            raise InvalidInput(f"There is no leg named {strange[0]!r}; there are {', '.join(sorted(legs))}.")
+            raise InvalidInput(f"There is no leg named {strange[0]!r}; choose one of {', '.join(sorted(legs))}.")
     except SemmemError as error:
         return base, _NONE_USED + error.message
     if unknown_names:

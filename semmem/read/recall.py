@@ -324,7 +324,7 @@ class Recaller:
     def _check_legs(self, recipe: Recipe) -> None:
         """Raise InvalidInput for a leg of ``recipe`` that is not registered; a registered broken leg is degraded."""
         if unknown := [name for name in recipe.legs if name not in self._legs]:
-            beginning = f"There is no leg named {unknown[0]!r}; there are {', '.join(self._legs)}."
+            beginning = f"There is no leg named {unknown[0]!r}; choose one of {', '.join(self._legs)}."
             raise InvalidInput(f"{beginning} Add yours with register_leg, or install the package that brings it.")
 
     def _heads(

@@ -72,7 +72,7 @@ def search_of(
     if name is None:
         return Search("recall", recall, namespaces, recipe, single=False)
     if name not in names:
-        raise InvalidInput(f"There is no leg named {name!r}; there are {', '.join(names)}.")
+        raise InvalidInput(f"There is no leg named {name!r}; choose one of {', '.join(names)}.")
     return Search(name, recall, namespaces, alone(recipe, name), single=True)
 
 

@@ -112,7 +112,7 @@ def parse_url(url: str | None, *, home: Path | None) -> Target:
     if url is None or (scheme == "embedded" and not rest):
         return Target("embedded", path=(data_folder() if home is None else expanded(home)).absolute())
     if is_server(text):
-        raise LocalOnly("This works on a store itself and the URL is that of a server; pass the store's own URL.")
+        raise LocalOnly("This needs the store itself, and the URL is that of a server; pass the store's own URL.")
     if not text:
         raise InvalidInput(f"The store URL is empty; leave it out for the embedded server, or write one of {_FORMS}.")
     if colon and scheme == "embedded":
@@ -178,7 +178,8 @@ def _check_port(rest: str) -> None:
         if port and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
             named = f" {port!r}" if at else ""
             raise InvalidInput(
-                f"The port{named} in the store URL is no number from 1 to 65535; correct it, such as 5432, or leave it "
+                f"The port{named} in the store URL is not a number from 1 to 65535; correct it, such as "
+                f"5432, or leave it "
                 "out."
             )
 

@@ -69,7 +69,7 @@ def check_language(namespace: str, stored: str, setting: str) -> None:
     if stored.endswith(_UNFINISHED):
         new = stored.removesuffix(_UNFINISHED)
         raise InvalidInput(
-            f"The namespace {namespace!r} is being read anew in {new}; wait until `semmem rebuild --extract` is done, "
+            f"The namespace {namespace!r} is being read again in {new}; wait until `semmem rebuild --extract` is done, "
             f"or where it was interrupted run it again with the setting language = {new}."
         )
     raise InvalidInput(

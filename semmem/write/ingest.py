@@ -151,7 +151,8 @@ class Ingest:
                 rows, knowledge, _, written = self._written(changed, "abort")
             except Conflict as error:  # somebody else changed it after the look at the store
                 if time.monotonic() > end:
-                    raise Conflict(f"Others keep changing {id!r}; call update again.", names=error.names) from error
+                    reason = f"Other writers keep changing {id!r}; call update again."
+                    raise Conflict(reason, names=error.names) from error
                 time.sleep(random.uniform(0, _PAUSE_S))
                 continue
             return self._after(changed[0], rows, knowledge, written)

@@ -193,7 +193,7 @@ def no_longer(draft: Draft, policy: Policy) -> Refused:
     """Return the refusal of a draft whose id somebody else has written since the plan was made."""
     if draft.replaces is None:
         return _id_in_use(draft, policy)
-    return Refused(draft.at, draft.name, f"Somebody else has changed {shown(draft.memory.id)} just now; do it again.")
+    return Refused(draft.at, draft.name, f"Another writer has changed {shown(draft.memory.id)} just now; try again.")
 
 
 def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], Any], policy: Policy) -> bool:

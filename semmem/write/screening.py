@@ -231,7 +231,7 @@ def warn_of(drafts: Iterable[Draft]) -> None:
     if any(draft.redacted for draft in suspects):
         warn(f"A credential ({kinds}) was removed from the memory {ids}{more} before it was stored.")
     else:
-        warn(f"A credential ({kinds}) seems to stand in the memory {ids}{more}: {_TO_DO}.")
+        warn(f"A credential ({kinds}) seems to be in the memory {ids}{more}: {_TO_DO}.")
 
 
 def warn(sentence: str) -> None:

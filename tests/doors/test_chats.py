@@ -159,7 +159,7 @@ def test_a_session_keeps_a_nul_and_refuses_an_item_that_is_too_long(mem: semmem.
     image = {"role": "user", "content": "x" * 1_000_000}
     with pytest.raises(semmem.InvalidInput, match=r"^Item 1 has 1,000,031 characters of JSON, .* Nothing was added\.$"):
         asyncio.run(session.add_items([ITEMS[0], image]))
-    with pytest.raises(semmem.InvalidInput, match="Item 0 is no JSON: "):
+    with pytest.raises(semmem.InvalidInput, match="Item 0 is not JSON: "):
         asyncio.run(session.add_items([{"role": object()}]))
     assert asyncio.run(session.get_items()) == [odd]
 
@@ -234,7 +234,9 @@ def test_a_retriever_refuses_a_limit_and_filters_that_are_none(mem: semmem.Semme
 
 def test_a_setting_that_langchains_retriever_has_not_is_named(mem: semmem.Semmem) -> None:
     opens = doors().get("langchain") or pytest.skip("langchain is not installed")
-    with pytest.raises(semmem.InvalidInput, match=r"^'k' is no setting of the retriever; there are namespace, limit"):
+    with pytest.raises(
+        semmem.InvalidInput, match=(r"^'k' is not a setting of the retriever; there are " r"namespace, limit")
+    ):
         opens(mem, k=3)
     with pytest.raises(
         semmem.InvalidInput, match=r"^tags of the retriever cannot be 5: Input should be a valid list\.$"
@@ -252,7 +254,7 @@ def test_a_session_refuses_a_limit_that_is_none_and_one_item_that_is_no_list(mem
             semmem.InvalidInput, match=r"^add_items takes a list of items, not one (dict|str|int); noth"
         ):
             asyncio.run(session.add_items(one))  # type: ignore[arg-type]
-    with pytest.raises(semmem.InvalidInput, match=r"^Item 1 has a key that is no string, which JSON does not know"):
+    with pytest.raises(semmem.InvalidInput, match=r"^Item 1 has a key that is not a string, which JSON does not allow"):
         asyncio.run(session.add_items([ITEMS[0], {"role": "user", "content": [{1: 2}]}]))
     assert asyncio.run(session.get_items()) == []
 

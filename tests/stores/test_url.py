@@ -89,9 +89,11 @@ def test_anything_else_is_one_sentence_that_repeats_nothing(url: str) -> None:
 
 @pytest.mark.parametrize("port", ["notaport", "5432x", "0", "65536", "-1", "54 33"])
 def test_a_port_that_is_no_number_is_named(port: str) -> None:
-    named = rf"^The port '{port}' in the store URL is no number from 1 to 65535; correct it"
+    named = rf"^The port '{port}' in the store URL is not a number from 1 to 65535; correct it"
     for place in (f"localhost:{port}/db", f"a:5432,b:{port}/db", f"[::1]:{port}", f"host/db?user=a&port={port}"):
         with pytest.raises(InvalidInput, match=named):
             parse_url(f"postgresql://u:p@{place}", home=HOME)
-        with pytest.raises(InvalidInput, match=r"^The port in the store URL is no number from 1 to 65535; correct it"):
+        with pytest.raises(
+            InvalidInput, match=(r"^The port in the store URL is not a number from 1 to " r"65535; correct it")
+        ):
             parse_url(f"postgresql://{place}", home=HOME)  # it may be a password whose host was forgotten

@@ -37,7 +37,7 @@ def test_by_default_it_is_stored_and_warned_of_by_kind_and_id(opened: Any) -> No
     with pytest.warns(CredentialWarning) as told:
         opened().remember(WIFI, id="w")
     assert [str(one.message) for one in told] == [
-        "A credential (password) seems to stand in the memory 'w': store it with sensitive=True, or take it out."
+        "A credential (password) seems to be in the memory 'w': store it with sensitive=True, or take it out."
     ]
 
 
@@ -45,7 +45,7 @@ def test_a_warning_of_many_names_five_and_counts_the_others(opened: Any) -> None
     with noting() as noted:
         opened().remember_many([{"text": WIFI, "id": str(i)} for i in range(7)] + [{"text": TOKEN, "id": "t"}])
     assert noted == [
-        "A credential (password, github token) seems to stand in the memory '0', '1', '2', '3', '4' and 3 more: store "
+        "A credential (password, github token) seems to be in the memory '0', '1', '2', '3', '4' and 3 more: store "
         "it with sensitive=True, or take it out."
     ]
 

@@ -69,7 +69,7 @@ class Prober:
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= _MOST:
             raise InvalidInput(f"k must be from 1 to {_MOST}, not {k!r}.")
         if leg is not None and leg not in self._legs:
-            raise InvalidInput(f"There is no leg named {leg!r}; there are {', '.join(self._legs)}.")
+            raise InvalidInput(f"There is no leg named {leg!r}; choose one of {', '.join(self._legs)}.")
         if witness is not None and (leg is None or not all(isinstance(w, str) and w.strip() for w in witness)):
             raise InvalidInput("A witness of your own is a question and a text, and needs the leg that is to find it.")
         started = time.monotonic()

@@ -26,5 +26,5 @@ def to_write(path: Path, *, force: bool) -> Path:
         raise InvalidInput(f"There is no folder {path.parent}; create it first.")
     must_be_free(path, force=True)
     if os.path.lexists(path) and not force:  # a link counts, whether it leads somewhere or not
-        raise InvalidInput(f"{path} is there already; --force writes over it.")
+        raise InvalidInput(f"{path} already exists; --force overwrites it.")
     return path

@@ -111,7 +111,7 @@ CLIENTS: Mapping[str, Client] = {
 def client_of(name: str) -> Client:
     """Return the client of that name. Raises InvalidInput."""
     if name not in CLIENTS:
-        raise InvalidInput(f"There is no client {name!r}; there are {', '.join(CLIENTS)}.")
+        raise InvalidInput(f"There is no client {name!r}; choose one of {', '.join(CLIENTS)}.")
     return CLIENTS[name]
 
 

@@ -136,6 +136,6 @@ def hook(
     from semmem.doors.coding_agents.hook import EVENTS, HookOptions, answer_hook
 
     if event not in EVENTS:
-        door.say(f"There is no hook {event!r}; there are {', '.join(EVENTS)}.")
+        door.say(f"There is no hook {event!r}; choose one of {', '.join(EVENTS)}.")
         return
     answer_hook(HookOptions(event, door.url, door.namespace if door.named else None, budget, agent, detach))

@@ -63,7 +63,9 @@ def write(change: Change) -> None:
     file = change.file.resolve()
     mode = file.stat().st_mode & 0o777 if file.exists() else None
     if _text(change.file) != change.before:
-        raise Conflict(f"{change.file} was changed by another program meanwhile; nothing was written. Do it again.")
+        raise Conflict(
+            f"{change.file} was changed by another program at the same time; nothing was written. Try again."
+        )
     if change.after is None:
         file.unlink()
         return
@@ -92,7 +94,7 @@ def _change(file: Path, edited: Any) -> Change:
 def _text(file: Path) -> str | None:
     try:
         if file.stat().st_size > _LARGEST:
-            raise InvalidInput(f"{file} has more than {_LARGEST >> 20} MiB; it is no file of settings.")
+            raise InvalidInput(f"{file} has more than {_LARGEST >> 20} MiB, which is too large for a settings file.")
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return None
@@ -121,10 +123,10 @@ def _toml(text: str, client: Client, options: Sequence[str], remove: bool) -> st
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
-        raise InvalidInput(f"it is no TOML ({' '.join(str(error).split())[:100]}); mend it first") from None
+        raise InvalidInput(f"it is not TOML ({' '.join(str(error).split())[:100]}); correct it first") from None
     section: Any = document.get(client.section)
     if section is not None and not isinstance(section, dict):
-        raise InvalidInput(f"{client.section} is no table; mend it first")
+        raise InvalidInput(f"{client.section} is not a table; correct it first")
     if remove:
         if section is None or SERVER not in section:
             return text

@@ -29,7 +29,7 @@ def parsed(text: str) -> Any:
     try:
         return loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"it is no JSON ({' '.join(str(error).split())[:100]}); mend it first") from None
+        raise InvalidInput(f"it is not JSON ({' '.join(str(error).split())[:100]}); correct it first") from None
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:
@@ -40,7 +40,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
     if not rest:
         return _replaced(text, node, value)
     if not _is(node, "JSONObject"):
-        raise InvalidInput(f"{'.'.join(path[: len(path) - len(rest)]) or 'it'} is no object; mend it first")
+        raise InvalidInput(f"{'.'.join(path[: len(path) - len(rest)]) or 'it'} is not an object; correct it first")
     written = f"{json.dumps(rest[0], ensure_ascii=False)}: "
     return _inserted(text, node, node.values, written, _nested(rest[1:], value))
 
@@ -53,7 +53,7 @@ def append(text: str, path: Sequence[str], value: Any) -> str:
     if rest:
         return put(text, path, [value])
     if not _is(node, "JSONArray"):
-        raise InvalidInput(f"{'.'.join(path)} is no list; mend it first")
+        raise InvalidInput(f"{'.'.join(path)} is not a list; correct it first")
     return _inserted(text, node, node.values, "", value)
 
 

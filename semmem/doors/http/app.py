@@ -111,7 +111,7 @@ class Service:
     def _admit(self, request: Request) -> None:
         """Count the request. Raises LimitExceeded for one too many, StoreClosed where the server is stopping."""
         if self.stopping():
-            raise StoreClosed("This server is stopping; ask again when it has started anew.")
+            raise StoreClosed("This server is stopping; send the request again after it restarts.")
         key: Key | None = request.scope[KEY]
         client = key.id if key is not None else request.client.host if request.client else "?"
         self.rates.admit(client)

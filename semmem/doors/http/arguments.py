@@ -237,7 +237,7 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
             raise InvalidInput("namespace is in the URL and in the body; give it once.")
         query_and_body |= {name: _whole(name, value) for name, value in members.items()}
     if twice := next((name for name in query_and_body if name in arguments), None):
-        raise InvalidInput(f"{twice!r} stands in the path of the URL; leave it out of the arguments.")
+        raise InvalidInput(f"{twice!r} is in the path of the URL; leave it out of the arguments.")
     check_names(route, query_and_body)
     arguments |= query_and_body
     if "recipe" in arguments and "recipe" in arguments_of(route):
@@ -285,7 +285,7 @@ def check_names(route: Route, arguments: Mapping[str, Any], *, whole: bool = Tru
             raise InvalidInput(f"{name} must be true or false, not {shown(value)}.")
     if spread(route) is not None:  # the facade says which changes there are, but for names that are not changes
         if "expected_version" in arguments:
-            raise InvalidInput('expected_version is said with the header If-Match: "VERSION".')
+            raise InvalidInput('give expected_version as the header If-Match: "VERSION".')
         return
     if wrong := [name for name in arguments if name not in parameters]:
         raise InvalidInput(
@@ -374,6 +374,6 @@ async def read_pieces(request: Request, patience: Patience) -> AsyncIterator[byt
         except StopAsyncIteration:
             return
         except ClientDisconnect:
-            raise LimitExceeded("The client went away before the body was whole.") from None
+            raise LimitExceeded("The client disconnected before the whole body had arrived.") from None
         if piece:
             yield piece

@@ -90,7 +90,7 @@ def serve(
         with announced(server.url, mem.settings.url, mem.settings.home):
             finished = server.run()
         if not finished:
-            door.say("Stopped; a verb that was still at work was broken off, and the batch it was at is not stored.")
+            door.say("Stopped; a verb that was still running was interrupted, and its current batch is not stored.")
             flush()
             os._exit(1)  # a thread cannot be ended, and the end of the program would wait for it
     door.say("Stopped.")

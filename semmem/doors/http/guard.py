@@ -82,7 +82,7 @@ class Guard:
         """Raise AccessDenied for a Host or an Origin that may not speak to this server."""
         name = _name(host)
         if name is None or not (_is_address(name) or name in self.hosts):
-            raise AccessDenied("This server does not answer to that Host; allow the name with --allow-host NAME.")
+            raise AccessDenied("This server does not accept that Host; allow it with --allow-host NAME.")
         if origin is None or origin.lower() in self.origins:
             return
         if origin.lower() != f"{scheme}://{(host or '').lower()}":

@@ -113,7 +113,7 @@ def keys_file() -> Path:
     """Return where the user's keys are. Raises InvalidInput for a user without a home."""
     folder = settings_folder()
     if folder is None:
-        raise InvalidInput("This user has no home folder to keep keys in; name a file with --keys FILE.")
+        raise InvalidInput("This user has no home folder for keys; name a file with --keys FILE.")
     return folder / "keys.json"
 
 
@@ -161,7 +161,7 @@ class KeySet(ABC):
 
         def change(keys: list[Key]) -> list[Key]:
             if any(key.name == name for key in keys):
-                raise InvalidInput(f"There is a key named {name} already; remove it first, or choose another name.")
+                raise InvalidInput(f"A key named {name} already exists; remove it first, or choose another name.")
             return [*keys, new_key]
 
         self._change(change)
@@ -241,7 +241,7 @@ def found(keys: Mapping[str, Key], authorization: str | None, *, wants_key: bool
     if not keys and not wants_key:
         return None
     if authorization is None:
-        raise KeyRequired("This server wants a key: send it as the header Authorization: Bearer KEY.")
+        raise KeyRequired("This server requires a key: send it as the header Authorization: Bearer KEY.")
     scheme, _, text = authorization.strip().partition(" ")
     token = _TOKEN.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
     key = keys.get(token[1]) if token is not None else None
@@ -269,7 +269,7 @@ class Keys(KeySet):
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise InvalidInput(f"The file of keys {self.file} cannot be read: {error.strerror}.") from None
+            raise InvalidInput(f"The key file {self.file} cannot be read: {error.strerror}.") from None
         version = (status.st_mtime_ns, status.st_size, status.st_ino)
         if self._cached is None or self._cached[0] != version:
             self._cached = (version, self._parsed())
@@ -280,11 +280,11 @@ class Keys(KeySet):
             rows = json.loads(self.file.read_text(encoding="utf-8"))["keys"]
             keys = [_key(row) for row in rows]
         except OSError as error:
-            raise InvalidInput(f"The file of keys {self.file} cannot be read: {error.strerror}.") from None
+            raise InvalidInput(f"The key file {self.file} cannot be read: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError, RecursionError):
             # no key is let in, and none is taken for a server without keys
             raise InvalidInput(
-                f"The file of keys {self.file} is damaged and cannot be used; put an earlier copy in its place, or "
+                f"The key file {self.file} is damaged and cannot be used; put an earlier copy in its place, or "
                 "remove it and make the keys anew with `semmem serve key add`."
             ) from None
         return {key.id: key for key in keys}

@@ -179,7 +179,7 @@ class Workers:
     async def run(self, verb: Callable[[], Answer], *, seconds: float | None = None) -> Answer:
         """Return what ``verb`` returns. Raises what it raises, LimitExceeded and TooSlow."""
         if self.pending - self._open_streams >= self._limits.threads + self._limits.waiting:
-            raise LimitExceeded("The server is asked too much just now; ask again in a few seconds.")
+            raise LimitExceeded("The server is overloaded; try again in a few seconds.")
         allowed = self._limits.seconds if seconds is None else seconds
         return await _answer(self._begin(self._threads, verb), allowed)
 

@@ -203,6 +203,6 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise InvalidInput(
-            f"The port {port} of {host} cannot be had: {error.strerror}. Choose another one with --port, or 0."
+            f"The port {port} of {host} is not available: {error.strerror}. Choose another one with --port, or 0."
         ) from None
     return listener

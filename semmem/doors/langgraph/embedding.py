@@ -28,7 +28,7 @@ def check_index(index: Any) -> None:
         raise InvalidInput(f"index must be a mapping, such as {{'fields': ['text']}}, not {type(index).__name__}.")
     for name in index:
         if name not in _KEYS and not str(name).startswith("__"):  # LangGraph's stores put such names in themselves
-            raise InvalidInput(f"index has no key {name!r}; there are {', '.join(_KEYS)}.")
+            raise InvalidInput(f"index has no key {name!r}; choose one of {', '.join(_KEYS)}.")
     for name in ("fields", "text_fields"):
         value = index.get(name)
         check_fields(name, [value] if isinstance(value, str) else value)

@@ -120,7 +120,7 @@ def check_expiry(ttl: Any) -> None:
     if not isinstance(ttl, Mapping):
         raise InvalidInput(f"ttl must be a mapping, such as {{'default_ttl': 60}}, not {ttl!r:.100}.")
     if unknown := [name for name in ttl if name not in _EXPIRY]:
-        raise InvalidInput(f"ttl has no key {unknown[0]!r}; there are {', '.join(_EXPIRY)}.")
+        raise InvalidInput(f"ttl has no key {unknown[0]!r}; choose one of {', '.join(_EXPIRY)}.")
     check_ttl("default_ttl", ttl.get("default_ttl"))
 
 

@@ -124,7 +124,7 @@ def mcp(
     sys.stdout.flush()
     door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
     if not server.run():
-        door.say("Stopped; a call that was still at work was broken off.")
+        door.say("Stopped; a call that was still running was interrupted.")
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)  # a thread cannot be ended, and the end of the program would wait for it

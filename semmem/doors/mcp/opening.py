@@ -42,7 +42,7 @@ class Opening:
         """
         with self._lock:
             if self._closed:
-                raise StoreClosed("This server is being stopped; call it again when it runs.")
+                raise StoreClosed("This server is stopping; call it again after it restarts.")
             if self._memory is None:
                 self._memory = self._opener()
             return self._memory

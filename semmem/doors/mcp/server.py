@@ -120,7 +120,7 @@ class Handlers:
         if tool is None:
             raise MCPError(
                 code=types.INVALID_PARAMS,
-                message=f"There is no tool {shown(params.name)}; there are {', '.join(self._tools)}.",
+                message=f"There is no tool {shown(params.name)}; choose one of {', '.join(self._tools)}.",
             )
         scope = await self._scope(ctx, params)
         if isinstance(scope, types.InputRequiredResult):

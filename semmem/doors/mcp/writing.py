@@ -78,7 +78,7 @@ def update(call: Call) -> dict[str, Any]:
     id = call.arguments["id"]
     changes = call.arguments_named("text", *FIELDS)
     if changes.get("sensitive", True) is not True:
-        raise InvalidInput("What is sensitive stays so here; a person takes it back with `semmem update`.")
+        raise InvalidInput("A sensitive memory stays sensitive here; a person can change that with `semmem update`.")
     if isinstance(changes.get("metadata"), Mapping):
         changes["metadata"] = with_agent(changes["metadata"], call.agent)
     updated = call.memory.update(

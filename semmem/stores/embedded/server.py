@@ -170,7 +170,7 @@ class EmbeddedServer:
             data_directory.initialise(self._folder, programs, who)
         if (version := self._version()) != data_directory.MAJOR:
             raise StoreUnavailable(
-                f"The database in {self.data} was written by PostgreSQL {version} and this semmem carries "
+                f"The database in {self.data} was written by PostgreSQL {version} and this version of semmem includes "
                 f"{data_directory.MAJOR}; open it with the semmem that wrote it, or choose another folder with "
                 "SEMMEM_HOME."
             )

@@ -460,7 +460,7 @@ class _Hold:
             with self._lock:
                 self._connection = connection
         if self._over:
-            raise StoreError("The time for this look-up is over.")
+            raise StoreError("The time limit of this look-up has passed.")
         return self._connection
 
     def let_go(self) -> None:

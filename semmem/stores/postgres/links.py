@@ -221,7 +221,7 @@ def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
 def check_merged(connection: Any, rows: Sequence[Row]) -> None:
     """Raise SerializationFailure, which repeats the write, where others have stored the same content meanwhile."""
     if firsts(connection, rows):
-        raise SerializationFailure("Somebody else has remembered the same just now.")
+        raise SerializationFailure("Another writer has remembered the same text just now.")
 
 
 def _contents(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:

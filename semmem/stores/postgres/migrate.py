@@ -93,7 +93,8 @@ def _migrate(connection: Any, before: Before | None = None) -> int:
         schema = number(connection)
         if schema > newest:
             raise SchemaTooNew(
-                f"This store has schema {schema} and this semmem knows {newest}; upgrade with: pip install -U semmem"
+                f"This store has schema {schema} and this version of semmem reads up to {newest}; "
+                f"upgrade with: pip install -U semmem"
             )
         if (old := outdated("This store", schema, "postgres")) is not None:
             raise SchemaTooOld(old)

@@ -323,7 +323,7 @@ class _Hold:
         """Let ``cancel`` reach ``connection`` inside the block."""
         with self._lock:
             if self._over:
-                raise StoreError("The time for this look-up is over.")
+                raise StoreError("The time limit of this look-up has passed.")
             outer, self._connection = self._connection, connection
         try:
             yield
@@ -455,7 +455,8 @@ def _number(connection: sqlite3.Connection, place: str, newest: int) -> int:
         raise SchemaTooOld(old)
     if number > newest:
         raise SchemaTooNew(
-            f"{place} has schema {number} and this semmem knows {newest}; upgrade with: pip install -U semmem"
+            f"{place} has schema {number} and this version of semmem reads up to {newest}; upgrade "
+            f"with: pip install -U semmem"
         )
     return number
 

@@ -52,7 +52,7 @@ def test_a_graph_is_written_in_every_form(filled: Call, tmp_path: Path) -> None:
     assert len(networkx.read_graphml(tmp_path / "petra.graphml")) == 5
     again = ("graph", "--around", "petra", "-n", "n", "--out", str(tmp_path / "petra.dot"))
     assert filled(*again)[0::2] == (
-        2, f"{tmp_path / 'petra.dot'} is there already; --force writes over it.\n"
+        2, f"{tmp_path / 'petra.dot'} already exists; --force overwrites it.\n"
     )  # fmt: skip
     assert filled(*again, "--force")[0] == 0
     assert filled(*again[:-1], str(tmp_path / "none" / "x.dot"))[0] == 2

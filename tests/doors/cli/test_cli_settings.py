@@ -89,7 +89,7 @@ def test_a_mistake_in_the_file_is_told_by_every_command_and_by_doctor(call: Call
 def test_a_misspelt_variable_is_told_by_a_command_and_by_doctor(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMMEM_POOLSIZE", "3")
     config._warn.cache_clear()
-    sentence = "SEMMEM_POOLSIZE is no setting and is ignored; did you mean SEMMEM_POOL_SIZE?"
+    sentence = "SEMMEM_POOLSIZE is not a setting and is ignored; did you mean SEMMEM_POOL_SIZE?"
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         code, out, err = call("stats", "--json", "--url", "sqlite::memory:")

@@ -403,7 +403,7 @@ def test_any_other_warning_is_one_line_too(
 ) -> None:
     monkeypatch.setenv("SEMMEM_POOL_SISE", "3")
     client.runs("prompt", prompt="tests", cwd=str(project))
-    assert client.said == "semmem: SEMMEM_POOL_SISE is no setting and is ignored; did you mean SEMMEM_POOL_SIZE?\n"
+    assert client.said == "semmem: SEMMEM_POOL_SISE is not a setting and is ignored; did you mean SEMMEM_POOL_SIZE?\n"
 
 
 def test_the_blocks_of_a_client_and_acknowledgements_are_not_stored(

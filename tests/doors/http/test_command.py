@@ -67,7 +67,7 @@ def test_a_verb_that_does_not_end_is_broken_off(
     monkeypatch.setattr(os, "_exit", codes.append)
     run(["serve", "--port", "0"])
     assert codes == [1]
-    assert "a verb that was still at work was broken off" in capfd.readouterr().err.replace("\n", " ")
+    assert "a verb that was still running was interrupted" in capfd.readouterr().err.replace("\n", " ")
 
 
 def test_a_key_is_made_shown_once_used_and_removed(capfd: pytest.CaptureFixture[str]) -> None:

@@ -127,7 +127,10 @@ def test_an_address_that_others_reach_needs_a_key(keys: Keys) -> None:
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, keys: Keys) -> None:
-    with running(tmp_path, keys) as server, pytest.raises(InvalidInput, match="cannot be had: Address already in use"):
+    with (
+        running(tmp_path, keys) as server,
+        pytest.raises(InvalidInput, match=("is not available: Address already in use")),
+    ):
         HttpServer(lambda: pytest.fail("opened"), port=urlsplit(server.url).port or 0, keys=keys, guard=Guard())
 
 

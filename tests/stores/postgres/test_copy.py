@@ -185,7 +185,7 @@ def test_a_server_that_goes_away_is_one_sentence_and_the_next_run_goes_on(filled
                 "AND pid <> pg_backend_pid()",
             )
 
-    with pytest.raises(StoreUnavailable, match=r"^The copy stopped, and the next one goes on from there: The"):
+    with pytest.raises(StoreUnavailable, match=r"^The copy stopped; the next one continues from there: The"):
         semmem.copy(filled, other_url, progress=end)
     report = semmem.copy(filled, other_url)
     assert report.found > 100

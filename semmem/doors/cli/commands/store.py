@@ -128,7 +128,7 @@ def rebuild(
     from semmem.model.reports import Rebuilt
 
     if extract and embedder is not None:
-        raise InvalidInput("Give --embedder or --extract, one after the other: each can be interrupted by itself.")
+        raise InvalidInput("Run --embedder and --extract one after the other, not together.")
     progress = 0
     with door.connect() as mem:
         counts = mem.stats()
@@ -145,14 +145,16 @@ def rebuild(
                     mem.rebuild(embedder=embedder, extract=extract, progress=advance) if counts.memories else Rebuilt()
                 )
             except KeyboardInterrupt as error:
-                door.say(f"Stopped. What was done so far ({progress:,}) is kept: the same command goes on from there.")
+                door.say(
+                    f"Stopped. What was done so far ({progress:,}) is kept; the same command continues from there."
+                )
                 raise typer.Exit(wire.EXIT_INTERRUPTED) from error
         mem.maintain()
         spaces = mem.store.namespaces() if "graph" in mem.store.capabilities else ()
         hashes = {namespace: mem.graph_hash(namespace=namespace) for namespace in spaces}
         filler = mem.stats().embedder
     if report.dropped is not None:
-        door.say(f"Began anew: the half-done rebuild by {report.dropped} was thrown away.")
+        door.say(f"Started over: the unfinished rebuild by {report.dropped} was discarded.")
     door.give(
         {**plain(report), "embedder": filler, "graph_hashes": hashes},
         lambda: _show(door, report, hashes, filler, extract),

@@ -255,12 +255,12 @@ def _checked(file: Path) -> dict[str, Any]:
             format, schema, whole = backup_manifest.read(archive)
             if format > _FORMAT:
                 raise SchemaTooNew(
-                    f"This backup has format {format} and this semmem knows {_FORMAT}; upgrade with: "
+                    f"This backup has format {format} and this version of semmem reads up to {_FORMAT}; upgrade with: "
                     "pip install -U semmem"
                 )
             if schema > newest:
                 raise SchemaTooNew(
-                    f"This backup has schema {schema} and this semmem knows {newest}; upgrade with: "
+                    f"This backup has schema {schema} and this version of semmem reads up to {newest}; upgrade with: "
                     "pip install -U semmem"
                 )
             if (old := too_old("This backup", schema, "postgres")) is not None:

@@ -50,7 +50,7 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
                 raise InvalidInput("Both URLs name the same store; there is nothing to copy.")
             raise InvalidInput(
                 "The target was made by copying the files of the source's server, so it is no empty store, and cannot "
-                "be told from the source later; copy into a store that was made by itself."
+                "be told from the source later; copy into a store that was created on its own."
             )
         with alone(two):
             job = _Copy(one, two, identity, progress)
@@ -76,7 +76,7 @@ def _going_on() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise StoreUnavailable(f"The copy stopped, and the next one goes on from there: {error.message}") from error
+        raise StoreUnavailable(f"The copy stopped; the next one continues from there: {error.message}") from error
 
 
 @contextmanager
