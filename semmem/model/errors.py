@@ -19,7 +19,7 @@
     ├── LegFailed               a leg could not answer; recall reports it as degraded
     ├── LocalOnly               a verb that works on the store itself, asked of a server
     ├── AccessDenied            the key that a server was shown does not allow this, or the request came by a wrong way
-    │   └── KeyRequired         a server wants a key that it knows, and was shown none
+    │   └── KeyRequired         a server requires a key that it knows, and was shown none
     └── LimitExceeded           a server's limit on rate or time was met
         └── NamespaceFull       a namespace would hold more than its limit allows
 
@@ -170,7 +170,7 @@ class AccessDenied(SemmemError):
 
 
 class KeyRequired(AccessDenied):
-    """The server wants a key that it knows; pass key=… or set SEMMEM_KEY."""
+    """The server requires a key that it knows; pass key=… or set SEMMEM_KEY."""
 
 
 class LimitExceeded(SemmemError):

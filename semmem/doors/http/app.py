@@ -29,7 +29,7 @@ from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.metrics import Metrics, traced
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
 from semmem.doors.http.replays import Once, Replays, answered_once, id_for, sent_once
-from semmem.doors.http.schemas import components, described
+from semmem.doors.http.schemas import PROBLEMS, components, described
 from semmem.doors.http.streams import FOREVER, Items, Progress, Reports, wants_lines
 from semmem.doors.pages import bounded_page
 from semmem.model.errors import (
@@ -374,7 +374,12 @@ def _add_state(app: FastAPI, service: Service) -> None:
             return problem_response(error)
         return JSONResponse({"status": "ready"})
 
-    @app.get("/metrics", summary="Counters, as Prometheus reads them.", response_class=PlainTextResponse)
+    @app.get(
+        "/metrics",
+        summary="Counters, as Prometheus reads them.",
+        response_class=PlainTextResponse,
+        responses=PROBLEMS,
+    )
     async def metrics() -> Response:
         service.metrics.pending.set(service.workers.pending)
         text, media = service.metrics.as_text()

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _NO_NUL = "^[^\\u0000]*$"
+_SHOWN = "^[^\\u0000]*[^\\s\\u0000-\\u001f\\u007f-\\u00a0][^\\u0000]*$"
 _TEXT = {"type": "string", "pattern": _NO_NUL}
 _NAME = {**_TEXT, "minLength": 1}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -91,7 +92,7 @@ FILTERS: Mapping[str, tuple[dict[str, Any], str]] = {
     "titles": (_SOME_TEXTS, "Only with exactly one of these titles."),
     "sensitive": (_TRUTH, "Only sensitive memories, or with false only the others."),
     "source_types": (
-        {"type": "array", "items": {"type": "string", "enum": list(SOURCE_TYPES)}},
+        {"type": "array", "items": {"type": "string", "enum": list(SOURCE_TYPES)}, "minItems": 1},
         "Only from one of these types of source.",
     ),
 }
@@ -173,7 +174,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
         "Filters: which memories are the source's.",
     ),
     "prune": (_TRUTH, "Forget the source's memories that are not among the items."),
-    "query": (_NAME, "The question."),
+    "query": ({**_TEXT, "pattern": _SHOWN}, "The question."),
     "recall_id": (_TEXT, "The id of a recall that was logged."),
     "recipe": (
         {"anyOf": [NAMED_RECIPE, _RECIPE_TABLE]},

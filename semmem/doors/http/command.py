@@ -62,7 +62,7 @@ def serve(
 ) -> None:
     """Serve the store over HTTP: every verb under /v1, described by /openapi.json.
 
-    Only this machine can reach it, unless --host says otherwise, and then it wants a key (`semmem keys add`). Once
+    Only this machine can reach it, unless --host says otherwise, and then it requires a key (`semmem keys add`). Once
     there is a key, every request needs one. Ctrl-C finishes what was asked and stops.
     """
     from semmem.doors.http.announcement import announced

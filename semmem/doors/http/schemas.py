@@ -25,7 +25,7 @@ from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stat
 from semmem.model.types import SORT_BY, Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
 
-__all__ = ["ANSWERS", "components", "described"]
+__all__ = ["ANSWERS", "PROBLEMS", "components", "described"]
 
 _OBJECT: dict[str, Any] = {"type": "object"}
 _ANY_SETTING: dict[str, Any] = {"type": "object", "additionalProperties": True}
@@ -318,8 +318,16 @@ def _body(route: Route) -> dict[str, Any]:
     return body | needed | _TOGETHER.get(route.name, {})
 
 
-def _responses(routes: Sequence[Route]) -> dict[str, Any]:
-    responses: dict[str, Any] = {}
+_PROBLEM = {"content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"description": "Refused: `class` says what kind of error it is.", **_PROBLEM},
+    "5XX": {"description": "The store or a leg cannot do it now.", **_PROBLEM},
+}
+"""The answers that every operation may give: that the request cannot be done, with the reason."""
+
+
+def _responses(routes: Sequence[Route]) -> dict[int | str, Any]:
+    responses: dict[int | str, Any] = {}
     for route in routes:
         if route.status == 204:
             responses["204"] = {"description": "Done."}
@@ -328,10 +336,6 @@ def _responses(routes: Sequence[Route]) -> dict[str, Any]:
         if route.form == "lines":
             media[LINES] = {"schema": _OBJECT}
         responses[str(route.status)] = {"description": "Done.", "content": media}
-    problem = {"content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}
     if any(route.name == "get" for route in routes):
         responses["304"] = {"description": "It is still at that version."}
-    return responses | {
-        "4XX": {"description": "Refused: `class` says what kind of error it is.", **problem},
-        "5XX": {"description": "The store or a leg cannot do it now.", **problem},
-    }
+    return responses | PROBLEMS

@@ -262,7 +262,7 @@ def test_a_server_that_wants_a_key_gets_that_of_the_settings(
         try:
             asks = {"prompt": "how are tests run?", "cwd": str(project)}
             assert client.runs("prompt", "--url", server.url, **asks) == ""
-            assert client.said.startswith("semmem: The server of the store says: This server wants a key")
+            assert client.said.startswith("semmem: The server of the store says: This server requires a key")
             monkeypatch.setenv("SEMMEM_KEY", key)
             shown = in_block(client.runs("prompt", "--url", server.url, **asks))
             assert [one["id"] for one in shown] == ["at-the-server"]

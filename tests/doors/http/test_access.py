@@ -226,7 +226,7 @@ def test_an_address_that_cannot_be_had_is_told_in_one_sentence(shared: Semmem, t
     none = Keys(tmp_path / "keys.json")
     with serving(shared) as url:
         taken = int(url.rpartition(":")[2])
-        with pytest.raises(InvalidInput, match=f"The port {taken} of 127.0.0.1 cannot be had"):
+        with pytest.raises(InvalidInput, match=f"The port {taken} of 127.0.0.1 is not available"):
             Server(shared, port=taken, keys=none)
     with pytest.raises(InvalidInput, match="semmem keys add"):
         Server(shared, host="0.0.0.0", port=0, keys=none)

@@ -99,12 +99,12 @@ def test_a_key_is_made_shown_once_used_and_removed(capfd: pytest.CaptureFixture[
 def test_the_command_line_speaks_with_a_server_by_its_key(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(["serve", "key", "add", "laptop", "--write", "--json"])
+    run(["serve", "key", "add", "laptop", "--admin", "--json"])
     key = json.loads(capfd.readouterr().out)["key"]
     with process() as (url, _):
         monkeypatch.setenv("SEMMEM_URL", url)
         assert run(["list"]) == 10
-        assert "wants a key" in capfd.readouterr().err
+        assert "requires a key" in capfd.readouterr().err
         monkeypatch.setenv("SEMMEM_KEY", key)
         assert run(["remember", "The key is red.", "--id", "key"]) == 0
         assert run(["update", "key", "The key is blue.", "--expected-version", "1"]) == 0

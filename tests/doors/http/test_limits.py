@@ -124,7 +124,7 @@ def test_a_verb_that_has_not_begun_is_never_called_when_nobody_waits_for_it() ->
         second = asyncio.ensure_future(workers.run(lambda: done.append("second")))
         third = asyncio.ensure_future(workers.run(lambda: done.append("third")))
         await asyncio.sleep(0.05)
-        with pytest.raises(LimitExceeded, match="asked too much"):
+        with pytest.raises(LimitExceeded, match="is overloaded"):
             await workers.run(lambda: None)
         second.cancel()
         await asyncio.sleep(0.05)

@@ -13,6 +13,7 @@ import pytest
 
 import semmem
 from semmem.client.routes import ROUTES
+from semmem.doors.http.keys import Keys
 from semmem.doors.http.limits import Limits
 from tests.serving import serving
 
@@ -36,13 +37,16 @@ def test_the_description_names_every_route_and_refers_to_nothing_that_is_missing
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_schemathesis_finds_no_5xx_and_no_fault_of_the_schema(store_url: str, tmp_path: Path) -> None:
-    with semmem.connect(store_url, embedder="hashing") as mem, serving(mem, limits=Limits(rate=0)) as url:
+    keys = Keys(tmp_path / "keys.json")
+    _, secret = keys.add("all", right="admin")
+    with semmem.connect(store_url, embedder="hashing") as mem, serving(mem, limits=Limits(rate=0), keys=keys) as url:
         mem.remember("The key of Heron House hangs behind the radio.", id="key", title="Heron House")
         # what it calls an accepted "negative" is decided by our own tests; of rejected "positives" our hook knows which
         # could not be described: a cursor, a time or a recipe that only looks like one
         command = [
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--no-color"),
             *("--phases", "coverage,fuzzing", "-n", "10", "--max-time", "60", "--seed", "1", "--request-timeout", "60"),
+            *("--header", f"Authorization: Bearer {secret}"),
             *("--continue-on-failure", "--exclude-checks", "positive_data_acceptance,negative_data_rejection"),
         ]
         hooks = {"SCHEMATHESIS_HOOKS": "tests.doors.http.ndjson", "PYTHONPATH": str(ROOT)}

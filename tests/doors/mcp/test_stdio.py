@@ -163,8 +163,8 @@ async def test_a_day_of_a_coding_agent(store_url: str, tmp_path: Path) -> None:
         assert (await ask(evening, "memory_forget", filters={"tags": ["build"]}, dry_run=True))["forgotten"] == 1
         assert (await ask(evening, "memory_forget", filters={"tags": ["build"]}))["forgotten"] == 1
         left = await ask(evening, "memory_recall", query="how are the tests run?")
-        assert tests["id"] not in {hit["id"] for hit in left["hits"]}
-        assert {hit["title"] for hit in left["hits"] if "title" in hit} == {"Deployment"}
+        assert left["hits"] == []  # the deployment key answers no question about tests
+        assert "nothing" in left
 
     async with over_stdio(store_url, other) as elsewhere:
         found = await ask(elsewhere, "memory_recall", query="where is the deployment key, and does Ada like tabs?")
