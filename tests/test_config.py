@@ -191,7 +191,7 @@ def test_a_bad_value_of_the_environment_is_named_with_its_variable(
 
 
 def test_a_setting_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(InvalidInput, match="no setting 'pool'; there are url, home, embedder"):
+    with pytest.raises(InvalidInput, match="no setting 'pool'; choose one of url, home, embedder"):
         Settings.load(pool=3)
 
 

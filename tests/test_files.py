@@ -83,7 +83,7 @@ def test_the_last_moment_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         real(*given, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "link", late)
-    with pytest.raises(InvalidInput, match=r"x was written by somebody else meanwhile"), new_file(path) as out:
+    with pytest.raises(InvalidInput, match=r"x was written by another program at the same time"), new_file(path) as out:
         out.write(b"mine")
     assert [found.read_text() for found in tmp_path.iterdir()] == ["theirs"]
 

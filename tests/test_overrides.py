@@ -99,7 +99,7 @@ def test_settings_that_make_no_recipe_together_are_none_of_them_used() -> None:
     )
     regex = {"weights.regex": 1, "rank_constants.regex": 60}
     assert fitted(hybrid, ("a",), rows(a=regex), LEGS)[2] == (
-        "namespace a: none of its settings is used: There is no leg named 'regex'; there are dense, graph, lexical."
+        "namespace a: none of its settings is used: There is no leg named 'regex'; choose one of dense, graph, lexical."
     )
     assert fitted(hybrid, ("a",), rows(a=regex), (*LEGS, "regex"))[0].legs == ("lexical", "dense", "regex")
 
@@ -125,7 +125,7 @@ def test_changing_keeps_what_was_set_and_unsetting_takes_it_away() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"colour": 1}, "There is no search setting 'colour'; there are recipe, weights.LEG"),
+        ({"colour": 1}, "There is no search setting 'colour'; choose one of recipe, weights.LEG"),
         ({"name": "mine"}, "There is no search setting 'name'"),
         ({"weights": 1}, "weights must be a mapping from the name of a leg to a number; write weights={'graph': …}"),
         ({"weights.": 1}, "There is no search setting 'weights.'"),

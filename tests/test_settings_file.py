@@ -160,7 +160,7 @@ def test_a_url_that_is_no_relative_folder_is_taken_as_it_stands(own: Write, url:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("pool_size = 4\npool = 3\n", ", line 2: there is no setting 'pool'; there are url, home, embedder"),
+        ("pool_size = 4\npool = 3\n", ", line 2: there is no setting 'pool'; choose one of url, home, embedder"),
         (
             "\n\npool_size = 'many'\n",
             r"The setting pool_size \(.*semmem.toml, line 3\) must be a whole number, not 'many'\.$",
@@ -169,7 +169,7 @@ def test_a_url_that_is_no_relative_folder_is_taken_as_it_stands(own: Write, url:
         ("[pool_size]\nx = 1\n", r"line 1\) must be a whole number, not {'x': 1}"),
         ("pool_size = \n", r"semmem.toml is not TOML: Invalid value \(at line 1, column 13\)"),
         ("pool_size = 1\npool_size = 2\n", "semmem.toml is not TOML: Cannot overwrite a value"),
-        ('config = "other.toml"\n', "line 1: config names this file and cannot stand in it"),
+        ('config = "other.toml"\n', "line 1: config chooses the settings file, so it cannot be set inside one"),
         ("[server]\nurl = 1\n", "line 1: there is no setting 'server'"),
     ],
 )

@@ -246,7 +246,7 @@ def test_a_config_opens_the_store_that_it_names_and_refuses_what_nobody_knows(tm
         assert [one.text for one in mem.list(namespace="team")] == ["Here."]
         with pytest.raises(semmem.InvalidInput, match="An open memory has its settings already; leave url out"):
             Memory.from_config({"url": url}, memory=mem)
-    with pytest.raises(semmem.InvalidInput, match="There is no setting 'uri'; there are url, "):
+    with pytest.raises(semmem.InvalidInput, match="There is no setting 'uri'; choose one of url, "):
         Memory.from_config({"uri": url})
 
 

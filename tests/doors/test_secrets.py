@@ -191,7 +191,7 @@ async def test_no_tool_of_mcp_shows_it_or_takes_it_back(url: str) -> None:
     assert "`semmem mcp --reveal`" in MASK_OF_TOOLS
     assert [one["memory"].get("sensitive") for one in (told[0], told[7], told[8])] == [True, True, True]
     assert len(told[2]["memories"]) == 1
-    assert "stays so here" in str(told[9])
+    assert "stays sensitive here" in str(told[9])
     (sentence,) = warned["warnings"]
     assert sentence.startswith("A credential (password) seems to be in the memory ")
 

@@ -65,7 +65,7 @@ def test_a_model_remembers_recalls_changes_and_forgets(mem: semmem.Semmem) -> No
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
-        ("memory_dance", "{}", "There is no tool 'memory_dance'; there are memory_"),
+        ("memory_dance", "{}", "There is no tool 'memory_dance'; choose one of memory_"),
         ("memory_recall", "{", "The arguments of memory_recall are not JSON"),
         ("memory_recall", "[1]", "must be an object, not list"),
         ("memory_recall", "[" * 100_000, "are not JSON"),

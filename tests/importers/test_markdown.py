@@ -135,7 +135,7 @@ def test_hidden_folders_other_files_and_links_to_outside_are_left_out(tmp_path: 
     items, bad = read(folder)
     assert list(items) == ["a.md", "e.md", "inside.md"]
     assert bad == [BadRow("leak.md", "it is a link to outside the folder, which is not followed.")]
-    with pytest.raises(InvalidInput, match="is no folder"):
+    with pytest.raises(InvalidInput, match="is not a folder"):
         read(folder / "a.md")
 
 

@@ -254,10 +254,10 @@ def test_a_name_that_nobody_knows_is_one_sentence_that_names_what_is_known(mem: 
     with pytest.raises(semmem.InvalidInput) as raised:
         mem.recall("ferry", recipe=with_leg("taged"))
     assert str(raised.value) == (
-        "There is no leg named 'taged'; there are lexical, dense, graph, tagged. Add yours with register_leg, or "
+        "There is no leg named 'taged'; choose one of lexical, dense, graph, tagged. Add yours with register_leg, or "
         "install the package that brings it."
     )
-    with pytest.raises(semmem.InvalidInput, match="there are lexical, dense, graph, tagged"):
+    with pytest.raises(semmem.InvalidInput, match="choose one of lexical, dense, graph, tagged"):
         mem.leg("taged")
 
 

@@ -136,7 +136,7 @@ def test_a_leg_of_ones_own_plugs_in_by_name(mem: semmem.Semmem) -> None:
     mem.remember("ferry", id="old")
     mem.remember("unrelated", id="new")
     variant = semmem.recipe("lexical", weights={"newest": 1}, rank_constants={"newest": 60})
-    with pytest.raises(semmem.InvalidInput, match="no leg named 'newest'; there are lexical, dense, graph"):
+    with pytest.raises(semmem.InvalidInput, match="no leg named 'newest'; choose one of lexical, dense, graph"):
         mem.recall("ferry", recipe=variant)
     legs(mem)["newest"] = Newest()
     found = mem.recall("ferry", recipe=variant)

@@ -124,7 +124,7 @@ def test_a_rebuild_in_another_language_that_was_interrupted_mixes_no_stems(url: 
         for language in ("german", "english"):
             with semmem.connect(url, embedder=embedder(url), language=language) as mem:
                 for use in (lambda: mem.recall("Boot"), lambda: mem.remember("Ein Boot.")):
-                    with pytest.raises(semmem.InvalidInput, match=r"read anew in german; .* language = german"):
+                    with pytest.raises(semmem.InvalidInput, match=r"read again in german; .* language = german"):
                         use()
         german.rebuild(extract=True)
         assert len(german.recall("Boot im Hafen", recipe="lexical")) == 3

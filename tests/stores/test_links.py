@@ -67,7 +67,13 @@ def test_what_cannot_be_linked_is_said_in_one_sentence(mem: semmem.Semmem, space
     for id, type, to, error, said in (
         ("m01", "supersedes", "nobody", NotFound, "There is no memory 'nobody' in namespace"),
         ("there", "supersedes", "m01", NotFound, "There is no memory 'there' in namespace"),
-        ("m01", "replaces", "m02", InvalidInput, "There is no type of link 'replaces'; there are supersedes, resolv"),
+        (
+            "m01",
+            "replaces",
+            "m02",
+            InvalidInput,
+            "There is no type of link 'replaces'; choose one of supersedes, resolv",
+        ),
         (
             "m01",
             "see-also",

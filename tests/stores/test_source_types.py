@@ -121,9 +121,7 @@ def test_a_table_names_source_types_and_a_note_cannot(mem: Semmem, tmp_path: Pat
     assert types(mem, "notes") == {"n.md": "imported"}
 
 
-def test_what_was_imported_before_there_were_source_types_is_no_conflict_and_gets_one_when_replaced(
-    mem: Semmem,
-) -> None:
+def test_an_import_without_source_types_marks_new_memories_and_leaves_stored_ones_as_they_are(mem: Semmem) -> None:
     mem.remember("Tea.", id="a", author="Ada")
     item = {"id": "a", "text": "Tea.", "author": "Ada"}
     report = mem.bring_in([item])
@@ -132,7 +130,11 @@ def test_what_was_imported_before_there_were_source_types_is_no_conflict_and_get
     assert mem.bring_in([{"id": "b", "text": "Rum.", "author": "Ada"}]).unchanged == 1
     assert mem.get("b").source_type == "agent"
     report = mem.bring_in([item], owned={"authors": "Ada"}, replace=True)
-    assert (report.replaced, mem.get("a").source_type) == (1, "imported")
+    assert (report.unchanged, mem.get("a").source_type) == (1, None)
+    report = mem.bring_in(
+        [{**item, "text": "Gin."}, {"text": "Milk.", "id": "c"}], owned={"authors": "Ada"}, replace=True
+    )
+    assert (report.replaced, types(mem)) == (1, {"a": None, "b": "agent", "c": "imported"})
 
 
 def test_the_block_for_a_prompt_says_who_each_memory_comes_from(mem: Semmem) -> None:

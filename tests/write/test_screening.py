@@ -201,5 +201,5 @@ def test_a_file_of_the_working_folder_cannot_switch_it_off(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SEMMEM_CONFIG", raising=False)
     (tmp_path / "semmem.toml").write_text('credentials = "off"\n', encoding="utf-8")
-    with pytest.raises(semmem.InvalidInput, match="credentials cannot be set by a file of the working folder"):
+    with pytest.raises(semmem.InvalidInput, match="credentials cannot be set by a settings file of the working folder"):
         semmem.connect("sqlite::memory:")

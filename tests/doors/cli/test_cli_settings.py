@@ -77,7 +77,7 @@ def test_a_mistake_in_the_file_is_told_by_every_command_and_by_doctor(call: Call
     for command in (("settings",), ("stats",), ("reach",)):
         code, out, err = call(*command)
         assert (code, out) == (2, "")
-        assert err.startswith(f"{tmp_path / 'semmem.toml'}, line 2: there is no setting 'pool'; there are url, ")
+        assert err.startswith(f"{tmp_path / 'semmem.toml'}, line 2: there is no setting 'pool'; choose one of url, ")
         assert err.count("\n") == 1
     findings = {f["what"]: f for f in json.loads(call("doctor", "--json", "--no-connect")[1])["findings"]}
     assert findings["settings"]["state"] == "bad"

@@ -276,7 +276,7 @@ def test_links_are_made_listed_and_taken_away_and_a_hit_says_what_supersedes_it(
     assert "superseded by friday" in call("recall", "port")[1]
     for arguments, expected, said in (
         (("link", "monday", "supersedes", "friday"), 2, "which supersedes it itself"),
-        (("link", "monday", "like", "friday"), 2, "There is no type of link 'like'; there are supersedes,"),
+        (("link", "monday", "like", "friday"), 2, "There is no type of link 'like'; choose one of supersedes,"),
         (("link", "monday", "see-also", "nobody"), 4, "There is no memory 'nobody'"),
         (("links", "nobody"), 4, "There is no memory 'nobody'"),
     ):

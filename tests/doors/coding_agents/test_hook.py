@@ -380,7 +380,7 @@ def test_an_open_question_is_kept_between_runs_without_the_credential_in_it(
         (
             "warn",
             PASTED[0]["message"]["content"],
-            "semmem: A credential (github token, password in url) seems to stand",
+            "semmem: A credential (github token, password in url) seems to be",
         ),
         ("refuse", None, "semmem: A turn was not stored: The text seems to hold a credential (github token,"),
     ],

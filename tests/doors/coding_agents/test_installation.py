@@ -175,7 +175,7 @@ def test_a_file_that_another_program_changes_meanwhile_is_left_as_it_is(home: Pa
     (change,) = installation.changes(CLIENTS["cursor"], None, [])
     file.parent.mkdir()
     file.write_text('{"mcpServers": {"new": {}}}', encoding="utf-8")
-    with pytest.raises(Conflict, match="was changed by another program meanwhile"):
+    with pytest.raises(Conflict, match="was changed by another program at the same time"):
         installation.write(change)
     assert file.read_text(encoding="utf-8") == '{"mcpServers": {"new": {}}}'
 

@@ -97,18 +97,18 @@ def test_an_empty_file_gets_an_object(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"a": tru}', "[1", '{"a": 1} x', "\x00"])
 def test_what_is_no_json_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="it is no JSON"):
+    with pytest.raises(InvalidInput, match="it is not JSON"):
         put(text, PATH, ENTRY)
 
 
 @pytest.mark.parametrize("text", ["[]", '"x"', '{"mcpServers": 3}', '{"mcpServers": [1]}'])
 def test_an_object_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="no object"):
+    with pytest.raises(InvalidInput, match="not an object"):
         put(text, PATH, ENTRY)
 
 
 def test_a_list_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"hooks\.Stop is no list"):
+    with pytest.raises(InvalidInput, match=r"hooks\.Stop is not a list"):
         append('{"hooks": {"Stop": {}}}', ("hooks", "Stop"), 1)
 
 

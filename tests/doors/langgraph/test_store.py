@@ -184,7 +184,10 @@ def test_an_open_memory_takes_no_embedder_of_an_index(items: SemmemStore) -> Non
     ("index", "said"),
     [
         (5, "index must be a mapping, such as {'fields': ['text']}, not int."),
-        ({"field": ["text"]}, "index has no key 'field'; there are dims, embed, fields, text_fields, distance_type, "),
+        (
+            {"field": ["text"]},
+            "index has no key 'field'; choose one of dims, embed, fields, text_fields, distance_type, ",
+        ),
     ],
 )
 def test_an_index_that_says_nothing_known_is_refused(items: SemmemStore, index: Any, said: str) -> None:
@@ -275,7 +278,7 @@ def test_a_batch_whose_put_is_refused_deletes_nothing(items: SemmemStore) -> Non
     ("call", "said"),
     [
         (lambda i: i.search((), filter={5: 1}), "A filter has the key 5; the keys of metadata are strings."),
-        (lambda i: i.search((), filter={"a": {"b": {"$like": 1}}}), "There is no operator 'like'; there are eq, "),
+        (lambda i: i.search((), filter={"a": {"b": {"$like": 1}}}), "There is no operator 'like'; choose one of eq, "),
         (lambda i: i.search((), limit=None), "limit must be a whole number from 0, not None."),
         (
             lambda i: i.put(("a",), "k", {"x": "y"}, index="x"),
@@ -290,7 +293,7 @@ def test_a_batch_whose_put_is_refused_deletes_nothing(items: SemmemStore) -> Non
         (lambda i: SemmemStore(i.memory, ttl=5), "ttl must be a mapping, such as {'default_ttl': 60}, not 5."),
         (
             lambda i: SemmemStore(i.memory, ttl={"default": 5}),
-            "ttl has no key 'default'; there are default_ttl, refresh",
+            "ttl has no key 'default'; choose one of default_ttl, refresh",
         ),
         (lambda i: SemmemStore(i.memory, index={"fields": 5}), "fields must be a list of paths in a value, such as"),
         (lambda i: SemmemStore(i.memory, index={"fields": [5]}), "not [5]."),

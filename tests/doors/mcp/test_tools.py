@@ -240,7 +240,9 @@ async def test_a_context_has_what_is_pinned_and_what_answers_within_its_budget(u
 @BOTH
 async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(url: str, mode: str) -> None:
     async with in_memory(url, mode=mode) as client:
-        with pytest.raises(MCPError, match="There is no tool 'memory_recal'; there are memory_remember, memory_recall"):
+        with pytest.raises(
+            MCPError, match="There is no tool 'memory_recal'; choose one of memory_remember, memory_recall"
+        ):
             await client.call_tool("memory_recal", {"query": "x"})
 
 
@@ -381,7 +383,7 @@ async def test_a_model_that_cannot_be_loaded_leaves_the_other_legs(store_url: st
 def test_a_store_that_is_closed_is_not_opened_again() -> None:
     opening = Opening(lambda: pytest.fail("it was opened"))
     opening.close()
-    with pytest.raises(semmem.StoreClosed, match="This server is being stopped"):
+    with pytest.raises(semmem.StoreClosed, match="This server is stopping"):
         opening.memory()
 
 

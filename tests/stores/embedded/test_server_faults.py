@@ -184,7 +184,7 @@ def test_a_folder_of_another_postgresql_is_refused_in_a_sentence_that_names_both
     version = own.data / "postgresql" / "cluster" / "PG_VERSION"
     version.write_text("17\n")
     try:
-        with pytest.raises(StoreUnavailable, match=r"PostgreSQL 17 .* carries 18"):
+        with pytest.raises(StoreUnavailable, match=r"PostgreSQL 17 .* includes 18"):
             own.ensure_running()
     finally:
         version.write_text("18\n")
