@@ -19,15 +19,20 @@ from numpy.typing import NDArray
 
 from eval.confidence import ANSWERED, FOREIGN, KINDS, Row, ask, at, fit
 from eval.datasets import Corpus, DatasetError, load
+from semmem.legs.lexical import bm25
 from semmem.model.recipe import recipe
 from semmem.read.candidates import matches
+from semmem.text.passages import term_key, terms
 
 __all__ = [
     "DROPPED",
     "FLOORS",
     "KEPT",
+    "RULES",
     "SETTINGS",
     "Asked",
+    "Words",
+    "by_rule",
     "chosen",
     "markdown",
     "measure",
@@ -47,6 +52,36 @@ _LIMIT = 12
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """Which words of a prompt its best memory by BM25 holds.
+
+    ``asked`` and ``held`` count distinct words that are no stop words, ``share`` is the held share of their idf, where
+    a word that no memory has counts most; ``rarest`` is the share of memories with the rarest word that is held.
+    """
+
+    asked: int = 0
+    held: int = 0
+    share: float = 0.0
+    rarest: float = 1.0
+
+
+RULES: Mapping[str, Callable[[float, Words], bool]] = {
+    "floor .3": lambda confidence, words: confidence >= 0.3,
+    "floor .35": lambda confidence, words: confidence >= 0.35,
+    "floor .4": lambda confidence, words: confidence >= 0.4,
+    "floor .3, two words held": lambda confidence, words: confidence >= 0.3 and words.held >= min(2, words.asked),
+    "floor .35, two words held": lambda confidence, words: confidence >= 0.35 and words.held >= min(2, words.asked),
+    "floor .3, two words held of two or more": lambda confidence, words: confidence >= 0.3 and words.held >= 2,
+    "floor .3, .2 of the idf held": lambda confidence, words: confidence >= 0.3 and words.share >= 0.2,
+    "floor .3, .3 of the idf held": lambda confidence, words: confidence >= 0.3 and words.share >= 0.3,
+    "floor .3, a word held by 1 % of memories": lambda confidence, words: confidence >= 0.3 and words.rarest <= 0.01,
+    "floor .3, a word held by 5 % of memories": lambda confidence, words: confidence >= 0.3 and words.rarest <= 0.05,
+    "floor .35, a word held by 5 % of memories": lambda confidence, words: confidence >= 0.35 and words.rarest <= 0.05,
+}
+"""Rules for a recall that only the lexical leg answers: whether its hits are shown. None but a floor is in use."""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One prompt: its kind, and for each setting the matches, the confidence, and whether a hit answers it."""
 
@@ -54,6 +89,7 @@ class Asked:
     matches: Mapping[str, Mapping[str, float]]
     confidence: Mapping[str, float]
     found: Mapping[str, bool]
+    words: Words = Words()
 
 
 def unanswered_prompts() -> list[tuple[str, str]]:
@@ -79,10 +115,34 @@ def measure(
                 {name: matches(one.candidates) for name, one in recalls.items()},
                 {name: one.confidence for name, one in recalls.items()},
                 {name: any(hit.id in gold for hit in one) for name, one in recalls.items()},
+                _words(mem, text, namespace),
             )
         )
     say(f"{corpus.name}: {len(asked)} prompts asked in {len(SETTINGS)} settings")
     return asked, rows
+
+
+def _words(mem: Any, text: str, namespace: str) -> Words:
+    """Return which words of a prompt the best memory of the namespace by BM25 holds."""
+    language = mem.settings.language
+    keys = {term_key(term) for term in terms(text, language)}
+    if not keys:
+        return Words()
+    postings = mem.store.postings([namespace], keys)[namespace]
+    ords, scores, _ = bm25(postings, dict.fromkeys(keys, 1), 1.2, 0.75)
+    if not len(ords):
+        return Words(len(keys))
+    best = ords[int(scores.argmax())]
+    memories = max(postings.memories, 1)
+    idfs, held = [], []
+    for _, entries in postings.items():
+        df = len(entries)
+        idfs.append(float(np.log(1 + (memories - df + 0.5) / (df + 0.5))))
+        if best in entries["ord"]:
+            held.append((idfs[-1], df / memories))
+    unseen = (len(keys) - len(idfs)) * float(np.log(1 + (memories + 0.5) / 0.5))
+    share = sum(idf for idf, _ in held) / (sum(idfs) + unseen)
+    return Words(len(keys), len(held), share, min((df for _, df in held), default=1.0))
 
 
 def _prompts(corpus: Corpus, others: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str, frozenset[str]]]:
@@ -110,6 +170,7 @@ def chosen(sets: Mapping[str, Mapping[str, Sequence[float]]]) -> float:
 def report(sets: Mapping[str, tuple[Sequence[Asked], Sequence[Row]]]) -> dict[str, Any]:
     """Return, for each setting, the shares by floor of each set, and what a floor chosen without a set does to it."""
     out: dict[str, Any] = {"floors": list(FLOORS), "in sample": {}, "left out": {}}
+    out["rules without dense"] = {name: by_rule(asked) for name, (asked, _) in sets.items()}
     for setting, legs in SETTINGS.items():
         shipped = {n: _shares(asked, setting, [a.confidence[setting] for a in asked]) for n, (asked, _) in sets.items()}
         out["in sample"][setting] = {"chosen": chosen(shipped), "sets": shipped}
@@ -120,6 +181,21 @@ def report(sets: Mapping[str, tuple[Sequence[Asked], Sequence[Row]]]) -> dict[st
             floor = chosen({n: one for n, one in by_set.items() if n != name})
             index = FLOORS.index(floor)
             left[name] = {"floor": floor, **{kind: shares[index] for kind, shares in by_set[name].items()}}
+    return out
+
+
+def by_rule(asked: Sequence[Asked]) -> dict[str, dict[str, float]]:
+    """Return, for each rule of the lexical leg alone, the share of answers kept and of other prompts dropped."""
+    setting = "without dense"
+    out: dict[str, dict[str, float]] = {}
+    for name, shows in RULES.items():
+        shown = np.array([shows(one.confidence[setting], one.words) for one in asked])
+        answered = np.array([one.kind == ANSWERED and one.found[setting] for one in asked])
+        out[name] = {ANSWERED: round(float(shown[answered].mean()), 3)} if answered.any() else {}
+        for kind in DROPPED:
+            of_kind = np.array([one.kind == kind for one in asked])
+            if of_kind.any():
+                out[name][kind] = round(1 - float(shown[of_kind].mean()), 3)
     return out
 
 
@@ -166,4 +242,12 @@ def markdown(result: Mapping[str, Any]) -> str:
             cells = [f"{row[kind]:.2f}" if kind in row else "–" for kind in (ANSWERED, *DROPPED)]
             lines.append(f"| {name} | {row['floor']:g} | {' | '.join(cells)} |")
         lines.append("")
-    return "\n".join(lines)
+    lines += ["| without dense, mean of sets | answers kept, worst set | answers kept | " + " | ".join(DROPPED) + " |"]
+    lines.append("|---" * 7 + "|")
+    tried = result["rules without dense"].values()
+    for rule in RULES:
+        rows = [one[rule] for one in tried]
+        means = [np.mean([row[kind] for row in rows if kind in row]) for kind in (ANSWERED, *DROPPED)]
+        worst = min(row[ANSWERED] for row in rows if ANSWERED in row)
+        lines.append(f"| {rule} | {' | '.join(f'{value:.2f}' for value in (worst, *means))} |")
+    return "\n".join([*lines, ""])

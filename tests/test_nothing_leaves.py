@@ -21,6 +21,8 @@ import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 
+from semmem.model.process.machine import processors
+from tests.rerankers.tiny import tiny_cross_encoder
 from tests.traces import lookups, sent, traced, tracing, written
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,9 +46,21 @@ with semmem.connect() as mem:
     time.sleep(3)  # a library that reports does so in the background
 """
 BULK = """
-import semmem
+import semmem, sys
+started = []
+sys.addaudithook(lambda event, given: started.append(given[1]) if event == "subprocess.Popen" else None)
 with semmem.connect() as mem:
-    mem.remember_many(({"text": f"Note {n} of Ada Lovelace."} for n in range(4_100)))
+    mem.remember_many([{"text": f"Note {n} of Ada Lovelace."} for n in range(4_100)])
+print(sum("semmem.write.bulk" in str(command) for command in started))
+"""
+CROSS_ENCODER = """
+import semmem, sys, time
+with semmem.connect() as mem:
+    mem.remember("A heron stands in the water.", id="heron", namespace="reranked")
+    plan = semmem.recipe("lexical", prior=False, rerank="cross_encoder:" + sys.argv[1])
+    found = mem.recall("heron", namespace="reranked", recipe=plan)
+    assert not found.degraded and set(found[0].components) == {"cross_encoder"}, found
+    time.sleep(3)
 """
 
 FRAMEWORKS = """
@@ -196,8 +210,15 @@ def test_sentence_transformers_and_the_packages_of_frameworks(machine: Machine) 
     machine.runs(sys.executable, "-c", FRAMEWORKS)
 
 
+def test_a_cross_encoder(machine: Machine) -> None:
+    model = machine.data / "cross-encoder"
+    model.mkdir()
+    machine.runs(sys.executable, "-c", CROSS_ENCODER, str(tiny_cross_encoder(model)))
+
+
+@pytest.mark.skipif(processors() < 2, reason="one processor starts no bulk worker")
 def test_bulk_workers(machine: Machine) -> None:
-    machine.runs(sys.executable, "-c", BULK)
+    assert int(machine.runs(sys.executable, "-c", BULK)) >= 1
 
 
 def test_the_command_line(machine: Machine) -> None:

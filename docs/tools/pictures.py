@@ -224,11 +224,50 @@ def graph(palette: Palette, _: object) -> str:
     return sheet.svg("What the graph adds to recall@10 on five data sets")
 
 
+def floors(palette: Palette, _: object) -> str:
+    """Draw for each setting the answers kept and the unrelated prompts dropped by each floor: means of the sets."""
+    sheet = Sheet(860, 300, palette, [])
+    settings = (
+        ("minilm", "all legs", "MiniLM, all legs", 0.25),
+        ("minilm", "without dense", "without the dense leg", 0.35),
+        ("hashing", "all legs", "another embedder (hashing)", 0.15),
+    )
+    wide, top, bottom = 240, 60, 230
+    for number, (embedder, setting, words, chosen) in enumerate(settings):
+        left = 45 + number * 275
+        result = json.loads((ROOT / "eval" / "results" / f"floors-{embedder}.json").read_text(encoding="utf-8"))
+        sets = result["in sample"][setting]["sets"].values()
+        places = [left + floor / 0.5 * wide for floor in result["floors"]]
+        sheet.text(left, 24, words, bold=True)
+        for share in (0, 0.5, 1):
+            y = bottom - share * (bottom - top)
+            sheet.line([(left, y), (left + wide, y)], palette.faint)
+            sheet.text(left - 6, y + 4, f"{share:.0%}", size=11, fill=palette.soft, anchor="end")
+        for floor in (0.1, 0.2, 0.3, 0.4, 0.5):
+            sheet.text(left + floor / 0.5 * wide, bottom + 18, f".{floor * 10:.0f}", size=11, fill=palette.soft,
+                       anchor="middle")  # fmt: skip
+        at = left + chosen / 0.5 * wide
+        sheet.line([(at, top - 8), (at, bottom)], palette.mark, 1.5, "5 4")
+        sheet.text(at, top - 14, f"auto {chosen:.2f}".replace("0.", "."), size=11, fill=palette.mark, anchor="middle")
+        for kind, colour in (("answered", palette.legs[0]), ("unrelated", palette.legs[1])):
+            of_kind = [one[kind] for one in sets if kind in one]
+            shares = [sum(each) / len(of_kind) for each in zip(*of_kind, strict=True)]
+            points = [(x, bottom - share * (bottom - top)) for x, share in zip(places, shares, strict=True)]
+            sheet.line(points, colour, 2.5)
+            for x, y in points:
+                sheet.dot(x, y, colour, 3)
+    sheet.text(45, 280, "answers kept", fill=palette.legs[0], bold=True)
+    sheet.text(150, 280, "unrelated prompts dropped", fill=palette.legs[1], bold=True)
+    sheet.text(340, 280, "by floor of confidence; means of eight sets", size=12, fill=palette.soft)
+    return sheet.svg("Answers kept and unrelated prompts dropped by each floor of confidence")
+
+
 PICTURES: dict[str, Callable[[Palette, tuple[str, dict[str, list[str]], dict[str, str]]], str]] = {
     "question": question,
     "fusion": fusion,
     "reach": reach,
     "graph": graph,
+    "floors": floors,
 }
 
 

@@ -10,6 +10,7 @@ import typer
 
 from eval.commands.door import AsJson, app, err, error_line, opened, say
 from eval.datasets import DatasetError, load
+from eval.experiments.evidence.provenance import COMMIT
 
 __all__ = ["confidence"]
 
@@ -44,7 +45,7 @@ def confidence(
                 sets[corpus.name] = ask(mem, corpus, others, err.print)
         options = ["--floors"] * floors + [f"--embedder {embedder}"] * (embedder is not None)
         words = ["python -m eval confidence", *options, *(f"--data {name}" for name in data)]
-        result = {"command": " ".join(words), **(by_floor if floors else curves).report(sets)}
+        result = {"command": " ".join(words), "commit": COMMIT, **(by_floor if floors else curves).report(sets)}
         if out is not None:
             out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         say(json.dumps(result, indent=1) if json_ else (by_floor if floors else curves).markdown(result))

@@ -6,6 +6,7 @@ A table stands between two comments, ``<!-- NAME: made by make docs -->`` and ``
 from __future__ import annotations
 
 import inspect
+import json
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -147,6 +148,25 @@ def error_classes() -> str:
     return table(("class", "is also a", "when, and what to do", "HTTP status", "exit code"), rows())
 
 
+def floors() -> str:
+    """Return, for each setting that was measured, the answers kept and the unrelated prompts dropped by each floor."""
+    head: list[str] = []
+    rows: list[list[str]] = []
+    for embedder, setting, words in (
+        ("minilm", "all legs", "MiniLM"),
+        ("minilm", "without dense", "without dense"),
+        ("hashing", "all legs", "hashing"),
+    ):
+        result = json.loads((ROOT / "eval" / "results" / f"floors-{embedder}.json").read_text(encoding="utf-8"))
+        sets = result["in sample"][setting]["sets"].values()
+        head = ["means of eight sets, floor", *(f"{floor:g}".lstrip("0") for floor in result["floors"])]
+        for kind, what in (("answered", "answers kept"), ("unrelated", "unrelated prompts dropped")):
+            of_kind = [one[kind] for one in sets if kind in one]
+            means = [sum(each) / len(of_kind) for each in zip(*of_kind, strict=True)]
+            rows.append([f"{words}: {what}", *(f"{mean:.2f}".removeprefix("0") for mean in means)])
+    return table(head, iter(rows))
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "verbs": verbs,
     "signatures": signatures,
@@ -156,6 +176,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "settings of a recipe": recipe_settings,
     "peers": peers.everywhere,
     "readme peers": peers.on_three,
+    "floors": floors,
 }
 
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import semmem
+from semmem.doors.cli.app import app
 from semmem.doors.coding_agents.hook import quick
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
@@ -31,6 +34,15 @@ SEA = "write a haiku about the sea"
 PHYSICS = "quantum chromodynamics"
 ANSWERED = "How do I run the backend tests?"
 INSTRUCTION = "drop the unused index bookings_club_day_idx"
+
+
+def withheld(floor: str, answer: tuple[str, str]) -> bool:
+    """Tell whether a hook prints nothing, and says on standard error that it withholds memories below a floor."""
+    said = (
+        rf"semmem: The confidence 0\.\d\d is below {floor}, so (1 memory is|\d+ memories are) withheld; "
+        r"SEMMEM_AGENT_MIN_CONFIDENCE=0 shows them\.\n"
+    )
+    return answer[0] == "" and re.fullmatch(said, answer[1]) is not None
 
 
 def memories() -> list[dict[str, Any]]:
@@ -80,13 +92,13 @@ def test_a_hook_beside_a_server_shows_nothing_for_an_unrelated_prompt_and_the_me
     server_url: str, hook: Callable[..., tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for prompt in (SEA, PHYSICS, "ok do it", "hi"):
-        assert hook(server_url, prompt) == ("", ""), prompt
+        assert withheld("0.25", hook(server_url, prompt)), prompt
     for prompt, id in ((ANSWERED, "n006"), (INSTRUCTION, "n064")):
         assert f'"id": "{id}"' in hook(server_url, prompt)[0], prompt
     monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "0")
     assert '"id": ' in hook(server_url, SEA)[0]
     monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "1")
-    assert hook(server_url, ANSWERED) == ("", "")
+    assert withheld("1", hook(server_url, ANSWERED))
     monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "high")
     assert hook(server_url, ANSWERED) == (
         "",
@@ -103,7 +115,7 @@ def test_a_hook_without_the_dense_leg_has_a_floor_of_its_own(
         mem.remember_many(memories())
         unrelated = "write a regular expression that matches ISO dates"
         assert mem.recall(unrelated, min_confidence="auto").min_confidence == 0.35
-    assert hook(url, unrelated) == ("", "")
+    assert withheld("0.35", hook(url, unrelated))
     assert '"id": "n006"' in hook(url, ANSWERED)[0]
     assert '"id": "n064"' in hook(url, INSTRUCTION)[0]
     monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "0")
@@ -155,6 +167,34 @@ def test_the_setting_chooses_the_floor_of_the_tools_and_a_call_overrides_it(
     with semmem.connect(module_url, embedder="minilm") as shows_all:
         assert hits(shows_all, query=SEA) == 10
         assert hits(shows_all, query=SEA, min_confidence="auto") == 0
+
+
+def test_an_agent_over_http_has_the_floor_only_if_its_request_asks(server_url: str) -> None:
+    with semmem.connect(server_url) as remote:
+        assert len(remote.recall(SEA)) == 10
+        floored = remote.recall(SEA, min_confidence="auto")
+        assert (len(floored), floored.withheld, floored.min_confidence) == (0, 10, 0.25)
+        block = remote.context(SEA, min_confidence="auto")
+        assert (block.text, block.min_confidence) == ("", 0.25)
+
+
+@pytest.mark.usefixtures("mem")
+def test_the_command_line_has_no_floor_unless_it_asks_and_then_says_the_number(module_url: str) -> None:
+    runner = CliRunner()
+    every = runner.invoke(app, ["recall", SEA, "--url", module_url])
+    assert (every.exit_code, every.stdout.startswith("10 hits")) == (0, True), every.output
+    none = runner.invoke(app, ["recall", SEA, "--url", module_url, "--min-confidence", "auto"])
+    assert (none.exit_code, "is below 0.25: no hit is shown." in none.stdout) == (0, True), none.output
+
+
+def test_a_session_start_asks_no_question_and_so_has_no_floor(
+    server_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "1")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
+    assert quick(("session-start", "--url", server_url, "--namespace", "default")) == 0
+    out, said = capsys.readouterr()
+    assert ('"id": ' in out, said) == (True, "")
 
 
 def test_python_has_no_floor_unless_it_asks_for_one(mem: semmem.Semmem) -> None:

@@ -20,6 +20,7 @@ from semmem.read.candidates import Candidates, Cut
 from semmem.read.steps import cut
 from semmem.rerankers import Composite
 from semmem.rerankers.cross_encoder import CrossEncoder
+from tests.rerankers.tiny import tiny_cross_encoder
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -182,21 +183,7 @@ def test_a_cross_encoder_that_is_not_on_this_machine_is_said_in_a_sentence(mem: 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cross-encoder of two layers with random weights, built here: it knows nothing, but runs as a real one does."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    pytest.importorskip("sentence_transformers")
-    folder = tmp_path_factory.mktemp("tiny")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "heron", "reed", "water", "and", "the", ",", "."]
-    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
-    torch.manual_seed(7)
-    config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=64, num_labels=1,
-    )  # fmt: skip
-    transformers.BertForSequenceClassification(config).save_pretrained(folder)
-    transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=64).save_pretrained(folder)
-    return folder
+    return tiny_cross_encoder(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.mark.slow  # loading torch and transformers takes seconds

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from semmem.doors.coding_agents.error_log import error_log
 from semmem.doors.coding_agents.removed import Removed
-from semmem.doors.coding_agents.source import ServerGone, Source, source_of
+from semmem.doors.coding_agents.source import Found, ServerGone, Source, source_of
 from semmem.doors.scope import Scope, scope_of
 from semmem.model.errors import SemmemError
 from semmem.model.types import source_type_of
@@ -186,8 +186,20 @@ def _for_prompt(source: Source, scope: Scope, payload: Mapping[str, Any]) -> lis
     if not question.strip():
         return []
     session = payload.get("session_id")
-    hits = source.recall(question, scope.namespaces, _HITS)
-    return [hit for hit in hits if session is None or hit.get("session") != session]
+    found = source.recall(question, scope.namespaces, _HITS)
+    if found.withheld:
+        _say_withheld(found)
+    return [hit for hit in found.memories if session is None or hit.get("session") != session]
+
+
+def _say_withheld(found: Found) -> None:
+    """Tell a person on standard error, which no client puts into a prompt, why the hook shows nothing."""
+    memories = "1 memory is" if found.withheld == 1 else f"{found.withheld} memories are"
+    with suppress(OSError, ValueError):
+        sys.stderr.write(
+            f"semmem: The confidence {found.confidence:.2f} is below {found.floor:g}, so {memories} withheld; "
+            "SEMMEM_AGENT_MIN_CONFIDENCE=0 shows them.\n"
+        )
 
 
 def _for_session(source: Source, scope: Scope) -> list[Mapping[str, Any]]:

@@ -6,7 +6,7 @@ import http.client
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from semmem.doors.http.announcement import server_of, store_name
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.config import Settings
 
-__all__ = ["ServerGone", "Source", "source_of"]
+__all__ = ["Found", "ServerGone", "Source", "source_of"]
 
 _WITHIN_S = 5.0
 _LONGEST_QUERY = 4_000
@@ -27,12 +27,21 @@ class ServerGone(StoreUnavailable):
     """The server that is noted for the store does not answer; the store itself may."""
 
 
+class Found(NamedTuple):
+    """The memories of the hits, best first, or how many are withheld because ``confidence`` is below ``floor``."""
+
+    memories: list[dict[str, Any]]
+    withheld: int = 0
+    confidence: float = 0.0
+    floor: float = 0.0
+
+
 class Source(Protocol):
     """What a hook asks."""
 
     name: str
 
-    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
+    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         ...
 
@@ -77,14 +86,14 @@ class _Store:
         self._memory = memory
         self._fast = fast
 
-    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
+    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         import semmem
 
         least = self._memory.settings.agent_min_confidence
         plan = semmem.recipe(self._memory.recipe, weights={"dense": 0.0}) if self._fast else None
         hits = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan, min_confidence=least)
-        return [hit.memory.as_dict() for hit in hits]
+        return Found([hit.memory.as_dict() for hit in hits], hits.withheld, hits.confidence, hits.min_confidence)
 
     def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
         """Return the newest memories of a namespace."""
@@ -114,11 +123,13 @@ class _Server:
         """Close the connection."""
         self._connection.close()
 
-    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> list[dict[str, Any]]:
+    def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         body: dict[str, Any] = {"query": question[:_LONGEST_QUERY], "namespace": list(namespaces), "limit": limit}
         body["min_confidence"] = self._least
-        return [hit["memory"] for hit in self._request("POST", "/v1/recall", body)["hits"]]
+        found = self._request("POST", "/v1/recall", body)
+        memories = [hit["memory"] for hit in found["hits"]]
+        return Found(memories, found["withheld"], found["confidence"], found["min_confidence"])
 
     def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
         """Return the newest memories of a namespace."""
