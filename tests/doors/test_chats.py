@@ -235,7 +235,7 @@ def test_a_retriever_refuses_a_limit_and_filters_that_are_none(mem: semmem.Semme
 def test_a_setting_that_langchains_retriever_has_not_is_named(mem: semmem.Semmem) -> None:
     opens = doors().get("langchain") or pytest.skip("langchain is not installed")
     with pytest.raises(
-        semmem.InvalidInput, match=(r"^'k' is not a setting of the retriever; there are " r"namespace, limit")
+        semmem.InvalidInput, match=(r"^'k' is not a setting of the retriever; choose one of " r"namespace, limit")
     ):
         opens(mem, k=3)
     with pytest.raises(
