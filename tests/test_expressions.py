@@ -23,10 +23,9 @@ from semmem.concepts import aliases, claims, likeness, names
 from semmem.doors import graph_files
 from semmem.doors.cli.commands import import_export
 from semmem.doors.cli.demo import data
-from semmem.doors.coding_agents import client_blocks, turn_content
 from semmem.doors.http import app, keys
 from semmem.extractors import llm
-from semmem.importers import csv, locomo, markdown, mcp_memory, note
+from semmem.importers import chatgpt, client_blocks, csv, locomo, markdown, mcp_memory, note, turn_content
 from semmem.importers import note as note_text
 from semmem.model import errors, filters
 from semmem.read import question
@@ -149,19 +148,23 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         lambda whole: list(question._MONTH.finditer(whole)),
         (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
     ),
-    "semmem.doors.coding_agents.client_blocks._ARGUMENTS": (client_blocks.words_of, BLOCKS),
-    "semmem.doors.coding_agents.client_blocks._NEXT": (client_blocks.words_of, BLOCKS),
-    "semmem.doors.coding_agents.client_blocks._OPENING": (client_blocks.words_of, BLOCKS),
-    "semmem.doors.coding_agents.client_blocks._WRAPPED": (client_blocks.words_of, BLOCKS),
-    "semmem.doors.coding_agents.client_blocks._WRAPPED_END": (client_blocks.words_of, BLOCKS),
-    "semmem.doors.coding_agents.client_blocks: f'<(/?){re.escape(name)}(?:\\\\s[^<>\\\\n]{{0,500}})?>'": (
+    "semmem.importers.chatgpt._CITATION": (
+        partial(chatgpt._CITATION.sub, ""),
+        (("", "\ue200", ""), ("\ue200", "a", ""), ("", "\ue200a\ue201", "")),
+    ),
+    "semmem.importers.client_blocks._ARGUMENTS": (client_blocks.words_of, BLOCKS),
+    "semmem.importers.client_blocks._NEXT": (client_blocks.words_of, BLOCKS),
+    "semmem.importers.client_blocks._OPENING": (client_blocks.words_of, BLOCKS),
+    "semmem.importers.client_blocks._WRAPPED": (client_blocks.words_of, BLOCKS),
+    "semmem.importers.client_blocks._WRAPPED_END": (client_blocks.words_of, BLOCKS),
+    "semmem.importers.client_blocks: f'<(/?){re.escape(name)}(?:\\\\s[^<>\\\\n]{{0,500}})?>'": (
         client_blocks.words_of,
         BLOCKS,
     ),
-    "semmem.doors.coding_agents.turn_content._LEAVE": (asked, TURNS),
-    "semmem.doors.coding_agents.turn_content._LIST": (asked, TURNS),
-    "semmem.doors.coding_agents.turn_content._WORD": (asked, TURNS),
-    "semmem.doors.coding_agents.turn_content._SENTENCE_END": (asked, TURNS),
+    "semmem.importers.turn_content._LEAVE": (asked, TURNS),
+    "semmem.importers.turn_content._LIST": (asked, TURNS),
+    "semmem.importers.turn_content._WORD": (asked, TURNS),
+    "semmem.importers.turn_content._SENTENCE_END": (asked, TURNS),
     "semmem.concepts.claim_words.CUE": (changed, CLAIMS),
     "semmem.concepts.claim_words._FROM_TO": (changed, CLAIMS),
     "semmem.concepts.claim_words._IN_PLACE_OF": (changed, CLAIMS),

@@ -51,6 +51,7 @@ _SOME = 50
 
 FORMATS = {
     "chat": "chat",
+    "chatgpt": "chatgpt",
     "csv": "csv",
     "jsonl": "jsonl",
     "locomo": "locomo",
@@ -58,6 +59,7 @@ FORMATS = {
     "markdown": "markdown",
     "mcp": "mcp_memory",
     "mem0": "mem0",
+    "transcript": "transcript",
 }
 """The formats of ``semmem import``, each with its module."""
 
@@ -70,7 +72,7 @@ MARK = "imported_from"
 NOTE_HASH = "note_hash"
 """The metadata key with the hash of a note as it was imported; it shows whether the memory was edited by hand."""
 
-MARKED = ("chat", "csv", "jsonl")
+MARKED = ("chat", "chatgpt", "csv", "jsonl")
 """The formats whose memories have MARK. JSON lines have it only with ``--replace``, as they hold whole memories."""
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from semmem.importers import BadRow, Item, Reject, RowError, document, item, life_of, lines, moment, plain_text
 from semmem.importers import refuse as _refuse
+from semmem.importers.chatgpt import is_export
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory, source_type_of
 
@@ -100,6 +101,8 @@ def _messages(path: Path, reject: Reject, stem: str) -> Iterator[tuple[str, Any,
         rows = lines(path, reject)
     else:
         value = document(path)
+        if is_export(value):
+            raise InvalidInput(f"{path} is an export of ChatGPT; use: semmem import chatgpt")
         if isinstance(value, Mapping):
             value = [value]
         if not isinstance(value, list):

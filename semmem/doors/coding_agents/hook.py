@@ -21,11 +21,10 @@ from semmem.doors.coding_agents.removed import Removed
 from semmem.doors.coding_agents.source import Found, ServerGone, Source, source_of
 from semmem.doors.scope import Scope, scope_of
 from semmem.model.errors import SemmemError
-from semmem.model.types import source_type_of
 from semmem.read.context import block_within
 
 if TYPE_CHECKING:
-    from semmem.doors.coding_agents.transcript import Reading
+    from semmem.importers.transcript import Reading
 
 __all__ = ["BUDGET", "EVENTS", "HookOptions", "answer_hook", "quick"]
 
@@ -213,7 +212,8 @@ def _for_session(source: Source, scope: Scope) -> list[Mapping[str, Any]]:
 def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent: str, removed: Removed) -> None:
     """Store the turns of the transcript that are new, each once, by default without the credentials in them."""
     from semmem.config import Settings
-    from semmem.doors.coding_agents.transcript import progress_of, reading, rest_of_line
+    from semmem.doors.coding_agents.progress import progress_of, rest_of_line
+    from semmem.importers.transcript import fields_of, reading
     from semmem.write.screening import noting
 
     path = payload.get("transcript_path")
@@ -241,7 +241,7 @@ def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent
                 new, count = _redacted(new)
                 if count:
                     removed.add(count)
-            items = [_item(turn, session or turn.session or transcript.stem, agent) for turn in new.turns]
+            items = [fields_of(turn, session or turn.session or transcript.stem, agent) for turn in new.turns]
             with noting() as noted:
                 rejected = source.store(items, scope.namespace)
             for sentence in (*noted, *(f"A turn was not stored: {reason}" for reason in rejected)):
@@ -265,21 +265,6 @@ def _redacted(new: Reading) -> tuple[Reading, int]:
         question = replace(question, text=text)
         count += 0 if any(text in turn.text for turn in turns) else found
     return replace(new, turns=turns, question=question), count
-
-
-def _item(turn: Any, session: str, agent: str) -> dict[str, Any]:
-    """Return a turn as an item; its id is the one that the client gave it, else session and position."""
-    return {
-        "id": f"turn:{turn.id or f'{session}:{turn.position}'}"[:1_000],
-        "text": turn.text,
-        "author": turn.author,
-        "source_type": source_type_of(turn.author),
-        "session": session[:1_000],
-        "position": turn.position,
-        "created_at": turn.at,
-        "tags": [_TRANSCRIPT],
-        "metadata": {"agent": agent},
-    }
 
 
 def _in_background() -> bool:

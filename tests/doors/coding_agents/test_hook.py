@@ -22,9 +22,9 @@ from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
 from semmem.doors.scope import scope_of
 from semmem.read.context import block_within, tokens
-from tests.doors.coding_agents.transcripts import CLAUDE, CODEX, SESSION, claude, written
 from tests.doors.mcp.clients import environment
 from tests.doors.test_project import repository
+from tests.importers.transcripts import CLAUDE, CODEX, SESSION, claude, written
 from tests.test_architecture import modules_after
 
 PROJECT = "example.org/ada/engine"

@@ -55,6 +55,7 @@ class Format(StrEnum):
     """What `import` reads."""
 
     chat = "chat"
+    chatgpt = "chatgpt"
     csv = "csv"
     jsonl = "jsonl"
     locomo = "locomo"
@@ -62,6 +63,7 @@ class Format(StrEnum):
     markdown = "markdown"
     mcp = "mcp"
     mem0 = "mem0"
+    transcript = "transcript"
 
 
 def register(app: typer.Typer) -> None:
@@ -72,7 +74,7 @@ def register(app: typer.Typer) -> None:
 def import_(
     door: Door,
     format: Annotated[Format, typer.Argument(help="The format of the file; see above.")],
-    file: Annotated[Path, typer.Argument(help="The file; for markdown the folder.")],
+    file: Annotated[Path, typer.Argument(help="The file; for markdown the folder, for transcript either.")],
     on_error: Annotated[
         OnError, typer.Option(help="A bad row: skip and report it, or stop and store nothing of its batch.")
     ] = OnError.skip,
@@ -107,7 +109,9 @@ def import_(
 
     Exits with 2 when every row was bad.
 
-    chat: JSON lines {"role": …, "content": …}, message arrays of the OpenAI and Anthropic APIs.
+    chat: JSON lines {"role": …, "content": …}, message arrays of the OpenAI and Anthropic APIs, Claude.ai's export.
+
+    chatgpt: conversations.json of ChatGPT's export; of each conversation the branch that ChatGPT shows.
 
     csv: a table, one row a memory. With --replace a row whose id is known replaces the old one, if it came from this
     file; jsonl needs --replace the first time too.
@@ -122,10 +126,15 @@ def import_(
     mcp: the file of the reference MCP memory server, entities and relations.
 
     mem0: mem0's memories saved as JSON.
+
+    transcript: sessions of Claude Code and Codex: a file, or a folder such as ~/.claude/projects or
+    ~/.codex/sessions. Credentials are redacted, as the hooks do, unless the setting credentials says otherwise.
     """
+    from semmem.config import Settings
     from semmem.doors.cli.progress import counting
     from semmem.importers import MARK, MARKED, BadRow, mark, owned, reader, told_apart
     from semmem.model.errors import BadItem, Conflict, InvalidInput
+    from semmem.write.screening import redacted
 
     options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
     if replace and format.value not in (*MARKED, "markdown"):
@@ -139,6 +148,7 @@ def import_(
     _check_source(format, file)
     bad_rows: list[BadRow] = []
     wheres: list[str] = []
+    credentials: list[int] = []
     namespaces: set[str] = set()
     keep: set[str] = set()
     skip = on_error is OnError.skip
@@ -149,7 +159,11 @@ def import_(
         keep.update([row.id] if row.id else [])
 
     def noted(apart: dict[str, Any]) -> Iterator[Any]:
+        redacts = format is Format.transcript and Settings.load().source("credentials") == "default"
         for row in reader(format.value)(file, reject=tell if skip else None, **options, **apart):
+            if redacts:
+                row["text"], count = redacted(row["text"])
+                credentials.append(count)
             wheres.append(row.where)
             own = row.get("namespace") or door.namespace
             namespaces.update([own] if isinstance(own, str) else [])
@@ -180,6 +194,8 @@ def import_(
             at, reason = place
             raise type(error)(f"{wheres[at]}: {reason}") from error
     bad_rows += [BadRow(wheres[row.position], row.reason) for row in report.rejected]
+    if any(credentials):
+        door.say(f"Redacted {counted(sum(credentials), 'credential')}.")
     answer = {
         "remembered": report.remembered,
         "unchanged": report.unchanged,
@@ -247,9 +263,11 @@ def _check_source(format: Format, file: Path) -> None:
         if not file.is_dir():
             raise InvalidInput(f"There is no folder {file}.")
     elif file.is_dir():
+        if format is Format.transcript:
+            return
         raise InvalidInput(f"{file} is a folder; import {format.value} reads a file.")
     elif not file.is_file():
-        raise InvalidInput(f"There is no file {file}.")
+        raise InvalidInput(f"There is no file {'or folder ' if format is Format.transcript else ''}{file}.")
 
 
 def _show(door: Door, report: BroughtIn, bad_rows: list[BadRow], namespaces: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The transcript of a session, as Claude Code and Codex write it: its turns, read on from where the last run ended.
+"""The transcript of a session, as Claude Code and Codex write it: its turns, as the hooks store them and as items.
 
 Both write JSON lines and only ever append. A line of Claude Code is ``{"type": "user" | "assistant", "message":
 {"role", "content"}, "uuid", "sessionId", "timestamp"}``, one of Codex ``{"type": "response_item", "payload": {"type":
@@ -7,27 +7,32 @@ thoughts, and blocks of the client (client_blocks) are no turns.
 
 A question stands before the reply to it, in one turn, so that neither comes back without the other. An acknowledgement
 is stored only as the answer to a question.
+
+A turn has the same id, whether a hook stores it or ``read`` does, so nothing is stored twice.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from semmem.doors.coding_agents.client_blocks import words_of
-from semmem.doors.coding_agents.turn_content import is_acknowledgement, is_answer, is_bare_question, question_in
-from semmem.files import new_file, state_folder
+from semmem.importers import BadRow, Item, Reject, item, opened, refuse
+from semmem.importers.client_blocks import words_of
+from semmem.importers.turn_content import is_acknowledgement, is_answer, is_bare_question, question_in
+from semmem.model.errors import InvalidInput
+from semmem.model.types import source_type_of
 
-__all__ = ["Progress", "Question", "Reading", "Turn", "progress_of", "reading", "rest_of_line"]
+__all__ = ["TAG", "Question", "Reading", "Turn", "fields_of", "read", "reading"]
 
+TAG = "transcript"
+"""The tag of memories that are turns of a transcript."""
+
+_CODEX = ("session_meta", "response_item", "message")
+_CLAUDE = ("user", "assistant", "summary", "system")
 _ROLES = ("user", "assistant")
 _TEXTS = ("text", "input_text", "output_text")
 _LONGEST_QUESTION = 4_000
@@ -45,6 +50,7 @@ class Turn:
     at: str | None
     id: str | None
     session: str | None
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +72,33 @@ class Reading:
     question: Question | None = None
 
 
-def reading(raw: bytes, first: int = 1, question: Question | None = None) -> Reading:
+def reading(
+    raw: bytes,
+    first: int = 1,
+    question: Question | None = None,
+    *,
+    reject: Callable[[int], None] = lambda line: None,
+) -> Reading:
     """Read the whole lines of ``raw``; turns are numbered from ``first``, and ``question`` was open before.
 
-    A last line without its end is still being written and is left for the next time. A line that is no JSON is passed
-    over.
+    A last line without its end is still being written and is left for the next time. A line that is not JSON is left
+    out; ``reject`` gets its number.
     """
     whole = raw[: raw.rfind(b"\n") + 1]
     said: list[Turn] = []
-    for line in whole.split(b"\n"):
+    for number, line in enumerate(whole.split(b"\n"), 1):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
+            if line.strip():
+                reject(number)
             continue
         utterance = _utterance(row) if isinstance(row, dict) else None
         if utterance is None:
             continue
         author, text = utterance
-        identity = {name: row[name] for name in ("uuid", "sessionId") if isinstance(row.get(name), str)}
-        said.append(Turn(author, text, first + len(said), _time(row), identity.get("uuid"), identity.get("sessionId")))
+        id, session = (row[name] if isinstance(row.get(name), str) else None for name in ("uuid", "sessionId"))
+        said.append(Turn(author, text, first + len(said), _time(row), id, session, number))
     stored, question = _with_questions(said, question)
     return Reading(stored, len(said), len(whole), question)
 
@@ -120,16 +134,6 @@ def _with_questions(said: Sequence[Turn], question: Question | None) -> tuple[li
     return stored, question
 
 
-def rest_of_line(file: BinaryIO, size: int) -> int:
-    """Return how long the line is of which ``size`` bytes were read, to its end; 0 where it is still being written."""
-    while piece := file.read(1 << 20):
-        end = piece.find(b"\n")
-        if end >= 0:
-            return size + end + 1
-        size += len(piece)
-    return 0
-
-
 def _utterance(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return who said what in a line, None where nobody said anything."""
     if any(row.get(mark) for mark in _NO_TURN):
@@ -160,47 +164,81 @@ def _time(row: Mapping[str, Any]) -> str | None:
     return at if isinstance(at, str) else None
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far a transcript has been stored: bytes of the file, turns in them, and the question that is open."""
-
-    file: Path
-    offset: int = 0
-    turns: int = 0
-    question: Question | None = None
-
-    def save(self) -> None:
-        """Write it down, whole or not at all."""
-        with new_file(self.file, force=True) as out:
-            values: dict[str, Any] = {"offset": self.offset, "turns": self.turns}
-            if self.question is not None:
-                values["question"] = [self.question.author, self.question.text, self.question.stored]
-            out.write(json.dumps(values).encode())
+def fields_of(turn: Turn, session: str, agent: str) -> dict[str, Any]:
+    """Return the arguments of ``remember`` for a turn; its id is the client's, else made of session and position."""
+    return {
+        "id": f"turn:{turn.id or f'{session}:{turn.position}'}"[:1_000],
+        "text": turn.text,
+        "author": turn.author,
+        "source_type": source_type_of(turn.author),
+        "session": session[:1_000],
+        "position": turn.position,
+        "created_at": turn.at,
+        "tags": [TAG],
+        "metadata": {"agent": agent},
+    }
 
 
-@contextmanager
-def progress_of(transcript: Path, store: str) -> Iterator[Progress]:
-    """Yield how far ``transcript`` is in ``store``, a name of it; another hook for the same waits meanwhile.
+def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
+    """Yield one item per turn of a transcript, or of every ``*.jsonl`` in a folder and the folders in it.
 
-    A transcript that is shorter than what was read of it is another one, and is read from its beginning.
+    A session that goes on from another one begins with a copy of its turns; each turn is read once. A line that is not
+    JSON, and in a folder a file that is not a transcript, goes to ``reject``; without ``reject`` it raises BadItem. A
+    question at the end without a reply is left out. Raises InvalidInput where there is no transcript.
     """
-    folder = state_folder() / "transcripts"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    name = blake2b(f"{store}\n{transcript.absolute()}".encode(errors="surrogatepass"), digest_size=12).hexdigest()
-    lock = os.open(folder / f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield _stored_progress(folder / f"{name}.json", transcript.stat().st_size)
-    finally:
-        os.close(lock)
+    report = reject or refuse
+    files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    if not files:
+        raise InvalidInput(f"There is no transcript in {path}: neither it nor a folder in it has a file *.jsonl.")
+    seen: set[str] = set()
+    for file in files:
+        place = f"{file.relative_to(path)}, " if file != path else ""
+        try:
+            yield from _turns(file, place, report, seen)
+        except (InvalidInput, OSError) as error:
+            if file == path:
+                raise
+            reason = error.message if isinstance(error, InvalidInput) else f"it cannot be read: {error.strerror}."
+            report(BadRow(place.removesuffix(", "), reason))
 
 
-def _stored_progress(file: Path, size: int) -> Progress:
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-        author, text, stored = values.get("question") or ("", "", False)
-        question = Question(str(author), str(text), bool(stored)) if text else None
-        progress = Progress(file, int(values["offset"]), int(values["turns"]), question)
-    except (OSError, ValueError, KeyError, TypeError):
-        return Progress(file)
-    return progress if 0 <= progress.offset <= size and progress.turns >= 0 else Progress(file)
+def _turns(file: Path, place: str, report: Reject, seen: set[str]) -> Iterator[Item]:
+    with opened(file) as handle:
+        raw = handle.read() + b"\n"
+    origin = _origin(raw)
+    if origin is None:
+        if not raw.strip():
+            return
+        raise InvalidInput(f"{file} is not a transcript of Claude Code or Codex; import chat reads other chats.")
+    agent, session = origin
+    bad: list[int] = []
+    turns = reading(raw, reject=bad.append).turns
+    for line in bad:
+        report(BadRow(f"{place}line {line}", "it is not JSON."))
+    for turn in turns:
+        fields = fields_of(turn, turn.session or session or file.stem, agent)
+        if fields["id"] not in seen:
+            seen.add(fields["id"])
+            yield item(f"{place}line {turn.line}", **fields)
+
+
+def _origin(raw: bytes) -> tuple[str, str | None] | None:
+    """Return the client that wrote a transcript, and the session that Codex names in its first line; None: no client.
+
+    The first versions of Codex begin with a line of ``id`` and ``timestamp`` that has no type.
+    """
+    for line in raw.split(b"\n"):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(row, dict):
+            continue
+        kind = row.get("type")
+        if kind in _CODEX or "record_type" in row or {"id", "instructions"} <= row.keys():
+            head = row["payload"] if kind == "session_meta" and isinstance(row.get("payload"), dict) else row
+            named = kind != "message" and kind != "response_item" and isinstance(head.get("id"), str)
+            return "codex", head["id"] if named else None
+        if "sessionId" in row or (kind in _CLAUDE and ("message" in row or "leafUuid" in row)):
+            return "claude-code", None
+    return None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from semmem.doors.coding_agents.client_blocks import words_of
-from semmem.doors.coding_agents.transcript import Question, reading
-from semmem.doors.coding_agents.turn_content import is_acknowledgement, is_answer, is_bare_question, question_in
-from tests.doors.coding_agents.transcripts import CLAUDE, CODEX, OLD_CODEX, SESSION, claude, written
+from semmem.importers import BadRow
+from semmem.importers.client_blocks import words_of
+from semmem.importers.transcript import Question, read, reading
+from semmem.importers.turn_content import is_acknowledgement, is_answer, is_bare_question, question_in
+from semmem.model.errors import InvalidInput
+from tests.doors.cli.program import in_process
+from tests.importers.transcripts import CLAUDE, CODEX, OLD_CODEX, SESSION, claude, written
 
 
 def stored(*said: tuple[str, str], question: Question | None = None) -> list[tuple[str, str]]:
@@ -211,3 +215,66 @@ def test_a_person_who_asks_and_goes_on_loses_neither() -> None:
         ("user", "How are the tests run?\n\nIn CI, I mean."),
         ("assistant", "How are the tests run?\n\nWith make check."),
     ]
+
+
+def test_old_transcripts_are_imported_as_the_hooks_store_them(tmp_path: Path) -> None:
+    (tmp_path / "claude").mkdir()
+    (tmp_path / "claude" / "s1.jsonl").write_bytes(written(CLAUDE))
+    (tmp_path / "rollout.jsonl").write_bytes(b"\n" + written(CODEX) + b"{oops\n")
+    (tmp_path / "talk.jsonl").write_bytes(b'{"role": "user", "content": "One."}\n')
+    bad: list[BadRow] = []
+    items = list(read(tmp_path, reject=bad.append))
+    both = {
+        "text": "How are the tests run?\n\nWith make check.", "author": "assistant", "source_type": "agent",
+        "session": "s1", "position": 2, "tags": ["transcript"],
+    }  # fmt: skip
+    assert items == [
+        {**both, "id": "turn:a1", "created_at": "2026-11-20T10:00:09Z", "metadata": {"agent": "claude-code"}},
+        {**both, "id": "turn:s1:2", "created_at": "2026-11-20T10:00:02Z", "metadata": {"agent": "codex"}},
+    ]
+    assert [one.where for one in items] == ["claude/s1.jsonl, line 3", "rollout.jsonl, line 6"]
+    assert [(row.where, row.reason.rpartition("/")[2]) for row in bad] == [
+        ("rollout.jsonl, line 8", "it is not JSON."),
+        (
+            "talk.jsonl",
+            "talk.jsonl is not a transcript of Claude Code or Codex; import chat reads other chats.",
+        ),
+    ]
+
+
+def test_a_resumed_session_that_repeats_turns_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(written(SESSION[:3]))
+    (tmp_path / "b.jsonl").write_bytes(written(SESSION))
+    ids = [one["id"] for one in read(tmp_path)]
+    assert len(ids) == len(set(ids))
+    assert ids[:2] == ["turn:u0", "turn:u2"]
+
+
+def test_the_first_codex_transcripts_have_the_session_of_their_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(written(OLD_CODEX))
+    assert [(one["id"], one["session"]) for one in read(path)] == [("turn:s1:2", "s1")]
+
+
+def test_no_transcript_is_said_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="neither it nor a folder in it has a file"):
+        list(read(tmp_path))
+    (tmp_path / "talk.jsonl").write_bytes(b'{"role": "user", "content": "One."}\n')
+    with pytest.raises(InvalidInput, match="is not a transcript of Claude Code or Codex"):
+        list(read(tmp_path / "talk.jsonl"))
+
+
+def test_a_transcript_is_imported_once_and_without_credentials(
+    capfd: pytest.CaptureFixture[str], store_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SEMMEM_URL", store_url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
+    call = in_process(capfd)
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    rows = claude(("user", f"The token of the mirror is {secret} and it expires in May."))
+    path = tmp_path / "s1.jsonl"
+    path.write_bytes(written(rows))
+    code, out, err = call("import", "transcript", str(tmp_path), "-n", "n")
+    assert (code, "Imported 1 memory" in out, "Redacted 1 credential." in err) == (0, True, True)
+    assert secret not in call("list", "-n", "n", "--json")[1]
+    assert "1 was there already" in " ".join(call("import", "transcript", str(path), "-n", "n")[1].split())
