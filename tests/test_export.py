@@ -190,7 +190,7 @@ def test_the_same_id_with_other_content_is_told_by_line(call: Call, tmp_path: Pa
     assert (code, out, err) == (
         5,
         "",
-        "line 2: The id 'a' is already stored with other content; import with --replace to change it.\n",
+        "line 2: The id 'a' is already stored with another text; import with --replace to change it.\n",
     )
 
 

@@ -227,6 +227,10 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         ),
     ),
     "semmem.doors.cli.demo.data._MARKS": (data._bare, (("", "](", ""), ("", "[", ""), ("](", "](", ")"))),
+    "semmem.doors.cli.commands.import_export._ID": (
+        partial(import_export._ID.sub, ""),
+        (("The id '", "a", ""), ("", "The id '", ""), ('The id "', "'", "")),
+    ),
     "semmem.doors.cli.commands.import_export._NUMBERED": (
         import_export._NUMBERED.match,
         (("Item 1 (id ", ")", ""), ("Item 1 (id ", "): ", ""), ("Item ", "1", "")),

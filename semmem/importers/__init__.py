@@ -180,12 +180,14 @@ def _numbers(value: Any) -> Any:
 class BadRow:
     """A row that could not be read: its place, such as "line 7", and the reason.
 
-    ``id`` is the id of the stored memory, where there is one; that memory stays as it is.
+    ``id`` is the id of the stored memory, where there is one; that memory stays as it is. ``imported`` says that the
+    row is imported without what could not be read.
     """
 
     where: str
     reason: str
     id: str | None = None
+    imported: bool = False
 
 
 Reject = Callable[[BadRow], None]

@@ -133,7 +133,8 @@ def _note(id: str, path: Path, report: Reject) -> _Note | None:
     try:
         front = notes.read(written)
     except notes.BadFrontMatter as error:
-        report(BadRow(f"{id}:{error.line}", f"of its front matter, {error.reason}; the note goes in without it.", id))
+        reason = f"of its front matter, {error.reason}; the note goes in without it."
+        report(BadRow(f"{id}:{error.line}", reason, id, imported=True))
     if not body.strip():
         report(BadRow(id, "the note is empty."))
         return None

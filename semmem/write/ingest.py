@@ -300,8 +300,10 @@ class Ingest:
         elif named:  # compares hashes of the content only
             payloads, ahead = self._upkeep.payloads({name: draft.memory for name, draft in named.items()})
             stored = {name: Stored(named[name].memory, payload) for name, payload in payloads.items()}
-            if hidden := [name for name in stored if named[name].memory.sensitive]:  # their hashes are random
-                stored |= self._store.stored_memories(hidden)
+            hidden = [name for name in stored if named[name].memory.sensitive]  # their hashes are random
+            others = [name for name in stored if name not in hidden and stored[name].payload != named[name].payload]
+            if hidden or others:  # a refusal names the fields that differ
+                stored |= self._store.stored_memories([*hidden, *others])
         with_vector = {draft.name for draft in drafts if draft.vector is not None and draft.name in stored}
         vector_store = self._store.vectors
         vectors = vector_store.stored_vectors(with_vector) if with_vector and vector_store is not None else {}

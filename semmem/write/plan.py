@@ -31,6 +31,9 @@ __all__ = [
 _FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at",
            "sensitive", "valid_from", "valid_to", "expires_at", "pinned", "source_type")  # fmt: skip
 
+_NAMED = 3
+"""The keys of metadata that a refusal names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -150,7 +153,7 @@ def planned(
                 continue
             plan.changed.append(revised(current, draft, now, policy))
         else:
-            plan.refused.append(_id_in_use(draft, policy))
+            plan.refused.append(_id_in_use(draft, policy, current, vectors))
     for refused in [one for one in plan.refused if one.name in plan.repeats]:
         if firsts[refused.name].at == refused.at:  # a repeated item shares the fate of the first one
             plan.refused.extend(replace(refused, at=at) for at in plan.repeats.pop(refused.name))
@@ -205,15 +208,27 @@ def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], A
     if not policy.partial:
         timed = before.sensitive and timed_of(before, stored.payload)
         return before.sensitive and draft.timed == timed and _same_fields(before, item, timed)
-    if "metadata" in draft.fields and not _same_metadata(before.metadata, item.metadata, policy.mark):
-        return False
+    return not _differing(stored, draft, policy)
+
+
+def _differing(stored: Stored, draft: Draft, policy: Policy) -> list[str]:
+    """Return the fields in which an item differs from the stored memory of its id, in the order of _FIELDS."""
+    before, item = stored.memory, draft.memory
+    if not policy.partial:
+        names = [name for name in _FIELDS if draft.timed or name != "created_at"]
+        return [name for name in names if not _alike(getattr(before, name), getattr(item, name))]
     # a ttl counts from its first time
-    excluded = {"metadata", *(["expires_at"] if "ttl" in draft.fields and before.expires_at is not None else [])}
+    excluded = {"expires_at"} if "ttl" in draft.fields and before.expires_at is not None else set()
     replaceable = policy.may_replace is not None and policy.may_replace(before)
     if not replaceable and before.source_type is None:  # it was stored before there were source types
         excluded.add("source_type")
-    others = (name for name in _FIELDS if name in draft.fields and name not in excluded)
-    return all(_alike(getattr(before, name), getattr(item, name)) for name in others)
+
+    def same(name: str) -> bool:
+        if name == "metadata":
+            return _same_metadata(before.metadata, item.metadata, policy.mark)
+        return _alike(getattr(before, name), getattr(item, name))
+
+    return [name for name in _FIELDS if name in draft.fields and name not in excluded and not same(name)]
 
 
 def _same_content(one: Draft, other: Draft) -> bool:
@@ -279,18 +294,52 @@ def _twice(draft: Draft, first: Draft, policy: Policy) -> Refused:
     return Refused(draft.at, draft.name, f"The id {shown(id)} is already in {where} with other content.", BadItem)
 
 
-def _id_in_use(draft: Draft, policy: Policy) -> Refused:
+def _id_in_use(
+    draft: Draft,
+    policy: Policy,
+    stored: Stored | None = None,
+    vectors: Mapping[tuple[str, str, int], Any] | None = None,
+) -> Refused:
+    """Return the refusal of a draft whose id is stored; it names the fields that differ, where ``stored`` is given."""
     id = draft.memory.id
+    other = "other content" if stored is None else _other(stored, draft, policy, vectors or {})
     if not policy.partial:
-        reason = f"The id {shown(id)} is already in the store with other content; call update to change it."
+        reason = f"The id {shown(id)} is already in the store with {other}; call update to change it."
     elif policy.may_replace is None:
-        reason = f"The id {shown(id)} is already stored with other content; import with --replace to change it."
+        reason = f"The id {shown(id)} is already stored with {other}; import with --replace to change it."
     else:
         reason = (
-            f"The id {shown(id)} is already stored with other content, and not as one of this source's own memories; "
+            f"The id {shown(id)} is already stored with {other}, and not as one of this source's own memories; "
             f"change it by update{', or import with --replace the first time too' if policy.mark else ''}."
         )
     return Refused(draft.at, draft.name, reason)
+
+
+def _other(stored: Stored, draft: Draft, policy: Policy, vectors: Mapping[tuple[str, str, int], Any]) -> str:
+    """Return "another text and title", or "other content" for a sensitive memory, so that nobody can guess its text."""
+    if stored.memory.sensitive or policy.guarded:
+        return "other content"
+    names = _differing(stored, draft, policy)
+    if "metadata" in names:
+        keys = _other_keys(stored.memory.metadata, draft.memory.metadata, policy.mark)
+        named = ", ".join(map(shown, keys[:_NAMED])) + (", …" if len(keys) > _NAMED else "")
+        names = [f"metadata ({named})" if name == "metadata" and keys else name for name in names]
+    if not _same_vector(draft.vector, vectors.get((*draft.name, 0))) and draft.vector is not None:
+        names.append("vector")
+    if not names:
+        return "other content"
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"{'other' if names[0].startswith(('metadata', 'tags')) else 'another'} {listed}"
+
+
+def _other_keys(stored: Mapping[str, Any], new: Mapping[str, Any], mark: Mapping[str, Any] | None) -> list[str]:
+    """Return the keys of metadata whose values differ; keys that an item of a source leaves out stay as they are."""
+    keys = new.keys() if mark else stored.keys() | new.keys()
+    left_out = {*(mark or {}), MARK, NOTE_HASH}
+    return sorted(
+        key for key in keys - left_out
+        if key not in stored or key not in new or not _alike(stored[key], new[key])
+    )  # fmt: skip
 
 
 def _alike(one: Any, other: Any) -> bool:

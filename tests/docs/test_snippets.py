@@ -19,6 +19,22 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["p
 
 FILES = {
     "talk.jsonl": '{"role": "Ada", "content": "Where is the key?", "timestamp": "2026-05-01T09:00:00Z"}\n',
+    "conversations.json": json.dumps(
+        [
+            {
+                "id": "c",
+                "current_node": "n",
+                "mapping": {
+                    "n": {
+                        "message": {
+                            "author": {"role": "user"},
+                            "content": {"content_type": "text", "parts": ["Where is the key?"]},
+                        }
+                    }
+                },
+            }
+        ]
+    ),
     "tickets.csv": "Body,Subject,Labels\nThe key is lost.,Heron House,key;house\n",
     "vault/Kestrel.md": "---\naliases: [KL-7]\n---\nOur logger, designed by [[Petra Lindqvist|Petra]].\n",
     "vault/Petra Lindqvist.md": "She grew up in Norrbeck.\n",

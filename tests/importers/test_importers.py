@@ -305,5 +305,5 @@ def test_what_the_command_line_offers_is_what_can_be_read() -> None:
     from semmem.doors.cli.commands.import_export import Format
 
     assert {one.value for one in Format} == set(FORMATS)
-    with pytest.raises(InvalidInput, match="choose one of chat, csv, jsonl, locomo, longmemeval, markdown, mcp, mem0"):
+    with pytest.raises(InvalidInput, match="choose one of chat, chatgpt, csv, jsonl"):
         reader("telegram")

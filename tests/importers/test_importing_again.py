@@ -149,3 +149,48 @@ def test_two_transcripts_of_one_name_lose_nothing_to_each_other(call: Call, tmp_
     moved = transcript("z", "Hi.", "The owl hoots.", "It hoots again.", "Late.")
     assert told(moved) == (0, 4, [])
     assert len(ids(call)) == 8
+
+
+def test_a_refused_row_names_the_fields_that_differ_and_rows_with_one_reason_share_a_line(
+    call: Call, tmp_path: Path
+) -> None:
+    table = tmp_path / "t.csv"
+
+    def told(*rows: str) -> list[str]:
+        table.write_text("\n".join(("id,title,text,colour", *rows)) + "\n", encoding="utf-8")
+        err = call("import", "csv", str(table), "-n", "n")[2]
+        return [line for line in err.splitlines() if line.startswith("  line")]
+
+    rows = [f"m{number},Tea,Tea of {number}.,red" for number in range(1, 22)]
+    assert told(*rows) == []
+    rest = "import with --replace to change it."
+    assert told(*rows[:6], "m7,Tea,Rum of 7.,red", *rows[7:]) == [
+        f"  line 8: The id 'm7' is already stored with another text; {rest}"
+    ]
+    assert told("m1,Rum,Rum of 1.,red", *rows[1:]) == [
+        f"  line 2: The id 'm1' is already stored with another text and title; {rest}"
+    ]
+    assert told(rows[0].replace("Tea of", "Rum of"), *(row.replace("red", "blue") for row in rows[1:])) == [
+        f"  line 2: The id 'm1' is already stored with another text; {rest}",
+        f"  line 3: The id 'm2' is already stored with other metadata ('colour'); {rest} "
+        "So 19 more rows: line 4, line 5, line 6, line 7, line 8, …",
+    ]
+
+
+def test_a_refused_row_says_nothing_about_a_sensitive_memory(call: Call, tmp_path: Path) -> None:
+    call("remember", "The pin is 4711.", "--id", "pin", "--sensitive", "-n", "n")
+    table = tmp_path / "t.csv"
+    for text, title in (("The pin is 4712.", ""), ("The pin is 4711.", "Guess")):
+        table.write_text(f"id,text,title,sensitive\npin,{text},{title},yes\n", encoding="utf-8")
+        assert "The id 'pin' is already stored with other content; " in call("import", "csv", str(table), "-n", "n")[2]
+
+
+def test_a_note_without_its_front_matter_is_imported_in_part_and_is_no_bad_row(call: Call, tmp_path: Path) -> None:
+    folder = vault(tmp_path / "v", a="---\ntitle: [broken\n---\nOne.", b="Two.")
+    for counts in ("Imported 2 memories", "2 were there already"):
+        _, out, err = call("import", "markdown", str(folder), "-n", "n")
+        assert counts in " ".join(out.split())
+        assert "0 rows were bad." in " ".join(out.split())
+        assert "1 row was imported in part:\n  a.md:3: of its front matter, it is not YAML: " in err
+    found = json.loads(call("import", "markdown", str(folder), "-n", "n", "--json")[1])
+    assert (found["rejected"], [row["where"] for row in found["incomplete"]]) == ([], ["a.md:3"])

@@ -45,7 +45,7 @@ def test_skipping_stores_the_good_items_and_reports_the_bad_ones_in_order(mem: S
     report = mem.remember_many(given, batch_size=4, on_error="skip")
     assert [(r.position, r.id) for r in report.rejected] == [(1, "7"), (2, "m2"), (4, None)]
     assert "id must be a string, not int" in report.rejected[0].reason
-    assert "already in the store with other content; call update" in report.rejected[1].reason
+    assert "already in the store with another text and created_at; call update" in report.rejected[1].reason
     assert "must be a mapping" in report.rejected[2].reason
     assert (report.remembered, report.unchanged, report.read) == (3, 0, 6)
     assert sorted(m.id for m in mem.list()) == ["m0", "m2", "m3", "m5"]

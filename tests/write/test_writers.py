@@ -52,8 +52,16 @@ def test_remembering_the_same_again_returns_what_is_stored_and_stores_nothing(me
 
 def test_remembering_other_content_under_the_same_id_names_update_and_changes_nothing(mem: Semmem) -> None:
     first = mem.remember("Tea at four.", id="a")
-    for change in ({"title": "Tea"}, {"importance": 0.6}, {"tags": ["x"]}, {"metadata": {"k": 1}}, {"author": "Ada"}):
-        with pytest.raises(Conflict, match=r"The id 'a' is already .* with other content; call update to change it\."):
+    changes: dict[str, dict[str, Any]] = {
+        "another title": {"title": "Tea"},
+        "another importance": {"importance": 0.6},
+        "other tags": {"tags": ["x"]},
+        r"other metadata \('k'\)": {"metadata": {"k": 1}},
+        r"other metadata \('k', 'l', 'm', …\)": {"metadata": {"k": 1, "l": 1, "m": 1, "n": 1}},
+        "another title, author and tags": {"title": "Tea", "author": "Ada", "tags": ["x"]},
+    }
+    for named, change in changes.items():
+        with pytest.raises(Conflict, match=rf"The id 'a' is already .* with {named}; call update to change it\."):
             mem.remember("Tea at four.", id="a", **change)
     with pytest.raises(Conflict, match="call update"):
         mem.remember("Rum at four.", id="a")

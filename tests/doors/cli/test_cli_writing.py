@@ -155,7 +155,7 @@ def test_of_an_edited_export_what_is_the_same_is_unchanged_and_what_is_not_says_
     found = json.loads(call("import", "jsonl", str(path), "--replace", "--json")[1])
     assert (found["unchanged"], found["replaced"], [row["where"] for row in found["rejected"]]) == (2, 0, ["line 2"])
     assert found["rejected"][0]["reason"] == (
-        "The id 'b' is already stored with other content, and not as one of this source's own memories; change it by "
+        "The id 'b' is already stored with another text, and not as one of this source's own memories; change it by "
         "update, or import with --replace the first time too."
     )
     assert stored(call)["b"] == "Tea of b."

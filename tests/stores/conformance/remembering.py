@@ -96,7 +96,7 @@ class Remembering:
         write(store, {"id": "a"}, {"id": "b"})
         again = write(store, {"id": "b"}, {"id": "c"})
         assert (again.remembered, again.unchanged) == (1, 1)
-        with pytest.raises(Conflict, match=r"'a'.*other content; call update"):
+        with pytest.raises(Conflict, match=r"'a'.*with another text; call update"):
             write(store, {"id": "d"}, {"id": "a", "text": "changed"})
         assert store.get("n", ["a"])[0].text == "text of a"
         assert store.get("n", ["d"]) == []  # it was in the batch of the conflict

@@ -48,6 +48,11 @@ _ALIKE = (
     "that folder, moved, add --moved."
 )
 
+_PLACES = 5
+"""Further places in a line about several rows with the same reason."""
+
+_ID = re.compile(r"\AThe id (?:'[^']*'|\"[^\"]*\")")
+
 _NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
 
 
@@ -147,6 +152,7 @@ def import_(
         raise InvalidInput("--moved goes with --replace.")
     _check_source(format, file)
     bad_rows: list[BadRow] = []
+    incomplete: list[BadRow] = []
     wheres: list[str] = []
     credentials: list[int] = []
     namespaces: set[str] = set()
@@ -155,7 +161,7 @@ def import_(
     marked = format.value in MARKED and (replace or format is not Format.jsonl)
 
     def tell(row: BadRow) -> None:
-        bad_rows.append(row)
+        (incomplete if row.imported else bad_rows).append(row)
         keep.update([row.id] if row.id else [])
 
     def noted(apart: dict[str, Any]) -> Iterator[Any]:
@@ -202,6 +208,7 @@ def import_(
         "replaced": report.replaced,
         "rejected": bad_rows,
         "more_rejected": report.more_rejected,
+        "incomplete": incomplete,
         "gone": report.gone if format is Format.markdown else (),
         "pruned": report.pruned,
         "linked": report.linked,
@@ -212,7 +219,8 @@ def import_(
     }
     if format is not Format.markdown:  # only a vault is known to be read whole
         report = dataclasses.replace(report, gone=())
-    door.give(answer, lambda: _show(door, report, bad_rows, sorted(namespaces) or [into or door.namespace]))
+    into_namespaces = sorted(namespaces) or [into or door.namespace]
+    door.give(answer, lambda: _show(door, report, bad_rows, incomplete, into_namespaces))
     if bad_rows and not (report.remembered or report.unchanged or report.replaced):
         raise typer.Exit(wire.ERRORS[InvalidInput].exit_code)
 
@@ -270,7 +278,9 @@ def _check_source(format: Format, file: Path) -> None:
         raise InvalidInput(f"There is no file {'or folder ' if format is Format.transcript else ''}{file}.")
 
 
-def _show(door: Door, report: BroughtIn, bad_rows: list[BadRow], namespaces: list[str]) -> None:
+def _show(
+    door: Door, report: BroughtIn, bad_rows: list[BadRow], incomplete: list[BadRow], namespaces: list[str]
+) -> None:
     changed = f"{report.replaced:,} {'has' if report.replaced == 1 else 'have'} changed, " if report.replaced else ""
     all_bad = len(bad_rows) + report.more_rejected
     were, rows = ("was" if count == 1 else "were" for count in (report.unchanged, all_bad))
@@ -281,7 +291,11 @@ def _show(door: Door, report: BroughtIn, bad_rows: list[BadRow], namespaces: lis
     )
     if len(namespaces) > 1:
         _listed(door, namespaces, str)
-    _listed(door, bad_rows, lambda row: f"{row.where}: {row.reason}")
+    _listed(door, _collapsed(bad_rows), str)
+    if incomplete:
+        were = "was" if len(incomplete) == 1 else "were"
+        door.say(f"{counted(len(incomplete), 'row')} {were} imported in part:")
+        _listed(door, _collapsed(incomplete), str)
     if report.gone and report.pruned:
         door.out.print(f"Forgot {counted(report.pruned, 'memory')} of notes that are gone.")
     elif report.gone:
@@ -293,6 +307,21 @@ def _show(door: Door, report: BroughtIn, bad_rows: list[BadRow], namespaces: lis
         _listed(door, report.unlinked, str)
     for leg, reason in report.degraded.items():
         door.say(f"  {leg} degraded: {reason}")
+
+
+def _collapsed(rows: list[BadRow]) -> list[str]:
+    """Return a line for each reason: the first row, and the places of those that differ in the id alone."""
+    by_reason: dict[str, list[BadRow]] = {}
+    for row in rows:
+        by_reason.setdefault(_ID.sub("The id", row.reason), []).append(row)
+    lines = []
+    for first, *others in by_reason.values():
+        line = f"{first.where}: {first.reason}"
+        if others:
+            places = ", ".join(row.where for row in others[:_PLACES]) + (", …" if len(others) > _PLACES else "")
+            line += f" So {counted(len(others), 'more row')}: {places}"
+        lines.append(line)
+    return lines
 
 
 def _listed(door: Door, rows: Any, line: Callable[[Any], str]) -> None:
