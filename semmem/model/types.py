@@ -322,6 +322,19 @@ class Page(Sequence[Memory]):
     def __iter__(self) -> Iterator[Memory]:
         return iter(self.memories)
 
+    def to_pandas(self) -> Any:
+        """Return the memories as a DataFrame, one column a field. Raises MissingExtra where pandas is not installed."""
+        from semmem.model.tables import data_frame, memory_rows
+
+        return data_frame(memory_rows(self.memories))
+
+    def _repr_html_(self) -> str:
+        from semmem.model.tables import html_table, memory_rows
+
+        rows = memory_rows(self.memories)
+        more = "; more pages follow" if self.cursor else ""
+        return html_table(f"{len(rows)} memories{more}", rows, ("id", "created_at", "title", "text"))
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:

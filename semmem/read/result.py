@@ -10,6 +10,7 @@ from typing import Any
 from semmem.model.recipe import Recipe
 from semmem.model.reports import LeftOut
 from semmem.model.store import Store
+from semmem.model.tables import data_frame, hit_rows, html_table
 from semmem.model.types import Hit
 from semmem.rank_cap import reach_in
 from semmem.rank_cap.report import Reach
@@ -68,6 +69,16 @@ class Recall(Sequence[Hit]):
             parts.append(f"degraded: {', '.join(sorted(self.degraded))}"[:80])
         shown = f": {first}{more}" if first else ""
         return f"Recall({len(self.hits)} of {self.total}{shown}; {', '.join(parts)})"
+
+    def to_pandas(self) -> Any:
+        """Return the hits as a DataFrame: rank, score, the share of each component, and the fields of the memory.
+
+        Raises MissingExtra where pandas is not installed.
+        """
+        return data_frame(hit_rows(self.hits))
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), hit_rows(self.hits), ("rank", "score", "id", "title", "snippet"))
 
     def __len__(self) -> int:
         return len(self.hits)

@@ -18,6 +18,7 @@ _ESCAPED = re.compile(f"[{_ACTIVE}\t]")
 _SIMPLE = str.maketrans(
     {
         **dict.fromkeys("█■●", "#"),
+        "◆": "@",
         **dict.fromkeys("▓▪", "%"),
         **dict.fromkeys("▒✓", "+"),
         **dict.fromkeys("╬✗×", "x"),

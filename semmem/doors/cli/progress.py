@@ -33,7 +33,7 @@ def counting(door: Door, what: str, total: int | None, unit: str = "memories") -
     patience: threading.Timer | None = None
     if door.err.is_terminal:
         bar = _bar(door)
-        bar.add_task(visible(what), total=total, rate="")
+        bar.add_task(visible(what), total=total, rate="", done=_done(0, total))
         patience = threading.Timer(_PATIENCE, bar.start)
         patience.daemon = True
         patience.start()
@@ -59,7 +59,8 @@ def counting(door: Door, what: str, total: int | None, unit: str = "memories") -
         count = report if isinstance(report, int) else int(report.read)
         now = time.monotonic()
         if bar is not None:
-            bar.update(bar.task_ids[0], completed=count, rate=f"{count / max(now - start, 1e-3):,.0f}/s")
+            rate = f"{count / max(now - start, 1e-3):,.0f}/s"
+            bar.update(bar.task_ids[0], completed=count, rate=rate, done=_done(count, total))
         else:
             tell()
 
@@ -84,13 +85,18 @@ def line(what: str, count: int, total: int | None, seconds: float, unit: str = "
     return f"{what}: {count:,}{of} {unit}, {rate:,.0f}/s{rest}"
 
 
+def _done(count: int, total: int | None) -> str:
+    """Return how many are done, of how many where that is known."""
+    return f"{count:,}" if total is None else f"{count:,}/{total:,}"
+
+
 def _bar(door: Door) -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[done]}", justify="right"),
         TextColumn("{task.fields[rate]}", justify="right"),
         TimeRemainingColumn(),
         console=door.err,

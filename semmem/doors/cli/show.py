@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from semmem.text.control_characters import visible
+from semmem.text.control_characters import as_json, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +24,7 @@ _LOOK = {
     "graph": ("▒", "green"),
     "exact": ("╬", "yellow"),
     "reserve": ("░", "bright_black"),
-    "importance": ("▓", "bright_blue"),
+    "importance": ("◆", "bright_blue"),
 }
 _OTHER = ("▪", "white")
 _WIDTH = 18
@@ -138,8 +138,21 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
         shares.append(f"superseded by {one_line(hit.superseded_by, 36)}", style="yellow")
     if (bounds := _bounds(hit.memory, datetime.now(UTC))) is not None:
         shares.append(f"   {bounds}", style="yellow")
-    text = hit.memory.text if whole else excerpt(hit.passage.text, hit.snippet)
+    text = hit.memory.text if whole else excerpt(*_untitled(hit))
     return [head, *(Padding(line, (0, 0, 0, _INDENT), expand=False) for line in (shares, Shown(text)))]
+
+
+def _untitled(hit: Hit) -> tuple[str, str]:
+    """Return the passage and the snippet of a hit without a first line that says its title again."""
+    text, snippet = hit.passage.text, hit.snippet
+    first, _, rest = text.lstrip().partition("\n")
+    if hit.memory.title is None or _heading(first) != _heading(hit.memory.title) or not rest.strip():
+        return text, snippet
+    return rest.lstrip(), "" if _heading(snippet) == _heading(first) else snippet.removeprefix(first).lstrip()
+
+
+def _heading(line: str) -> str:
+    return " ".join(line.strip(" #\t").split()).casefold()
 
 
 def _bounds(memory: Memory, now: datetime) -> str | None:
@@ -158,7 +171,8 @@ def memory_lines(memory: Memory) -> list[Text]:
     lines: list[Text] = [Shown(memory.title or memory.id, style="bold"), Shown(memory.text)]
     for name, value in memory.as_dict().items():
         if name not in ("text", "title") and value not in (None, [], {}):
-            lines.append(Shown(f"{name:>11}  {value}", style="dim"))
+            shown = as_json(value) if isinstance(value, dict | list) else value
+            lines.append(Shown(f"{name:>11}  {shown}", style="dim"))
     return lines
 
 

@@ -23,6 +23,7 @@ from semmem.doors.cli.terminal import terminal
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import RECIPES, recipe
 from semmem.rank_cap import reach
+from semmem.text.control_characters import encodable
 from tests.doors.cli.program import in_process
 
 TALK = "How lovely! Priya teaches physics in Leeds. She cycles there. It rains a lot. The school is old."
@@ -203,3 +204,28 @@ def test_a_recall_in_a_terminal_says_that_it_loads_the_model(store_url: str) -> 
         out, _ = program.communicate(timeout=100)
     assert said.startswith("Loading the model all-MiniLM-L6-v2")
     assert json.loads(out)["total"] == 1
+
+
+def test_every_component_has_a_sign_of_its_own_also_in_ascii() -> None:
+    signs = [sign for sign, _ in show._LOOK.values()]
+    assert len(set(signs)) == len(signs)
+    plain = [encodable(sign, "ascii") for sign in signs]
+    assert len(set(plain)) == len(plain)
+
+
+def test_get_prints_metadata_and_tags_as_json(call: Callable[..., tuple[int, str, str]]) -> None:
+    call("remember", "Tea.", "--id", "a", "--metadata", '{"hot": true, "sugar": null}', "--tags", "drink")
+    out = call("get", "a")[1]
+    assert '   metadata  {"hot": true, "sugar": null}' in out.splitlines()
+    assert '       tags  ["drink"]' in out.splitlines()
+
+
+def test_the_title_is_not_said_again_in_the_text_of_a_hit(call: Callable[..., tuple[int, str, str]]) -> None:
+    call("remember", "# Heron House\n\nThe key hangs behind the radio.", "--id", "a", "--title", "Heron House")
+    out = call("recall", "key of Heron House")[1]
+    assert out.count("Heron House") == 1
+    assert "      The key hangs behind the radio." in out.splitlines()
+
+
+def test_progress_without_a_known_total_shows_the_count_alone() -> None:
+    assert [progress._done(*of) for of in ((0, None), (1200, None), (5, 3000))] == ["0", "1,200", "5/3,000"]
