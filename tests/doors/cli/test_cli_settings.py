@@ -231,3 +231,19 @@ def test_every_recall_reads_the_settings_without_a_statement_of_its_own(store_ur
             counts.append(sorted(asked))
         assert counts[0] == counts[1]
         assert not [name for name in counts[0] if name.startswith("setting")]
+
+
+def test_doctor_says_that_minilm_is_made_for_english(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def language() -> list[str]:
+        findings = json.loads(call("doctor", "--json", "--no-connect")[1])["findings"]
+        return [one["detail"] for one in findings if one["what"] == "language"]
+
+    monkeypatch.delenv("SEMMEM_EMBEDDER", raising=False)
+    assert language() == []
+    monkeypatch.setenv("SEMMEM_LANGUAGE", "french")
+    assert language() == [
+        "french; all-MiniLM-L6-v2 is made for English, so the dense leg finds less: "
+        "semmem.connect takes an embedder of your own"
+    ]
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
+    assert language() == []

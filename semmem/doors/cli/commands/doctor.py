@@ -86,6 +86,7 @@ def examine(door: Door, *, connect: bool) -> list[Finding]:
     if out[-1].state == "bad":  # what follows goes by them
         return out
     out.append(_model())
+    out += _language()
     out += _hooks()
     store = _store(door) if connect else []  # first, for it starts the server
     return [*out, _server(door), *store]
@@ -145,7 +146,18 @@ def _model() -> Finding:
     except SemmemError as error:
         return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "semmem model get")
     copy = "the graph that was made" if model.origin == "made" else f"the {model.origin} copy"
-    return Finding("embedding model", "good", f"{model.name}, {copy} in {model.folder}")
+    return Finding("embedding model", "good", f"{model.name}, made for English, {copy} in {model.folder}")
+
+
+def _language() -> list[Finding]:
+    """Say that MiniLM is made for English, where the settings name another language and no other embedder."""
+    from semmem.config import Settings
+
+    settings = Settings.load()
+    if settings.language in ("english", "porter") or settings.embedder not in (None, "minilm"):
+        return []
+    detail = f"{settings.language}; all-MiniLM-L6-v2 is made for English, so the dense leg finds less: "
+    return [Finding("language", "optional", f"{detail}semmem.connect takes an embedder of your own")]
 
 
 def _download(door: Door) -> None:
