@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semmem.doors.cli.context import Door, alone, command
+from semmem.files import settings_folder
 from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ serving.add_typer(keeping, name="key")
 in_store = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Keys in the store, for the clients of every `semmem serve` over it; `semmem mcp --http` reads a file.",
+    help="Keys in the store, for the clients of every `semmem serve` and `semmem mcp --http` over it.",
 )
 """The group of commands ``semmem keys``."""
 
@@ -136,14 +137,22 @@ def list_stored(door: Door) -> None:
 
 
 @command(in_store, "revoke", "url")
-def revoke(door: Door, name: Annotated[str, typer.Argument(help="The name of the key.")]) -> None:
-    """Remove a key from the store, with the one that it took the place of: every server refuses it within a second.
+def revoke(door: Door, name: Annotated[str, typer.Argument(help="The name of the key.")], keys: KeyFile = None) -> None:
+    """Remove a key from the store, with those it took the place of: every server refuses them within a second.
 
-    A server that cannot reach the store goes by the keys that it has read for 10 seconds at most.
+    A server that cannot reach the store goes by the keys that it has read for 10 seconds at most. A key that also
+    stands in a file (--keys) is still accepted by the servers that read the file; a warning says so.
     """
-    with _stored(door) as keys:
-        key = keys.remove(name)
-    door.give({"removed": _row(key)}, lambda: door.out.print(f"Revoked the key {key.name}.", markup=False))
+    with _stored(door) as stored:
+        key = stored.remove(name)
+    warning = _in_file(keys, key)
+
+    def show() -> None:
+        door.out.print(f"Revoked the key {key.name}.", markup=False)
+        if warning:
+            door.say(warning)
+
+    door.give({"removed": _row(key), "warning": warning}, show)
 
 
 @command(in_store, "rotate", "url")
@@ -154,21 +163,25 @@ def rotate(
         str, typer.Option(help="How long the old key may still be used, as 12h or 7d; 0: no longer.")
     ] = "1d",
     expires_in: Lasting = None,
+    keys: KeyFile = None,
 ) -> None:
     """Make a successor of a key, with the same name, right and namespaces, and show it, once.
 
     The old key goes on for the time of --overlap, so that its clients can be given the new one.
     """
     last = timedelta() if overlap == "0" else _time(overlap) or timedelta()
-    with _stored(door) as keys:
-        old, key, text = keys.rotate(name, overlap=last, lasting=_time(expires_in))
-    row = {**_row(key), "key": text, "old_expires_at": old.expires_at}
+    with _stored(door) as stored:
+        old, key, text = stored.rotate(name, overlap=last, lasting=_time(expires_in))
+    warning = _in_file(keys, old)
+    row = {**_row(key), "key": text, "old_expires_at": old.expires_at, "warning": warning}
 
     def show() -> None:
         _show_key(door, key, text)
         door.say(
             f"The old one may be used until {(old.expires_at or '')[:19]} UTC." if last else "The old one is over."
         )
+        if warning:
+            door.say(warning)
 
     door.give(row, show)
 
@@ -234,6 +247,24 @@ def _keys(file: Path | None) -> Keys:
     from semmem.doors.http.keys import Keys
 
     return Keys(file)
+
+
+def _in_file(file: Path | None, key: Key) -> str | None:
+    """Return a warning where a file of keys still has ``key``, or one of the keys that it took the place of."""
+    from semmem.doors.http.keys import principal
+
+    try:
+        keys = _keys(file)
+        known = keys.list()
+    except InvalidInput as error:
+        return None if file is None and settings_folder() is None else str(error)
+    if not any(principal(one) == principal(key) for one in known):
+        return None
+    where = "" if file is None else f" --keys {file}"
+    return (
+        f"The file {keys.file} has the key {key.name} too, and servers that read it still accept that key; remove it "
+        f"there with `semmem serve key remove {key.name}{where}`."
+    )
 
 
 @contextmanager

@@ -47,13 +47,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_address(host: str, keys: KeySet, *, command: str = "semmem serve key add NAME") -> None:
-    """Raise InvalidInput where others could reach a server at ``host`` that has no keys, which ``command`` makes."""
+def check_address(host: str, keys: KeySet) -> None:
+    """Raise InvalidInput where others could reach a server at ``host`` that has no keys."""
     if not host:
         raise InvalidInput("The host is empty; leave it out for 127.0.0.1.")
     if not is_loopback(host) and not keys:
         raise InvalidInput(
-            f"Others can reach {host}, and this server has no key; make one first with `{command}`, or "
+            f"Others can reach {host}, and this server has no key; make one first with `semmem keys add NAME`, or "
             "leave the host out."
         )
 

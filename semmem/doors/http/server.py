@@ -58,7 +58,7 @@ class Server:
         from semmem.doors.http.app import Service, application
 
         keys = ServerKeys(Keys() if keys is None else keys, lambda: mem)
-        check_address(host, keys, command="semmem keys add NAME")
+        check_address(host, keys)
         self._socket = bound(host, port)
         address = self._socket.getsockname()
         shown = f"[{address[0]}]" if ":" in address[0] else address[0]

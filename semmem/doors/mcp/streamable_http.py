@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, MutableMapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -14,7 +15,7 @@ from starlette.responses import Response
 
 from semmem.doors.http.arguments import read_body
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send, check_address, is_loopback
-from semmem.doors.http.keys import Key, Keys
+from semmem.doors.http.keys import Key, KeySet, ServerKeys
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.problems import send_problem
 from semmem.doors.http.server import bound, own_signals, protocol
@@ -40,7 +41,8 @@ _GRACE_S = 10.0
 class HttpServer:
     """An MCP server at one address, which is taken when this is made and answered by ``run``.
 
-    Raises InvalidInput for an address that cannot be had, and for one that others can reach without keys.
+    Its keys are those in the store and in a file, as for the HTTP API, so the store is opened when this is made. Raises
+    what opening it raises, and InvalidInput for an address that cannot be had or that others can reach without keys.
     """
 
     def __init__(
@@ -49,18 +51,23 @@ class HttpServer:
         *,
         host: str = "127.0.0.1",
         port: int = PORT,
-        keys: Keys,
+        keys: KeySet,
         guard: Guard,
         limits: Limits | None = None,
         instructions: str | None = None,
         **scope: Any,
     ) -> None:
         """Take what opens the store, the limits of the server, and what ``Handlers`` takes."""
-        check_address(host, keys)
-        self._socket = bound(host, port)
+        self._opening = Opening(opener)
+        keys = ServerKeys(keys, self._opening.memory)
+        with ExitStack() as undo:
+            undo.callback(self._opening.close)
+            check_address(host, keys)
+            self._socket = undo.enter_context(bound(host, port))
+            wants_key = bool(keys)
+            undo.pop_all()
         name, number = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{number}{PATH}"
-        self._opening = Opening(opener)
         limits = limits or Limits()
         self._workers = Workers(limits)
         handlers = Handlers(self._opening, local=is_loopback(host), work=self._workers.run, **scope)
@@ -80,7 +87,7 @@ class HttpServer:
 
         self._uvicorn = Ending(
             uvicorn.Config(
-                Guarded(limited, guard, keys, wants_key=bool(keys)),
+                Guarded(limited, guard, keys, wants_key=wants_key),
                 http=protocol(limits),
                 ws="none",
                 lifespan="on",

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 
 import semmem
 from semmem.doors.http.guard import Guard
-from semmem.doors.http.keys import Keys
+from semmem.doors.http.keys import Keys, StoredKeys
 from semmem.doors.http.limits import Limits
 from semmem.doors.mcp.streamable_http import HttpServer
 from semmem.model.errors import InvalidInput
@@ -121,9 +122,51 @@ def test_where_there_is_a_key_every_request_needs_one(tmp_path: Path, keys: Keys
         assert posted(server.url)[1]["class"] == "KeyRequired"  # the last key gone opens the server to nobody
 
 
-def test_an_address_that_others_reach_needs_a_key(keys: Keys) -> None:
-    with pytest.raises(InvalidInput, match=r"Others can reach 0\.0\.0\.0, and this server has no key"):
-        HttpServer(lambda: pytest.fail("opened"), host="0.0.0.0", port=0, keys=keys, guard=Guard())
+def test_a_key_in_the_store_counts_as_at_the_http_api(tmp_path: Path, keys: Keys) -> None:
+    url = f"sqlite:{tmp_path}/notes.db"
+    with semmem.connect(url, embedder="hashing") as mem:
+        assert mem.store.serving is not None
+        stored = StoredKeys(mem.store.serving)
+        with running(tmp_path, keys) as server:
+            assert posted(server.url)[0] == 200
+            _, text = stored.add("ada", right="write")
+            time.sleep(1.1)
+            assert posted(server.url)[1]["class"] == "KeyRequired"
+            assert posted(server.url, Authorization=f"Bearer {text}")[0] == 200
+            _, in_file = keys.add("file")
+            assert posted(server.url, Authorization=f"Bearer {in_file}")[0] == 200
+            stored.remove("ada")
+            keys.remove("file")
+            time.sleep(1.1)
+            assert posted(server.url, Authorization=f"Bearer {text}")[1]["class"] == "KeyRequired"
+        stored.add("ada")
+        with running(tmp_path, keys) as server:
+            stored.remove("ada")  # before the first request: a server that had a key is open to nobody
+            assert posted(server.url)[1]["class"] == "KeyRequired"
+
+
+async def test_a_key_in_the_store_allows_agents_what_it_was_made_for(tmp_path: Path, keys: Keys) -> None:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="hashing") as mem:
+        assert mem.store.serving is not None
+        _, text = StoredKeys(mem.store.serving).add("reader", namespaces=["team"])
+    with running(tmp_path, keys) as server:
+        async with with_key(server.url, text) as reader:
+            listed = await ask(reader, "memory_list")
+            assert listed["scope"] == {"namespace": "team", "recalled": ["team"], "from": "the key reader"}
+            assert (await refusal(reader, "memory_remember", text="More."))["class"] == "AccessDenied"
+            assert (await refusal(reader, "memory_list", namespace="lab"))["class"] == "AccessDenied"
+
+
+def test_an_address_that_others_reach_needs_a_key(tmp_path: Path, keys: Keys) -> None:
+    url = f"sqlite:{tmp_path}/notes.db"
+    with pytest.raises(InvalidInput, match=r"Others can reach 0\.0\.0\.0, and this server has no key; make one first"):
+        HttpServer(lambda: semmem.connect(url), host="0.0.0.0", port=0, keys=keys, guard=Guard())
+
+
+def test_a_store_that_cannot_be_opened_is_told_at_the_start(tmp_path: Path, keys: Keys) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(semmem.SemmemError, match="folder"):
+        HttpServer(lambda: semmem.connect(f"sqlite:{tmp_path}/folder"), port=0, keys=keys, guard=Guard())
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, keys: Keys) -> None:
@@ -218,18 +261,14 @@ def test_a_server_at_an_address_has_the_limits_of_serve(tmp_path: Path, keys: Ke
 
 
 async def test_a_call_that_takes_too_long_is_told_so(tmp_path: Path, keys: Keys) -> None:
-    go = threading.Event()
-
-    def opener() -> semmem.client.memory.Semmem:
-        assert go.wait(60)
-        return semmem.connect(f"sqlite:{tmp_path}/slow.db", embedder="hashing")
-
-    with running(tmp_path, keys, opener=opener, limits=Limits(seconds=1.0)) as server:
+    with running(tmp_path, keys, limits=Limits(seconds=1.0)) as server:
         async with Client(server.url, mode="legacy") as client:
-            error = await refusal(client, "memory_list")
-            go.set()
+            with closing(sqlite3.connect(tmp_path / "notes.db", isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")  # the write waits for this one
+                error = await refusal(client, "memory_remember", text="The key is red.")
+                other.execute("ROLLBACK")
             assert (error["code"], error["message"][:40]) == (-32015, "The answer took longer than 1 seconds; a")
-            assert (await ask(client, "memory_list"))["memories"] == []
+            assert (await ask(client, "memory_list"))["scope"]["namespace"] == "default"
 
 
 @pytest.mark.slow
