@@ -16,6 +16,7 @@ from semmem.model.filters import string
 from semmem.model.life import Change, Changes, Link, Version
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
+from semmem.model.recipe_settings import values_of
 from semmem.model.reports import Judgement, LeftOut, Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Page, Passage, Rejected
 from semmem.rank_cap.places import Listed, Lists
@@ -80,14 +81,11 @@ _TABLES = {"lexical": LexicalSettings, "graph": GraphSettings, "conversation": C
 
 def recipe_of(table: Mapping[str, Any]) -> Recipe:
     """Return the very recipe that ``as_dict`` wrote. Raises InvalidInput for what is none."""
+    values = values_of(Recipe)
     keywords = {key: value for key, value in table.items() if key in _FIELDS}
     try:
-        for key, kind in _TABLES.items():
-            if keywords[key] is not None and not isinstance(keywords[key], Mapping):
-                raise InvalidInput(f"{key} of a recipe must be a table of settings; send the one that as_dict wrote.")
-            if keywords[key] is not None:
-                fields = {name: tuple(v) if isinstance(v, list) else v for name, v in keywords[key].items()}
-                keywords[key] = kind(**fields)
+        for key in keywords.keys() & values.keys():
+            keywords[key] = values[key].merged(key, keywords[key], _TABLES.get(key, dict)())
         return find_recipe(Recipe(**keywords))
     except SemmemError:
         raise

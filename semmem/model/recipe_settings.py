@@ -50,6 +50,11 @@ class Values:
         """The values, in words."""
         return "a value"
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        return {}
+
     def accepts(self, value: Any) -> bool:
         """Return whether ``value`` is one of them."""
         raise NotImplementedError
@@ -84,6 +89,12 @@ class Number(Values):
         kind = "a whole number" if self.whole else "a number"
         return f"{kind} from {self.low:.10g} to {'below ' if self.below else ''}{self.high:.10g}"
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        high = "exclusiveMaximum" if self.below else "maximum"
+        return {"type": "integer" if self.whole else "number", "minimum": self.low, high: self.high}
+
     def accepts(self, value: Any) -> bool:
         """Return whether ``value`` is a number in range; true and false are no numbers."""
         if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
@@ -106,6 +117,11 @@ class Choice(Values):
         """The words."""
         return f"one of {', '.join(self.names)}"
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        return {"type": "string", "enum": list(self.names)}
+
     def accepts(self, value: Any) -> bool:
         """Return whether ``value`` is one of the words."""
         return isinstance(value, str) and value in self.names
@@ -119,6 +135,11 @@ class Switch(Values):
         """True and false."""
         return "true or false"
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        return {"type": "boolean"}
+
     def accepts(self, value: Any) -> bool:
         """Return whether ``value`` is true or false; 0 and 1 are not."""
         return isinstance(value, bool)
@@ -131,6 +152,11 @@ class Names(Values):
     def words(self) -> str:
         """A list, and of what."""
         return "a list of names"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        return {"type": "array", "items": {"type": "string"}}
 
     def accepts(self, value: Any) -> bool:
         """Return whether ``value`` is a list or tuple of strings."""
@@ -150,6 +176,11 @@ class Reranker(Values):
         """The names of rerankers."""
         return " or ".join(RERANKERS)
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        return {"type": "string", "pattern": "^(composite|cross_encoder:.+)$"}
+
     def check(self, name: str, value: Any) -> None:
         """Raise InvalidInput for an unknown reranker."""
         reranker_parts(value)
@@ -165,6 +196,11 @@ class OrNone(Values):
     def words(self) -> str:
         """The other values, or none."""
         return f"{self.values.words}, or none"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        return {"anyOf": [self.values.schema, {"type": "null"}]}
 
     def check(self, name: str, value: Any) -> None:
         """Raise InvalidInput unless ``value`` is None or one of the others."""
@@ -187,6 +223,11 @@ class Each(Values):
     def words(self) -> str:
         """The keys and the values of the mapping."""
         return f"a mapping from the name of a {self.key} to {self.values.words}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        return {"type": "object", "additionalProperties": self.values.schema}
 
     def accepts(self, value: Any) -> bool:
         """Return whether ``value`` is a mapping of names."""
@@ -227,6 +268,11 @@ class OneOrEach(Values):
         """One value, or one for each."""
         return f"{self.values.words}, or one for each {self.key}"
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        return {"anyOf": [self.values.schema, Each(self.values, self.key).schema]}
+
     def check(self, name: str, value: Any) -> None:
         """Raise InvalidInput unless ``value``, or each value in it, is one of the values."""
         (Each(self.values, self.key) if isinstance(value, Mapping) else self.values).check(name, value)
@@ -243,6 +289,13 @@ class Section(Values):
     def words(self) -> str:
         """A table of settings, or a switch."""
         return f"{'true, false, or ' if self.optional else ''}a table of settings"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The same as JSON Schema."""
+        settings = {name: values.schema for name, values in values_of(self.of).items()}
+        table = {"type": "object", "properties": settings, "additionalProperties": False}
+        return {"anyOf": [table, {"type": "boolean"}, {"type": "null"}]} if self.optional else table
 
     def check(self, name: str, value: Any) -> None:
         """Raise InvalidInput unless ``value`` is of the dataclass, with each of its settings in range."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import fields
 from functools import lru_cache
 from reprlib import repr as shown
 from typing import Any
@@ -23,6 +22,7 @@ from semmem.doors.http.limits import Limits, Patience, TooLarge
 from semmem.doors.json_body import parsed
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.recipe import RECIPES, Recipe
+from semmem.model.recipe_settings import values_of
 from semmem.model.types import LINK_TYPES, SORT_BY, SOURCE_TYPES
 
 __all__ = [
@@ -46,10 +46,11 @@ _NAME = {**_TEXT, "minLength": 1}
 _TEXTS = {"type": "array", "items": _TEXT}
 _SOME_TEXTS = {**_TEXTS, "minItems": 1}
 NAMED_RECIPE = {"type": "string", "enum": list(RECIPES)}
-RECIPE_SETTINGS = tuple(field.name for field in fields(Recipe) if field.name != "name")
+RECIPE_SETTINGS: Mapping[str, dict[str, Any]] = {name: values.schema for name, values in values_of(Recipe).items()}
+"""The settings of a recipe, and the values that each takes, as JSON Schema."""
 _RECIPE_TABLE = {
     "type": "object",
-    "properties": {name: {} for name in RECIPE_SETTINGS} | {"name": NAMED_RECIPE},
+    "properties": {**RECIPE_SETTINGS, "name": NAMED_RECIPE},
     "additionalProperties": False,
 }
 _LIMIT = {"type": "integer", "minimum": 0, "maximum": 2**53}
@@ -64,11 +65,14 @@ MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
     "session": (_TEXT, "A label that a recall can be scoped to."),
     "position": ({"type": "integer", "minimum": 1 - 2**63, "maximum": 2**63 - 1}, "Its place in the session."),
     "source": (_TEXT, "Where it comes from: a path, an address."),
-    "tags": (_TEXTS, "Tags; in an update all of them."),
+    "tags": ({"type": "array", "items": _NAME}, "Tags; in an update all of them."),
     "metadata": (_OBJECT, "JSON of your own; in an update all of it."),
     "importance": ({"type": "number", "minimum": 0, "maximum": 1}, "From 0 to 1."),
     "created_at": (_TIME, "When it was said or written, in ISO 8601."),
-    "vector": ({"type": "array", "items": {"type": "number"}, "minItems": 1}, "A unit vector of your own model."),
+    "vector": (
+        {"type": "array", "items": {"type": "number"}, "minItems": 1, "contains": {"not": {"const": 0}}},
+        "A unit vector of your own model.",
+    ),
     "valid_from": (_TIME, "From when on it holds; by default from when it was written."),
     "valid_to": (_TIME, "Until when it holds; then it ranks below what does."),
     "expires_at": (_TIME, "When it vanishes."),
@@ -332,7 +336,7 @@ def _from_query(route: Route, request: Request) -> dict[str, Any]:
 
 def _value(name: str, values: list[str], schema: Mapping[str, Any], *, several: bool = False) -> Any:
     """Return what an argument in a URL means; a text that is no number is left for the facade to refuse."""
-    kind = schema.get("type")
+    kind = schema.get("type") or next((one["type"] for one in schema["anyOf"] if one["type"] == "number"), None)
     if kind == "array" or (several and len(values) > 1):
         item_type = schema.get("items", {}).get("type")
         return [_number(value, item_type) for value in values] if item_type == "number" else values

@@ -20,7 +20,7 @@ from semmem.doors.http.arguments import (
 )
 from semmem.doors.http.problems import MEDIA_TYPE
 from semmem.model.life import Link
-from semmem.model.recipe_settings import STORED_WEIGHT
+from semmem.model.recipe_settings import STORED_WEIGHT, Each
 from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import SORT_BY, Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
@@ -114,6 +114,8 @@ _RECALLS = ("recall", "recall_by_url", "recall_reach", "context", "context_by_ur
 
 _OWN: Mapping[tuple[str, str], dict[str, Any]] = {
     **{(name, "limit"): {"maximum": 1_000} for name in _RECALLS},
+    ("recall_reach", "offset"): {"maximum": 999},
+    ("forget", "filters"): {"minProperties": 1},
     ("list", "sort_by"): {"enum": [one for one in SORT_BY if one != "relevance"]},
     ("remember_messages", "position"): {"minimum": 0},
     ("remember_messages", "session"): {"minLength": 1},
@@ -193,8 +195,6 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "maintain": {"type": "object", "additionalProperties": _COUNT},
 }
 """What each route answers; one of status 204 answers nothing."""
-
-_WEIGHT = {"type": "number", "minimum": STORED_WEIGHT.low, "maximum": STORED_WEIGHT.high}
 
 
 def components() -> dict[str, Any]:
@@ -301,15 +301,22 @@ def _header(name: str, about: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
 
 
+def _stored(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a setting as a namespace takes it: by leg, each is stored by itself, so one is needed."""
+    by_leg = {"minProperties": 1, "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}}
+    return schema | by_leg if "additionalProperties" in schema and "properties" not in schema else schema
+
+
 def _body(route: Route) -> dict[str, Any]:
     if route.form == "lines":
         return {"type": "string", "description": "One JSON object with the arguments of remember a line."}
     if route.name == "update":
         fields_or_null = {n: _or_null(s) for n, (s, _) in MEMORY.items()}
-        return {"type": "object", "properties": fields_or_null, "additionalProperties": False}
+        body = {"type": "object", "properties": fields_or_null, "additionalProperties": False, "minProperties": 1}
+        return body | _TOGETHER["remember"]
     if route.name == "configure":
-        by_leg = {"type": "object", "additionalProperties": _WEIGHT, "minProperties": 1}
-        settings = {name: {} for name in RECIPE_SETTINGS} | {"weights": by_leg, "recipe": NAMED_RECIPE}
+        settings = {name: _stored(schema) for name, schema in RECIPE_SETTINGS.items()}
+        settings |= {"weights": _stored(Each(STORED_WEIGHT).schema), "recipe": NAMED_RECIPE}
         return {"type": "object", "properties": settings, "additionalProperties": False, "minProperties": 1}
     names = [n for n in arguments_of(route) if not _in_path(route, n)]
     properties = {n: {**_schema(route, n), "description": ARGUMENTS[n][1]} for n in names}
