@@ -15,8 +15,10 @@ from typing import Any
 import typer
 
 from semmem import RECIPES, Semmem
+from semmem.client.routes import ROUTES, Route
 from semmem.config import Settings
 from semmem.doors.cli.app import app
+from semmem.doors.http.arguments import arguments_of, right_of
 from semmem.doors.wire import answer
 from semmem.model import errors
 from semmem.model.recipe import SETTINGS
@@ -167,6 +169,28 @@ def floors() -> str:
     return table(head, iter(rows))
 
 
+def rights() -> str:
+    """Return what a key of each right may do at a server, beside what those before it may."""
+    grown = {
+        (right_of(route, {name: True}), f"{_named(route)} with `{name}`")
+        for route in ROUTES
+        for name in ("everything", "reveal", "sensitive")
+        if name in arguments_of(route) and right_of(route, {name: True}) != route.right
+    }
+    plain = {(route.right, _named(route)) for route in ROUTES}
+
+    def rows() -> Iterator[Sequence[str]]:
+        for right in ("read", "write", "admin"):
+            option = "" if right == "read" else f"`--{right}`"
+            yield f"`{right}`", option, ", ".join(sorted(verb for of, verb in plain | grown if of == right))
+
+    return table(("right", "option of `semmem keys add`", "verbs"), rows())
+
+
+def _named(route: Route) -> str:
+    return f"`{route.name.removesuffix('_by_url')}`"
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "verbs": verbs,
     "signatures": signatures,
@@ -174,6 +198,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "settings": settings,
     "errors": error_classes,
     "settings of a recipe": recipe_settings,
+    "rights": rights,
     "peers": peers.everywhere,
     "readme peers": peers.on_three,
     "floors": floors,

@@ -23,6 +23,7 @@ from semmem.client.routes import REFUSED, ROUTES, Route, refusal
 from semmem.client.values import plan_of
 from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag, with_warnings
 from semmem.doors.http.arguments import arguments_of, read_arguments, right_of, spread
+from semmem.doors.http.documents import docs_page, index
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
 from semmem.doors.http.keys import Key, KeySet, authorise, principal
 from semmem.doors.http.limits import Limits, Rates, Workers
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPEN", "Service", "application"]
 
-OPEN = ("/healthz", "/readyz", "/openapi.json")
+OPEN = ("/", "/docs", "/healthz", "/readyz", "/openapi.json")
 """Paths that need no key: they say nothing of what is stored."""
 
 _log = logging.getLogger("semmem.http")
@@ -360,7 +361,15 @@ def _grouped() -> list[tuple[tuple[str, str], tuple[Route, ...]]]:
 
 
 def _add_state(app: FastAPI, service: Service) -> None:
-    """Add what a server says of itself: whether it lives, whether it can answer, and what it counted."""
+    """Add what a server says of itself: its API, whether it lives and can answer, and what it counted."""
+
+    @app.get("/", include_in_schema=False)
+    async def root(request: Request) -> Response:
+        return index(__version__, html="text/html" in request.headers.get("accept", ""))
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return docs_page(app.openapi())
 
     @app.get("/healthz", summary="Whether the process lives.")
     async def healthz() -> dict[str, str]:
@@ -396,10 +405,12 @@ def _openapi(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, 
         "key": {
             "type": "http",
             "scheme": "bearer",
-            "description": "A key of `semmem keys add`; where a server has none, no request needs one.",
+            "description": "A key of `semmem keys add`; where a server has none, no request needs one. Each operation "
+            "names the right that its key must have: read, write or admin, each with those before it.",
         }
     }
-    description["security"] = [{"key": []}]
+    description["security"] = [{"key": ["read"]}]
+    description["paths"]["/metrics"]["get"]["security"] = [{"key": ["read"]}]
     for path in OPEN:
         for operation in description["paths"].get(path, {}).values():
             operation["security"] = []

@@ -113,7 +113,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "changed_by": (_TEXT, "Who makes the change; the history of the memory keeps it."),
     "cursor": (_TEXT, "Where the page before ended."),
     "dry_run": (_TRUTH, "Only count what would go."),
-    "everything": (_TRUTH, "The whole namespace, and its settings."),
+    "everything": (_TRUTH, "The whole namespace, and its settings; to forget that needs a key with the right admin."),
     "exclude": (_TEXTS, "Ids to leave out."),
     "expected_version": ({"type": "integer"}, "The version that the changes were made for."),
     "extract": (_TRUTH, "Find the concepts anew."),
@@ -125,7 +125,8 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "forgotten_by": (_TEXT, "Who forgets it; its history keeps it."),
     "hard": (
         _TRUTH,
-        "Keep nothing of it, no version either, and rewrite the files, so that no deleted bytes are left.",
+        "Keep nothing of it, no version either, and rewrite the files, so that no deleted bytes are left. "
+        "That needs a key for every namespace.",
     ),
     "hops": ({"type": "integer", "minimum": 1, "maximum": 6}, "How far to go."),
     "id": (_NAME, "The id of a memory."),

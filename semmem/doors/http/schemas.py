@@ -211,11 +211,12 @@ def components() -> dict[str, Any]:
 
 
 def described(routes: Sequence[Route]) -> dict[str, Any]:
-    """Return what OpenAPI says of one method of one path, which ``routes`` share."""
+    """Return what OpenAPI says of one method of one path, which ``routes`` share, as they do the right."""
     first = routes[0]
     operation: dict[str, Any] = {
         "summary": first.name.replace("_", " ").capitalize(),
         "description": "\n\n".join(_about(route) for route in routes),
+        "security": [{"key": [first.right]}],
         "parameters": _parameters(routes),
         "responses": _responses(routes),
     }

@@ -15,6 +15,7 @@ import semmem
 from semmem.client.routes import ROUTES
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.limits import Limits
+from semmem.model.recipe import RECIPES
 from tests.serving import serving
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -53,3 +54,58 @@ def test_schemathesis_finds_no_5xx_and_no_fault_of_the_schema(store_url: str, tm
         done = subprocess.run(command, cwd=tmp_path, env={**os.environ, **hooks}, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-8_000:]
         assert re.search(r"Operations: +(\d+) selected / \1 total", done.stdout)
+
+
+def test_every_operation_names_the_right_that_its_key_needs(http: httpx.Client) -> None:
+    said = http.get("/openapi.json").json()
+    scheme = said["components"]["securitySchemes"]["key"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    rights = {
+        (path, method.upper()): one.get("security") for path, methods in said["paths"].items()
+        for method, one in methods.items()
+    }  # fmt: skip
+    for route in ROUTES:
+        assert rights.pop((route.path, route.method), None) in (None, [{"key": [route.right]}]), route.name
+    assert rights == {("/healthz", "GET"): [], ("/readyz", "GET"): [], ("/metrics", "GET"): [{"key": ["read"]}]}
+    assert said["paths"]["/v1/maintain"]["post"]["security"] == [{"key": ["admin"]}]
+    assert said["paths"]["/v1/memories"]["post"]["security"] == [{"key": ["write"]}]
+    assert said["paths"]["/v1/recall"]["post"]["security"] == [{"key": ["read"]}]
+
+
+def test_the_description_says_which_values_a_search_setting_takes(http: httpx.Client) -> None:
+    said = http.get("/openapi.json").json()
+    body = said["paths"]["/v1/recall"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    named, table = body["properties"]["recipe"]["anyOf"]
+    assert "default" in named["enum"]
+    settings = table["properties"]
+    assert settings["rerank_depth"] == {"type": "integer", "minimum": 1, "maximum": 1000}
+    assert settings["weights"] == {
+        "type": "object", "additionalProperties": {"type": "number", "minimum": 0, "maximum": 100},
+    }  # fmt: skip
+    assert settings["prior_floor"] == {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}]}
+    assert settings["graph"]["properties"]["alpha"] == {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+    assert settings["graph"]["properties"]["walk"]["enum"] == ["gated", "pagerank"]
+    assert settings["graph"]["additionalProperties"] is False
+    stored = said["paths"]["/v1/settings"]["patch"]["requestBody"]["content"]["application/json"]["schema"]
+    assert stored["properties"]["weights"]["additionalProperties"]["maximum"] == 5
+    assert stored["properties"]["weights"]["minProperties"] == 1
+
+
+def test_a_confidence_in_a_url_is_a_number_or_auto(http: httpx.Client) -> None:
+    http.post("/v1/memories", json={"text": "The key of Heron House hangs behind the radio."})
+    for value, status in (("0.25", 200), ("auto", 200), ("2", 422), ("much", 422)):
+        for path in ("/v1/recall", "/v1/context"):
+            assert http.get(path, params={"query": "key", "min_confidence": value}).status_code == status, value
+
+
+def test_a_recipe_that_is_sent_whole_takes_what_one_with_changes_takes(http: httpx.Client) -> None:
+    http.post("/v1/memories", json={"text": "The key is red."})
+    whole = RECIPES["lexical"].as_dict()
+    for change, status, sentence in (
+        ({"conversation": True}, 200, ""),
+        ({"graph": 5}, 422, "graph must be a table of settings, not 5."),
+        ({"graph": {"x": 1}}, 422, "graph has no setting 'x'; it has "),
+    ):
+        answer = http.post("/v1/recall", json={"query": "key", "recipe": {**whole, **change}})
+        assert answer.status_code == status, answer.text
+        assert answer.json().get("detail", "").startswith(sentence)
