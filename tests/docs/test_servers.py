@@ -19,6 +19,7 @@ from mcp import Client, StdioServerParameters
 import semmem
 from semmem.client.routes import ROUTES
 from semmem.doors.cli.app import run
+from semmem.doors.http.app import OPEN
 from tests.docs.pages import blocks, lines, text
 from tests.doors.mcp.clients import environment
 from tests.serving import serving
@@ -45,7 +46,8 @@ def test_the_requests_run_in_the_order_in_which_they_stand(capsys: pytest.Captur
 
 def test_the_commands_of_the_keys_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    typed = [line for line in lines(HTTP, "sh") if line.startswith("semmem serve key")]
+    monkeypatch.setenv("SEMMEM_URL", f"sqlite:{tmp_path}/notes.db")
+    typed = [line for line in lines(HTTP, "sh") if line.startswith("semmem keys")]
     assert len(typed) == 3
     for line in typed:
         assert run(shlex.split(line)[1:]) == 0
@@ -53,8 +55,8 @@ def test_the_commands_of_the_keys_run(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_every_path_is_described_and_no_other() -> None:
     table = text(HTTP).split("| path |")[1].split("\n\n")[0]
-    described = set(re.findall(r"`(/[\w/{}.-]+)`", table))
-    assert described == {route.path for route in ROUTES} | {"/healthz", "/readyz", "/metrics", "/openapi.json"}
+    described = set(re.findall(r"`(/[\w/{}.-]*)`", table))
+    assert described == {route.path for route in ROUTES} | {"/metrics", *OPEN}
 
 
 def _started(line: str, folder: Path, *more: str) -> subprocess.Popen[str]:

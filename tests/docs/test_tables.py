@@ -35,5 +35,5 @@ def test_every_row_of_a_table_has_all_its_cells(name: str) -> None:
     lines = TABLES[name]().splitlines()
     cells = {len(re.findall(r"(?<!\\)\|", line)) for line in lines}
     assert len(cells) == 1
-    assert len(lines) > 5
+    assert len(lines) > 2
     assert not [line for line in lines if "<semmem" in line or "object at" in line]
