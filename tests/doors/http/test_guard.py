@@ -23,7 +23,7 @@ def test_a_loopback_address_needs_no_key(host: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "db.example", "localhost.example"])
 def test_any_other_address_is_refused_without_a_key(host: str, tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys.json")
-    with pytest.raises(InvalidInput, match="semmem serve key add"):
+    with pytest.raises(InvalidInput, match="semmem keys add"):
         check_address(host, keys)
     keys.add("laptop")
     check_address(host, keys)

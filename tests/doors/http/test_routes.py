@@ -329,7 +329,7 @@ def test_arguments_in_the_url_are_refused_by_the_name_of_the_verb(http: httpx.Cl
 
 def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client) -> None:
     assert problem(http.get("/v1/nothing")) == (404, "NotFound")
-    assert problem(http.get("/")) == (404, "NotFound")
+    assert problem(http.get("/v1")) == (404, "NotFound")
     assert problem(http.get("/v1/memories/")) == (404, "NotFound")
     wrong = http.put("/v1/memories/key")
     assert problem(wrong) == (405, "InvalidInput")
