@@ -77,7 +77,12 @@ MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
     "valid_to": (_TIME, "Until when it holds; then it ranks below what does."),
     "expires_at": (_TIME, "When it vanishes."),
     "ttl": (
-        {"type": "string", "pattern": r"^([1-9][0-9]{0,5}[dhms]?)$"},
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 1, "maximum": 999_999},
+                {"type": "string", "pattern": r"^[1-9][0-9]{0,3}[dhms]$"},
+            ]
+        },
         "After how long it vanishes: seconds, or such as 30d, 12h, 45m.",
     ),
     "pinned": (_TRUTH, "Whether it always stands in the context of an agent."),
@@ -247,14 +252,23 @@ async def read_arguments(route: Route, request: Request, limits: Limits, base: R
     check_names(route, query_and_body)
     arguments |= query_and_body
     if "recipe" in arguments and "recipe" in arguments_of(route):
-        arguments["recipe"] = plan_of(arguments["recipe"], base)
+        arguments["recipe"] = plan_of(_integral(arguments["recipe"]), base)
     return arguments
 
 
 def _whole(name: str, value: Any) -> Any:
     """Return a number such as 10.0 as JSON Schema reads it where a whole one is wanted: as 10."""
-    wants_whole = ARGUMENTS.get(name, ({}, ""))[0].get("type") == "integer"
-    return int(value) if wants_whole and isinstance(value, float) and value.is_integer() else value
+    wants_whole = name in RECIPE_SETTINGS or ARGUMENTS.get(name, ({}, ""))[0].get("type") == "integer"
+    return _integral(value) if wants_whole else value
+
+
+def _integral(value: Any) -> Any:
+    """Return a value in which numbers such as 10.0 are 10, in lists and objects too."""
+    if isinstance(value, dict):
+        return {name: _integral(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_integral(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class UnsupportedType(InvalidInput):

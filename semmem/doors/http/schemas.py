@@ -20,7 +20,8 @@ from semmem.doors.http.arguments import (
 )
 from semmem.doors.http.problems import MEDIA_TYPE
 from semmem.model.life import Link
-from semmem.model.recipe_settings import STORED_WEIGHT, Each
+from semmem.model.recipe import Recipe
+from semmem.model.recipe_settings import STORED_WEIGHT, Each, Section, Values, values_of
 from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import SORT_BY, Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
@@ -222,7 +223,8 @@ def described(routes: Sequence[Route]) -> dict[str, Any]:
     }
     bodies = {_media(route): {"schema": _body(route)} for route in routes if route.form != "query"}
     if bodies:
-        operation["requestBody"] = {"content": bodies, "required": any(_needed(route) for route in routes)}
+        needed = any(not {"required", "oneOf", "minProperties"}.isdisjoint(one["schema"]) for one in bodies.values())
+        operation["requestBody"] = {"content": bodies, "required": needed}
     return operation
 
 
@@ -302,10 +304,15 @@ def _header(name: str, about: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
 
 
-def _stored(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a setting as a namespace takes it: by leg, each is stored by itself, so one is needed."""
-    by_leg = {"minProperties": 1, "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}}
-    return schema | by_leg if "additionalProperties" in schema and "properties" not in schema else schema
+def _stored(name: str, values: Values) -> dict[str, Any]:
+    """Return the schema of a search setting as a namespace takes it: a table changes one at least."""
+    schema = RECIPE_SETTINGS[name]
+    if isinstance(values, Each) and values.merge:
+        return schema | {"minProperties": 1, "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}}
+    if isinstance(values, Section):
+        tables = [one | {"minProperties": 1} if "properties" in one else one for one in schema.get("anyOf", [schema])]
+        return {"anyOf": tables}
+    return schema
 
 
 def _body(route: Route) -> dict[str, Any]:
@@ -316,8 +323,9 @@ def _body(route: Route) -> dict[str, Any]:
         body = {"type": "object", "properties": fields_or_null, "additionalProperties": False, "minProperties": 1}
         return body | _TOGETHER["remember"]
     if route.name == "configure":
-        settings = {name: _stored(schema) for name, schema in RECIPE_SETTINGS.items()}
-        settings |= {"weights": _stored(Each(STORED_WEIGHT).schema), "recipe": NAMED_RECIPE}
+        settings = {name: _stored(name, values) for name, values in values_of(Recipe).items()}
+        settings["weights"]["additionalProperties"] = STORED_WEIGHT.schema
+        settings["recipe"] = NAMED_RECIPE
         return {"type": "object", "properties": settings, "additionalProperties": False, "minProperties": 1}
     names = [n for n in arguments_of(route) if not _in_path(route, n)]
     properties = {n: {**_schema(route, n), "description": ARGUMENTS[n][1]} for n in names}

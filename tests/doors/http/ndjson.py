@@ -22,6 +22,7 @@ BEYOND_A_SCHEMA = (
     r"^vector has \d+ numbers|is \d+ numbers",  # the model has a number of its own
     # of two arguments
     r"^Give recipe or namespace, not both|^namespace is in the URL and in the body",
+    r"are one concept already; nothing was changed",
     r"has that name already|^This recall did not look into namespace",
     r"^A memory cannot be linked to itself|is in useful and in not_useful",
     r"^Pass owned, filters that say which memories belong to the source",
@@ -41,6 +42,13 @@ BEYOND_A_SCHEMA = (
 def lines(ctx: Any, value: Any) -> bytes:
     """Return a body: its lines are made up by schemathesis, most of them no item."""
     return str(value).encode("utf-8", "replace")
+
+
+@schemathesis.check
+def no_server_error(ctx: Any, response: Any, case: Any) -> None:
+    """Fail for a status of 500 and more, but for the one of a namespace whose limit the requests before have set."""
+    if response.status_code >= 500:
+        assert json.loads(response.content)["class"] == "NamespaceFull", response.content
 
 
 @schemathesis.check
