@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from semmem.config import Settings
-from semmem.embedders.binding import Encoder
+from semmem.embedders.binding import Encoder, embed_texts
 from semmem.extractors import check as check_extractor
 from semmem.extractors import load as load_extractor
 from semmem.legs import Absent, Legs
@@ -139,7 +139,7 @@ def warm_up(mem: Connection) -> None:
     """
     embedder = mem._encoder.embedder_or_reason()
     if not isinstance(embedder, str):
-        embedder.embed(["ready"])
+        embed_texts(embedder, ["ready"])
 
 
 def extractor_of(extractor: str | Extractor, settings: Settings) -> Extractor:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import EmbedderUnavailable, InvalidInput
 from semmem.model.protocols import Embedder
 
 if TYPE_CHECKING:
@@ -101,7 +101,13 @@ class Known:
         out = np.empty((len(texts), self.dimensions), dtype=np.float32)
         missing = [i for i, raw in enumerate(buffers) if raw is None]
         if missing:
-            out[missing] = self._embedder.embed([texts[i] for i in missing])
+            made = np.asarray(self._embedder.embed([texts[i] for i in missing]), dtype=np.float32)
+            if made.shape != (len(missing), self.dimensions):  # numpy would repeat a single vector for all of them
+                raise EmbedderUnavailable(
+                    f"The embedder {self.name} returned an array of shape {made.shape} for {len(missing)} texts; it "
+                    f"must return {len(missing)} × {self.dimensions} numbers."
+                )
+            out[missing] = made
         for i, raw in enumerate(buffers):
             if raw is not None:
                 out[i] = np.frombuffer(raw, dtype="<f4")

@@ -5,6 +5,7 @@ Where the user chooses none, it is the embedder that fills the store, by the nam
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from threading import Lock
@@ -13,12 +14,22 @@ from typing import Any
 from semmem.embedders import NAMES, known_as
 from semmem.embedders import check as check_embedder
 from semmem.embedders import load as load_embedder
-from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput, LegFailed, MissingExtra
+from semmem.model.errors import (
+    EmbedderMismatch,
+    EmbedderUnavailable,
+    InvalidInput,
+    LegFailed,
+    MissingExtra,
+    SemmemError,
+)
 from semmem.model.process.clock import standing, step
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
 
-__all__ = ["Encoder", "QuestionVectors", "embed_texts", "identity", "load_recorded"]
+__all__ = ["LONGEST_LOADING", "Encoder", "QuestionVectors", "embed_texts", "identity", "load_recorded", "token_counter"]
+
+LONGEST_LOADING = 120.0
+"""Seconds that the first question of a process may wait for the embedding model, which a slow disk delivers late."""
 
 
 class Encoder:
@@ -159,7 +170,8 @@ class QuestionVectors:
     """Makes or checks the vectors of questions for a store, given a function that returns its embedder, or a reason.
 
     ``renewed`` returns whether the embedder that now fills the store is available after all. The first question of a
-    process waits for the model, which does not count as the leg's time.
+    process waits for the model, which does not count as the leg's time; ``LONGEST_LOADING`` seconds after it began
+    every question has the leg's time alone, so an embedder that hangs delays one recall and no other.
     """
 
     def __init__(self, store: Store, embedder: Callable[[], Embedder | str], renewed: Callable[[], bool]) -> None:
@@ -167,6 +179,7 @@ class QuestionVectors:
         self._embedder = embedder
         self._renewed = renewed
         self._loaded = False
+        self._began: float | None = None
         self._fits: tuple[tuple[int, ...], Any] | None = None
 
     def renewed(self) -> bool:
@@ -214,39 +227,108 @@ class QuestionVectors:
         Raises LegFailed where there is no embedder, and EmbedderUnavailable where it returns no vector.
         The first time, while the model is being read, the clock of the thread stands still.
         """
-        with nullcontext() if self._loaded else standing():
+        if self._began is None:
+            self._began = time.monotonic()
+        loading = not self._loaded and time.monotonic() - self._began < LONGEST_LOADING
+        with standing() if loading else nullcontext():
             embedder = self._embedder()
             if isinstance(embedder, str):
                 raise LegFailed(embedder)
             from semmem.model.store.encoded import encoded
 
-            vector = encoded(embed_texts(embedder, [query])[0], identity(embedder))
+            vector = encoded(embed_texts(embedder, [query], lambda _: "the question")[0], identity(embedder))
         self._loaded = True
         return vector
 
 
-def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Any:
-    """Return unit vectors of shape (len(texts), dimensions). Raises EmbedderUnavailable for an invalid result."""
+def embed_texts(
+    embedder: Embedder, texts: Sequence[str], name_of: Callable[[int], str] = lambda place: f"text {place + 1}"
+) -> Any:
+    """Return unit vectors of shape (len(texts), dimensions).
+
+    Raises EmbedderUnavailable where the embedder raises an error, or returns anything but one vector a text. The
+    sentence names the text by ``name_of`` its place in ``texts``.
+    """
     import numpy as np
 
-    with step("embed"):
-        rows = embedder.embed(texts)
+    which = name_of(0) if len(texts) == 1 else f"{len(texts)} texts, from {name_of(0)} on" if texts else "no text"
+    try:
+        with step("embed"):
+            rows = embedder.embed(texts)
+    except SemmemError:
+        raise
+    except Exception as error:
+        raise EmbedderUnavailable(f"The embedder {embedder.name} could not embed {which}: {_why(error)}") from error
     try:
         vectors = np.asarray(rows, dtype=np.float32)
-    except (TypeError, ValueError):  # rows of different lengths, or no numbers
+    except Exception:  # noqa: BLE001  # rows of several lengths, no numbers, or whatever the object raises
         vectors = np.zeros(0, dtype=np.float32)
-    norms = np.linalg.norm(vectors, axis=1) if vectors.shape == (len(texts), embedder.dimensions) else np.zeros(1)
-    if not np.isfinite(norms).all() or not norms.all():
+    if vectors.shape != (len(texts), embedder.dimensions):
         raise EmbedderUnavailable(
-            f"The embedder {embedder.name} returned an array of shape {vectors.shape} for {len(texts)} texts; it must "
-            f"return finite vectors of {embedder.dimensions} dimensions that are not all 0."
+            f"The embedder {embedder.name} returned {_received(rows, vectors)} for {which}; it must return "
+            f"{len(texts)} × {embedder.dimensions} numbers."
         )
-    return vectors if np.allclose(norms, 1, atol=1e-3) else vectors / norms[:, None]
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    usable = np.isfinite(norms) & (norms > 0)
+    if not usable.all():
+        place = int(np.argmin(usable))
+        what = "only zeros" if norms[place] == 0 else "a number that is not finite (NaN or infinity)"
+        raise EmbedderUnavailable(f"The embedder {embedder.name} returned a vector with {what} for {name_of(place)}.")
+    return vectors if np.allclose(norms, 1, atol=1e-3) else (vectors / norms[:, None]).astype(np.float32)
+
+
+def _received(rows: Any, vectors: Any) -> str:
+    """Return in words the result of an embedder that is not one vector a text."""
+    if vectors.ndim == 2:
+        return f"{vectors.shape[0]} vectors of {vectors.shape[1]} dimensions"
+    if rows is None:
+        return "None"
+    return f"a {type(rows).__name__} that is no table of numbers"
 
 
 def identity(embedder: Embedder) -> dict[str, Any]:
-    """Return the identity of an embedder: name, dimensions and fingerprint."""
-    return {"name": embedder.name, "dimensions": embedder.dimensions, "fingerprint": embedder.fingerprint}
+    """Return the identity of an embedder: name, dimensions and fingerprint.
+
+    Raises InvalidInput where one of them is of another type, because the store records them.
+    """
+    name, dimensions, fingerprint = embedder.name, embedder.dimensions, embedder.fingerprint
+    if not isinstance(dimensions, int) or isinstance(dimensions, bool) or dimensions < 1:
+        raise InvalidInput(
+            f"The dimensions of the embedder {name} must be a whole number from 1, not {dimensions!r:.60}."
+        )
+    if not (isinstance(name, str) and name and isinstance(fingerprint, str) and fingerprint):
+        raise InvalidInput(
+            f"The name and the fingerprint of an embedder must be text, not {name!r:.60} and {fingerprint!r:.60}."
+        )
+    return {"name": name, "dimensions": dimensions, "fingerprint": fingerprint}
+
+
+def token_counter(embedder: Embedder) -> Callable[[str], int]:
+    """Return the function by which ``embedder`` counts tokens; raises EmbedderUnavailable for anything but a count."""
+
+    def count(text: str) -> int:
+        try:
+            tokens = embedder.count_tokens(text)
+        except SemmemError:
+            raise
+        except Exception as error:
+            raise EmbedderUnavailable(
+                f"The embedder {embedder.name} could not count the tokens of a text of {len(text):,} characters: "
+                f"{_why(error)}"
+            ) from error
+        if not isinstance(tokens, int) or tokens < 0:
+            raise EmbedderUnavailable(
+                f"The embedder {embedder.name} counted {tokens!r:.60} tokens in a text of {len(text):,} characters; "
+                "count_tokens must return a whole number."
+            )
+        return tokens
+
+    return count
+
+
+def _why(error: Exception) -> str:
+    """Return the type and the text of an error on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Embedder:

@@ -16,6 +16,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from semmem.embedders.binding import LONGEST_LOADING
 from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
 from semmem.model.process.clock import Clock
 from semmem.model.recipe import Recipe
@@ -30,9 +31,6 @@ _MOST_OVERDUE = 4
 """How many overdue tasks one leg may have before it is not asked any more."""
 
 _IDLE_S = 60.0
-
-_LONGEST_LOADING = 120.0
-"""Seconds that the first question of a process may wait for the embedding model, which a slow disk delivers late."""
 
 _LONGEST_QUEUE = 30.0
 """Seconds that all legs of one recall together may wait for threads."""
@@ -309,7 +307,7 @@ def _wait(future: Future[T], clock: Clock, limit: float, start: float) -> T:
     """
     while True:
         waited = time.perf_counter() - start
-        most = limit + _LONGEST_LOADING if clock.begun else _LONGEST_QUEUE
+        most = limit + LONGEST_LOADING if clock.begun else _LONGEST_QUEUE
         rest = min(limit - clock.spent(), most - waited)
         if rest <= 0:
             raise TimedOut

@@ -372,7 +372,9 @@ class Ingest:
         if embedder is not None and bare:
             texts = [embedded_text(pieces[i][1]) for i in bare]
             by = identity(embedder)
-            vectors |= {i: (vector, by) for i, vector in zip(bare, embed_texts(embedder, texts), strict=True)}
+            several = len({draft.at for draft in drafts}) > 1
+            made_now = embed_texts(embedder, texts, lambda place: _name_of(*pieces[bare[place]][::2], several))
+            vectors |= {i: (vector, by) for i, vector in zip(bare, made_now, strict=True)}
         likeness = self._likeness.keys(drafts, keys)
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
@@ -401,3 +403,11 @@ class Ingest:
         if isinstance(embedder, str):
             return None, embedder
         return embedder, None
+
+
+def _name_of(draft: Draft, part: int, several: bool) -> str:
+    """Return the name of a text for an error message: its position among several, its id if it was given, its part."""
+    named = f"memory {draft.memory.id!r}" if draft.named else "the text"
+    if several or draft.at:
+        named = f"item {draft.at} (id {draft.memory.id!r})" if draft.named else f"item {draft.at}"
+    return f"part {part} of {named}" if part else named

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from reprlib import repr as shown
 from typing import Any
 
+from semmem.embedders.binding import token_counter
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import LONGEST_NAME, one_of
 from semmem.model.protocols import Embedder
@@ -405,5 +406,6 @@ def parts_of(draft: Draft, embedder: Embedder | None, most_chars: int) -> list[s
     short = len(text) <= most_chars and len(text) + len(title) <= most - 2
     if short and text.isascii() and title.isascii():  # a token has at least one letter
         return [text]
-    room = max(most // 2, most - embedder.count_tokens(title)) if title else most
-    return split(text, max_chars=most_chars, max_tokens=room, count_tokens=embedder.count_tokens)
+    count_tokens = token_counter(embedder)
+    room = max(most // 2, most - count_tokens(title)) if title else most
+    return split(text, max_chars=most_chars, max_tokens=room, count_tokens=count_tokens)

@@ -99,4 +99,10 @@ def _pass(vectors: VectorStore, embedder: Embedder, *, shadow: bool, earlier: in
 
 
 def _embedding(embedder: Embedder) -> Callable[[Sequence[Memory]], Any]:
-    return lambda memories: embed_texts(embedder, [embedded_text(memory) for memory in memories])
+    def vectors(memories: Sequence[Memory]) -> Any:
+        def name_of(place: int) -> str:
+            return f"memory {memories[place].id!r} of namespace {memories[place].namespace!r}"
+
+        return embed_texts(embedder, [embedded_text(memory) for memory in memories], name_of)
+
+    return vectors

@@ -178,37 +178,6 @@ def test_the_vector_of_a_question_is_brought_to_unit_length(store_url: str) -> N
         assert answer[0].legs["dense"].score == pytest.approx(1, abs=1e-5)
 
 
-NO_VECTORS = [
-    *(np.ones((1, 3)), np.ones(2), np.array([[np.nan, 1.0]]), np.array([[np.inf, 1.0]]), np.zeros((1, 2))),
-    *(None, [None], [[1.0, None]], [[1.0], [1.0, 2.0]], "no numbers"),
-]
-
-
-@pytest.mark.parametrize("wrong", NO_VECTORS)
-def test_a_question_without_a_vector_degrades_the_dense_leg(
-    store_url: str, monkeypatch: pytest.MonkeyPatch, wrong: Any
-) -> None:
-    tiny = Tiny()
-    with semmem.connect(store_url, embedder=tiny) as mem:
-        mem.remember("green tea", id="a")
-        monkeypatch.setattr(tiny, "embed", lambda texts: wrong)
-        answer = mem.recall("green tea")
-        assert [hit.memory.id for hit in answer] == ["a"]
-        assert "The embedder tiny returned an array of shape" in answer.degraded["dense"]
-
-
-@pytest.mark.parametrize("wrong", NO_VECTORS)
-def test_an_embedder_that_returns_no_vectors_is_reported_and_nothing_is_stored(
-    store_url: str, monkeypatch: pytest.MonkeyPatch, wrong: Any
-) -> None:
-    tiny = Tiny()
-    monkeypatch.setattr(tiny, "embed", lambda texts: wrong)
-    with semmem.connect(store_url, embedder=tiny) as mem:
-        with pytest.raises(EmbedderUnavailable, match=r"The embedder tiny returned an array of shape .* for 1 texts"):
-            mem.remember("tea")
-        assert mem.stats().memories == 0
-
-
 def test_a_text_is_split_so_that_every_part_fits_behind_its_title(store_url: str) -> None:
     tiny = Tiny()
     tiny.max_tokens = 20

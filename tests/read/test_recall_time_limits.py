@@ -120,7 +120,9 @@ def test_a_model_that_fails_beside_the_other_legs_degrades_those_alone_that_read
     with semmem.connect(store_url, embedder=Broken()) as mem:
         mem.remember_many({"text": text} for text in ("ferry at dawn", "ferry at dusk"))
         found = mem.recall("ferry")
-        assert found.degraded == {"dense": "RuntimeError: the model is broken"}
+        assert found.degraded == {
+            "dense": "The embedder hashing could not embed the question: RuntimeError: the model is broken"
+        }
         assert len(found) == 2
         assert set(found.timings) == {"lexical", "dense", "graph", "total"}
 
