@@ -6,11 +6,11 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache
-from threading import Lock
 from typing import Generic, TypeVar
 
 from semmem.concepts.aliases import acronyms, initials, without_article
 from semmem.model.exchange import Kind
+from semmem.model.process.forks import Lock
 from semmem.text.tokens import STOP_WORDS, Reading, Word, hashed, key, reading, tokens
 
 __all__ = [
@@ -111,7 +111,7 @@ class _Cached(Generic[T]):
             with self._lock:
                 self.chars += len(text) if (text, language) not in self._answers else 0
                 self._answers[text, language] = answer
-                while self.chars > self.most:
+                while self.chars > self.most and self._answers:
                     (oldest, _), _ = self._answers.popitem(last=False)
                     self.chars -= len(oldest)
         return answer

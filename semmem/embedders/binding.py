@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from threading import Lock
 from typing import Any
 
 from semmem.embedders import NAMES, known_as
@@ -23,6 +22,7 @@ from semmem.model.errors import (
     SemmemError,
 )
 from semmem.model.process.clock import standing, step
+from semmem.model.process.forks import Lock
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
 

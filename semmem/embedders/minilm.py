@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import logging
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from semmem.embedders import onnx_graph, onnx_runtime
 from semmem.embedders.weights import NAME, TOKENIZER_SHA256, WEIGHTS_SHA256, digest, find, package
 from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
+from semmem.model.process.forks import in_child, loading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,9 +44,18 @@ class MiniLM:
     def __init__(self, path: str | None = None, *, runtime: Runtime | None = None) -> None:
         self._runtimes = _installed(runtime)
         self.folder, self.origin = self._place(path)
-        self._lock = threading.RLock()
         self._run: Run | None = None
         self._tokeniser: Any = None
+        self._sha: str | None = None
+        in_child(self)
+
+    def forked(self) -> None:
+        """Load the model again: the threads of ONNX Runtime stay with the parent process.
+
+        The copy of the parent's model is kept for ever, because its end would wait for those threads.
+        """
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._run))
+        self._run = None
 
     def _place(self, path: str | None) -> tuple[Path, str]:
         """Return the folder of the converted graph, or that of the weights, and which of both it is."""
@@ -63,26 +72,29 @@ class MiniLM:
             )
         return folder, origin
 
-    @cached_property
+    @property
     def name(self) -> str:
         """all-MiniLM-L6-v2, or the name of other weights in a configured folder."""
         if self.origin != "configured" or self.fingerprint == f"sha256:{WEIGHTS_SHA256}":
             return NAME
         return f"sentence-transformers:{self.fingerprint.removeprefix('sha256:')[:12]}"
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """The sha256 of the weights; for a copy that was not configured it is known before the weights are checked."""
         return f"sha256:{self._digest if self.origin == 'configured' else WEIGHTS_SHA256}"
 
-    @cached_property
+    @property
     def _digest(self) -> str:
-        return digest(self.folder / "model.safetensors")
+        with loading:
+            if self._sha is None:
+                self._sha = digest(self.folder / "model.safetensors")
+            return self._sha
 
     def count_tokens(self, text: str) -> int:
         """Return the number of word pieces, the two special ones included."""
         if self._tokeniser is None:
-            with self._lock:
+            with loading:
                 if self._tokeniser is None:
                     self._tokeniser = onnx_runtime.read_tokenizer(self.folder)
         return len(self._tokeniser.encode(text).ids)
@@ -102,7 +114,7 @@ class MiniLM:
 
     def _loaded(self) -> Run:
         if self._run is None:
-            with self._lock:
+            with loading:
                 if self._run is None:
                     self._run = self._load()
         return self._run

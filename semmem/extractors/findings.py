@@ -5,7 +5,6 @@ Terms, counts and length stay those of the rules, so the lexical leg does not de
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from semmem.concepts.names import MAX_NAME, gazetteer, label, printed
 from semmem.concepts.rules import NAME_WEIGHT, extract
 from semmem.model.exchange import Extraction, Kind
+from semmem.model.process.forks import Lock
 from semmem.text.tokens import key, reading, tokens
 
 __all__ = ["END_WEIGHT", "Findings", "Gathered", "Tally", "named", "ties", "with_found", "within"]
@@ -38,7 +38,7 @@ class Tally:
     """Counts by name that any thread may increase."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._counts: Counter[str] = Counter()
 
     def add(self, *names: str, times: int = 1) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from semmem.extractors.findings import Findings, Tally, ties, with_found, within
 from semmem.extractors.llm_client import Answers, Chat, ChatFailed
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction
+from semmem.model.process.forks import Lock
 
 __all__ = ["LLM", "MOST", "PATIENCE", "SCHEMA"]
 
@@ -100,7 +100,7 @@ class LLM:
         self._answers = Answers(cache)
         self._spans, self._pause_s, self._now = spans, pause_s, now
         self._tally = Tally()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._failed = 0
         self._paused_until = float("-inf")
         self._format = 0

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from semmem.files import claimed
 from semmem.model.errors import InvalidInput
+from semmem.model.process.forks import Lock
 
 __all__ = ["MAX_ANSWER_BYTES", "Answers", "Chat", "ChatFailed"]
 
@@ -227,7 +228,7 @@ class Answers:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self._path = None if path is None else Path(path).expanduser()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._cache: OrderedDict[str, str] = OrderedDict()
         self._has_table = False
         self.failures = 0

@@ -6,7 +6,6 @@ stem differs from its word's (ran, run) is a stem of the memory too. The rules d
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -19,6 +18,7 @@ from semmem.extractors import Rules
 from semmem.extractors.findings import Findings, Gathered, Tally, with_found
 from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.exchange import Extraction, Kind
+from semmem.model.process.forks import Lock
 from semmem.text.tokens import Word, key, tokens
 
 __all__ = ["Trained"]
@@ -58,7 +58,7 @@ class Trained:
         self._pipeline = pipeline
         self._rules = Rules(language)
         self._spans = spans
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._nlp: Any = None
         self._tally = Tally()
         self.degraded: Mapping[str, str] = {}

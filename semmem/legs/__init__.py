@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
-from threading import RLock
 from typing import NoReturn
 
 from semmem.legs.adapter import StoreReader, as_leg
 from semmem.model.errors import InvalidInput, LegFailed, SemmemError
 from semmem.model.exchange import Question, Scope
+from semmem.model.process.forks import Lock
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
@@ -59,7 +59,7 @@ class Legs(MutableMapping[str, Leg]):
         self._builtin = frozenset(builtin)
         self._factories: dict[str, Factory] = {}
         self._declared: dict[str, EntryPoint] | None = None
-        self._lock = RLock()
+        self._lock = Lock()
         for name, factory in (factories or {}).items():
             self.register(name, factory)
 

@@ -5,7 +5,6 @@ A leg that fails or is late is reported as degraded; the other legs answer witho
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import Counter, deque
@@ -19,6 +18,7 @@ from typing import Any, Generic, TypeVar
 from semmem.embedders.binding import LONGEST_LOADING
 from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
 from semmem.model.process.clock import Clock
+from semmem.model.process.forks import in_child
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store
 from semmem.read.tracing import observed_legs
@@ -62,11 +62,11 @@ class Threads:
     def __init__(self, most: int = 16) -> None:
         self._most = most
         self._closed = False
-        self._begin()
+        self.forked()
+        in_child(self)
 
-    def _begin(self) -> None:
+    def forked(self) -> None:
         """Count no thread and no task: a child process has none of its parent's."""
-        self._process = os.getpid()
         self._change = threading.Condition()
         self._waiting: deque[Task[Any]] = deque()
         self._overdue: Counter[str] = Counter()
@@ -87,8 +87,6 @@ class Threads:
         Raises LegFailed while too many tasks of this leg are overdue, and StoreClosed after ``close``.
         """
         task = Task(leg, work)
-        if self._process != os.getpid():
-            self._begin()
         with self._change:
             if self._closed:
                 raise StoreClosed()

@@ -8,13 +8,13 @@ like the question; measure before switching it on.
 from __future__ import annotations
 
 import importlib.util
-import threading
 from collections.abc import Sequence
 from datetime import datetime
 from importlib import import_module
 from typing import Any
 
 from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.process.forks import Lock
 from semmem.model.types import Memory
 
 __all__ = ["CrossEncoder"]
@@ -34,7 +34,7 @@ class CrossEncoder:
                 "A cross-encoder needs sentence-transformers; install it with: pip install 'semmem[local]'"
             )
         self.model = model
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._loaded: Any = None
 
     def rerank(

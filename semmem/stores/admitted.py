@@ -10,12 +10,12 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.model.process.forks import Lock
 from semmem.model.types import Filters
 
 __all__ = ["Admitted", "Known"]

@@ -102,7 +102,7 @@ def test_each_write_names_the_embedder_and_the_text_and_stores_nothing(
     mem: Semmem, faulty: Misbehaving, fault: str
 ) -> None:
     items = [{"text": "The mast is new."}, {"id": "bird", "text": "A heron stands here."}, {"text": "No wind."}]
-    several = {"texts": "3 texts, from item 0 on", "count": 3}
+    several: Any = {"texts": "3 texts, from item 0 on", "count": 3}
     before, faulty.fault = state(mem), FAULTS[fault][0]
     for verb, expected in (
         (lambda: mem.remember("A heron stands here."), sentence(fault, "the text")),

