@@ -44,6 +44,17 @@ _numbers = count(1)
 _module_numbers = count(1)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give this run a folder of its own for temporary files.
+
+    Every run closes the folder that runs share by default to other users, which root's servers run as: the server of
+    another run would lose its files under way.
+    """
+    if config.option.basetemp is None and not hasattr(config, "workerinput"):
+        config.option.basetemp = Path(_data_home) / "tmp"
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
     """The server that the tests share. If the run is killed, it stops by itself when idle."""
