@@ -29,8 +29,8 @@ from semmem.files import expanded, settings_folder
 from semmem.model.errors import InvalidInput
 
 __all__ = [
-    "ANYWHERE", "NAME", "Settings", "SettingsFile", "certificate_file", "read_settings_file", "unknown_variables",
-    "users_file", "wrong",
+    "ANYWHERE", "NAME", "Settings", "SettingsFile", "certificate_file", "of_environment", "read_settings_file",
+    "unknown_variables", "users_file", "wrong",
 ]  # fmt: skip
 
 
@@ -176,7 +176,7 @@ class Settings(BaseModel):
             raise InvalidInput(f"There is no setting {unknown[0]!r}; choose one of {', '.join(names)}.")
         for sentence in unknown_variables().values():
             _warn(sentence)
-        environment = _environment()
+        environment = of_environment()
         files = _files(values.get("config", environment.get("config")), names)
         in_file = {name: file for file in files for name in file.values}
         try:
@@ -214,7 +214,7 @@ class Settings(BaseModel):
 
 def _outside(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return what files and environment say and no argument does; each setting whole, so no two recipes are mixed."""
-    environment = _environment()
+    environment = of_environment()
     config = arguments.get("config", environment.get("config"))
     values: dict[str, Any] = {}
     for file in _files(config, list(Settings.model_fields)):
@@ -230,7 +230,7 @@ def certificate_file() -> str | None:
     return os.environ.get("SSL_CERT_FILE") or None
 
 
-def _environment() -> dict[str, Any]:
+def of_environment() -> dict[str, Any]:
     """Return the settings of the environment, in any case; an empty path is not set, a recipe may be JSON."""
     variables = {name.upper(): value for name, value in os.environ.items()}
     values: dict[str, Any] = {

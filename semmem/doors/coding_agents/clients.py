@@ -122,9 +122,12 @@ def program() -> list[str]:
     return [path] if path else [sys.executable, "-P", "-m", "semmem"]  # -P: no module of the working folder
 
 
-def server_entry(client: Client, options: Sequence[str]) -> dict[str, Any]:
-    """Return what has to stand under the server's name; ``options`` are those of the command line."""
-    first, *rest = program()
+def server_entry(client: Client, options: Sequence[str], *, shared: bool = False) -> dict[str, Any]:
+    """Return what has to stand under the server's name; ``options`` are those of the command line.
+
+    In a file that a project shares, the command is the one on the PATH, where there is one.
+    """
+    first, *rest = [SERVER] if shared and shutil.which(SERVER) else program()
     entry = {"command": first, "args": [*rest, "mcp", *options]}
     return {"type": "stdio", **entry} if client.typed else entry
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,7 +53,7 @@ def install(
     """Let a client start `semmem mcp`, and where it has hooks, recall before every prompt and store every turn.
 
     What else is in its files stays as it is. A second time it changes nothing; `semmem uninstall` takes it back. --url
-    and --namespace are passed on; a password belongs in your file of settings instead.
+    (or SEMMEM_URL, SEMMEM_HOME) and --namespace are passed on; a password belongs in your own settings file instead.
     """
     _apply(door, client.value, project, dry_run, hooks=hooks, remove=False)
 
@@ -68,15 +69,19 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
 
     _need_extra()
     client = client_of(name)
-    all_changes = changes(client, Path.cwd() if project else None, _options(door), hooks=hooks, remove=remove)
+    options, notes = ([], []) if remove else _options(door)
+    folder = Path.cwd() if project else None
+    if folder is not None and not remove:
+        notes.append(_of_the_command(client.places(folder)[0]))
+    all_changes = changes(client, folder, options, hooks=hooks, remove=remove)
     needed = [change for change in all_changes if change.needed]
     if not dry_run:
         for change in needed:
             write(change)
     files = [{"file": str(one.file), "changed": one.needed, "difference": one.difference()} for one in all_changes]
-    report = {"client": name, "dry_run": dry_run, "removed": remove, "files": files}
+    report = {"client": name, "dry_run": dry_run, "removed": remove, "files": files, "notes": notes}
     then = "Start the client anew; memories stay." if remove else client.then
-    door.give(report, lambda: _show(door, needed, dry_run, then))
+    door.give(report, lambda: _show(door, needed, dry_run, [*notes, then]))
 
 
 def _need_extra() -> None:
@@ -88,12 +93,39 @@ def _need_extra() -> None:
         raise MissingExtra(f"The package {missing[0]} is not installed; install it with: pip install 'semmem[mcp]'")
 
 
-def _options(door: Door) -> list[str]:
-    """Return the options that every start of semmem by the client gets."""
+def _of_the_command(file: Path) -> str:
+    """Return what a person has to know of the command in a file that a project shares."""
+    from shutil import which
+
+    if which("semmem"):
+        return f"{file.name} runs `semmem` from the PATH, so it can be shared; the client must find it there."
+    return f"{file.name} holds the path of semmem on this machine, because no semmem is on the PATH; do not share it."
+
+
+def _options(door: Door) -> tuple[list[str], list[str]]:
+    """Return the options that every start of semmem by the client gets, and what to say of them.
+
+    A client does not see the variables of this shell, so the store that they name becomes an option.
+    """
+    from semmem.config import of_environment
     from semmem.model.errors import InvalidInput
     from semmem.stores import masked, parse_url
 
     options: list[str] = []
+    notes: list[str] = []
+    environment = of_environment()
+    url, home = environment.pop("url", None), environment.pop("home", None)
+    variable, named = ("SEMMEM_URL", url) if url else ("SEMMEM_HOME", f"embedded:{home}" if home else None)
+    if door.url is None and named is not None:
+        if masked(named) == named:
+            door = replace(door, url=named)
+            notes.append(f"The client opens the store of {variable}, {named}.")
+        else:
+            notes.append(
+                f"{variable} holds a password, so the client does not get it; put the URL into your own settings file."
+            )
+    if lost := sorted(f"SEMMEM_{name.upper()}" for name in environment if name != "config"):
+        notes.append(f"The client does not see {', '.join(lost)}; put them into your own settings file.")
     if door.url is not None:
         if masked(door.url) != door.url:
             raise InvalidInput(
@@ -103,10 +135,10 @@ def _options(door: Door) -> list[str]:
         target = parse_url(door.url, home=None) if not door.url.startswith(("http://", "https://")) else None
         place = door.url if target is None or target.path is None else f"{target.kind}://{target.path}"
         options += ["--url", place]
-    return [*options, "--namespace", door.namespace] if door.named else options
+    return ([*options, "--namespace", door.namespace] if door.named else options), notes
 
 
-def _show(door: Door, needed: list[Change], dry_run: bool, then: str) -> None:
+def _show(door: Door, needed: list[Change], dry_run: bool, then: list[str]) -> None:
     from semmem.text.control_characters import visible
 
     if not needed:
@@ -118,7 +150,8 @@ def _show(door: Door, needed: list[Change], dry_run: bool, then: str) -> None:
         else:
             what = "Removed" if change.after is None else "Changed" if change.before is not None else "Made"
             door.out.print(f"{what} {change.file}", markup=False, soft_wrap=True)
-    door.out.print("Nothing was written: --dry-run." if dry_run else then, markup=False)
+    for line in [*then[:-1], "Nothing was written: --dry-run."] if dry_run else then:
+        door.out.print(visible(line), markup=False)
 
 
 def hook(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
-from collections.abc import Sequence
+import stat
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semmem.doors.coding_agents import json_text
-from semmem.doors.coding_agents.clients import HOOKS, SERVER, Client, hook_commands, server_entry
+from semmem.doors.coding_agents import json_text, records
+from semmem.doors.coding_agents.clients import CLIENTS, HOOKS, SERVER, Client, hook_commands, server_entry
 from semmem.files import new_file
 from semmem.model.errors import Conflict, InvalidInput
 
@@ -23,11 +25,15 @@ _LARGEST = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file: ``before`` is its text, None where it does not exist, and ``after`` what is to be, None for no file."""
+    """One file: ``before`` is its text, None where it does not exist, and ``after`` what is to be, None for no file.
+
+    ``original`` is its text without semmem: as it was before the installation, as far as that is known.
+    """
 
     file: Path
     before: str | None
     after: str | None
+    original: str | None
 
     @property
     def needed(self) -> bool:
@@ -49,9 +55,13 @@ def changes(
     ``folder`` is a project's, None the user. Raises InvalidInput for a file that is not what its client reads.
     """
     servers, events = client.places(folder)
-    all_changes = [_change(servers, lambda text: _server(client, text, options, remove))]
+    entry = server_entry(client, options, shared=folder is not None)
+    all_changes = [_change(servers, lambda text, out: _server(client, text, entry, out), remove)]
     if events is not None:  # without hooks, earlier ones of ours go
-        all_changes.append(_change(events, lambda text: _hooks(client, text, options, remove or not hooks)))
+        commands = hook_commands(client, options)
+        all_changes.append(
+            _change(events, lambda text, out: _hooks(text, {} if out else commands), remove or not hooks)
+        )
     return all_changes
 
 
@@ -66,6 +76,10 @@ def write(change: Change) -> None:
         raise Conflict(
             f"{change.file} was changed by another program at the same time; nothing was written. Try again."
         )
+    if change.after is None or change.after == change.original:
+        records.forget(change.file)
+    else:
+        records.keep(change.file, change.original, change.after)
     if change.after is None:
         file.unlink()
         return
@@ -77,38 +91,101 @@ def write(change: Change) -> None:
             os.chmod(file, mode)
 
 
-def _change(file: Path, edited: Any) -> Change:
+Edit = Callable[[str, bool], str]
+"""Returns a text with semmem in it, or, where the second argument is true, without."""
+
+
+def _change(file: Path, edit: Edit, remove: bool) -> Change:
     before = _text(file)
     try:
-        after: str | None = edited(before or "")
+        original = records.original(file, before)
+    except records.Unrecorded:
+        original = _edited(file, before, edit, True)
+        return Change(file, before, original if remove else _edited(file, before, edit, False), original)
+    return Change(file, before, original if remove else _edited(file, original, edit, False), original)
+
+
+def _edited(file: Path, before: str | None, edit: Edit, remove: bool) -> str | None:
+    """Return the text of a file with semmem, or without it; None for no file."""
+    mark = _BOM if (before or "").startswith(_BOM) else ""
+    text = (before or "")[len(mark) :]
+    try:
+        after = edit(text, remove)
+        if not _same_but_for_ours(text, after, toml=file.suffix == ".toml"):
+            raise InvalidInput(_BY_HAND)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {str(error).rstrip('.')}. Nothing was written.") from None
-    nothing = not (after or "").strip() or (after or "").strip() == "{}"
-    if nothing and (before is None or before.strip() not in ("", "{}")):
-        after = None
-    elif nothing:
-        after = before
-    return Change(file, before, after)
+    except RecursionError:
+        raise InvalidInput(f"{file}: it is nested too deeply to be edited. Nothing was written.") from None
+    except (ValueError, TypeError, LookupError, AttributeError):  # a layout that the parser reads and cannot write
+        raise InvalidInput(f"{file}: {_BY_HAND}. Nothing was written.") from None
+    if remove and before is not None and not after.strip("{} \r\n\t") and text.strip("{} \r\n\t"):
+        return None  # nothing else was in it
+    if remove and not text.strip("{} \r\n\t"):
+        return before
+    return mark + after
+
+
+_BOM = "\ufeff"
+_BY_HAND = (
+    "semmem cannot be written there without a change of other entries; `semmem install CLIENT --dry-run` in an empty "
+    "home folder shows what to write by hand"
+)
+
+
+def _same_but_for_ours(before: str, after: str, *, toml: bool) -> bool:
+    """Return whether two texts hold the same settings, but for ours."""
+    return bool(_others(_values(before, toml)) == _others(_values(after, toml)))
+
+
+def _values(text: str, toml: bool) -> Any:
+    if not toml:
+        return json_text.parsed(text)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"it is not TOML ({error}); correct it first") from None
+
+
+def _others(values: Any) -> Any:
+    """Return settings without ours, and without the sections that then are empty."""
+    if not isinstance(values, dict):
+        return values
+    out = dict(values)
+    for name in {client.section for client in CLIENTS.values()}:
+        if isinstance(section := out.get(name), dict):
+            out[name] = {key: value for key, value in section.items() if key != SERVER}
+    if isinstance(events := out.get("hooks"), dict):
+        out["hooks"] = {
+            event: [group for group in groups if not _is_ours(group)] if isinstance(groups, list) else groups
+            for event, groups in events.items()
+        }
+        out["hooks"] = {event: groups for event, groups in out["hooks"].items() if groups != []}
+    return {key: value for key, value in out.items() if value != {}}
 
 
 def _text(file: Path) -> str | None:
     try:
-        if file.stat().st_size > _LARGEST:
+        state = file.stat()
+        if not stat.S_ISREG(state.st_mode):
+            raise InvalidInput(f"{file} is not a regular file; move it away, and try again.")
+        if state.st_size > _LARGEST:
             raise InvalidInput(f"{file} has more than {_LARGEST >> 20} MiB, which is too large for a settings file.")
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file} is not UTF-8 text (byte {error.start}); convert it.") from None
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}. Nothing was written.") from None
 
 
-def _server(client: Client, text: str, options: Sequence[str], remove: bool) -> str:
+def _server(client: Client, text: str, entry: dict[str, Any], remove: bool) -> str:
     if client.servers.endswith(".toml"):
-        return _toml(text, client, options, remove)
+        return _toml(text, client, entry, remove)
     path = (client.section, SERVER)
     if remove:
         return json_text.removed(text, path) if text.strip() else text
-    entry = server_entry(client, options)
     section = json_text.parsed(text)
     present = section.get(client.section) if isinstance(section, dict) else None
     if isinstance(present, dict) and present.get(SERVER) == entry:
@@ -116,9 +193,10 @@ def _server(client: Client, text: str, options: Sequence[str], remove: bool) -> 
     return json_text.put(text, path, entry)
 
 
-def _toml(text: str, client: Client, options: Sequence[str], remove: bool) -> str:
+def _toml(text: str, client: Client, entry: dict[str, Any], remove: bool) -> str:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
+    from tomlkit.items import InlineTable
 
     try:
         document = tomlkit.parse(text)
@@ -134,10 +212,9 @@ def _toml(text: str, client: Client, options: Sequence[str], remove: bool) -> st
         if not section:
             del document[client.section]
         return tomlkit.dumps(document).rstrip("\n") + "\n"
-    entry = server_entry(client, options)
     if section is not None and SERVER in section and section[SERVER].unwrap() == entry:
         return text
-    table = tomlkit.table()
+    table: Any = tomlkit.inline_table() if isinstance(section, InlineTable) else tomlkit.table()
     table.update(entry)
     if section is None:
         section = tomlkit.table(is_super_table=True)
@@ -148,8 +225,8 @@ def _toml(text: str, client: Client, options: Sequence[str], remove: bool) -> st
     return tomlkit.dumps(document)
 
 
-def _hooks(client: Client, text: str, options: Sequence[str], remove: bool) -> str:
-    commands = {} if remove else hook_commands(client, options)
+def _hooks(text: str, commands: Mapping[str, dict[str, Any]]) -> str:
+    """Return a text with the hook of each event in ``commands``, and with no other hook of ours."""
     values = json_text.parsed(text)
     present = values.get("hooks") if isinstance(values, dict) else None
     for event in HOOKS:

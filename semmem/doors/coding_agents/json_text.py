@@ -62,7 +62,7 @@ def removed(text: str, path: Sequence[str]) -> str:
     node, rest = _walked(text, path[:-1])
     if rest or not _is(node, "JSONObject"):
         return text
-    names = [key.characters for key in node.keys]
+    names = _names(node)
     if path[-1] not in names:
         return text
     return _emptied(_cut(text, node, names.index(path[-1])), path[:-1])
@@ -98,11 +98,16 @@ def _walked(text: str, path: Sequence[str]) -> tuple[Any, Sequence[str]]:
     for depth, name in enumerate(path):
         if not _is(node, "JSONObject"):
             return node, path[depth:]
-        names = [getattr(key, "characters", None) or getattr(key, "name", None) for key in node.keys]
+        names = _names(node)
         if name not in names:
             return node, path[depth:]
         node = node.values[len(names) - 1 - names[::-1].index(name)]  # of two, the last one counts
     return node, ()
+
+
+def _names(node: Any) -> list[str]:
+    """Return the keys of an object, in quotes or, as in JSON5, without."""
+    return [key.characters if hasattr(key, "characters") else key.name for key in node.keys]
 
 
 def _is(node: Any, kind: str) -> bool:

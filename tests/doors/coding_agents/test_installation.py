@@ -10,11 +10,15 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from semmem.doors.cli.app import run
-from semmem.doors.coding_agents import installation
+from semmem.doors.coding_agents import installation, json_text
 from semmem.doors.coding_agents.clients import CLIENTS, HOOKS, program
 from semmem.model.errors import Conflict
 
@@ -31,6 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     (folder / "project").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(folder / "project")
     return folder
 
@@ -197,3 +202,181 @@ def test_the_command_that_is_written_starts_semmem_from_a_folder_with_a_module_o
     done = subprocess.run([*program(), "--version"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout.split()[:1]) == (0, ["semmem"])
     assert sys.executable
+
+
+def odd(home: Path, file: str, kind: str) -> Path:
+    """Make a settings file that cannot be edited; return it."""
+    path = home / file
+    path.parent.mkdir(exist_ok=True)
+    if kind == "loop":
+        path.symlink_to(path)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "deep":
+        path.write_text('{"a": ' * 100_000 + "1" + "}" * 100_000, encoding="utf-8")
+    else:
+        path.write_text("x = " + "[" * 100_000 + "]" * 100_000, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "kind", "part"),
+    [
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            "loop",
+            "cannot be read: Too many levels of symbolic links. Nothing was written.",
+        ),
+        ("cursor", ".cursor/mcp.json", "pipe", "is not a regular file; move it away, and try again."),
+        ("cursor", ".cursor/mcp.json", "folder", "is not a regular file; move it away, and try again."),
+        ("cursor", ".cursor/mcp.json", "deep", "Nothing was written."),
+        ("codex", ".codex/config.toml", "deep toml", "Nothing was written."),
+    ],
+)
+@pytest.mark.parametrize("verb", ["install", "uninstall"])
+def test_a_file_that_cannot_be_edited_is_told_in_one_sentence(
+    home: Path, verb: str, client: str, file: str, kind: str, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = odd(home, file, kind)
+    before = path.lstat()
+    assert run([verb, client]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith(str(path))
+    assert part in said
+    assert path.lstat() == before
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "before"),
+    [
+        ("cursor", ".cursor/mcp.json", "{mcpServers: {other: {command: 'y',},},}"),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {}}'),
+        ("cursor", ".cursor/mcp.json", ""),
+        ("cursor", ".cursor/mcp.json", "{ }\n\n"),
+        ("cursor", ".cursor/mcp.json", '\ufeff{"mcpServers": {"other": {"command": "y"}}}\r\n'),
+        ("codex", ".codex/config.toml", 'mcp_servers = { other = { command = "y" } }\n'),
+        ("codex", ".codex/config.toml", "mcp_servers = {}"),
+        ("codex", ".codex/config.toml", '[mcp_servers.a]\ncommand = "y"\n\n[tui]\n\n[mcp_servers.b]\ncommand = "z"'),
+        ("codex", ".codex/config.toml", 'mcp_servers.a.command = "y"\r\n'),
+    ],
+)
+def test_a_file_is_given_back_byte_for_byte(home: Path, client: str, file: str, before: str) -> None:
+    path = home / file
+    path.parent.mkdir()
+    path.write_bytes(before.encode())
+    assert run(["install", client, "--namespace", "first"]) == 0
+    assert run(["install", client]) == 0
+    assert path.read_bytes() != before.encode()
+    assert run(["uninstall", client]) == 0
+    assert path.read_bytes() == before.encode()
+    assert not list((home.parent / "state").rglob("*.json"))
+
+
+def test_a_file_that_was_edited_since_keeps_the_edit_and_loses_semmem(home: Path) -> None:
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text('{mcpServers: {other: {command: "y"}}}', encoding="utf-8")
+    assert run(["install", "cursor"]) == 0
+    edited = path.read_text(encoding="utf-8").replace('"y"', '"z"')
+    path.write_text(edited, encoding="utf-8")
+    assert run(["uninstall", "cursor"]) == 0
+    assert json_text.parsed(path.read_text(encoding="utf-8")) == {"mcpServers": {"other": {"command": "z"}}}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('a"é/\\\n ', max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text('ab\n"', max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    settings=st.dictionaries(st.sampled_from(["a", "b", "mcpServers "]), JSON, max_size=3),
+    servers=st.none() | st.dictionaries(st.sampled_from(["x", "y z", '"']), JSON, max_size=3),
+    indent=st.sampled_from([None, 1, 4, "\t"]),
+    comment=st.sampled_from(["", "// mine\n", "/* semmem { */ "]),
+    end=st.sampled_from(["", "\n", "\r\n", " // end"]),
+    touched=st.booleans(),
+)
+def test_install_and_uninstall_leave_every_json_file_as_it_was(
+    settings: dict[str, object], servers: dict[str, object] | None, indent: Any, comment: str, end: str, touched: bool
+) -> None:
+    values = settings if servers is None else {**settings, "mcpServers": servers}
+    text = comment + json.dumps(values, indent=indent, ensure_ascii=False) + end
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", f"{folder}/state")
+        file = Path(folder) / ".cursor" / "mcp.json"
+        file.parent.mkdir()
+        file.write_bytes(text.encode())
+        for remove in (False, True):
+            (change,) = installation.changes(CLIENTS["cursor"], Path(folder), [], remove=remove)
+            installation.write(change)
+            if touched and not remove:  # the record is of no use, so the entry is cut out of the text
+                file.write_bytes(file.read_bytes() + b"\n")
+        if not touched:
+            assert file.read_bytes() == text.encode()
+        elif file.exists():
+            left = json_text.parsed(file.read_text(encoding="utf-8"))
+            assert {key: value for key, value in left.items() if value != {}} == {
+                key: value for key, value in values.items() if value != {}
+            }
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "given", "note"),
+    [
+        ("SEMMEM_HOME", "/srv/mine", ["--url", "embedded:///srv/mine"], "The client opens the store of SEMMEM_HOME"),
+        (
+            "SEMMEM_URL",
+            "sqlite:notes.db",
+            ["--url", "sqlite://{here}/notes.db"],
+            "The client opens the store of SEMMEM_URL",
+        ),
+        (
+            "SEMMEM_URL",
+            "postgresql://ada:secret@db/x",
+            [],
+            "SEMMEM_URL holds a password, so the client does not get it",
+        ),
+        (
+            "SEMMEM_KEY",
+            "semmem_secret",
+            [],
+            "The client does not see SEMMEM_KEY; put them into your own settings file.",
+        ),
+    ],
+)
+def test_the_store_that_this_shell_names_is_passed_on_and_no_secret_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, value: str,
+    given: list[str], note: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv(variable, value)
+    assert run(["install", "cursor"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert note in said
+    entry = server(home / ".cursor" / "mcp.json", "mcpServers")
+    wanted = [word.format(here=home / "project") for word in given]
+    assert entry["args"][1:] == wanted  # type: ignore[index]  # a list
+    assert "secret" not in said + json.dumps(entry)
+    assert run(["uninstall", "cursor"]) == 0
+    assert variable not in capsys.readouterr().out
+
+
+def test_a_file_that_a_project_shares_names_no_path_of_this_machine(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(program()[0]).parent))
+    assert run(["install", "claude-code", "--project"]) == 0
+    assert server(home / "project" / ".mcp.json", "mcpServers") == {
+        "type": "stdio",
+        "command": "semmem",
+        "args": ["mcp"],
+    }
+    assert ".mcp.json runs `semmem` from the PATH" in " ".join(capsys.readouterr().out.split())
+    monkeypatch.setenv("PATH", str(home))
+    assert run(["install", "claude-code", "--project"]) == 0
+    assert server(home / "project" / ".mcp.json", "mcpServers")["command"] == program()[0]
+    assert "do not share it" in " ".join(capsys.readouterr().out.split())

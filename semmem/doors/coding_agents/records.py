@@ -1,0 +1,78 @@
+"""What `semmem install` has written into a file, so that `semmem uninstall` can give the file back byte for byte.
+
+A record is kept in the state folder, only for this user to read. It holds the hash of the file as it was written, where
+in it the new text stands, and the text that stood there before. If anybody has changed the file since, the record is
+of no use, and the entries are taken out of the file as it is now.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import blake2b, sha256
+from pathlib import Path
+
+from semmem.files import new_file, state_folder
+from semmem.model.errors import InvalidInput
+
+__all__ = ["Unrecorded", "forget", "keep", "original"]
+
+
+class Unrecorded(Exception):
+    """No record tells what the file was before: there is none, or the file was changed since."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    sha256: str
+    begin: int  # in characters of the file as it was written
+    end: int
+    before: str | None  # what stood there; None: there was no file
+
+
+def original(file: Path, text: str | None) -> str | None:
+    """Return what ``file``, which holds ``text``, held before the installation, None for no file. Raises Unrecorded."""
+    try:
+        record = _Record(**json.loads(_place(file).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, InvalidInput):
+        raise Unrecorded from None
+    if text is None or record.sha256 != _hash(text):
+        raise Unrecorded
+    return None if record.before is None else text[: record.begin] + record.before + text[record.end :]
+
+
+def keep(file: Path, before: str | None, after: str) -> None:
+    """Record that ``file`` held ``before`` and is about to hold ``after``; where it cannot be kept, there is none."""
+    old = before or ""
+    begin = _alike(old, after)
+    shorter = min(len(old), len(after)) - begin
+    same = min(_alike(old[::-1], after[::-1]), shorter)
+    replaced = None if before is None else old[begin : len(old) - same]
+    record = _Record(_hash(after), begin, len(after) - same, replaced)
+    with suppress(OSError, InvalidInput):
+        place = _place(file)
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with new_file(place, force=True) as out:
+            out.write(json.dumps(asdict(record)).encode())
+
+
+def forget(file: Path) -> None:
+    """Remove the record of ``file``."""
+    with suppress(OSError, InvalidInput):
+        _place(file).unlink(missing_ok=True)
+
+
+def _place(file: Path) -> Path:
+    name = blake2b(os.fsencode(file.absolute()), digest_size=12).hexdigest()
+    return state_folder() / "installed" / f"{name}.json"
+
+
+def _alike(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at the beginning."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
