@@ -43,7 +43,7 @@ class Answer(Recall):
         }
         cut = Cut(value["limit"], value["offset"], token_budget=value["token_budget"])
         left_out = tuple(LeftOut(**one) for one in value["left_out"])
-        more = {name: value[name] for name in ("min_confidence", "withheld", "plan")}
+        more = {name: value[name] for name in ("min_confidence", "withheld", "scope_size", "plan")}
         return cls(
             hits=hits,
             **fields,
@@ -86,7 +86,8 @@ class Answer(Recall):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
-        plain = ("total", "total_is_exact", "limit", "offset", "regime", "confidence", "min_confidence", "withheld")
+        counts = ("total", "total_is_exact", "scope_size", "limit", "offset", "withheld")
+        plain = (*counts, "regime", "confidence", "min_confidence")
         mappings = {name: dict(getattr(self, name)) for name in ("degraded", "timings", "settings")}
         table = {"hits": [hit.as_dict() for hit in self.hits], **{name: getattr(self, name) for name in plain}}
         more = {"id": self.id, "token_budget": self.token_budget, "left_out": [one.as_dict() for one in self.left_out]}

@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["SemmemRetriever"]
 
 
+_FOR_MODELS = {"title", "author", "created_at", "source_type"}
+"""The fields of a memory that LlamaIndex writes into a prompt, beside the metadata of its own."""
+
+
 class SemmemRetriever(BaseRetriever):
     """Recall as a LlamaIndex retriever; the arguments after ``memory`` are those of ``recall``.
+
+    A node's metadata has all fields of its memory; a prompt gets those that tell a model who said it, and when.
 
     Raises InvalidInput for one of a wrong type.
     """
@@ -71,7 +77,14 @@ class SemmemRetriever(BaseRetriever):
             present_fields = {
                 name: value for name, value in fields.items() if value not in (None, [], {}, ()) and name != "metadata"
             }
-            node = TextNode(id_=hit.memory.id, text=text, metadata={**hit.memory.metadata, **present_fields})
+            for_programs = sorted(present_fields.keys() - _FOR_MODELS)
+            node = TextNode(
+                id_=hit.memory.id,
+                text=text,
+                metadata={**hit.memory.metadata, **present_fields},
+                excluded_llm_metadata_keys=for_programs,
+                excluded_embed_metadata_keys=for_programs,
+            )
             nodes.append(NodeWithScore(node=node, score=hit.score))
         return nodes
 

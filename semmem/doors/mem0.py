@@ -8,6 +8,7 @@ as the importer of mem0's exports does. The shapes are those of mem0 2.x (https:
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
@@ -29,7 +30,7 @@ from semmem.doors.mem0_shapes import (
     time,
     turn_of,
 )
-from semmem.doors.metadata_filters import check_conditions
+from semmem.doors.metadata_filters import check_conditions, joined
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.types import Memory as Stored
 from semmem.model.types import source_type_of
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from semmem.client.memory import Semmem
 
-__all__ = ["Extract", "Memory", "MemoryMissing"]
+__all__ = ["AsyncMemory", "Extract", "Memory", "MemoryMissing"]
 
 Extract = Callable[[Sequence[Mapping[str, Any]]], Sequence[str]]
 """What finds in the messages of a chat the texts to remember, such as a function of yours that asks an LLM."""
@@ -297,6 +298,10 @@ class Memory:
         """Delete every memory of everybody: the whole namespace."""
         self.memory.forget(namespace=self.namespace, everything=True)
 
+    def chat(self, query: str) -> str:
+        """Raise NotImplementedError, as mem0's does: neither calls a model for an answer."""
+        raise NotImplementedError("chat answers nothing, as in mem0: give the results of search to a model of yours.")
+
     def close(self) -> None:
         """Close the store, if it was opened here."""
         if self._opened:
@@ -339,8 +344,9 @@ class Memory:
             raise InvalidInput(f"top_k must be a whole number from 0 to {_MOST}, not {most!r}.")
         conditions = {**mapping("filters", filters), **owners}
         check_conditions(conditions)
+        conditions = joined(conditions)
         conditions |= {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
-        if not any(name in conditions for name in OWNERS):
+        if not _names_owner(conditions):
             raise InvalidInput(
                 "filters must contain at least one of: user_id, agent_id, run_id. Example: filters={'user_id': 'u1'}"
             )
@@ -353,6 +359,74 @@ class Memory:
             yield from page
             if (cursor := page.cursor) is None:
                 return
+
+
+class AsyncMemory:
+    """mem0's ``AsyncMemory``: the verbs of ``Memory``, each run on a thread, with the same arguments and errors."""
+
+    def __init__(self, config: Any = None, **options: Any) -> None:
+        self._memory = Memory(config, **options)
+
+    @classmethod
+    async def from_config(cls, config: Any, **options: Any) -> AsyncMemory:
+        """Open a memory; see Memory."""
+        return cls(config, **options)
+
+    async def add(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """Store messages; see Memory.add."""
+        return await asyncio.to_thread(self._memory.add, *args, **options)
+
+    async def search(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """Return the memories that answer a question; see Memory.search."""
+        return await asyncio.to_thread(self._memory.search, *args, **options)
+
+    async def get(self, memory_id: str) -> dict[str, Any] | None:
+        """Return one memory, None where there is none of that id."""
+        return await asyncio.to_thread(self._memory.get, memory_id)
+
+    async def get_all(self, **options: Any) -> dict[str, Any]:
+        """Return the memories of an owner; see Memory.get_all."""
+        return await asyncio.to_thread(self._memory.get_all, **options)
+
+    async def update(self, memory_id: str, *args: Any, **options: Any) -> dict[str, str]:
+        """Change a memory; see Memory.update."""
+        return await asyncio.to_thread(self._memory.update, memory_id, *args, **options)
+
+    async def delete(self, memory_id: str) -> dict[str, str]:
+        """Delete one memory; see Memory.delete."""
+        return await asyncio.to_thread(self._memory.delete, memory_id)
+
+    async def delete_all(self, **options: Any) -> dict[str, str]:
+        """Delete the memories of an owner; see Memory.delete_all."""
+        return await asyncio.to_thread(self._memory.delete_all, **options)
+
+    async def history(self, memory_id: str) -> list[dict[str, Any]]:
+        """Return the changes of a memory; see Memory.history."""
+        return await asyncio.to_thread(self._memory.history, memory_id)
+
+    async def reset(self) -> None:
+        """Delete every memory of everybody."""
+        await asyncio.to_thread(self._memory.reset)
+
+    async def chat(self, query: str) -> str:
+        """Raise NotImplementedError; see Memory.chat."""
+        return self._memory.chat(query)
+
+    async def close(self) -> None:
+        """Close the store, if it was opened here."""
+        await asyncio.to_thread(self._memory.close)
+
+    async def __aenter__(self) -> AsyncMemory:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("MemoryClient", "AsyncMemoryClient"):
+        raise ImportError(f"{name} is for mem0's hosted service; semmem runs on your machine: import Memory.")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _settings(config: Any) -> dict[str, Any]:
@@ -372,6 +446,12 @@ def _owners(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
     """Return whose memories are meant, by the names that were given."""
     pairs = zip(OWNERS, (user_id, agent_id, run_id), strict=True)
     return {name: _owner(value, name) for name, value in pairs if value is not None}
+
+
+def _names_owner(conditions: Mapping[str, Any]) -> bool:
+    """Return whether conditions say whose memories are meant, in each alternative of an OR."""
+    either = conditions.get("OR") or []
+    return any(name in conditions for name in OWNERS) or (bool(either) and all(map(_names_owner, either)))
 
 
 def _is_name(value: Any) -> bool:

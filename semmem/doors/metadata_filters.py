@@ -11,7 +11,7 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput
 
-__all__ = ["check_conditions", "contained", "holds"]
+__all__ = ["check_conditions", "contained", "holds", "joined"]
 
 _MISSING = object()
 
@@ -53,6 +53,22 @@ def contained(conditions: Mapping[str, Any], *, sign: str = "") -> dict[str, Any
         and not (sign and "." in key)
         and "\\u0000" not in json.dumps([key, value], default=str)
     }
+
+
+def joined(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same conditions with those of an AND beside the others, so that a store can filter by them.
+
+    Two conditions on one key stay in an AND.
+    """
+    out = {key: value for key, value in conditions.items() if key != "AND"}
+    left = []
+    for one in _several("AND", conditions.get("AND", [])):
+        for key, value in joined(one).items():
+            if key == "AND":
+                left += value
+            elif out.setdefault(key, value) != value:
+                left.append({key: value})
+    return {**out, "AND": left} if left else out
 
 
 def check_conditions(conditions: Mapping[str, Any], *, sign: str = "") -> None:

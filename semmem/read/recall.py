@@ -183,7 +183,7 @@ class Recaller:
             hits, matched, is_exact, degraded, candidates.regime, timings, sure, candidates, self._explained_by,
             window, settings,
         )  # fmt: skip
-        return Recall(*fields, floor, withheld, self._language, left_out)
+        return Recall(*fields, floor, withheld, self._language, left_out, scope_size=candidates.scope.size)
 
     def candidates(
         self,

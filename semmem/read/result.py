@@ -37,7 +37,8 @@ class Recall(Sequence[Hit]):
 
     ``withheld`` is how many hits were not returned because the confidence is below ``min_confidence``, a number also
     where "auto" was asked for; ``left_out`` are the hits for which a ``token_budget`` had no room. ``id`` is the
-    recall's id in the log of recalls, None where none is kept.
+    recall's id in the log of recalls, None where none is kept. ``scope_size`` counts the memories among which it
+    searched: those of its namespaces that match the filters. It is 0 for a namespace that holds none.
     """
 
     hits: tuple[Hit, ...]
@@ -56,6 +57,7 @@ class Recall(Sequence[Hit]):
     _language: str = field(default="english", repr=False)
     left_out: tuple[LeftOut, ...] = ()
     id: str | None = None
+    scope_size: int = 0
 
     def __repr__(self) -> str:
         first = ", ".join(f"{brief(hit.id)} {hit.score:.3f}" for hit in self.hits[:3])
@@ -67,7 +69,7 @@ class Recall(Sequence[Hit]):
             parts.append(f"{len(self.left_out)} left out of {self.token_budget} tokens")
         if self.degraded:
             parts.append(f"degraded: {', '.join(sorted(self.degraded))}"[:80])
-        shown = f": {first}{more}" if first else ""
+        shown = f": {first}{more}" if first else "" if self.scope_size else ", nothing in scope"
         return f"Recall({len(self.hits)} of {self.total}{shown}; {', '.join(parts)})"
 
     def to_pandas(self) -> Any:
@@ -143,6 +145,7 @@ class Recall(Sequence[Hit]):
             "hits": [hit.as_dict() for hit in self.hits],
             "total": self.total,
             "total_is_exact": self.total_is_exact,
+            "scope_size": self.scope_size,
             "limit": self.limit,
             "offset": self.offset,
             "degraded": dict(self.degraded),

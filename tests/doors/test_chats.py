@@ -277,3 +277,19 @@ def test_llama_index_retrieves_nodes(mem: semmem.Semmem) -> None:
     assert (found.node.node_id, found.node.get_content()) == ("a", "The ferry leaves at nine.")
     assert found.node.metadata["page"] == 3
     assert found.score == mem.recall("ferry", recipe="lexical")[0].score
+
+
+def test_a_prompt_gets_of_a_llama_index_node_what_tells_a_model_something(mem: semmem.Semmem) -> None:
+    schema = pytest.importorskip("llama_index.core.schema")
+    from semmem.doors.llama_index import SemmemRetriever
+
+    mem.remember(
+        "The ferry leaves at nine.", id="a", title="Ferry", author="Ada", tags=["sea"], metadata={"page": 3},
+        created_at="2026-05-01", source_type="user", importance=0.7, session="s", source="log",
+    )  # fmt: skip
+    (found,) = SemmemRetriever(mem, recipe="lexical").retrieve("ferry")
+    assert found.node.get_content(schema.MetadataMode.LLM).splitlines() == [
+        "page: 3", "title: Ferry", "author: Ada", "created_at: 2026-05-01T00:00:00+00:00", "source_type: user", "",
+        "The ferry leaves at nine.",
+    ]  # fmt: skip
+    assert {"id", "tags", "importance", "session", "source"} <= found.node.metadata.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import warnings
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.doors.mem0 import Memory, MemoryMissing
+from semmem.doors.mem0 import AsyncMemory, Memory, MemoryMissing
 from semmem.importers import reader
 
 TALK = [
@@ -300,3 +301,47 @@ def test_a_message_that_says_nothing_readable_is_left_out_with_a_warning(
     assert texts(added) == ["Here."]
     calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1"}]}
     assert m.add([calls], user_id="u", infer=False) == {"results": []}
+
+
+def test_an_owner_may_stand_in_an_and_or_in_every_branch_of_an_or(m: Memory) -> None:
+    memory = m
+    memory.add("Alice plays the concertina.", user_id="alice", metadata={"kind": "music"}, infer=False)
+    memory.add("Bo plays the fiddle.", user_id="bo", metadata={"kind": "music"}, infer=False)
+    memory.add("Alice owns a crane.", user_id="alice", metadata={"kind": "thing"}, infer=False)
+
+    def found(filters: dict[str, Any]) -> set[str]:
+        return {one["memory"] for one in memory.search("who plays?", filters=filters)["results"]}
+
+    assert found({"AND": [{"user_id": "alice"}, {"kind": "music"}]}) == {"Alice plays the concertina."}
+    assert found({"AND": [{"user_id": "alice"}, {"AND": [{"kind": "music"}]}]}) == {"Alice plays the concertina."}
+    either = {"OR": [{"user_id": "alice"}, {"user_id": "bo"}]}
+    assert found({"AND": [either, {"kind": "music"}]}) == {"Alice plays the concertina.", "Bo plays the fiddle."}
+    assert found({"AND": [{"user_id": "alice"}, {"user_id": "bo"}]}) == set()
+    with pytest.raises(semmem.InvalidInput, match="filters must contain at least one of: user_id"):
+        found({"OR": [{"user_id": "alice"}, {"kind": "music"}]})
+
+
+def test_the_asynchronous_memory_has_the_verbs_of_the_other_one() -> None:
+    async def use() -> list[str]:
+        async with AsyncMemory(url="sqlite::memory:") as memory:
+            (added,) = (await memory.add("Alice plays.", user_id="alice", infer=False))["results"]
+            await memory.update(added["id"], "Alice sings.")
+            assert [one["event"] for one in await memory.history(added["id"])] == ["ADD", "UPDATE"]
+            assert (await memory.get(added["id"]) or {})["memory"] == "Alice sings."
+            found = (await memory.search("Alice", filters={"user_id": "alice"}))["results"]
+            await memory.delete(added["id"])
+            assert (await memory.get_all(filters={"user_id": "alice"}))["results"] == []
+            await memory.delete_all(user_id="alice")
+            await memory.reset()
+            with pytest.raises(NotImplementedError, match="give the results of search to a model of yours"):
+                await memory.chat("Who sings?")
+            return [one["memory"] for one in found]
+
+    assert asyncio.run(use()) == ["Alice sings."]
+    verbs = {name for name in vars(Memory) if not name.startswith("_")}
+    assert verbs == {name for name in vars(AsyncMemory) if not name.startswith("_")}
+
+
+def test_the_client_of_mem0s_service_is_refused_in_one_sentence() -> None:
+    with pytest.raises(ImportError, match="MemoryClient is for mem0's hosted service; semmem runs on your machine"):
+        from semmem.doors.mem0 import MemoryClient  # noqa: F401

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -136,3 +137,18 @@ def test_a_time_without_a_zone_is_utc_wherever_the_program_runs(monkeypatch: pyt
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.parametrize("kind", ["postgres", "sqlite"])
+def test_a_recall_says_among_how_many_memories_it_searched(kind: str, store_url: str, tmp_path: Path) -> None:
+    url = store_url if kind == "postgres" else f"sqlite:{tmp_path}/notes.db"
+    with semmem.connect(url, embedder="hashing") as mem:
+        ada, bo = ({"text": "The ferry leaves.", "author": "Ada"}, {"text": "The crane waits.", "author": "Bo"})
+        mem.remember_many([ada, bo])
+        assert mem.recall("ferry").scope_size == 2
+        assert mem.recall("ferry", filters={"authors": "Bo"}).scope_size == 1
+        unknown = mem.recall("ferry", namespace="tema")
+        assert (unknown.scope_size, len(unknown)) == (0, 0)
+        assert "nothing in scope" in repr(unknown)
+        assert unknown.as_dict()["scope_size"] == 0
+        assert mem.recall("ferry", namespace=["default", "tema"]).scope_size == 2

@@ -60,7 +60,8 @@ _MADE: dict[str, Any] = {
     ),
     "Recall": _members(
         hits={"type": "array", "items": _ref("Hit")}, total=_COUNT, total_is_exact={"type": "boolean"}, limit=_COUNT,
-        offset=_COUNT, degraded=_TEXTS, regime=_TEXT, confidence={"type": "number", "minimum": 0, "maximum": 1},
+        scope_size=_COUNT, offset=_COUNT, degraded=_TEXTS, regime=_TEXT,
+        confidence={"type": "number", "minimum": 0, "maximum": 1},
         min_confidence={"type": "number"}, withheld=_COUNT, timings=_NUMBERS, recipe=_TEXT, settings=_ANY_SETTING,
         plan=_ANY_SETTING, id=_or_null(_TEXT), token_budget=_or_null(_COUNT),
         left_out={"type": "array", "items": _ref("LeftOut")},

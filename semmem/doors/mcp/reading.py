@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -42,7 +43,7 @@ LEAST: Schema = {
     "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": ["auto"]}],
     "description": "Return no hit where the confidence is below this. 0: return every hit. Default: a measured floor.",
 }
-NOTHING = string("Only where hits are withheld: that nothing seems to answer, and how to see them.")
+NOTHING = string("Only where there are no hits: why, and how to see those that are withheld.")
 BUDGET = integer("Return what fits into about so many tokens; left_out names the rest.", minimum=1)
 AS_OF = string("A time (ISO 8601): the versions that were valid then.")
 
@@ -64,6 +65,7 @@ def recall(call: Call) -> dict[str, Any]:
         **call.least,
     )
     return {
+        **_empty(answer.scope_size, call.scope.namespaces if named is None else named),
         **_nothing(answer.withheld, answer.confidence, answer.min_confidence),
         "confidence": answer.confidence,
         "withheld": answer.withheld,
@@ -76,6 +78,14 @@ def recall(call: Call) -> dict[str, Any]:
         "recipe": answer.recipe.name,
         "recall_id": answer.id,
     }
+
+
+def _empty(scope_size: int, asked: str | Sequence[str]) -> dict[str, str]:
+    """Return a sentence for the agent where the namespaces hold no memory that a recall could return."""
+    if scope_size:
+        return {}
+    names = ", ".join(map(repr, [asked] if isinstance(asked, str) else asked))
+    return {"nothing": f"No memory of namespace {names} matches: it is empty, or the filters leave none."}
 
 
 def _nothing(withheld: int, confidence: float, least: float) -> dict[str, str]:

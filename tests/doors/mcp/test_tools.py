@@ -391,3 +391,12 @@ def test_the_tools_are_rows_of_one_table() -> None:
     assert len({tool.name for tool in server.TOOLS}) == len(server.TOOLS)
     for tool in server.TOOLS:
         assert set(tool.required) <= set(tool.arguments)
+
+
+async def test_a_recall_in_a_namespace_that_holds_nothing_says_so(url: str) -> None:
+    async with in_memory(url) as client:
+        await ask(client, "memory_remember", text="The ferry leaves at nine.", namespace="docs")
+        found = await ask(client, "memory_recall", query="ferry", namespace="dosc")
+        assert found["hits"] == []
+        assert found["nothing"] == "No memory of namespace 'dosc' matches: it is empty, or the filters leave none."
+        assert "nothing" not in await ask(client, "memory_recall", query="ferry", namespace="docs")
