@@ -48,6 +48,7 @@ OURS = {
     "semmem.doors.graph_files: '@policy@|@title@|@data@'": "our own page",
     "semmem.doors.http.keys._NAME": "an option of the command line",
     "semmem.doors.coding_agents.json_text": "a client's own file of settings",
+    "semmem.doors.langgraph.items._NO_KEY": "a key that a program gives, read once",
     "semmem.doors.project": "the files of git of a folder that the client works in",
     "semmem.importers.csv._SEPARATED": "an option of the command line",
     "semmem.concepts.claims: '[a-z]{3,}'": "a date that another expression has found",

@@ -7,6 +7,7 @@ below which paths they lie, so that a prefix is a filter on an index. (Tags woul
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -40,6 +41,12 @@ __all__ = [
 RECORD, TEXT = "record", "text"
 _LONGEST_TTL = 525_960_000
 """Minutes of a thousand years."""
+_NO_KEY = re.compile(r"[\x00-\x1f'\"\\;]")
+"""LangGraph's stores refuse filters with such keys, which look like attacks on a database."""
+
+_LONGEST_GIVEN = 400_000
+"""Characters of the JSON of a value whose order of keys is kept; the order of a larger one is the database's."""
+
 _EXPIRY = ("default_ttl", "refresh_on_read", "sweep_interval_minutes", "omit_expired")
 """What LangGraph's stores take as ``ttl``."""
 Path = tuple[str, ...]
@@ -78,6 +85,10 @@ def check(op: Any) -> None:
     if filters is not None and not isinstance(filters, Mapping):
         raise InvalidInput(f"filter must be a mapping, such as {{'kind': 'note'}}, not {type(filters).__name__}.")
     check_conditions(filters or {}, sign="$")
+    if wrong_key := next((key for key in filters or {} if _NO_KEY.search(key)), None):
+        raise InvalidInput(
+            f"Invalid filter key: {wrong_key!r:.100} has a quote, a backslash, ; or a control character."
+        )
     if not isinstance(getattr(op, "key", ""), str):
         raise InvalidInput(f"key must be a string, not {type(op.key).__name__}.")
     if isinstance(op, PutOp):
@@ -145,6 +156,7 @@ def memories_of(op: PutOp, fields: Sequence[str], now: datetime) -> list[dict[st
             "langgraph": RECORD,
             "below": below,
             "path": list(path), "key": op.key, "value": plain, "texts": len(texts), "written": now.isoformat(),
+            **_as_given(plain),
             **({} if ttl is None else {"ttl": ttl, "expires": (now + timedelta(minutes=ttl)).isoformat()}),
         },
     }  # fmt: skip
@@ -206,10 +218,34 @@ def _fields(record: Memory) -> dict[str, Any]:
     return {
         "namespace": tuple(metadata["path"]),
         "key": metadata["key"],
-        "value": metadata["value"],
+        "value": json.loads(metadata["given"]) if "given" in metadata else metadata["value"],
         "created_at": created,
         "updated_at": max(created, datetime.fromisoformat(metadata["written"])),  # put, and a moment later stored
     }
+
+
+def _as_given(value: Any) -> dict[str, str]:
+    """Return the JSON text of a value whose keys a database would put into another order, unless it is very large.
+
+    PostgreSQL keeps the keys of an object by their length, then by their bytes.
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    return (
+        {} if len(text) > _LONGEST_GIVEN or text == json.dumps(_as_kept(value), ensure_ascii=False) else {"given": text}
+    )
+
+
+def _as_kept(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_kept(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _as_kept(value[key]) for key in sorted(value, key=_place_of)}
+
+
+def _place_of(key: str) -> tuple[int, bytes]:
+    written = key.encode(errors="surrogatepass")
+    return len(written), written
 
 
 def _hash(*parts: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -342,3 +343,24 @@ def test_puts_and_deletes_of_one_key_at_once_all_succeed(tmp_path: Path) -> None
         items.put(("a",), "k", {"text": "owl"})
         assert [item.value for item in items.search((), query="owl")] == [{"text": "owl"}]
         assert items.memory.stats().memories == 2  # the record and its text
+
+
+def test_a_value_comes_back_with_its_keys_in_the_order_in_which_they_were_put(items: SemmemStore) -> None:
+    value = {"zeta": 1, "a": {"long name": [{"c": 1, "b": 2.0}], "é": None, "d": True}, "mid": "x"}
+    items.put(("a",), "k", value)
+    found = items.get(("a",), "k")
+    assert found is not None
+    assert json.dumps(found.value) == json.dumps(value)
+    (searched,) = items.search(("a",), filter={"mid": "x"})
+    assert json.dumps(searched.value) == json.dumps(value)
+    items.put(("a",), "k", {"a": 1, "bb": 2})
+    assert "given" not in items.memory.list(namespace="langgraph")[0].metadata  # the database keeps this order
+
+
+@pytest.mark.parametrize("key", ["access') = 'public' OR '1'='1", 'a"b', "a\\b", "a;b", "a\0b"])
+def test_a_key_of_a_filter_that_looks_like_an_attack_is_refused_as_langgraphs_stores_do(
+    items: SemmemStore, key: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^Invalid filter key: .* has a quote, a backslash, ; or a control character"):
+        items.search(("docs",), filter={key: "x"})
+    assert items.search(("docs",), filter={"größe.in-cm_2": "x"}) == []
