@@ -127,19 +127,24 @@ def server_entry(client: Client, options: Sequence[str], *, shared: bool = False
 
     In a file that a project shares, the command is the one on the PATH, where there is one.
     """
-    first, *rest = [SERVER] if shared and shutil.which(SERVER) else program()
+    first, *rest = _start(shared)
     entry = {"command": first, "args": [*rest, "mcp", *options]}
     return {"type": "stdio", **entry} if client.typed else entry
 
 
-def hook_commands(client: Client, options: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the hook of each event, as Claude Code and Codex write it."""
+def hook_commands(client: Client, options: Sequence[str], *, shared: bool = False) -> dict[str, dict[str, Any]]:
+    """Return the hook of each event, as Claude Code and Codex write it; ``shared`` as in ``server_entry``."""
+    start = _start(shared)
     commands = {}
     for event, ours in HOOKS.items():
-        words = [*program(), "hook", ours, "--agent", client.name, *options]
+        words = [*start, "hook", ours, "--agent", client.name, *options]
         words += ["--detach"] if ours in _IN_BACKGROUND else []
         commands[event] = {"hooks": [{"type": "command", "command": shlex.join(words), "timeout": _SECONDS[ours]}]}
     return commands
+
+
+def _start(shared: bool) -> list[str]:
+    return [SERVER] if shared and shutil.which(SERVER) else program()
 
 
 def _home() -> Path:

@@ -72,7 +72,7 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
     options, notes = ([], []) if remove else _options(door)
     folder = Path.cwd() if project else None
     if folder is not None and not remove:
-        notes.append(_of_the_command(client.places(folder)[0]))
+        notes.append(_of_sharing(client.places(folder)[0], options))
     all_changes = changes(client, folder, options, hooks=hooks, remove=remove)
     needed = [change for change in all_changes if change.needed]
     if not dry_run:
@@ -93,10 +93,12 @@ def _need_extra() -> None:
         raise MissingExtra(f"The package {missing[0]} is not installed; install it with: pip install 'semmem[mcp]'")
 
 
-def _of_the_command(file: Path) -> str:
-    """Return what a person has to know of the command in a file that a project shares."""
+def _of_sharing(file: Path, options: list[str]) -> str:
+    """Return whether a file that a project shares names this machine."""
     from shutil import which
 
+    if any(option.startswith(("embedded:", "sqlite:")) for option in options):
+        return f"{file.name} names a store on this machine; do not share it."
     if which("semmem"):
         return f"{file.name} runs `semmem` from the PATH, so it can be shared; the client must find it there."
     return f"{file.name} holds the path of semmem on this machine, because no semmem is on the PATH; do not share it."
@@ -109,7 +111,7 @@ def _options(door: Door) -> tuple[list[str], list[str]]:
     """
     from semmem.config import of_environment
     from semmem.model.errors import InvalidInput
-    from semmem.stores import masked, parse_url
+    from semmem.stores import parse_url
 
     options: list[str] = []
     notes: list[str] = []
@@ -117,25 +119,33 @@ def _options(door: Door) -> tuple[list[str], list[str]]:
     url, home = environment.pop("url", None), environment.pop("home", None)
     variable, named = ("SEMMEM_URL", url) if url else ("SEMMEM_HOME", f"embedded:{home}" if home else None)
     if door.url is None and named is not None:
-        if masked(named) == named:
+        if not _holds_secret(named):
             door = replace(door, url=named)
             notes.append(f"The client opens the store of {variable}, {named}.")
         else:
             notes.append(
-                f"{variable} holds a password, so the client does not get it; put the URL into your own settings file."
+                f"{variable} holds a secret, so the client does not get it; put the URL into your own settings file."
             )
     if lost := sorted(f"SEMMEM_{name.upper()}" for name in environment if name != "config"):
-        notes.append(f"The client does not see {', '.join(lost)}; put them into your own settings file.")
+        them = "it" if len(lost) == 1 else "them"
+        notes.append(f"The client does not see {', '.join(lost)}; put {them} into your own settings file.")
     if door.url is not None:
-        if masked(door.url) != door.url:
+        if _holds_secret(door.url):
             raise InvalidInput(
-                "The URL holds a password, which would stand in the client's files; put the URL into your own file of "
-                "settings and leave --url out."
+                "The URL holds a secret, which would stand in the client's files; put the URL into your own "
+                "settings file and leave --url out."
             )
         target = parse_url(door.url, home=None) if not door.url.startswith(("http://", "https://")) else None
         place = door.url if target is None or target.path is None else f"{target.kind}://{target.path}"
         options += ["--url", place]
     return ([*options, "--namespace", door.namespace] if door.named else options), notes
+
+
+def _holds_secret(url: str) -> bool:
+    """Return whether a URL holds a password, or of a server anything behind a question mark."""
+    from semmem.stores import masked
+
+    return masked(url) != url or (url.startswith(("http://", "https://")) and "?" in url)
 
 
 def _show(door: Door, needed: list[Change], dry_run: bool, then: list[str]) -> None:

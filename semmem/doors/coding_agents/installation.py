@@ -58,10 +58,10 @@ def changes(
     entry = server_entry(client, options, shared=folder is not None)
     all_changes = [_change(servers, lambda text, out: _server(client, text, entry, out), remove)]
     if events is not None:  # without hooks, earlier ones of ours go
-        commands = hook_commands(client, options)
-        all_changes.append(
-            _change(events, lambda text, out: _hooks(text, {} if out else commands), remove or not hooks)
-        )
+        own = folder is None or ".local." in events.name  # a file that no other person gets
+        commands = hook_commands(client, options, shared=not own)
+        without = remove or not hooks
+        all_changes.append(_change(events, lambda text, out: _hooks(text, {} if out else commands), without))
     return all_changes
 
 
@@ -76,16 +76,17 @@ def write(change: Change) -> None:
         raise Conflict(
             f"{change.file} was changed by another program at the same time; nothing was written. Try again."
         )
-    if change.after is None or change.after == change.original:
-        records.forget(change.file)
-    else:
-        records.keep(change.file, change.original, change.after)
     if change.after is None:
         file.unlink()
+        records.forget(change.file)
         return
+    if change.after != change.original:
+        records.keep(change.file, change.original, change.after)
     file.parent.mkdir(parents=True, exist_ok=True)
     with new_file(file, force=True) as out:
         out.write(change.after.encode())
+    if change.after == change.original:
+        records.forget(change.file)
     if mode is not None:
         with suppress(OSError):
             os.chmod(file, mode)
@@ -112,14 +113,20 @@ def _edited(file: Path, before: str | None, edit: Edit, remove: bool) -> str | N
     try:
         after = edit(text, remove)
         if not _same_but_for_ours(text, after, toml=file.suffix == ".toml"):
-            raise InvalidInput(_BY_HAND)
+            raise TypeError
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {str(error).rstrip('.')}. Nothing was written.") from None
     except RecursionError:
         raise InvalidInput(f"{file}: it is nested too deeply to be edited. Nothing was written.") from None
     except (ValueError, TypeError, LookupError, AttributeError):  # a layout that the parser reads and cannot write
         raise InvalidInput(f"{file}: {_BY_HAND}. Nothing was written.") from None
-    if remove and before is not None and not after.strip("{} \r\n\t") and text.strip("{} \r\n\t"):
+    if (
+        remove
+        and before is not None
+        and not records.existed(file)
+        and not after.strip("{} \r\n\t")
+        and text.strip("{} \r\n\t")
+    ):
         return None  # nothing else was in it
     if remove and not text.strip("{} \r\n\t"):
         return before
@@ -135,7 +142,11 @@ _BY_HAND = (
 
 def _same_but_for_ours(before: str, after: str, *, toml: bool) -> bool:
     """Return whether two texts hold the same settings, but for ours."""
-    return bool(_others(_values(before, toml)) == _others(_values(after, toml)))
+    others = _others(_values(before, toml))
+    try:
+        return bool(others == _others(_values(after, toml)))
+    except InvalidInput:  # an edit has made it unreadable
+        return False
 
 
 def _values(text: str, toml: bool) -> Any:
@@ -196,7 +207,7 @@ def _server(client: Client, text: str, entry: dict[str, Any], remove: bool) -> s
 def _toml(text: str, client: Client, entry: dict[str, Any], remove: bool) -> str:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
-    from tomlkit.items import InlineTable
+    from tomlkit.items import InlineTable, Table
 
     try:
         document = tomlkit.parse(text)
@@ -209,7 +220,7 @@ def _toml(text: str, client: Client, entry: dict[str, Any], remove: bool) -> str
         if section is None or SERVER not in section:
             return text
         del section[SERVER]
-        if not section:
+        if not section and isinstance(section, Table) and section.is_super_table():  # made by us, not written out
             del document[client.section]
         return tomlkit.dumps(document).rstrip("\n") + "\n"
     if section is not None and SERVER in section and section[SERVER].unwrap() == entry:

@@ -65,7 +65,7 @@ def removed(text: str, path: Sequence[str]) -> str:
     names = _names(node)
     if path[-1] not in names:
         return text
-    return _emptied(_cut(text, node, names.index(path[-1])), path[:-1])
+    return _emptied(_cut(text, node, _last(names, path[-1])), path[:-1])
 
 
 def without(text: str, path: Sequence[str], unwanted: Callable[[Any], bool]) -> str:
@@ -86,6 +86,9 @@ def _emptied(text: str, path: Sequence[str]) -> str:
     """Return ``text`` without the object or list at ``path`` if nothing is left in it, and so on outwards."""
     if not path or parsed(_source(text, _walked(text, path)[0])):
         return text
+    around, _ = _walked(text, path[:-1])
+    if _names(around).count(path[-1]) > 1:  # without it, the one before would count
+        return text
     return removed(text, path)
 
 
@@ -101,13 +104,18 @@ def _walked(text: str, path: Sequence[str]) -> tuple[Any, Sequence[str]]:
         names = _names(node)
         if name not in names:
             return node, path[depth:]
-        node = node.values[len(names) - 1 - names[::-1].index(name)]  # of two, the last one counts
+        node = node.values[_last(names, name)]
     return node, ()
 
 
 def _names(node: Any) -> list[str]:
     """Return the keys of an object, in quotes or, as in JSON5, without."""
     return [key.characters if hasattr(key, "characters") else key.name for key in node.keys]
+
+
+def _last(names: Sequence[str], name: str) -> int:
+    """Return which of the keys counts: of two with the same name, the last one."""
+    return len(names) - 1 - names[::-1].index(name)
 
 
 def _is(node: Any, kind: str) -> bool:
@@ -171,7 +179,11 @@ def _cut(text: str, node: Any, at: int) -> str:
     begin, end = _span(node)
     rest = text[ends[0] : end - 1].lstrip().removeprefix(",")
     before = text[begin + 1 : begins[0]]
-    return text[: begin + 1] + (before.rstrip() + rest if (before + rest).strip() else "") + text[end - 1 :]
+    if not (before + rest).strip():
+        return text[: begin + 1] + text[end - 1 :]
+    head = before.rstrip()
+    line_end = "\n" if _COMMENT.search(head.rpartition("\n")[2] + "\n") and not rest.startswith("\n") else ""
+    return text[: begin + 1] + head + line_end + rest + text[end - 1 :]
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)

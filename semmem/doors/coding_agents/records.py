@@ -17,7 +17,7 @@ from pathlib import Path
 from semmem.files import new_file, state_folder
 from semmem.model.errors import InvalidInput
 
-__all__ = ["Unrecorded", "forget", "keep", "original"]
+__all__ = ["Unrecorded", "existed", "forget", "keep", "original"]
 
 
 class Unrecorded(Exception):
@@ -34,13 +34,15 @@ class _Record:
 
 def original(file: Path, text: str | None) -> str | None:
     """Return what ``file``, which holds ``text``, held before the installation, None for no file. Raises Unrecorded."""
-    try:
-        record = _Record(**json.loads(_place(file).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, InvalidInput):
-        raise Unrecorded from None
-    if text is None or record.sha256 != _hash(text):
+    record = _read(file)
+    if record is None or text is None or record.sha256 != _hash(text):
         raise Unrecorded
     return None if record.before is None else text[: record.begin] + record.before + text[record.end :]
+
+
+def existed(file: Path) -> bool:
+    """Return whether a record says that ``file`` was there before the installation."""
+    return (record := _read(file)) is not None and record.before is not None
 
 
 def keep(file: Path, before: str | None, after: str) -> None:
@@ -62,6 +64,13 @@ def forget(file: Path) -> None:
     """Remove the record of ``file``."""
     with suppress(OSError, InvalidInput):
         _place(file).unlink(missing_ok=True)
+
+
+def _read(file: Path) -> _Record | None:
+    try:
+        return _Record(**json.loads(_place(file).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, InvalidInput):
+        return None
 
 
 def _place(file: Path) -> Path:

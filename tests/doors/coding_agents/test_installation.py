@@ -141,7 +141,7 @@ def test_a_project_has_files_of_its_own_and_options_are_passed_on(home: Path) ->
     ("words", "part"),
     [
         (["install", "claude-desktop", "--project"], "claude-desktop has no files of settings for one project"),
-        (["install", "cursor", "--url", "postgresql://ada:secret@db/x"], "The URL holds a password"),
+        (["install", "cursor", "--url", "postgresql://ada:hunter2@db/x"], "The URL holds a secret"),
         (["install", "emacs"], "'emacs' is not one of"),
     ],
 )
@@ -151,7 +151,7 @@ def test_what_cannot_be_installed_is_told_and_nothing_is_written(
     assert run(words) == 2
     said = capsys.readouterr().err
     assert part in " ".join(said.split())
-    assert "secret" not in said
+    assert "hunter2" not in said
     assert content(home) == {}
 
 
@@ -337,15 +337,15 @@ def test_install_and_uninstall_leave_every_json_file_as_it_was(
         ),
         (
             "SEMMEM_URL",
-            "postgresql://ada:secret@db/x",
+            "postgresql://ada:hunter2@db/x",
             [],
-            "SEMMEM_URL holds a password, so the client does not get it",
+            "SEMMEM_URL holds a secret, so the client does not get it",
         ),
         (
             "SEMMEM_KEY",
-            "semmem_secret",
+            "semmem_hunter2",
             [],
-            "The client does not see SEMMEM_KEY; put them into your own settings file.",
+            "The client does not see SEMMEM_KEY; put it into your own settings file.",
         ),
     ],
 )
@@ -360,7 +360,7 @@ def test_the_store_that_this_shell_names_is_passed_on_and_no_secret_is(
     entry = server(home / ".cursor" / "mcp.json", "mcpServers")
     wanted = [word.format(here=home / "project") for word in given]
     assert entry["args"][1:] == wanted  # type: ignore[index]  # a list
-    assert "secret" not in said + json.dumps(entry)
+    assert "hunter2" not in said + json.dumps(entry)
     assert run(["uninstall", "cursor"]) == 0
     assert variable not in capsys.readouterr().out
 
@@ -380,3 +380,54 @@ def test_a_file_that_a_project_shares_names_no_path_of_this_machine(
     assert run(["install", "claude-code", "--project"]) == 0
     assert server(home / "project" / ".mcp.json", "mcpServers")["command"] == program()[0]
     assert "do not share it" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "before", "after"),
+    [
+        ("cursor", ".cursor/mcp.json", "{ // mine {\n}", "{ // mine {\n}\n"),
+        ("cursor", ".cursor/mcp.json", "", "{}\n\n"),
+        ("cursor", ".cursor/mcp.json", '{"mcpServers": {"x": 1}, "mcpServers": {}}', None),
+        ("codex", ".codex/config.toml", "[mcp_servers]\n# mine\n", "[mcp_servers]\n# mine\n"),
+        ("codex", ".codex/config.toml", "# mine\n", "# mine\n"),
+        ("codex", ".codex/config.toml", "", "\n"),
+    ],
+)
+def test_a_file_that_was_edited_since_keeps_its_comments_and_its_sections(
+    home: Path, client: str, file: str, before: str, after: str | None
+) -> None:
+    path = home / file
+    path.parent.mkdir()
+    path.write_text(before, encoding="utf-8")
+    assert run(["install", client]) == 0
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert run(["uninstall", client]) == 0
+    left = path.read_text(encoding="utf-8")
+    assert "semmem" not in left
+    if after is None:
+        assert left.startswith('{"mcpServers": {"x": 1}, "mcpServers": {')
+    else:
+        assert left == after
+
+
+def test_hooks_that_a_project_shares_name_no_path_of_this_machine_and_a_store_there_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(program()[0]).parent))
+    assert run(["install", "codex", "--project"]) == 0
+    hooks = json.loads((home / "project" / ".codex" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+    assert hooks["Stop"][0]["hooks"][0]["command"].startswith("semmem hook stop ")
+    capsys.readouterr()
+    monkeypatch.setenv("SEMMEM_HOME", "/srv/mine")
+    assert run(["install", "claude-code", "--project"]) == 0
+    assert ".mcp.json names a store on this machine; do not share it." in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_key_in_the_url_of_a_server_is_not_passed_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEMMEM_URL", "http://127.0.0.1:1/?key=hunter2")
+    assert run(["install", "cursor"]) == 0
+    assert "hunter2" not in capsys.readouterr().out + (home / ".cursor" / "mcp.json").read_text(encoding="utf-8")
+    assert run(["install", "cursor", "--url", "http://127.0.0.1:1/?key=hunter2"]) == 2
+    assert "hunter2" not in capsys.readouterr().err
