@@ -1,12 +1,15 @@
-"""A filter by tag or metadata reads what it lets through, by an index, and not its whole namespace."""
+"""Filters, lists and counts read what they need: by an index or once, and not a whole namespace again and again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import semmem
+from semmem.stores.sql_files import statements
 from tests.stores.audit import sql
 
 FILL = """INSERT INTO memory (namespace, id, ord, text, tags, metadata, session, importance, created_at, updated_at,
@@ -14,6 +17,7 @@ FILL = """INSERT INTO memory (namespace, id, ord, text, tags, metadata, session,
 SELECT 'n', i::text, i, repeat('some words ', 40), ARRAY['t' || i %% 200], jsonb_build_object('k', i %% 500),
        's' || i %% 300, .5, now() + i * interval '1 s', now(), '', '' FROM generate_series(1, 4000) AS i"""
 READ = """SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = 'semmem' AND indexrelname = %s"""
+ROWS_READ = READ.replace("idx_scan", "idx_tup_read")
 
 
 @pytest.mark.parametrize(
@@ -51,3 +55,65 @@ def test_a_scope_has_its_numbers_ascending_wherever_the_rows_stand(store_url: st
         allowed = mem.store.scope(("n",), semmem.Filters(tags=("t5",)), ()).allowed
         assert allowed is not None
         assert allowed.tolist() == list(range(5, 4000, 200))
+
+
+def test_a_list_by_importance_reads_a_page_of_its_index(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none", pool_size=1) as mem:
+        sql(mem, FILL)
+        sql(mem, "UPDATE memory SET importance = ord / 4000.0")
+        sql(mem, "VACUUM (ANALYZE) memory")
+
+        def rows_read() -> int:
+            mem.store.run(lambda c: c.execute("SELECT pg_stat_force_next_flush()").fetchall())
+            return int(mem.store.run(lambda c: c.execute(ROWS_READ, ("memory_by_importance",)).fetchone())[0])
+
+        before = rows_read()
+        first = mem.list(namespace="n", sort_by="importance", limit=3)
+        second = mem.list(namespace="n", sort_by="importance", limit=3, cursor=first.cursor)
+        assert [m.id for m in (*first, *second)] == ["4000", "3999", "3998", "3997", "3996", "3995"]
+        assert 6 <= rows_read() - before <= 20
+
+
+def test_a_list_by_importance_reads_a_file_in_the_order_of_its_index(tmp_path: Path) -> None:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+        for n in range(3):
+            mem.remember(f"number {n}", id=str(n), importance=n / 4)
+        filters = dict.fromkeys(("sessions", "authors", "tags", "metadata", "titles", "source_types"))
+        more = dict.fromkeys(("sensitive", "after", "before", "cursor_at", "cursor_key", "cursor_id"))
+        asked = {**filters, **more, "namespace": "default", "now": 0, "limit": 2}
+        statement = f"EXPLAIN QUERY PLAN {statements('sqlite')['memory_list_important']}"
+        file: Any = mem.store
+        plan = " ".join(str(row[3]) for row in file._reading(lambda c: c.execute(statement, asked).fetchall()))
+        assert "memory_by_importance" in plan
+        assert "ORDER BY" not in plan
+        assert [m.id for m in mem.list(sort_by="importance")] == ["2", "1", "0"]
+
+
+def steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from steps(below)
+
+
+def test_counts_read_each_memory_once_and_carry_no_packed_entries_through_a_sort(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none", pool_size=1) as mem:
+        mem.remember_many([{"id": str(n), "text": f"Ada met Babbage{n} and Turing{n}."} for n in range(60)])
+        mem.maintain()
+        assert sql(mem, "SELECT count(*) > 0 FROM lone_posting") == [(True,)]
+
+        def explained(connection: Any) -> dict[str, Any]:
+            with connection.transaction():
+                connection.execute("SET LOCAL enable_hashjoin TO off")
+                explain = f"EXPLAIN (VERBOSE, FORMAT JSON) {statements('postgres')['stats']}"
+                return dict(connection.execute(explain, {"namespace": "default"}).fetchone()[0][0]["Plan"])
+
+        plan = list(steps(mem.store.run(explained)))
+        assert [s["Node Type"] for s in plan if s.get("Relation Name") == "memory"] in (
+            ["Seq Scan"],
+            ["Index Only Scan"],
+        )
+        sorts = [s for s in plan if s["Node Type"] in ("Sort", "Materialize", "Hash")]
+        assert sorts
+        assert [s for s in sorts if "l.entries" in s["Output"]] == []
+        counts = mem.stats()
+        assert (counts.memories, counts.parts, counts.namespaces) == (60, 0, 1)

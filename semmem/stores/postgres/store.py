@@ -205,7 +205,8 @@ class PostgresStore(Pooled):
             (rows,) = self.together(("memory_list", parameters), planned=True)
             return page_of([(memory_of(row), None) for row in rows], limit, sort_by)
         parameters |= {"sort_by": sort_by, "cursor_key": key}
-        (rows,) = self.together(("memory_list_sorted", parameters), planned=True)
+        statement = "memory_list_important" if sort_by == "importance" else "memory_list_sorted"
+        (rows,) = self.together((statement, parameters), planned=True)
         return page_of([(memory_of(row), sort_key) for *row, sort_key in rows], limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:

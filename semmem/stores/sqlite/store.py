@@ -226,7 +226,8 @@ class SqliteStore(Filed):
             rows = [(memory_of(r), None) for r in self._rows("memory_list", parameters)]
         else:
             parameters |= {"sort_by": sort_by, "cursor_key": key}
-            rows = [(memory_of(r), k) for *r, k in self._rows("memory_list_sorted", parameters)]
+            statement = "memory_list_important" if sort_by == "importance" else "memory_list_sorted"
+            rows = [(memory_of(r), k) for *r, k in self._rows(statement, parameters)]
         return page_of(rows, limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:

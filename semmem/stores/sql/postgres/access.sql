@@ -26,12 +26,22 @@ DELETE FROM access WHERE namespace = %(namespace)s AND id IN (
     SELECT a.id FROM access a WHERE a.namespace = %(namespace)s AND NOT EXISTS (
         SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = a.id) LIMIT %(limit)s);
 
+-- memory_list_important --
+-- As memory_list, the most important first, in the order of an index.
+SELECT <memory_columns>, importance
+FROM memory
+WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
+  AND <memory_filters>
+  AND (%(cursor_at)s::timestamptz IS NULL
+       OR (importance, created_at, id) < (%(cursor_key)s::float8, %(cursor_at)s, %(cursor_id)s COLLATE "C"))
+ORDER BY importance DESC, created_at DESC, id DESC
+LIMIT %(limit)s;
+
 -- memory_list_sorted --
 -- As memory_list, by another key, downwards: what is equal in it the newest first, what was never returned last.
 SELECT <memory_columns>, key
 FROM (
     SELECT *, CASE %(sort_by)s
-        WHEN 'importance' THEN importance
         WHEN 'updated' THEN (extract(epoch FROM updated_at) * 1000000)::float8
         ELSE coalesce((SELECT (extract(epoch FROM a.last_at) * 1000000)::float8 FROM access a
                        WHERE a.namespace = %(namespace)s AND a.id = memory.id), '-Infinity') END AS key

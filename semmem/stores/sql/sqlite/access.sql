@@ -18,12 +18,21 @@ DELETE FROM access WHERE namespace = :namespace AND id IN (SELECT value FROM jso
 -- Delete access counts whose memory no longer exists.
 DELETE FROM access WHERE namespace = :namespace AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace);
 
+-- memory_list_important --
+-- As memory_list, the most important first, in the order of an index.
+SELECT <memory_columns>, importance
+FROM memory AS m
+WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
+  AND <memory_filters>
+  AND (:cursor_at IS NULL OR (importance, created_at, id) < (:cursor_key, :cursor_at, :cursor_id))
+ORDER BY importance DESC, created_at DESC, id DESC
+LIMIT :limit;
+
 -- memory_list_sorted --
 -- As memory_list, by another key, downwards: what is equal in it the newest first, what was never returned last.
 SELECT <memory_columns>, key
 FROM (
     SELECT *, CASE :sort_by
-        WHEN 'importance' THEN importance
         WHEN 'updated' THEN CAST(updated_at AS REAL)
         ELSE coalesce((SELECT CAST(a.last_at AS REAL) FROM access AS a
                        WHERE a.namespace = :namespace AND a.id = m.id), -9e999) END AS key
