@@ -104,9 +104,9 @@ class MiniLM:
 
         Raises EmbedderUnavailable when the weights are not the published ones, or when the model has another size.
         """
-        import numpy as np
-
         vectors = self._loaded()(list(texts))
+        import numpy as np  # loaded by now; imported before, a fork in the middle would leave a child half of it
+
         array = np.asarray(vectors, dtype=np.float32)
         if len(texts) and array.shape != (len(texts), self.dimensions):
             raise self._other_size(array.shape[-1])

@@ -105,3 +105,18 @@ in_child(work)
 """
     said = "The store stays with the process that opened it; connect in this process too.\n"
     assert run(program, store_url) == said + "('a', {})\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after_s", [0.01, 0.05, 0.2, 0.5])
+def test_a_child_of_a_process_that_is_loading_the_model_loads_its_own(after_s: float) -> None:
+    program = """
+from semmem.embedders.minilm import MiniLM
+model = MiniLM()
+thread = threading.Thread(target=model.embed, args=(["heron"],))
+thread.start()
+time.sleep(float(sys.argv[1]))
+in_child(lambda: model.embed(["heron"]).shape)
+thread.join()
+"""
+    assert run(program, str(after_s)) == "(1, 384)\n"
