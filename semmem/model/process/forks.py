@@ -1,8 +1,9 @@
-"""Forks: a child process finds every lock of semmem free, and no fork happens while a model is being loaded.
+"""Forks: a child process finds every lock of semmem free, and a fork waits until no model is being loaded.
 
 A fork copies one thread alone. A lock that another thread held stays locked in the child for ever, and a module that
 another thread was importing stays half imported. So the locks are made anew in the child, and a fork waits for the end
-of a loading, half a minute at most.
+of a loading, half a minute at most. Locks of SQLite's own library are not reached: a child that was forked in the
+middle of another thread's transaction finds the file busy.
 """
 
 from __future__ import annotations
