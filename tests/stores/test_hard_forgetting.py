@@ -6,13 +6,16 @@ import json
 import os
 import random
 import re
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import semmem
+from tests.stores.audit import sql
 
 FIELDS = ("text", "earlier", "title", "tag", "metadata", "author", "session", "source", "secret", "link")
 _GEORGIAN = re.compile(rb"\xe1[\x82\x83]|\\u10[a-f]")
@@ -101,3 +104,30 @@ def test_a_hard_forget_leaves_no_byte_in_a_file(tmp_path: Path, by: str) -> None
 def test_the_search_finds_a_word_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"xx" + "ႠႡႢႣ".encode()[1:9] + b"yy")
     assert standing(tmp_path, {"one": "ႠႡႢႣ", "other": "ႤႥႦႧ"}) == {"one": {"a"}}
+
+
+def test_the_id_of_a_forgotten_memory_leaves_the_change_log_after_90_days(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember("The heron sleeps.", id="gone")
+        assert mem.forget("gone", hard=True) == 1
+        sql(mem, "UPDATE change SET at = at - interval '89 days'")
+        mem.maintain()
+        assert sql(mem, "SELECT id, kind FROM change") == [("gone", "forgotten")]
+        sql(mem, "UPDATE change SET at = at - interval '2 days'")
+        mem.maintain()
+        assert sql(mem, "SELECT count(*) FROM change WHERE id = 'gone'") == [(0,)]
+
+
+def test_the_id_of_a_forgotten_memory_leaves_the_change_log_of_a_file_after_90_days(tmp_path: Path) -> None:
+    day = 86_400_000_000
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem, closing(sqlite3.connect(tmp_path / "notes.db")) as file:
+        mem.remember("The heron sleeps.", id="gone")
+        assert mem.forget("gone", hard=True) == 1
+        with file:
+            file.execute("UPDATE change SET at = at - ?", (89 * day,))
+        mem.maintain()
+        assert file.execute("SELECT id, kind FROM change").fetchall() == [("gone", "forgotten")]
+        with file:
+            file.execute("UPDATE change SET at = at - ?", (2 * day,))
+        mem.maintain()
+        assert file.execute("SELECT count(*) FROM change WHERE id = 'gone'").fetchall() == [(0,)]
