@@ -202,7 +202,7 @@ def test_model_get_takes_an_installed_copy_once(empty: Path, capfd: pytest.Captu
     assert (empty / "model.onnx").stat().st_mtime_ns == before
     assert run(["doctor", "--no-connect", "--json"]) == 0
     found = {one["what"]: one["detail"] for one in json.loads(capfd.readouterr().out)["findings"]}
-    assert found["embedding model"] == f"all-MiniLM-L6-v2, the graph that was made in {empty}"
+    assert found["embedding model"] == f"all-MiniLM-L6-v2, made for English, the graph that was made in {empty}"
 
 
 def packed(folder: Path, files: dict[str, Path | bytes]) -> Path:

@@ -129,7 +129,7 @@ def import_and_evaluate(format: str, file: Path, data: Path, tmp_path: Path) -> 
 
 
 def test_every_form_that_semmem_imports_can_be_evaluated() -> None:
-    assert set(WRITTEN) == set(FORMATS)
+    assert set(WRITTEN) == set(FORMATS) - {"chatgpt", "transcript"}  # imported first, and evaluated in their store
 
 
 @pytest.mark.parametrize("format", sorted(WRITTEN))

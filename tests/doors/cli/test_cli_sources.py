@@ -104,7 +104,10 @@ def test_moved_is_refused_where_it_says_nothing(call: Call, tmp_path: Path) -> N
     table = file(tmp_path / "t.csv", x="Tea.")
     assert call("import", "csv", str(table), "--moved") == (2, "", "--moved goes with --replace.\n")
     code, _, err = call("import", "mem0", str(table), "--moved")
-    assert (code, err) == (2, "--moved is an option of import chat, csv, jsonl, markdown, not of import mem0.\n")
+    assert (code, err) == (
+        2,
+        "--moved is an option of import chat, chatgpt, csv, jsonl, markdown, not of import mem0.\n",
+    )
 
 
 def vault(folder: Path, **notes: str) -> Path:
