@@ -343,8 +343,11 @@ class Memory:
         if isinstance(most, bool) or not isinstance(most, int) or not 0 <= most <= _MOST:
             raise InvalidInput(f"top_k must be a whole number from 0 to {_MOST}, not {most!r}.")
         conditions = {**mapping("filters", filters), **owners}
-        check_conditions(conditions)
-        conditions = joined(conditions)
+        try:
+            check_conditions(conditions)
+            conditions = joined(conditions)
+        except RecursionError:
+            raise InvalidInput("The filters are nested too deeply; flatten them.") from None
         conditions |= {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
         if not _names_owner(conditions):
             raise InvalidInput(
@@ -451,7 +454,9 @@ def _owners(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
 def _names_owner(conditions: Mapping[str, Any]) -> bool:
     """Return whether conditions say whose memories are meant, in each alternative of an OR."""
     either = conditions.get("OR") or []
-    return any(name in conditions for name in OWNERS) or (bool(either) and all(map(_names_owner, either)))
+    return any(name in conditions for name in OWNERS) or (
+        bool(either) and all(_names_owner(joined(one)) for one in either)
+    )
 
 
 def _is_name(value: Any) -> bool:

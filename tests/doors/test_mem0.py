@@ -317,6 +317,13 @@ def test_an_owner_may_stand_in_an_and_or_in_every_branch_of_an_or(m: Memory) -> 
     either = {"OR": [{"user_id": "alice"}, {"user_id": "bo"}]}
     assert found({"AND": [either, {"kind": "music"}]}) == {"Alice plays the concertina.", "Bo plays the fiddle."}
     assert found({"AND": [{"user_id": "alice"}, {"user_id": "bo"}]}) == set()
+    nested = {"OR": [{"AND": [{"user_id": "alice"}, {"kind": "music"}]}, {"user_id": "bo"}]}
+    assert found(nested) == {"Alice plays the concertina.", "Bo plays the fiddle."}
+    deep: dict[str, Any] = {"user_id": "alice"}
+    for _ in range(5_000):
+        deep = {"AND": [deep]}
+    with pytest.raises(semmem.InvalidInput, match="nested too deeply; flatten them"):
+        found(deep)
     with pytest.raises(semmem.InvalidInput, match="filters must contain at least one of: user_id"):
         found({"OR": [{"user_id": "alice"}, {"kind": "music"}]})
 

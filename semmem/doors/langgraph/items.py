@@ -84,7 +84,10 @@ def check(op: Any) -> None:
     filters = getattr(op, "filter", None)
     if filters is not None and not isinstance(filters, Mapping):
         raise InvalidInput(f"filter must be a mapping, such as {{'kind': 'note'}}, not {type(filters).__name__}.")
-    check_conditions(filters or {}, sign="$")
+    try:
+        check_conditions(filters or {}, sign="$")
+    except RecursionError:
+        raise InvalidInput("The filter is nested too deeply; flatten it.") from None
     if wrong_key := next((key for key in filters or {} if _NO_KEY.search(key)), None):
         raise InvalidInput(
             f"Invalid filter key: {wrong_key!r:.100} has a quote, a backslash, ; or a control character."
@@ -142,6 +145,8 @@ def memories_of(op: PutOp, fields: Sequence[str], now: datetime) -> list[dict[st
         raise InvalidInput(f"The value of {op.key!r} must be a mapping, not {type(value).__name__}.")
     try:
         plain = json.loads(json.dumps(value, allow_nan=False))
+    except RecursionError:
+        raise InvalidInput(f"The value of {op.key!r} is nested too deeply; flatten it.") from None
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"The value of {op.key!r} cannot be stored as JSON: {error}.") from None
     below = {_hash([*path[:depth]]): True for depth in range(1, len(path) + 1)}

@@ -364,3 +364,13 @@ def test_a_key_of_a_filter_that_looks_like_an_attack_is_refused_as_langgraphs_st
     with pytest.raises(ValueError, match=r"^Invalid filter key: .* has a quote, a backslash, ; or a control character"):
         items.search(("docs",), filter={key: "x"})
     assert items.search(("docs",), filter={"größe.in-cm_2": "x"}) == []
+
+
+def test_what_is_nested_too_deeply_is_refused_in_one_sentence(items: SemmemStore) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    with pytest.raises(semmem.InvalidInput, match="nested"):
+        items.put(("a",), "k", deep)
+    with pytest.raises(semmem.InvalidInput, match="nested"):
+        items.search(("a",), filter=deep)
