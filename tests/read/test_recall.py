@@ -210,7 +210,9 @@ def test_the_text_of_a_recall_and_of_a_hit_is_short(mem: semmem.Semmem) -> None:
         legs(mem)[leg] = Broken(leg, ValueError("no " * 400))
     assert repr(mem.recall("ferry leaves")).endswith("degraded: dense, graph)")
     assert len(repr(mem.recall("ferry leaves"))) < 300
-    assert repr(mem.recall("ferry", filters={"tags": ["none"]})).startswith("Recall(0 of 0; confidence 0.00")
+    assert repr(mem.recall("ferry", filters={"tags": ["none"]})).startswith(
+        "Recall(0 of 0, nothing in scope; confidence 0.00"
+    )
 
 
 def test_a_recall_is_a_sequence_with_times_reach_and_plain_values(mem: semmem.Semmem) -> None:

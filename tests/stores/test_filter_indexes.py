@@ -1,8 +1,7 @@
-"""Filters, lists and counts read what they need: by an index or once, and not a whole namespace again and again."""
+"""Filters and lists by importance read what they return, by an index, and not a whole namespace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,33 +86,3 @@ def test_a_list_by_importance_reads_a_file_in_the_order_of_its_index(tmp_path: P
         assert "memory_by_importance" in plan
         assert "ORDER BY" not in plan
         assert [m.id for m in mem.list(sort_by="importance")] == ["2", "1", "0"]
-
-
-def steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from steps(below)
-
-
-def test_counts_read_each_memory_once_and_carry_no_packed_entries_through_a_sort(store_url: str) -> None:
-    with semmem.connect(store_url, embedder="none", pool_size=1) as mem:
-        mem.remember_many([{"id": str(n), "text": f"Ada met Babbage{n} and Turing{n}."} for n in range(60)])
-        mem.maintain()
-        assert sql(mem, "SELECT count(*) > 0 FROM lone_posting") == [(True,)]
-
-        def explained(connection: Any) -> dict[str, Any]:
-            with connection.transaction():
-                connection.execute("SET LOCAL enable_hashjoin TO off")
-                explain = f"EXPLAIN (VERBOSE, FORMAT JSON) {statements('postgres')['stats']}"
-                return dict(connection.execute(explain, {"namespace": "default"}).fetchone()[0][0]["Plan"])
-
-        plan = list(steps(mem.store.run(explained)))
-        assert [s["Node Type"] for s in plan if s.get("Relation Name") == "memory"] in (
-            ["Seq Scan"],
-            ["Index Only Scan"],
-        )
-        sorts = [s for s in plan if s["Node Type"] in ("Sort", "Materialize", "Hash")]
-        assert sorts
-        assert [s for s in sorts if "l.entries" in s["Output"]] == []
-        counts = mem.stats()
-        assert (counts.memories, counts.parts, counts.namespaces) == (60, 0, 1)

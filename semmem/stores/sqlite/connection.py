@@ -387,7 +387,9 @@ def sentence(error: sqlite3.Error, place: str) -> SemmemError | None:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT):
         return StoreUnavailable(f"{place} is damaged ({error}); restore it from a backup.")
     if code == sqlite3.SQLITE_IOERR:
-        return StoreUnavailable(f"{place} cannot be read or written ({error}); look at its disk.")
+        return StoreUnavailable(
+            f"{place} cannot be read or written ({error}); see whether its disk is full or damaged."
+        )
     if code == sqlite3.SQLITE_NOMEM:
         return StoreUnavailable(f"There is not enough memory for SQLite to go on with {within}.")
     if "no such module: fts5" in str(error):

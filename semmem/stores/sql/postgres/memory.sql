@@ -347,7 +347,6 @@ DELETE FROM embedding_next WHERE namespace = %(namespace)s AND ord = ANY(%(ords)
 
 -- stats --
 -- Count memories, concepts and vectors of one namespace, or of all; pending memories are counted from packed entries.
--- Each table is read once, and packed entries are unpacked before anything is sorted, because a sort would carry them.
 WITH waiting AS (
     SELECT get_byte(e, o)::bigint | (get_byte(e, o + 1)::bigint << 8) | (get_byte(e, o + 2)::bigint << 16)
            | (get_byte(e, o + 3)::bigint << 24) | (get_byte(e, o + 4)::bigint << 32) | (get_byte(e, o + 5)::bigint << 40)
@@ -357,28 +356,26 @@ WITH waiting AS (
           CROSS JOIN LATERAL generate_series(0, length(f.entries) - 16, 16) AS o
           WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s) AS packed
     WHERE get_byte(e, o + 12) > 0
-), lone AS MATERIALIZED (
-    SELECT l.namespace, u.key, (get_byte(l.entries, 12 * u.at::int - 8) + get_byte(l.entries, 12 * u.at::int - 7)
-                                + get_byte(l.entries, 12 * u.at::int - 4) > 0)::int AS n
+), folded AS MATERIALIZED (
+    SELECT key, n FROM posting WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    UNION ALL
+    SELECT u.key, (get_byte(l.entries, 12 * u.at::int - 8) + get_byte(l.entries, 12 * u.at::int - 7)
+                   + get_byte(l.entries, 12 * u.at::int - 4) > 0)::int
     FROM lone_posting l CROSS JOIN LATERAL unnest(l.keys) WITH ORDINALITY AS u(key, at)
     WHERE (%(namespace)s::text IS NULL OR l.namespace = %(namespace)s) AND get_byte(l.kinds, u.at::int - 1) > 0
-), held AS (
-    SELECT count(DISTINCT key) AS concepts, coalesce(sum(n), 0)::bigint AS mentions FROM (
-        SELECT key, n FROM posting WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-        UNION ALL
-        SELECT key, n FROM lone l
-        WHERE NOT EXISTS (SELECT FROM posting p WHERE p.namespace = l.namespace AND p.key = l.key)
-        UNION ALL
-        SELECT key, n FROM waiting) AS entry
-), counted AS (
-    SELECT count(*) FILTER (WHERE part = 0) AS memories, count(*) FILTER (WHERE part > 0) AS parts,
-           count(DISTINCT namespace) AS namespaces
-    FROM memory m WHERE (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-      AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
+      AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = l.namespace AND p.key = u.key)
 )
-SELECT memories, parts, namespaces, concepts, mentions,
+SELECT (SELECT count(*) FROM memory m WHERE part = 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+       (SELECT count(*) FROM memory m WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+       (SELECT count(DISTINCT namespace) FROM memory m WHERE (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+       (SELECT count(DISTINCT key) FROM (
+            SELECT key FROM folded UNION ALL SELECT key FROM waiting) AS held),
+       (SELECT coalesce(sum(n), 0)::bigint FROM (
+            SELECT n FROM folded UNION ALL SELECT n FROM waiting) AS held),
        (SELECT count(*) FROM embedding WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT count(*) FROM pending WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
-        WHERE s.nspname = 'semmem' AND c.relkind = 'r')
-FROM counted CROSS JOIN held;
+        WHERE s.nspname = 'semmem' AND c.relkind = 'r');

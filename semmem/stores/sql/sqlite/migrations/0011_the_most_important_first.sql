@@ -1,2 +1,2 @@
--- Lists by importance read the page they return, in the order of an index, and not their whole namespace.
+-- A list by importance reads its page in the order of an index, and not its whole namespace.
 CREATE INDEX memory_by_importance ON memory (namespace, importance, created_at, id) WHERE part = 0;
