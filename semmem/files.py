@@ -11,12 +11,22 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
 from semmem.model.errors import InvalidInput
 
-__all__ = ["claimed", "data_folder", "expanded", "must_be_free", "new_file", "settings_folder", "state_folder"]
+__all__ = [
+    "claimed",
+    "data_folder",
+    "expanded",
+    "must_be_free",
+    "new_file",
+    "settings_folder",
+    "state_file",
+    "state_folder",
+]
 
 _PRIVATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDWR
 
@@ -130,6 +140,14 @@ def state_folder() -> Path:
     if (folder := _platform_folder("user_state_path")) is None:
         raise InvalidInput("This user has no home folder for notes between runs; set XDG_STATE_HOME to a folder.")
     return folder
+
+
+def state_file(kind: str, subject: bytes) -> Path:
+    """Return the file, without a suffix, that keeps state of one ``kind`` about ``subject``.
+
+    Raises InvalidInput for a user without a home folder.
+    """
+    return state_folder() / kind / blake2b(subject, digest_size=12).hexdigest()
 
 
 def expanded(path: str | Path) -> Path:

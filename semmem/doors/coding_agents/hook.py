@@ -194,11 +194,12 @@ def _for_prompt(source: Source, scope: Scope, payload: Mapping[str, Any]) -> lis
 def _say_withheld(found: Found) -> None:
     """Tell a person on standard error, which no client puts into a prompt, why the hook shows nothing."""
     memories = "1 memory is" if found.withheld == 1 else f"{found.withheld} memories are"
-    with suppress(OSError, ValueError):
-        sys.stderr.write(
-            f"semmem: The confidence {found.confidence:.2f} is below {found.floor:g}, so {memories} withheld; "
-            "SEMMEM_AGENT_MIN_CONFIDENCE=0 shows them.\n"
+    _say(
+        SemmemError(
+            f"The confidence {found.confidence:.2f} is below {found.floor:g}, so {memories} withheld; "
+            "SEMMEM_AGENT_MIN_CONFIDENCE=0 shows them."
         )
+    )
 
 
 def _for_session(source: Source, scope: Scope) -> list[Mapping[str, Any]]:

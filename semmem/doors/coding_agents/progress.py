@@ -8,11 +8,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from semmem.files import new_file, state_folder
+from semmem.files import new_file, state_file
 from semmem.importers.transcript import Question
 
 __all__ = ["Progress", "progress_of", "rest_of_line"]
@@ -42,13 +41,12 @@ def progress_of(transcript: Path, store: str) -> Iterator[Progress]:
 
     A transcript that is shorter than what was read of it is another one, and is read from its beginning.
     """
-    folder = state_folder() / "transcripts"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    name = blake2b(f"{store}\n{transcript.absolute()}".encode(errors="surrogatepass"), digest_size=12).hexdigest()
-    lock = os.open(folder / f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    place = state_file("transcripts", f"{store}\n{transcript.absolute()}".encode(errors="surrogatepass"))
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(place.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield _stored_progress(folder / f"{name}.json", transcript.stat().st_size)
+        yield _stored_progress(place.with_suffix(".json"), transcript.stat().st_size)
     finally:
         os.close(lock)
 

@@ -11,10 +11,10 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from pathlib import Path
 
-from semmem.files import new_file, state_folder
+from semmem.files import new_file, state_file
 from semmem.model.errors import InvalidInput
 
 __all__ = ["Unrecorded", "existed", "forget", "keep", "original"]
@@ -74,8 +74,7 @@ def _read(file: Path) -> _Record | None:
 
 
 def _place(file: Path) -> Path:
-    name = blake2b(os.fsencode(file.absolute()), digest_size=12).hexdigest()
-    return state_folder() / "installed" / f"{name}.json"
+    return state_file("installed", os.fsencode(file.absolute())).with_suffix(".json")
 
 
 def _alike(one: str, other: str) -> int:

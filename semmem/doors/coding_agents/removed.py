@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 
-from semmem.files import state_folder
+from semmem.files import state_file
 
 __all__ = ["Removed"]
 
@@ -17,8 +16,7 @@ class Removed:
     """The number for one namespace of a store, in a file with one number a line: hooks append to it side by side."""
 
     def __init__(self, store: str, namespace: str) -> None:
-        name = blake2b(f"{store}\n{namespace}".encode(errors="surrogatepass"), digest_size=12).hexdigest()
-        self._file: Path = state_folder() / "removed" / name
+        self._file: Path = state_file("removed", f"{store}\n{namespace}".encode(errors="surrogatepass"))
 
     def add(self, count: int) -> None:
         """Add to the number. Raises OSError."""

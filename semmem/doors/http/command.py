@@ -125,7 +125,7 @@ def add_stored(
         key, text = keys.add(
             name, right=_right(write, admin), namespaces=_where(door, namespaces), lasting=_time(expires_in)
         )
-    door.give({**_row(key), "key": text}, lambda: _show_key(door, key, text))
+    _give_key(door, key, text)
 
 
 @command(in_store, "list", "url")
@@ -218,7 +218,7 @@ def add(
     key, text = _keys(keys).add(
         name, right=_right(write, admin), namespaces=_where(door, namespaces), lasting=_time(expires_in)
     )
-    door.give({**_row(key), "key": text}, lambda: _show_key(door, key, text))
+    _give_key(door, key, text)
 
 
 @command(keeping, "list")
@@ -308,6 +308,10 @@ def _row(key: Key) -> dict[str, Any]:
 
 
 _MAY = {"read": "read", "write": "read and write", "admin": "read, write and admin"}
+
+
+def _give_key(door: Door, key: Key, text: str) -> None:
+    door.give({**_row(key), "key": text}, lambda: _show_key(door, key, text))
 
 
 def _show_key(door: Door, key: Key, text: str) -> None:

@@ -343,7 +343,7 @@ class StoredKeys(KeySet):
         return self.read() if self._cached is None or self.age > self.FRESH_S else self._cached[1]
 
     def _change(self, change: Callable[[list[Key]], list[Key]]) -> None:
-        self._serving.change_keys(lambda rows: [_row(key) for key in change([_key(row) for row in rows])])
+        self._serving.change_keys(lambda rows: [asdict(key) for key in change([_key(row) for row in rows])])
         self._cached = None
 
 
@@ -416,10 +416,6 @@ def _made(key: Key) -> tuple[Key, str]:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _row(key: Key) -> dict[str, Any]:
-    return asdict(key)
 
 
 def _key(row: Any) -> Key:
