@@ -205,7 +205,9 @@ def test_an_export_appears_whole_or_not_at_all(call: Call, tmp_path: Path) -> No
     assert json.loads(call("export", str(path), "--all", "--force", "--json")[1])["exported"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
     assert call("export", "-", "-n", "n", "-n", "m")[1].splitlines()[1:] == path.read_text("utf-8").splitlines()[:1]
-    assert call("export", "-", "-n", "n", "--tag", "y") == (0, "", "")
+    nothing = "Nothing was exported: no memory matches; `semmem namespaces` lists the namespaces that hold any.\n"
+    assert call("export", "-", "-n", "n", "--tag", "y") == (0, "", nothing)
+    assert call("export", "-", "-n", "typo") == (0, "", nothing)
     assert call("export", "-", "--all", "-n", "n")[0] == 2
     before = path.read_bytes()
     code, _, err = call("export", str(path), "--force", "--all", "--url", "postgresql:///nowhere?host=/none")

@@ -94,7 +94,7 @@ class Keeping(Life, Namespaces):
         extract: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> Rebuilt:
-        """Make missing vectors; with ``embedder`` all vectors anew, with ``extract`` all concepts; return a report.
+        """Compute missing vectors; with ``embedder`` all vectors, with ``extract`` all concepts; return a report.
 
         ``embedder``, if it is not the one that filled the store, replaces it: every vector is made anew, while others
         read and write with the old ones, and then takes its place at once. With ``extract`` the concepts of every
@@ -125,7 +125,7 @@ class Keeping(Life, Namespaces):
         witness: tuple[str, str] | None = None,
         filters: Filters | FilterValues | Mapping[str, Any] | None = None,
     ) -> Probe:
-        """Send a memory that one leg alone finds through the real pipeline; return the stage that dropped it, if any.
+        """Store a memory that only one leg finds, recall it, and return the stage that dropped it, if any.
 
         One for each leg of ``recipe`` and regime, or for ``leg``; each in a scratch namespace that is dropped
         afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.

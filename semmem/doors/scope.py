@@ -9,9 +9,12 @@ from typing import Any
 
 from semmem.doors.project import Project, folder_of, project_of
 
-__all__ = ["Agent", "Scope", "agent_of", "scope_of", "with_agent"]
+__all__ = ["WITHOUT_ROOTS", "Agent", "Scope", "agent_of", "scope_of", "with_agent"]
 
 DEFAULT = "default"
+
+WITHOUT_ROOTS = ("codex",)
+"""Clients that tell an MCP server no roots: without a repository, their namespace is the default."""
 
 
 @dataclass(frozen=True, slots=True)

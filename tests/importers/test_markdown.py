@@ -200,15 +200,15 @@ def test_odd_files_are_read_or_told(tmp_path: Path) -> None:
     assert sorted(items) == [
         f"{name}.md" for name in ("bom", "bomb", "broken", "code", "list", "own", "rule", "shared")
     ]
-    assert [(row.where, row.reason.partition(";")[0][:67], row.id) for row in bad] == [
-        ("bomb.md:1", "of its front matter, it says more than 100,000 values", "bomb.md"),
-        ("broken.md:2", "of its front matter, it is not YAML: mapping values are not allowed", "broken.md"),
-        ("code.md:2", "of its front matter, it is not YAML: could not determine a construc", "code.md"),
+    assert [(row.where, row.reason[:76], row.id) for row in bad] == [
+        ("bomb.md:1", "its front matter is left out: it says more than 100,000 values.", "bomb.md"),
+        ("broken.md:2", "its front matter is left out: it is not YAML: mapping values are not allowed", "broken.md"),
+        ("code.md:2", "its front matter is left out: it is not YAML: could not determine a construc", "code.md"),
         ("empty.md", "the note is empty.", None),
         ("latin.md", "it is not UTF-8 (byte 0).", "latin.md"),
-        ("list.md:2", "of its front matter, it is list, not names with values", "list.md"),
+        ("list.md:2", "its front matter is left out: it is list, not names with values.", "list.md"),
     ]
-    with pytest.raises(BadItem, match=r"bomb\.md:1: of its front matter"):
+    with pytest.raises(BadItem, match=r"bomb\.md:1: its front matter is left out"):
         list(reader("markdown")(folder))
 
 
@@ -238,7 +238,7 @@ def test_front_matter_that_is_too_long_too_deep_or_a_bomb_leaves_the_process_and
         "resource.setrlimit(resource.RLIMIT_AS, (4_000_000_000, 4_000_000_000))\n"
         "bad = []\n"
         "rows = [item['id'] for item in reader('markdown')(Path(sys.argv[1]), reject=bad.append)]\n"
-        "print(json.dumps([rows, [[row.where, row.reason.partition(';')[0]] for row in bad]]))\n"
+        "print(json.dumps([rows, [[row.where, row.reason.removesuffix('.')] for row in bad]]))\n"
     )
     path = os.pathsep.join(filter(None, (str(Path(semmem.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
     ran = subprocess.run(
@@ -248,18 +248,18 @@ def test_front_matter_that_is_too_long_too_deep_or_a_bomb_leaves_the_process_and
     rows, bad = json.loads(ran.stdout)
     assert rows == [f"{name}.md" for name in sorted(fronts)]
     deep, long = (
-        "of its front matter, it is nested more than 20 levels deep",
-        "of its front matter, it has {} characters",
+        "its front matter is left out: it is nested more than 20 levels deep",
+        "its front matter is left out: it has {} characters",
     )
     assert bad == [
-        ["aliases.md:1", "of its front matter, with its references it is nested more than 20 levels deep"],
+        ["aliases.md:1", "its front matter is left out: with its references it is nested more than 20 levels deep"],
         ["flow.md:1", f"{long.format('30,003')}, more than 4,000"],
         ["hidden.md:2", deep],
         ["indented.md:22", deep],
         ["keys.md:2", deep],
         ["longer.md:1", f"{long.format('4,001')}, more than 4,000"],
         ["mappings.md:2", deep],
-        ["merges.md:1", "of its front matter, it says more than 100,000 values"],
+        ["merges.md:1", "its front matter is left out: it says more than 100,000 values"],
         ["sequences.md:2", deep],
     ]
 

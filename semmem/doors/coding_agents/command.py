@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,10 +51,10 @@ def install(
     ] = True,
     dry_run: DryRun = False,
 ) -> None:
-    """Let a client start `semmem mcp`, and where it has hooks, recall before every prompt and store every turn.
+    """Make a client start `semmem mcp` and, if it has hooks, recall before every prompt and store every turn.
 
-    What else is in its files stays as it is. A second time it changes nothing; `semmem uninstall` takes it back. --url
-    (or SEMMEM_URL, SEMMEM_HOME) and --namespace are passed on; a password belongs in your own settings file instead.
+    The rest of the client's files stays as it is. Running it again changes nothing; `semmem uninstall` undoes it. The
+    client gets --url (or SEMMEM_URL, SEMMEM_HOME) and --namespace; put a password into your own settings file.
     """
     _apply(door, client.value, project, dry_run, hooks=hooks, remove=False)
 
@@ -72,7 +73,7 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
     options, notes = ([], []) if remove else _options(door)
     folder = Path.cwd() if project else None
     if folder is not None and not remove:
-        notes.append(_of_sharing(client.places(folder)[0], options))
+        notes += [_of_sharing(client.places(folder)[0], options), _of_namespace(door, name, folder)]
     all_changes = changes(client, folder, options, hooks=hooks, remove=remove)
     needed = [change for change in all_changes if change.needed]
     if not dry_run:
@@ -102,6 +103,16 @@ def _of_sharing(file: Path, options: list[str]) -> str:
     if which("semmem"):
         return f"{file.name} runs `semmem` from the PATH, so it can be shared; the client must find it there."
     return f"{file.name} holds the path of semmem on this machine, because no semmem is on the PATH; do not share it."
+
+
+def _of_namespace(door: Door, client: str, folder: Path) -> str:
+    """Return in which namespace the client stores the memories of a project, for the commands that look into it."""
+    from semmem.doors.scope import WITHOUT_ROOTS, scope_of
+
+    roots = None if client in WITHOUT_ROOTS else [folder.absolute().as_uri()]
+    named = door.namespace if door.named else None
+    namespace = scope_of(named=named, roots=roots, folder=folder, personal=None).namespace
+    return f"Its memories are in the namespace {namespace}; other commands take it with: -n {quote(namespace)}"
 
 
 def _options(door: Door) -> tuple[list[str], list[str]]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from semmem.doors.coding_agents.error_log import error_log
 from semmem.doors.coding_agents.removed import Removed
 from semmem.doors.coding_agents.source import Found, ServerGone, Source, source_of
-from semmem.doors.scope import Scope, scope_of
+from semmem.doors.scope import WITHOUT_ROOTS, Scope, scope_of
 from semmem.model.errors import SemmemError
 from semmem.read.context import block_within
 
@@ -32,9 +32,6 @@ EVENTS = ("session-start", "prompt", "pre-compact", "stop")
 
 BUDGET = 1_000
 """Tokens of a block."""
-
-_WITHOUT_ROOTS = ("codex",)
-"""Clients that tell an MCP server no roots: without a repository, their namespace is the default."""
 
 _NOTE = "The tools memory_get and memory_update take their id and namespace."
 _HITS = 12
@@ -172,7 +169,7 @@ def _scope(options: HookOptions, payload: Mapping[str, Any]) -> Scope:
     personal = Settings.load().personal_namespace or None
     folder = payload.get("cwd")
     here = Path(folder) if isinstance(folder, str) and folder else Path.cwd()
-    roots = None if options.agent in _WITHOUT_ROOTS else [here.absolute().as_uri()]
+    roots = None if options.agent in WITHOUT_ROOTS else [here.absolute().as_uri()]
     return scope_of(named=options.namespace, roots=roots, folder=here, personal=personal)
 
 

@@ -294,7 +294,10 @@ def problem_response(error: Exception) -> Response:
 def _by_status(error: HTTPException) -> SemmemError:
     """Return what the router refused as an error of semmem, with the router's status."""
     if error.status_code == 404:
-        own_error: SemmemError = NotFound("There is nothing at this path; /openapi.json lists what there is.")
+        own_error: SemmemError = NotFound(
+            "There is nothing at this path; the paths begin with /v1, before which the URL of a store ends, and "
+            "/openapi.json lists them."
+        )
     else:
         own_error = InvalidInput("This path does not take that method; /openapi.json lists what there is.")
         own_error.http_status = error.status_code  # type: ignore[attr-defined]  # read by `status_of`

@@ -73,9 +73,9 @@ MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
         {"type": "array", "items": {"type": "number"}, "minItems": 1, "contains": {"not": {"const": 0}}},
         "A unit vector of your own model.",
     ),
-    "valid_from": (_TIME, "From when on it holds; by default from when it was written."),
-    "valid_to": (_TIME, "Until when it holds; then it ranks below what does."),
-    "expires_at": (_TIME, "When it vanishes."),
+    "valid_from": (_TIME, "Start of its validity; default: when it was written."),
+    "valid_to": (_TIME, "End of its validity; later it ranks below valid memories."),
+    "expires_at": (_TIME, "When it expires; then no verb returns it."),
     "ttl": (
         {
             "anyOf": [
@@ -83,7 +83,7 @@ MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
                 {"type": "string", "pattern": r"^[1-9][0-9]{0,3}[dhms]$"},
             ]
         },
-        "After how long it vanishes: seconds, or such as 30d, 12h, 45m.",
+        "Time until it expires: seconds, or such as 30d, 12h, 45m.",
     ),
     "pinned": (_TRUTH, "Whether it always stands in the context of an agent."),
     "source_type": ({"type": "string", "enum": list(SOURCE_TYPES)}, "Who it comes from."),
@@ -175,7 +175,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "new": (_NAME, "The name that a namespace gets."),
     "of": (_NAME, "The namespace of the memory, where several of those asked have its id."),
     "not_useful": (_TEXTS, "Ids of memories that were not useful."),
-    "offset": ({"type": "integer", "minimum": 0, "maximum": 10_000}, "How many hits to pass over."),
+    "offset": ({"type": "integer", "minimum": 0, "maximum": 10_000}, "How many hits to skip."),
     "old": (_NAME, "The name that a namespace has."),
     "on_error": ({"type": "string", "enum": ["abort", "skip"]}, "What becomes of the batch of a bad item."),
     "overwrite": (_TRUTH, "Also replace memories that were edited by hand."),

@@ -55,11 +55,11 @@ def serve(
     ] = None,
     keys: KeyFile = None,
     max_body: Annotated[int, typer.Option(help="Most bytes of a request, or of one item of a stream.")] = 16 * 2**20,
-    rate: Annotated[float, typer.Option(help="Most requests a second of one key or address; 0: any number.")] = 200.0,
+    rate: Annotated[float, typer.Option(help="Requests per second of one key or address; 0: any number.")] = 200.0,
     timeout: Annotated[
-        float, typer.Option(help="Most seconds that an answer may take, and a body, or an item of a stream, to come.")
+        float, typer.Option(help="Seconds allowed for an answer, and for receiving a body or one item of a stream.")
     ] = 60.0,
-    threads: Annotated[int, typer.Option(help="Most calls at work at once; others wait.")] = 8,
+    threads: Annotated[int, typer.Option(help="Calls that run at the same time; others wait.")] = 8,
 ) -> None:
     """Serve the store over HTTP: every verb under /v1, described by /openapi.json.
 
@@ -130,7 +130,7 @@ def add_stored(
 
 @command(in_store, "list", "url")
 def list_stored(door: Door) -> None:
-    """Show the keys in the store: what each may do, where, and until when. No key can be shown again itself."""
+    """Show the keys in the store: rights, namespaces and end of each. The keys themselves cannot be shown again."""
     with _stored(door) as keys:
         rows = [_row(key) for key in keys.list()]
     door.give({"keys": rows}, lambda: _show_keys(door, rows))
@@ -138,10 +138,10 @@ def list_stored(door: Door) -> None:
 
 @command(in_store, "revoke", "url")
 def revoke(door: Door, name: Annotated[str, typer.Argument(help="The name of the key.")], keys: KeyFile = None) -> None:
-    """Remove a key from the store, with those it took the place of: every server refuses them within a second.
+    """Remove a key and the keys that it replaced from the store: every server refuses them within a second.
 
-    A server that cannot reach the store goes by the keys that it has read for 10 seconds at most. A key that also
-    stands in a file (--keys) is still accepted by the servers that read the file; a warning says so.
+    A server that cannot reach the store uses the keys it has read for 10 seconds at most. Servers that read a file of
+    keys (--keys) still accept a key that is also in it; a warning says so.
     """
     with _stored(door) as stored:
         key = stored.remove(name)
@@ -165,9 +165,10 @@ def rotate(
     expires_in: Lasting = None,
     keys: KeyFile = None,
 ) -> None:
-    """Make a successor of a key, with the same name, right and namespaces, and show it, once.
+    """Replace a key by a new one with the same name, right and namespaces, and show the new one once.
 
-    The old key goes on for the time of --overlap, so that its clients can be given the new one.
+    The old key works for the time of --overlap, so that its clients can get the new one. The new key never expires
+    unless --expires-in is given: the old key's end is not carried over.
     """
     last = timedelta() if overlap == "0" else _time(overlap) or timedelta()
     with _stored(door) as stored:
@@ -190,7 +191,7 @@ def rotate(
 def import_(door: Door, keys: KeyFile = None) -> None:
     """Take the keys of a file into the store, so that every server over it knows them; they stay the same keys.
 
-    The file stays, too, and what is in it goes on being let in by servers that read it: remove it when none needs it.
+    The file stays, and servers that read it still accept its keys; delete it when no server needs it.
     """
     file = _keys(keys)
     with _stored(door, create=True) as stored:
@@ -324,7 +325,9 @@ def _show_key(door: Door, key: Key, text: str) -> None:
 
 def _show_keys(door: Door, rows: list[dict[str, Any]]) -> None:
     if not rows:
-        door.out.print("There are no keys; a server on this machine answers without one.")
+        door.out.print(
+            "There are no keys: a server started now needs none, but a running one that had a key stays closed."
+        )
     for row in rows:
         where = ", ".join(row["namespaces"]) if row["namespaces"] else "every namespace"
         until = f", until {row['expires_at'][:19]} UTC" if row["expires_at"] else ""

@@ -43,26 +43,26 @@ def mcp(
     keys: Annotated[Path | None, typer.Option(help="With --http: file of keys, as for `semmem serve`.")] = None,
     max_body: Annotated[int, typer.Option(help="With --http: most bytes of a request.")] = 16 * 2**20,
     rate: Annotated[
-        float, typer.Option(help="With --http: most requests a second of one key or address; 0: any number.")
+        float, typer.Option(help="With --http: requests per second of one key or address; 0: any number.")
     ] = 200.0,
     timeout: Annotated[
-        float, typer.Option(help="With --http: most seconds that an answer may take, and a request to come.")
+        float, typer.Option(help="With --http: seconds allowed for an answer, and for receiving a request.")
     ] = 60.0,
-    threads: Annotated[int, typer.Option(help="With --http: most calls at work at once; others wait.")] = 8,
+    threads: Annotated[int, typer.Option(help="With --http: calls that run at the same time; others wait.")] = 8,
     only_namespace: Annotated[
         bool, typer.Option("--only-namespace", help="Agents work in this namespace alone and cannot name another.")
     ] = False,
     reveal: Annotated[
         bool,
-        typer.Option("--reveal", help="Show agents the texts of sensitive memories too; on standard input alone."),
+        typer.Option("--reveal", help="Show agents the texts of sensitive memories too; not with --http."),
     ] = False,
     compat: Annotated[
         Compatible | None,
-        typer.Option(help="Offer the tools of this other server instead; they do what they do there."),
+        typer.Option(help="Offer the tools of this other server instead of semmem's own."),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--import", help="With --compat: that server's file, imported where there is no graph yet."),
+        typer.Option("--import", help="With --compat: that server's file, imported if the namespace has no graph yet."),
     ] = None,
 ) -> None:
     """Serve MCP on standard input and output, for the client that started it; with --http, at an address.

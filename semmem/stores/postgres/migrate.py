@@ -94,7 +94,7 @@ def _migrate(connection: Any, before: Before | None = None) -> int:
         if schema > newest:
             raise SchemaTooNew(
                 f"This store has schema {schema} and this version of semmem reads up to {newest}; "
-                f"upgrade with: pip install -U semmem"
+                f"upgrade semmem as docs/operate.md says"
             )
         if (old := outdated("This store", schema, "postgres")) is not None:
             raise SchemaTooOld(old)

@@ -460,7 +460,7 @@ def _number(connection: sqlite3.Connection, place: str, newest: int) -> int:
     if number > newest:
         raise SchemaTooNew(
             f"{place} has schema {number} and this version of semmem reads up to {newest}; upgrade "
-            f"with: pip install -U semmem"
+            "semmem as docs/operate.md says"
         )
     return number
 

@@ -365,6 +365,25 @@ def test_the_store_that_this_shell_names_is_passed_on_and_no_secret_is(
     assert variable not in capsys.readouterr().out
 
 
+def test_an_installation_in_a_project_names_the_namespace_of_its_memories(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*arguments: str) -> str:
+        assert run(["install", *arguments, "--project", "--dry-run"]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    assert "in the namespace default; other commands take it with: -n default" in said("codex")
+    git = home / "project" / ".git"
+    git.mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    (git / "config").write_text('[remote "origin"]\n\turl = git@github.com:ada/engine.git\n', encoding="utf-8")
+    for client in ("claude-code", "codex"):
+        assert "Its memories are in the namespace github.com/ada/engine; other commands take" in said(client)
+    assert "in the namespace my team; other commands take it with: -n 'my team'" in said(
+        "claude-code", "--namespace", "my team"
+    )
+
+
 def test_a_file_that_a_project_shares_names_no_path_of_this_machine(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

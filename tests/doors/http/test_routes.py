@@ -328,7 +328,12 @@ def test_arguments_in_the_url_are_refused_by_the_name_of_the_verb(http: httpx.Cl
 
 
 def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client) -> None:
-    assert problem(http.get("/v1/nothing")) == (404, "NotFound")
+    nothing = http.get("/v1/v1/recall")
+    assert problem(nothing) == (404, "NotFound")
+    assert nothing.json()["detail"] == (
+        "There is nothing at this path; the paths begin with /v1, before which the URL of a store ends, and "
+        "/openapi.json lists them."
+    )
     assert problem(http.get("/v1")) == (404, "NotFound")
     assert problem(http.get("/v1/memories/")) == (404, "NotFound")
     wrong = http.put("/v1/memories/key")

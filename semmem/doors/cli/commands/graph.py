@@ -39,7 +39,9 @@ def graph(
         str | None,
         typer.Option(help="A name as you would write it, or a memory's id; without it, the whole namespace."),
     ] = None,
-    hops: Annotated[int, typer.Option(help="How far: memory, over its concepts, to memory is one hop.")] = 2,
+    hops: Annotated[
+        int, typer.Option(help="How far; one hop leads from a memory over a shared name to another memory.")
+    ] = 2,
     limit: Annotated[int, typer.Option(help="At most this many memories, the heaviest.")] = 500,
     out: Annotated[
         Path | None,
@@ -70,7 +72,7 @@ def concepts(
     like: Annotated[str | None, typer.Option(help="Only names that contain this, in any case.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-k", help="At most this many, the most mentioned first.")] = 50,
 ) -> None:
-    """List the names that memories mention, or correct them: merge two that are one, split one that is not another."""
+    """List the names that memories mention, or correct them: merge two names of one thing, or undo a merge."""
     with door.connect() as mem:
         rows = mem.concepts(namespace=door.namespace, like=like, limit=limit)
     door.give({"concepts": rows}, lambda: _show_concepts(door, rows))

@@ -83,7 +83,7 @@ def import_(
     on_error: Annotated[
         OnError, typer.Option(help="A bad row: skip and report it, or stop and store nothing of its batch.")
     ] = OnError.skip,
-    batch_size: Annotated[int, typer.Option(help="Memories a transaction.")] = 500,
+    batch_size: Annotated[int, typer.Option(help="Memories per transaction.")] = 500,
     column: Annotated[
         list[str] | None,
         typer.Option(help="csv: FIELD=HEADER, such as text=Body or tags=Labels:; (; between tags); repeatable."),
@@ -91,11 +91,13 @@ def import_(
     delimiter: Annotated[
         str | None, typer.Option(help="csv: the delimiter of cells; default: found in the header.")
     ] = None,
-    drop_others: Annotated[bool, typer.Option("--drop-others", help="csv: no metadata from other columns.")] = False,
+    drop_others: Annotated[
+        bool, typer.Option("--drop-others", help="csv: ignore other columns instead of storing them as metadata.")
+    ] = False,
     into: Annotated[
         str | None, typer.Option(callback=not_empty, help="jsonl: this namespace for all, instead of their own.")
     ] = None,
-    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="jsonl: make vectors anew.")] = False,
+    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="jsonl: compute the vectors again.")] = False,
     replace: Annotated[
         bool,
         typer.Option(
@@ -107,7 +109,7 @@ def import_(
     ] = False,
     moved: Annotated[
         bool,
-        typer.Option("--moved", help="The file or folder has moved; its memories from the former place are its own."),
+        typer.Option("--moved", help="The file or folder has moved: memories from its old path belong to it."),
     ] = False,
 ) -> None:
     """Import the file of another program. A second run stores only what is new; bad rows are reported by line.
@@ -118,7 +120,7 @@ def import_(
 
     chatgpt: conversations.json of ChatGPT's export; of each conversation the branch that ChatGPT shows.
 
-    csv: a table, one row a memory. With --replace a row whose id is known replaces the old one, if it came from this
+    csv: a table, one memory per row. With --replace a row whose id is known replaces the old one, if it came from this
     file; jsonl needs --replace the first time too.
 
     jsonl: what `semmem export` writes, or lines with remember's argument names as keys.
@@ -382,6 +384,8 @@ def export(
         with _sink(path, force) as sink:
             count = _written(rows, sink, advance)
         left_out = 0 if sensitive else _sensitive(mem, namespaces, narrow)
+    if not count:
+        door.say("Nothing was exported: no memory matches; `semmem namespaces` lists the namespaces that hold any.")
     if left_out:
         door.say(f"Left out: {left_out:,} sensitive; export them with --sensitive.")
     if path is None:

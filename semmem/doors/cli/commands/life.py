@@ -31,7 +31,7 @@ def history(
     diff: Annotated[bool, typer.Option("--diff", help="Show how each version differs from the one before.")] = False,
     reveal: Reveal = False,
     limit: Annotated[int | None, typer.Option("--limit", "-k", help="How many versions at most.")] = None,
-    offset: Annotated[int, typer.Option("--offset", help="How many of the oldest to pass over.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", help="How many of the oldest to skip.")] = 0,
 ) -> None:
     """Print the versions of a memory, oldest first: changes, times and authors of each."""
     with door.connect() as mem:
@@ -67,7 +67,7 @@ def _lines(versions: Sequence[Version], diff: bool) -> list[Text]:
 
 
 def restore_memory(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
-    """Bring a forgotten memory back, for as many days as the setting keep_forgotten_days says (30)."""
+    """Bring a forgotten memory back, until keep_forgotten_days (30) have passed."""
     with door.connect() as mem:
         memory = mem.restore_memory(id, namespace=door.namespace)
     door.give(memory, lambda: door.out.print(f"{memory.id} in namespace {door.namespace} is back.", markup=False))

@@ -17,7 +17,7 @@ __all__ = ["register"]
 One = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory.")]
 From = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory; with supersedes, of the newer one.")]
 Type = Annotated[
-    str, typer.Argument(help="What it is to the other: supersedes, resolved-by, part-of, see-also or contradicts.")
+    str, typer.Argument(help="The type of link: supersedes, resolved-by, part-of, see-also or contradicts.")
 ]
 To = Annotated[str, typer.Argument(metavar="TO", help="The id of the other memory.")]
 
@@ -38,7 +38,7 @@ def link(
 ) -> None:
     """Link two memories, such as: semmem link NEW supersedes OLD.
 
-    What is superseded stays findable, behind what supersedes it. Linked already, they stay as they are.
+    A superseded memory is still found, ranked below the newer one. Linking the same two again changes nothing.
     """
     with door.connect() as mem:
         new_link = mem.link(id, type, to, namespace=door.namespace, made_by=made_by)

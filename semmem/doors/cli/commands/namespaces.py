@@ -28,7 +28,7 @@ names = typer.Typer(add_completion=False)
 Name = Annotated[str, typer.Argument(callback=not_empty, help="The namespace.")]
 
 
-Other = Annotated[str, typer.Argument(callback=not_empty, help="Its other name, which holds nothing yet.")]
+Other = Annotated[str, typer.Argument(callback=not_empty, help="The new name; that namespace must be empty.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -68,7 +68,7 @@ def drop(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Drop it; without this, only count.")] = False,
 ) -> None:
-    """Forget a namespace whole and for good. Counts only, unless --yes is given; interrupted, maintain goes on."""
+    """Forget a whole namespace for good. Without --yes it only counts; `maintain` finishes an interrupted drop."""
     with door.connect() as mem:
         count = mem.drop_namespace(name, dry_run=not yes)
     if not count:
@@ -83,7 +83,7 @@ def limit(
     door: Door,
     name: Name,
     keep_days: Annotated[
-        float | None, typer.Option(help="Days after its last change for which a memory stays; 0: for ever.")
+        float | None, typer.Option(help="Days that a memory stays after its last change; 0: for ever.")
     ] = None,
     most_memories: Annotated[int | None, typer.Option(help="How many memories it may hold; 0: any number.")] = None,
     most_bytes: Annotated[
@@ -92,7 +92,7 @@ def limit(
 ) -> None:
     """Change the given limits of a namespace, and show all of them.
 
-    A write that would go beyond a limit stores nothing. What is kept no longer, `semmem maintain` forgets for good.
+    A write that would exceed a limit stores nothing. `semmem maintain` forgets for good what --keep-days has passed.
     """
     with door.connect(create=True) as mem:
         limits = mem.namespace_limits(name, keep_days=keep_days, most_memories=most_memories, most_bytes=most_bytes)
@@ -107,15 +107,15 @@ def changes(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(help="The cursor that the call before ended with; now: only the cursor to begin with."),
+        typer.Option(help="The cursor of the previous call; now: print only a cursor to start from."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many changes at most.")] = 1000,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for new changes until Ctrl-C.")] = False,
 ) -> None:
     """Print the change log in order (written, updated, forgotten, linked), and the cursor for the next call.
 
-    For those who keep a copy: take a cursor with --since now, export, and ask for the changes since it. With --follow
-    and --json each line is one look: its changes and the cursor behind them.
+    To keep a copy up to date: take a cursor with --since now, export, and ask for the changes since that cursor. With
+    --follow and --json each line holds the changes of one poll and the next cursor.
     """
     spaces = namespace or [door.namespace]
     with door.connect() as mem:

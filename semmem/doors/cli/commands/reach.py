@@ -179,10 +179,10 @@ def probe(
     titles: Titles = None,
     source_types: SourceTypes = None,
 ) -> None:
-    """Send a memory that one leg alone finds through the real pipeline; show the stage that dropped it, if any.
+    """Store a memory that only one leg finds, recall it, and show the stage that dropped it, if any.
 
-    One memory for each leg of the recipe and regime, in a scratch namespace that is dropped afterwards. Exits with 3
-    when one did not come back.
+    It does so for each leg of the recipe and each regime, in a scratch namespace that is dropped afterwards. Exits with
+    3 if a memory did not come back.
     """
     from semmem.model.errors import InvalidInput
 

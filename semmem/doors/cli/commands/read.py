@@ -61,7 +61,7 @@ class Order(StrEnum):
     accessed = "accessed"
 
 
-Query = Annotated[str, typer.Argument(help="The question; words in double quotes must stand as they are.")]
+Query = Annotated[str, typer.Argument(help="The question; words in double quotes must occur exactly so.")]
 Limit = Annotated[int, typer.Option("--limit", "-k", help="How many hits.")]
 Offset = Annotated[int, typer.Option(help="How many hits to skip.")]
 Exclude = Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")]
@@ -74,7 +74,7 @@ LeastConfidence = Annotated[
     ),
 ]
 TokenBudget = Annotated[
-    int | None, typer.Option(help="Print what fits into so many tokens, whole, and say what is left out.")
+    int | None, typer.Option(help="Print only whole hits that fit into this many tokens, and count the others.")
 ]
 AsOf = Annotated[str | None, typer.Option(help="At this time (ISO 8601): the versions that were valid then.")]
 
@@ -146,7 +146,9 @@ def recall(
         typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
     ] = None,
     arguments: Arguments = None,
-    full: Annotated[bool, typer.Option("--full", help="Whole texts, not what stands around the match.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print whole texts instead of the passage around the match.")
+    ] = False,
 ) -> None:
     """Show the memories that answer a question, best first, each score with its components."""
     with door.connect() as mem:
@@ -176,7 +178,7 @@ def get(
     as_of: AsOf = None,
     reveal: Reveal = False,
 ) -> None:
-    """Print one memory, with --as-of the version that was valid then."""
+    """Print one memory; with --as-of, the version that was valid at that time."""
     from semmem.doors.cli.show import memory_lines
 
     with door.connect() as mem:
@@ -196,10 +198,10 @@ def list_(
     source_types: SourceTypes = None,
     sensitive: Sensitive = False,
     reveal: Reveal = False,
-    limit: Annotated[int, typer.Option("--limit", "-k", help="How many memories a page.")] = 100,
-    cursor: Annotated[str | None, typer.Option(help="The cursor that the page before ended with.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-k", help="Memories per page.")] = 100,
+    cursor: Annotated[str | None, typer.Option(help="The cursor printed below the previous page.")] = None,
     sort_by: Annotated[
-        Order, typer.Option(help="Downwards by; accessed: what a recall returned last.")
+        Order, typer.Option(help="Field to sort by, highest or latest first; accessed: last recalled.")
     ] = Order.created,
 ) -> None:
     """Print a page of memories, newest first. Sensitive ones are found by --titles, --tags and --sensitive alone."""

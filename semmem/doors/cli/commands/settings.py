@@ -24,7 +24,7 @@ names = typer.Typer(add_completion=False)
 def settings(door: Door) -> None:
     """Show every setting, its value and its source; with --namespace also the search settings of that namespace.
 
-    An argument wins over the environment, that over semmem.toml. Keys and passwords are never shown.
+    Arguments override environment variables, and these override semmem.toml. Keys and passwords are never shown.
     """
     from semmem.config import Settings
     from semmem.read.overrides import recipe_of

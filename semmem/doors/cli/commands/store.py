@@ -36,7 +36,7 @@ def copy(
 ) -> None:
     """Copy a whole store into another one, embedded or a server, and verify counts and hashes.
 
-    Interrupted, the same command goes on where it stopped; of a finished copy it sends what has changed since.
+    After an interruption the same command continues; after a finished copy it sends the changes since.
     """
     import semmem
     from semmem.doors.cli.progress import counting
@@ -112,16 +112,16 @@ def register_rebuild(app: typer.Typer) -> None:
 def rebuild(
     door: Door,
     embedder: Annotated[
-        str | None, typer.Option("--embedder", help="Make all vectors anew with this one: minilm or hashing.")
+        str | None, typer.Option("--embedder", help="Compute all vectors again with this embedder: minilm or hashing.")
     ] = None,
     extract: Annotated[
         bool, typer.Option("--extract", help="Extract the concepts of every memory again instead.")
     ] = False,
 ) -> None:
-    """Make missing vectors; with --embedder all of them by another model, with --extract all concepts.
+    """Compute missing vectors; with --embedder all vectors by another model, with --extract all concepts.
 
-    Others go on reading and writing. Interrupted, the same command goes on. Ends with the hash of each namespace's
-    graph, which is the same whatever the order in which its memories came.
+    Others can read and write meanwhile. After an interruption the same command continues. At the end it prints the
+    hash of each namespace's graph, which does not depend on the order in which memories were stored.
     """
     from semmem.doors.cli.progress import counting
     from semmem.model.errors import InvalidInput

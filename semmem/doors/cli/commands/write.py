@@ -53,10 +53,10 @@ class OnError(StrEnum):
     skip = "skip"
 
 
-ValidFrom = Annotated[str | None, typer.Option(help="From when on it holds (ISO 8601); else from when it was written.")]
-ValidTo = Annotated[str | None, typer.Option(help="Until when it holds; then it ranks below what does.")]
-ExpiresAt = Annotated[str | None, typer.Option(help="When it vanishes (ISO 8601).")]
-Ttl = Annotated[str | None, typer.Option(help="After how long it vanishes, such as 30d, 12h or 45m.")]
+ValidFrom = Annotated[str | None, typer.Option(help="Start of its validity (ISO 8601); default: when it was written.")]
+ValidTo = Annotated[str | None, typer.Option(help="End of its validity; later it ranks below valid memories.")]
+ExpiresAt = Annotated[str | None, typer.Option(help="When it expires (ISO 8601); then no verb returns it.")]
+Ttl = Annotated[str | None, typer.Option(help="Time until it expires, such as 30d, 12h or 45m.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -91,24 +91,26 @@ def remember(
     metadata: Annotated[str | None, typer.Option(help="JSON, such as '{\"ticket\": 7}'.")] = None,
     importance: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.5,
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
-    vector: Annotated[str | None, typer.Option(help="Its vector as a JSON list, instead of an embedder.")] = None,
+    vector: Annotated[
+        str | None, typer.Option(help="Its vector as a JSON list; default: the embedder computes it.")
+    ] = None,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
     expires_at: ExpiresAt = None,
     ttl: Ttl = None,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Let it always stand in the context of an agent.")] = False,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Always include it in the context of an agent.")] = False,
     sensitive: Annotated[
         bool, typer.Option("--sensitive", help="Keep its text out of every index; give the text as - to hide it too.")
     ] = False,
     on_error: Annotated[
         OnError, typer.Option(help="For .jsonl: store nothing of a batch with a bad item, or skip that item.")
     ] = OnError.abort,
-    batch_size: Annotated[int, typer.Option(help="For .jsonl: items a transaction.")] = 500,
+    batch_size: Annotated[int, typer.Option(help="For .jsonl: items per transaction.")] = 500,
 ) -> None:
     """Remember a text, standard input, or a file.
 
-    A .txt or .md file becomes one memory (long ones are split), the same one when it is read again; a .jsonl file one
-    memory a line, with remember's argument names as keys.
+    A .txt or .md file becomes one memory (a long one is split), with an id made from the file, so that it is not stored
+    twice. A .jsonl file becomes one memory per line, with remember's argument names as keys.
     """
     path = _path(text, file)
     if path is not None and path.suffix.lower() in _ITEMS:
@@ -157,8 +159,10 @@ def update(
     source_type: Annotated[
         str | None, typer.Option(help="Who it comes from: user, agent, tool or imported; '' takes it away.")
     ] = None,
-    tags: Annotated[list[str] | None, typer.Option("--tags", "--tag", help="All its tags from now on.")] = None,
-    metadata: Annotated[str | None, typer.Option(help="All its metadata from now on, as JSON.")] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tags", "--tag", help="A tag; replaces all tags it has; repeatable.")
+    ] = None,
+    metadata: Annotated[str | None, typer.Option(help="JSON; replaces all metadata it has.")] = None,
     importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None,
     created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
     vector: Annotated[str | None, typer.Option(help="Its new vector as a JSON list.")] = None,
@@ -168,7 +172,7 @@ def update(
     expires_at: ExpiresAt = None,
     ttl: Ttl = None,
     pinned: Annotated[
-        bool | None, typer.Option("--pinned/--not-pinned", help="Let it always stand in the context of an agent.")
+        bool | None, typer.Option("--pinned/--not-pinned", help="Always include it in the context of an agent.")
     ] = None,
     sensitive: Annotated[
         bool | None, typer.Option("--sensitive/--not-sensitive", help="Take its text out of every index, or index it.")
@@ -176,8 +180,8 @@ def update(
 ) -> None:
     """Change the text of a memory, or the fields that are given; other fields stay.
 
-    Its id stays, its time too unless --created-at is given; its version counts up. `semmem history` has the versions
-    before it. --valid-from, --valid-to and --expires-at take '' for no such time.
+    The id stays, and so does the creation time unless --created-at is given; the version number goes up. `semmem
+    history` shows the earlier versions. '' removes the time of --valid-from, --valid-to or --expires-at.
     """
     fields = {
         "text": None if text is None else _text_of(text, None),
@@ -230,10 +234,10 @@ def forget(
     by: Annotated[str | None, typer.Option(callback=not_empty, help="Who forgets it; the history says so.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Forget; without this, only count.")] = False,
 ) -> None:
-    """Forget one memory, or all that the filters match. Counts only, unless --yes is given.
+    """Forget one memory, or all that the filters match. Without --yes it only counts them.
 
-    Nothing finds it any more. Its text is kept apart for 30 days (setting keep_forgotten_days), so that `semmem
-    restore-memory` can take it back; --hard keeps nothing. --all goes for good.
+    No verb finds a forgotten memory. For 30 days (setting keep_forgotten_days) `semmem restore-memory` can bring it
+    back; --hard and --all keep nothing.
     """
     from semmem.model.errors import InvalidInput
 

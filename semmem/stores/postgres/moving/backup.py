@@ -255,13 +255,13 @@ def _checked(file: Path) -> dict[str, Any]:
             format, schema, whole = backup_manifest.read(archive)
             if format > _FORMAT:
                 raise SchemaTooNew(
-                    f"This backup has format {format} and this version of semmem reads up to {_FORMAT}; upgrade with: "
-                    "pip install -U semmem"
+                    f"This backup has format {format} and this version of semmem reads up to {_FORMAT}; upgrade "
+                    "semmem as docs/operate.md says"
                 )
             if schema > newest:
                 raise SchemaTooNew(
-                    f"This backup has schema {schema} and this version of semmem reads up to {newest}; upgrade with: "
-                    "pip install -U semmem"
+                    f"This backup has schema {schema} and this version of semmem reads up to {newest}; upgrade "
+                    "semmem as docs/operate.md says"
                 )
             if (old := too_old("This backup", schema, "postgres")) is not None:
                 raise SchemaTooOld(old)
