@@ -121,7 +121,8 @@ def test_processes_that_start_together_migrate_once(bare_url: str) -> None:
 def test_a_schema_of_a_newer_program_is_refused_and_left_alone(store_url: str) -> None:
     run(store_url, "INSERT INTO semmem.migration (number, name) VALUES (999, 'from the future')")
     with pytest.raises(
-        SchemaTooNew, match=(r"schema 999 and this version of semmem reads up to \d+; " r"upgrade with: pip install -U")
+        SchemaTooNew,
+        match=(r"schema 999 and this version of semmem reads up to \d+; " r"upgrade semmem as docs/operate"),
     ):
         semmem.connect(store_url, embedder="hashing")
     assert rows(store_url, "SELECT max(number) FROM semmem.migration") == [(999,)]

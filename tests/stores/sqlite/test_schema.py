@@ -90,7 +90,10 @@ def test_a_file_of_a_newer_program_is_refused_and_left_alone(mem: semmem.Semmem,
     mem.remember("heron")
     mem.store._run(lambda c: c.execute("INSERT INTO migration (number, name) VALUES (999, 'from the future')"))
     with pytest.raises(
-        SchemaTooNew, match=(r"notes\.db has schema 999 and this version of semmem reads " r"up to \d+; upgrade with")
+        SchemaTooNew,
+        match=(
+            r"notes\.db has schema 999 and this version of semmem reads " r"up to \d+; upgrade semmem as docs/operate"
+        ),
     ):
         semmem.connect(f"sqlite://{file}")
     assert mem.stats().memories == 1

@@ -220,12 +220,14 @@ def test_a_manifest_that_somebody_changed_or_that_is_newer_is_refused(empty: Sem
             empty.restore(rewritten(file, change))
     newer = rewritten(file, lambda manifest: manifest.update(schema=999))
     with pytest.raises(
-        SchemaTooNew, match=(rf"has schema 999 and this version of semmem reads up to " rf"{NEWEST}; upgrade with: pip")
+        SchemaTooNew,
+        match=(rf"has schema 999 and this version of semmem reads up to " rf"{NEWEST}; upgrade semmem as docs/operate"),
     ):
         empty.restore(newer)
     newer = rewritten(file, lambda manifest: manifest.update(format=99))
     with pytest.raises(
-        SchemaTooNew, match=(r"has format 99 and this version of semmem reads up to 1; " r"upgrade with: pip")
+        SchemaTooNew,
+        match=(r"has format 99 and this version of semmem reads up to 1; " r"upgrade semmem as docs/operate"),
     ):
         empty.restore(newer)
     assert sum(map(len, rows(url_of(empty)).values())) == 0
