@@ -295,7 +295,7 @@ def _by_status(error: HTTPException) -> SemmemError:
     """Return what the router refused as an error of semmem, with the router's status."""
     if error.status_code == 404:
         own_error: SemmemError = NotFound(
-            "There is nothing at this path; the paths begin with /v1, before which the URL of a store ends, and "
+            "There is nothing at this path; paths begin with /v1, which the URL of a store leaves out, and "
             "/openapi.json lists them."
         )
     else:

@@ -331,7 +331,7 @@ def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client)
     nothing = http.get("/v1/v1/recall")
     assert problem(nothing) == (404, "NotFound")
     assert nothing.json()["detail"] == (
-        "There is nothing at this path; the paths begin with /v1, before which the URL of a store ends, and "
+        "There is nothing at this path; paths begin with /v1, which the URL of a store leaves out, and "
         "/openapi.json lists them."
     )
     assert problem(http.get("/v1")) == (404, "NotFound")
