@@ -92,7 +92,7 @@ def limit(
 ) -> None:
     """Change the given limits of a namespace, and show all of them.
 
-    A write that would exceed a limit stores nothing. `semmem maintain` forgets memories older than --keep-days for good.
+    A write that would exceed a limit stores nothing. `semmem maintain` forgets memories past --keep-days for good.
     """
     with door.connect(create=True) as mem:
         limits = mem.namespace_limits(name, keep_days=keep_days, most_memories=most_memories, most_bytes=most_bytes)
