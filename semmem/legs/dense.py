@@ -52,7 +52,8 @@ class Dense:
 
         Raises LegFailed when the question has no vector, or the error that explains why it has none.
         """
-        rankings = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
+        each = zip(scope.namespaces, scope.each(), strict=True)
+        rankings = [self._within(question.within(namespace), one, recipe) for namespace, one in each]
         near = rankings[0] if len(rankings) == 1 else joined(rankings)
         return replace(near, trace=Trace(most=1.0)) if near.ords else near
 

@@ -53,7 +53,8 @@ class Lexical:
         """
         import numpy as np
 
-        rankings = [self._within(question.within(n), scope.within(n), recipe) for n in scope.namespaces]
+        each = zip(scope.namespaces, scope.each(), strict=True)
+        rankings = [self._within(question.within(namespace), one, recipe) for namespace, one in each]
         if len(rankings) == 1:
             return rankings[0]
         traces = [(at, ranking.trace) for at, ranking in enumerate(rankings)]

@@ -65,8 +65,12 @@ def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray
     whole = np.fromiter(ords, np.int64, len(ords))
     if len(namespaces) == 1:
         return [(0, namespaces[0], whole)]
-    each = ((at, name, local(whole[whole >> _SHIFT == at])) for at, name in enumerate(namespaces))
-    return [one for one in each if len(one[2])]
+    if not len(whole):
+        return []
+    order = np.argsort(whole >> _SHIFT, kind="stable")
+    places, starts = np.unique(whole[order] >> _SHIFT, return_index=True)
+    pieces = np.split(local(whole[order]), starts[1:])
+    return [(at, namespaces[at], piece) for at, piece in zip(places.tolist(), pieces, strict=True)]
 
 
 class Maker(NamedTuple):
@@ -193,15 +197,15 @@ class Written:
 class Scope:
     """The memories that a recall may return: the ``allowed`` ords of its namespaces (None: all) without ``excluded``.
 
-    ``size`` is the number of indexed memories in scope, ``excluded`` ones included. Both arrays are sorted. ``filters``
-    and ``exclude`` are the arguments the scope was made from, for a leg that looks memories up by itself. ``settings``
-    are the search settings of the namespaces as a JSON array of [namespace, name, value], None where there are none.
-    ``kinds`` and ``corrections`` are the conversation facts and corrections of each namespace for this question, None
-    where they were not asked for; ``languages`` are those in which its memories were extracted. ``states`` tell whether
-    a namespace has changed since another scope was made (None: it has no memories), where the store counts changes.
-    ``linked`` are the namespaces that have links between memories, ``superseding`` those in which a link may supersede.
-    ``lapsed`` are the ords of memories that are not valid now. In a recall of another time, ``at``, these are out of
-    scope.
+    ``size`` is the number of indexed memories in scope, ``excluded`` ones included, and ``sizes`` that of each
+    namespace, where the store tells. Both arrays are sorted. ``filters`` and ``exclude`` are the arguments the scope
+    was made from, for a leg that looks memories up by itself. ``settings`` are the search settings of the namespaces as
+    a JSON array of [namespace, name, value], None where there are none. ``kinds`` and ``corrections`` are the
+    conversation facts and corrections of each namespace for this question, None where they were not asked for;
+    ``languages`` are those in which its memories were extracted. ``states`` tell whether a namespace has changed since
+    another scope was made (None: it has no memories), where the store counts changes. ``linked`` are the namespaces
+    that have links between memories, ``superseding`` those in which a link may supersede. ``lapsed`` are the ords of
+    memories that are not valid now. In a recall of another time, ``at``, these are out of scope.
     """
 
     namespaces: tuple[str, ...]
@@ -219,6 +223,7 @@ class Scope:
     superseding: frozenset[str] = frozenset()
     lapsed: frozenset[int] = frozenset()
     at: datetime | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of ``ords`` are in scope, as a boolean array of the same shape."""
@@ -236,16 +241,22 @@ class Scope:
         some, older = (frozenset(n for n, has in linked.items() if has >= least) for least in (1, 2))
         return replace(self, linked=some, superseding=older)
 
-    def within(self, namespace: str) -> Scope:
-        """Return the scope restricted to one of its namespaces, with local ords."""
+    def each(self) -> tuple[Scope, ...]:
+        """Return the scope restricted to each of its namespaces, with local ords."""
         if len(self.namespaces) == 1:
-            return self
-        at = self.namespaces.index(namespace)
+            return (self,)
+        return tuple(self._of(at, namespace) for at, namespace in enumerate(self.namespaces))
 
+    def _of(self, at: int, namespace: str) -> Scope:
         def own(ords: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-            return None if ords is None else local(ords[(ords >= placed(0, at)) & (ords < placed(0, at + 1))])
+            if ords is None:
+                return None
+            start, end = ords.searchsorted((placed(0, at), placed(0, at + 1)))
+            within: NDArray[np.int64] = local(ords[start:end])
+            return within
 
-        return replace(self, namespaces=(namespace,), allowed=own(self.allowed), excluded=own(self.excluded))
+        size, allowed, excluded = self.sizes.get(namespace, self.size), own(self.allowed), own(self.excluded)
+        return replace(self, namespaces=(namespace,), size=size, allowed=allowed, excluded=excluded)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ __all__ = [
     "Key",
     "Name",
     "Priors",
-    "alone",
+    "apart",
     "auto_floor",
     "confidence",
     "curve",
@@ -262,13 +262,21 @@ def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
     return runs
 
 
-def alone(
-    namespace: str, rankings: Mapping[str, Ranking], heads: Mapping[int, Head], recipe: Recipe
-) -> dict[str, Ranking]:
-    """Return the list of each leg for one namespace alone, cut to the leg's depth, with the ords of that namespace."""
-    own = {ord: head for ord, head in heads.items() if head.namespace == namespace}
-    lists = {leg: settle(r, own, recipe.depths.get(leg, 100)) for leg, r in rankings.items()}
-    return {leg: replace(r, ords=tuple(local(ord) for ord in r.ords)) for leg, r in lists.items()}
+def apart(
+    namespaces: Collection[str], rankings: Mapping[str, Ranking], heads: Mapping[int, Head], recipe: Recipe
+) -> dict[str, dict[str, Ranking]]:
+    """Return the list of each leg for each namespace alone, cut to the leg's depth, with the ords of that namespace."""
+    lists: dict[str, dict[str, Ranking]] = {namespace: {} for namespace in namespaces}
+    for leg, ranking in rankings.items():
+        own: dict[str, list[tuple[int, float]]] = {namespace: [] for namespace in namespaces}
+        for ord, score in zip(ranking.ords, ranking.scores, strict=True):
+            if (head := heads.get(ord)) is not None and head.namespace in own:
+                own[head.namespace].append((ord, score))
+        for namespace, rows in own.items():
+            ords, scores = tuple(ord for ord, _ in rows), tuple(score for _, score in rows)
+            one = settle(replace(ranking, ords=ords, scores=scores), heads, recipe.depths.get(leg, 100))
+            lists[namespace][leg] = replace(one, ords=tuple(local(ord) for ord in one.ords))
+    return lists
 
 
 def gather(

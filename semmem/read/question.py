@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from reprlib import repr as brief
 
 from semmem.concepts.rules import question as concepts_of
@@ -13,7 +13,7 @@ from semmem.legs.conversation import _ROLES, _is_month, takes_turns
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kinds, Question
 from semmem.model.filters import one_of, whole
-from semmem.model.question import Talk
+from semmem.model.question import QuestionConcepts, Talk
 from semmem.model.recipe import Recipe
 from semmem.model.types import SORT_BY, MinConfidence
 from semmem.text.passages import phrases
@@ -122,10 +122,13 @@ def parse(
     quoted = tuple(phrases(query)[0])
     called = "graph" in recipe.legs
 
+    @cache  # most namespaces are asked the same
+    def concepts(text: str) -> QuestionConcepts | None:
+        return concepts_of(text, language) if called else None
+
     def question_of(talk: Talk | None, sessions: bool) -> Question:
         text = query if talk is None else talk.text
-        concepts = concepts_of(text, language) if called else None
-        return Question(text, quoted, talk, concepts, sessions=sessions, query=query)
+        return Question(text, quoted, talk, concepts(text), sessions=sessions, query=query)
 
     each = {n: question_of(talks[n], at.sessions) for n, at in kinds.items()}
     if len(each) == 1:

@@ -27,7 +27,7 @@ from semmem.read.candidates import (
     Cut,
     Group,
     Key,
-    alone,
+    apart,
     auto_floor,
     confidence,
     deeper,
@@ -236,7 +236,8 @@ class Recaller:
         rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in answers.items()}
         regime = "unnamed"
         if _LAST in legs and _LAST not in degraded:
-            each = {n: replace(q, heads=alone(n, answers, heads, recipe)) for n, q in question.narrowed.items()}
+            lists = apart(question.narrowed, answers, heads, recipe)
+            each = {n: replace(q, heads=lists[n]) for n, q in question.narrowed.items()}
             seeded = replace(question, heads=dict(rankings), narrowed=each)
             last = {_LAST: partial(self._search, _LAST, seeded, scope, recipe, **prepared)}
             for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():

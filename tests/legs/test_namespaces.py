@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 import semmem
 from semmem.legs.namespaces import of_best, standing
-from semmem.model.exchange import Ranking, Trace
+from semmem.model.exchange import Ranking, Scope, Trace, placed
 
 ABOUT_ME = (
     {"id": "theme", "text": "I like the solarized theme in my editor."},
@@ -100,3 +101,19 @@ def test_a_namespace_stands_as_well_as_its_first_finds_beside_the_best() -> None
     assert standing([{}, {"dense": of()}]) == [1.0, 1.0]
     assert of_best(Ranking((1, 2), (6.0, 3.0), trace=Trace(most=12.0))).scores == (0.5, 0.25)
     assert of_best(Ranking((1,), (6.0,))).scores == (6.0,)
+
+
+def test_the_scope_of_each_namespace_has_its_own_size_and_local_ords() -> None:
+    allowed = np.array([placed(3, 0), placed(5, 0), placed(4, 1), placed(1, 2)], dtype=np.int64)
+    excluded = np.array([placed(5, 0), placed(1, 2)], dtype=np.int64)
+    whole = Scope(("a", "b", "c"), 30, allowed, excluded, sizes={"a": 7, "b": 20, "c": 3})
+    parts = [
+        (one.namespaces, one.size, one.allowed.tolist(), one.excluded.tolist())
+        for one in whole.each()
+        if one.allowed is not None and one.excluded is not None
+    ]
+    assert parts == [(("a",), 7, [3, 5], [5]), (("b",), 20, [4], []), (("c",), 3, [1], [1])]
+    (open_one, _) = Scope(("a", "b"), 30).each()
+    assert (open_one.size, open_one.allowed, open_one.excluded) == (30, None, None)
+    alone = Scope(("a",), 7)
+    assert alone.each() == (alone,)

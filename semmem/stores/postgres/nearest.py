@@ -56,7 +56,7 @@ def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: i
     returned where the vector is of another embedder than the one that fills the store.
     """
     if len(scope.namespaces) > 1:
-        each = (nearest(connection, scope.within(n), vector, depth) for n in scope.namespaces)
+        each = (nearest(connection, one, vector, depth) for one in scope.each())
         together = ((placed(ord, at), cosine) for at, rows in enumerate(each) for ord, cosine in rows)
         return sorted(together, key=lambda row: (-row[1], row[0]))[:depth]
     excluded = 0 if scope.excluded is None else len(scope.excluded)

@@ -71,6 +71,27 @@ def test_the_index_answers_as_the_exact_scan_and_new_memories_stand_beside_it(
         assert recalled(390)[0] == "m390"
 
 
+def test_a_small_namespace_is_not_looked_for_in_the_index_of_a_large_one(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    asked: list[str] = []
+    indexed = nearest._indexed
+
+    def noted(connection: Any, scope: Any, *rest: Any) -> Any:
+        asked.extend(scope.namespaces)
+        return indexed(connection, scope, *rest)
+
+    monkeypatch.setattr(nearest, "_indexed", noted)
+    vectors = np.random.default_rng(7).normal(size=(120, 8))
+    with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:
+        mem.remember_many({"text": f"note {n}", "vector": v, "namespace": "large"} for n, v in enumerate(vectors[:110]))
+        mem.remember_many({"text": f"note {n}", "vector": v, "namespace": "small"} for n, v in enumerate(vectors[110:]))
+        found = mem.recall("note", namespace=["large", "small"], vector=vectors[115], recipe="dense", limit=3)
+        assert (found[0].namespace, found[0].text) == ("small", "note 5")
+    assert set(asked) == {"large"}
+
+
 def test_of_two_that_maintain_a_store_at_once_one_indexes_the_vectors(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

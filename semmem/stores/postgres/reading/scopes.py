@@ -85,14 +85,14 @@ def _scope_of(
     excluded, lapsed = _bounds_of(namespaces, by_statement.get("memory_excluded", {}), by_statement["memory_bounds"])
     settings = _settings_together([settings for _, settings, *_ in sized if settings is not None])
     languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
-    size = sum(int(size) for size, *_ in sized)
+    sizes = {n: int(size) for n, (size, *_) in zip(namespaces, sized, strict=True)}
     linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
     states = {n: tuple(rows[0]) if rows else None for n, rows in by_statement["resident_state"].items()}
     fields: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
     if "moment" in by_statement:
         fields |= {"kinds": facts_of(by_statement["memory_kinds"])}
         fields |= {"corrections": {n: corrections_of(rows) for n, rows in by_statement["moment"].items()}}
-    return Scope(namespaces, size, allowed, excluded, **fields).with_links(linked)
+    return Scope(namespaces, sum(sizes.values()), allowed, excluded, sizes=sizes, **fields).with_links(linked)
 
 
 def _admitted(before: NDArray[np.int64], packed: bytes | None, grows: bool | None) -> NDArray[np.int64]:
