@@ -23,6 +23,7 @@ __all__ = [
     "expanded",
     "must_be_free",
     "new_file",
+    "private_folder",
     "settings_folder",
     "state_file",
     "state_folder",
@@ -79,6 +80,16 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
             part.unlink(missing_ok=True)
             raise
     _sync(path.parent)
+
+
+def private_folder(folder: Path) -> None:
+    """Create ``folder`` and the folders above it that are missing, each for its owner alone, whatever the umask.
+
+    Raises OSError.
+    """
+    if not folder.is_dir():
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def claimed(path: Path) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
-from semmem.files import claimed, must_be_free, new_file
+from semmem.files import claimed, must_be_free, new_file, private_folder
 from semmem.model.errors import InvalidInput
 
 
@@ -182,3 +182,16 @@ def test_no_command_puts_a_file_where_a_link_leads_to_a_device(
         f"{link} is a device or a pipe, not a file; export takes - for standard output.\n"
     )
     assert link.is_symlink()
+
+
+def test_every_missing_folder_is_made_for_its_owner_alone_and_others_stay_as_they_are(tmp_path: Path) -> None:
+    open_one = tmp_path / "open"
+    open_one.mkdir()
+    private_folder(open_one / "a" / "b")
+    private_folder(open_one / "a" / "b")
+    assert [mode(path) for path in (open_one, open_one / "a", open_one / "a" / "b")] == [0o777, 0o700, 0o700]
+    (open_one / "file").touch()
+    with pytest.raises(OSError, match=r"File exists|Not a directory"):
+        private_folder(open_one / "file")
+    with pytest.raises(OSError, match=r"File exists|Not a directory"):
+        private_folder(open_one / "file" / "c")

@@ -84,13 +84,13 @@ def remote_namespace(url: str) -> str | None:
 def _git_folder(place: Path) -> tuple[Path, Path] | None:
     """Return git's folder with the configuration of ``place``, and the top of the repository; None outside of one."""
     at = place / ".git"
-    if (at / "HEAD").is_file():
+    if _is_file(at / "HEAD"):
         return at, place
     pointed = re.match(r"gitdir:\s*(.+)", _text(at))
     if pointed is None:
         return None
     git = (place / pointed[1].strip()).resolve()
-    if not (git / "HEAD").is_file():
+    if not _is_file(git / "HEAD"):
         return None
     common = _text(git / "commondir").strip()
     if not common:  # a submodule, or a folder of git that lies elsewhere
@@ -110,6 +110,13 @@ def _origin(git: Path) -> str | None:
     if 'remote "origin"' in remotes:
         return remotes['remote "origin"']
     return next(iter(remotes.values())) if len(remotes) == 1 else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
 
 
 def _text(path: Path) -> str:

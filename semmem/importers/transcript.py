@@ -26,7 +26,7 @@ from semmem.importers.turn_content import is_acknowledgement, is_answer, is_bare
 from semmem.model.errors import InvalidInput
 from semmem.model.types import source_type_of
 
-__all__ = ["TAG", "Question", "Reading", "Turn", "fields_of", "read", "reading"]
+__all__ = ["TAG", "Question", "Reading", "Turn", "fields_of", "read", "reading", "storable"]
 
 TAG = "transcript"
 """The tag of memories that are turns of a transcript."""
@@ -82,10 +82,11 @@ def reading(
     """Read the whole lines of ``raw``; turns are numbered from ``first``, and ``question`` was open before.
 
     A last line without its end is still being written and is left for the next time. A line that is not JSON is left
-    out; ``reject`` gets its number.
+    out; ``reject`` gets its number. A line with the id of an earlier one is a copy and is left out too.
     """
     whole = raw[: raw.rfind(b"\n") + 1]
     said: list[Turn] = []
+    seen: set[str] = set()
     for number, line in enumerate(whole.split(b"\n"), 1):
         try:
             row = json.loads(line)
@@ -98,6 +99,9 @@ def reading(
             continue
         author, text = utterance
         id, session = (row[name] if isinstance(row.get(name), str) else None for name in ("uuid", "sessionId"))
+        if id is not None and id in seen:
+            continue
+        seen |= set() if id is None else {id}
         said.append(Turn(author, text, first + len(said), _time(row), id, session, number))
     stored, question = _with_questions(said, question)
     return Reading(stored, len(said), len(whole), question)
@@ -148,7 +152,12 @@ def _utterance(row: Mapping[str, Any]) -> tuple[str, str] | None:
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
     words = [words_of(str(part["text"])) for part in parts if _is_text(part)]
     text = "\n\n".join(filter(None, words))
-    return (role, text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()) if text else None
+    return (role, storable(text)) if text else None
+
+
+def storable(text: str) -> str:
+    """Return ``text`` with a mark in place of NUL and of lone surrogates, which no store keeps."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _is_text(part: Any) -> bool:

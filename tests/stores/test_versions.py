@@ -196,3 +196,22 @@ def test_an_update_keeps_as_many_versions_as_the_setting_says_and_takes_few_away
         mem.remember_many([{"id": f"c{n}", "text": f"Cup {n}."} for n in range(40)])
         assert texts(mem, "b") == ["Other.", "Another."]
         assert "versions" not in mem.maintain()
+
+
+def test_an_update_answers_the_version_that_it_wrote_although_another_follows_at_once(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember("The gate is red.", id="gate")
+    write = type(mem.store).write
+    followed: list[int] = []
+
+    def followed_by_another(self: Any, *given: Any, **how: Any) -> Any:
+        written = write(self, *given, **how)
+        if not followed:
+            followed.append(1)
+            followed.append(mem.update("gate", text="The gate is blue.").version)
+        return written
+
+    monkeypatch.setattr(type(mem.store), "write", followed_by_another)
+    answer = mem.update("gate", text="The gate is green.", expected_version=1)
+    assert (answer.version, answer.text, followed) == (2, "The gate is green.", [1, 3])

@@ -7,7 +7,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from semmem.files import data_folder
+from semmem.files import data_folder, private_folder
 
 __all__ = ["error_log", "log_file", "logged_errors"]
 
@@ -19,7 +19,7 @@ class _Stamped(io.TextIOBase):
     """A stream that writes each text behind the time, to the end of a file."""
 
     def __init__(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(file.parent)
         large = file.exists() and file.stat().st_size > _LARGEST
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_TRUNC if large else 0)
         self._handle = os.open(file, flags, 0o600)

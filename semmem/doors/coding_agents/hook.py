@@ -39,8 +39,11 @@ _LATEST = 50
 _TRANSCRIPT = "transcript"
 """The tag of a turn."""
 
+_STEP = 2 * 2**20
+"""Bytes of a transcript after which its progress is saved, so that a hook that is killed does not begin anew."""
+
 _LARGEST = 64 * 2**20
-"""Bytes that are read at once of a transcript."""
+"""Bytes of a line that are read; a longer one is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +214,7 @@ def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent
     """Store the turns of the transcript that are new, each once, by default without the credentials in them."""
     from semmem.config import Settings
     from semmem.doors.coding_agents.progress import progress_of, rest_of_line
-    from semmem.importers.transcript import fields_of, reading
+    from semmem.importers.transcript import fields_of, reading, storable
     from semmem.write.screening import noting
 
     path = payload.get("transcript_path")
@@ -220,16 +223,17 @@ def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent
     transcript = Path(path).expanduser()
     if not transcript.is_file():
         raise SemmemError(f"There is no transcript {transcript}; no turn was stored.")
-    session = payload.get("session_id") if isinstance(payload.get("session_id"), str) else None
+    session = payload.get("session_id")
+    session = storable(session) if isinstance(session, str) else None
     settings = Settings.load()
     policy = settings.credentials if settings.source("credentials") != "default" else "redact"
     with progress_of(transcript, source.name) as progress, transcript.open("rb") as file:
         while True:
             file.seek(progress.offset)
-            raw = file.read(_LARGEST)
+            raw = file.read(_STEP) + file.readline(_LARGEST)
             new = reading(raw, progress.turns + 1, progress.question)
             size = new.size
-            if not size and len(raw) == _LARGEST:
+            if not size and len(raw) >= _LARGEST:
                 size = rest_of_line(file, len(raw))
                 if size:
                     _say(SemmemError(f"A line of {size >> 20} MiB in {transcript} was passed over: it is too long."))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from semmem.files import new_file, state_file
+from semmem.files import new_file, private_folder, state_file
 from semmem.importers.transcript import Question
 
 __all__ = ["Progress", "progress_of", "rest_of_line"]
@@ -42,7 +42,7 @@ def progress_of(transcript: Path, store: str) -> Iterator[Progress]:
     A transcript that is shorter than what was read of it is another one, and is read from its beginning.
     """
     place = state_file("transcripts", f"{store}\n{transcript.absolute()}".encode(errors="surrogatepass"))
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(place.parent)
     lock = os.open(place.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

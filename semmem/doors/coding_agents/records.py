@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from semmem.files import new_file, state_file
+from semmem.files import new_file, private_folder, state_file
 from semmem.model.errors import InvalidInput
 
 __all__ = ["Unrecorded", "existed", "forget", "keep", "original"]
@@ -55,7 +55,7 @@ def keep(file: Path, before: str | None, after: str) -> None:
     record = _Record(_hash(after), begin, len(after) - same, replaced)
     with suppress(OSError, InvalidInput):
         place = _place(file)
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(place.parent)
         with new_file(place, force=True) as out:
             out.write(json.dumps(asdict(record)).encode())
 

@@ -7,7 +7,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from semmem.files import state_file
+from semmem.files import private_folder, state_file
 
 __all__ = ["Removed"]
 
@@ -20,7 +20,7 @@ class Removed:
 
     def add(self, count: int) -> None:
         """Add to the number. Raises OSError."""
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self._file.parent)
         handle = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             os.write(handle, f"{count}\n".encode())

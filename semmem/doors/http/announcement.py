@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from semmem.doors.http.guard import is_loopback
-from semmem.files import new_file, state_folder
+from semmem.files import new_file, private_folder, state_folder
 from semmem.model.errors import InvalidInput
 from semmem.stores import parse_url
 
@@ -36,7 +36,7 @@ def announced(address: str, url: str | None, home: Path | None = None) -> Iterat
     """
     try:
         file = _file(store_name(url, home))
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(file.parent)
         with new_file(file, force=True) as out:
             out.write(json.dumps({"url": address, "process": os.getpid()}).encode())
     except (InvalidInput, OSError):

@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from semmem.files import new_file, settings_folder
+from semmem.files import new_file, private_folder, settings_folder
 from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired, LocalOnly, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class Keys(KeySet):
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the file for oneself, so that two who add a key at once both have theirs."""
-        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self.file.parent)
         handle = os.open(self.file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)

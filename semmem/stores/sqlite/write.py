@@ -181,7 +181,17 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             check_limits(namespace, (*limits, *holds), new_count)
     alike = similar_to(connection, wholes, ords)
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
-    return Written(*fates_, ords, replaced=frozenset(replaced), corroborated=corroborated, similar=alike)
+    stored = _as_stored(connection, next(iter(wholes))) if len(wholes) == 1 else {}
+    return Written(
+        *fates_, ords, replaced=frozenset(replaced), memories=stored, corroborated=corroborated, similar=alike
+    )
+
+
+def _as_stored(connection: sqlite3.Connection, name: tuple[str, str]) -> dict[tuple[str, str], Memory]:
+    """Return one memory as it is stored now, before others write, by (namespace, id)."""
+    parameters = {"namespace": name[0], "ids": json.dumps([name[1]]), "now": microsecond(datetime.now(UTC))}
+    found = map(memory_of, connection.execute(_SQL["memory_get"], parameters))
+    return {(memory.namespace, memory.id): memory for memory in found}
 
 
 def _row(number: int, ord: int) -> int:

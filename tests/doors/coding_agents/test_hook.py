@@ -16,6 +16,7 @@ import pytest
 
 import semmem
 from semmem.doors.coding_agents.hook import BUDGET, quick
+from semmem.doors.coding_agents.source import _Store
 from semmem.doors.http import announcement
 from semmem.doors.http.announcement import announced, server_of, store_name
 from semmem.doors.http.keys import Keys
@@ -322,6 +323,56 @@ def test_a_line_that_is_too_long_is_passed_over_and_the_turns_behind_it_are_stor
     transcript.write_bytes(transcript.read_bytes() + b"y" * (2 << 20))  # still being written
     client.runs("stop", session_id="s1", transcript_path=str(transcript), cwd=str(project))
     assert client.said == ""
+
+
+def test_a_long_transcript_is_stored_step_by_step_and_a_killed_hook_goes_on_where_it_was(
+    url: str, project: Path, tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("semmem.doors.coding_agents.hook._STEP", 1_000)
+    transcript = tmp_path / "transcript.jsonl"
+    lines = [("user", f"Module {n} is built with the flag --fast{n}.") for n in range(12)]
+    transcript.write_bytes(written(claude(*lines)))
+    store = _Store.store
+    calls: list[int] = []
+
+    def dies(self: _Store, items: Any, namespace: str) -> Any:
+        calls.append(len(items))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return store(self, items, namespace)
+
+    def ids() -> set[str]:
+        with semmem.connect() as mem:
+            return {one.id for one in mem.list(namespace=PROJECT)}
+
+    monkeypatch.setattr(_Store, "store", dies)
+    given = {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(project)}
+    client.runs("stop", **given)
+    first = ids()
+    assert len(first) == calls[0] < 12
+    client.runs("stop", **given)
+    assert sum(calls[1:]) - calls[1] == 12 - calls[0]  # none is stored twice
+    assert len(ids()) == 12
+    assert first < ids()
+    assert client.said == ""
+
+
+def test_a_turn_that_a_transcript_repeats_is_stored_once_and_a_session_with_nul_is_no_error(
+    url: str, project: Path, tmp_path: Path, client: Client
+) -> None:
+    transcript = tmp_path / "transcript.jsonl"
+    (line,) = claude(("user", "The build uses the flag --fast."))
+    transcript.write_bytes(written([line] * 50))
+    client.runs("stop", session_id="s\x001", transcript_path=str(transcript), cwd=str(project))
+    assert client.said == ""
+    with semmem.connect() as mem:
+        assert [(one.session, one.position) for one in mem.list(namespace=PROJECT)] == [("s\ufffd1", 1)]
+
+
+def test_a_folder_with_a_name_that_no_disk_takes_is_a_project_without_memories(url: str, client: Client) -> None:
+    for folder in (f"/{'x' * 5_000}", f"/{'x/' * 2_500}", "/a\x00b"):
+        assert client.runs("prompt", prompt="How is it built?", cwd=folder) == ""
+        assert client.said == ""
 
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # never valid

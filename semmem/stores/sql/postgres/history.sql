@@ -45,8 +45,8 @@ ON CONFLICT (namespace, id, version) DO UPDATE SET
           excluded.length, excluded.entries, excluded.vectors, excluded.text_at);
 
 -- history_trim --
--- Delete some of the oldest versions of memories whose present version has just been kept, beyond those that are kept: the
--- versions that are not forgotten have numbers without a gap. Each memory by the primary key, so one row or none is read.
+-- Delete some of the oldest versions of memories whose present version has just been kept, beyond those that are kept by
+-- their numbers, which have gaps only where a memory was forgotten, stored anew and restored. Each memory by the primary key, so one row or none is read.
 DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
     SELECT v.id, v.version FROM memory m
     CROSS JOIN LATERAL (
