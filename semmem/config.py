@@ -70,6 +70,9 @@ class Settings(BaseModel):
         description="What follows when a new memory contradicts an older one: report links the two, "
         "supersede also ranks the newer above the older, ignore does not look.",
     )
+    name_older: bool = Field(
+        True, description="Let remember name up to two older memories that the new one may outdate."
+    )
     key: SecretStr | None = Field(
         None, description="The key of the server, where the URL is an http:// one; never shown."
     )

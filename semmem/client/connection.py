@@ -77,7 +77,10 @@ class Connection:
         language, policies = settings.language, (settings.credentials, settings.on_contradiction)
         arguments = (of.embedder_or_reason, of.renewed, of.filled, language, *policies)
         versions, workers = settings.keep_versions, settings.bulk_workers
-        return Ingest(self.store, self._extractor, *arguments, keep_versions=versions, workers=workers)
+        named = settings.name_older
+        return Ingest(
+            self.store, self._extractor, *arguments, keep_versions=versions, workers=workers, name_older=named
+        )
 
     @cached_property
     def _upkeep(self) -> Upkeep:

@@ -18,7 +18,7 @@ from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, Le
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.recipe_settings import values_of
 from semmem.model.reports import Judgement, LeftOut, Limits, Namespace, NamespaceHash, Stats
-from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Page, Passage, Rejected
+from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Older, Page, Passage, Rejected
 from semmem.rank_cap.places import Listed, Lists
 from semmem.read.context import Context
 from semmem.read.explanation import Explanation, LegExplanation
@@ -119,7 +119,13 @@ def memory(value: Any) -> Memory:
     """Return a memory."""
     names = ("created_at", "updated_at", "valid_from", "valid_to", "expires_at", "last_seen", "last_accessed")
     times = {name: datetime.fromisoformat(one) for name in names if (one := value[name])}
-    return Memory(**{**value, **times, "tags": tuple(value["tags"]), "contradicts": tuple(value["contradicts"])})
+    lists = {"tags": tuple(value["tags"]), "contradicts": tuple(value["contradicts"])}
+    return Memory(**{**value, **times, **lists, "older": tuple(map(_older, value.get("older", ())))})
+
+
+def _older(value: Any) -> Older:
+    at = value["created_at"]
+    return Older(value["id"], value["text"], None if at is None else datetime.fromisoformat(at))
 
 
 def page(value: Any) -> Page:

@@ -70,6 +70,7 @@ class SettingValues(TypedDict, total=False):
     llm_timeout_s: float
     key: Any
     on_contradiction: str
+    name_older: bool
     agent_min_confidence: float | str
     pool_size: int
     bulk_workers: int

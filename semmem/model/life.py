@@ -38,7 +38,7 @@ __all__ = [
     "versions_of",
 ]
 
-_COUNTED = ("seen_count", "last_seen", "contradicts", "access_count", "last_accessed")
+_COUNTED = ("seen_count", "last_seen", "contradicts", "access_count", "last_accessed", "older")
 _PLACE = frozenset(("id", "namespace", "updated_at", "version", "parent_id", *_COUNTED))
 
 Kept = tuple[Memory, str | None, datetime | None, datetime | None]

@@ -32,6 +32,7 @@ __all__ = [
     "ListOrder",
     "Memory",
     "MinConfidence",
+    "Older",
     "Page",
     "Passage",
     "Rejected",
@@ -83,6 +84,29 @@ MASKS = (MASK, MASK_OF_TOOLS)
 _TAGGED = ("text", "title", "author", "session", "position", "source", "tags", "metadata", "importance", "source_type")
 
 
+_LONGEST_OLDER = 120
+"""Characters shown of an older memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Older:
+    """An older memory near one that was just stored, with the beginning of its text, at most 120 characters."""
+
+    id: str
+    text: str
+    created_at: datetime | None
+
+    @classmethod
+    def of(cls, id: str, text: str, created_at: datetime | None) -> Older:
+        """Return an older memory with its text shortened to one line."""
+        line = " ".join(text[: 4 * _LONGEST_OLDER].split())
+        return cls(id, line if len(line) <= _LONGEST_OLDER else f"{line[: _LONGEST_OLDER - 1]}…", created_at)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain JSON-ready values; the time as ISO 8601."""
+        return {"id": self.id, "text": self.text, "created_at": self.created_at and self.created_at.isoformat()}
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """One stored text an agent may get back.
@@ -98,9 +122,10 @@ class Memory:
 
     ``seen_count`` is how often the memory was remembered, and ``last_seen`` when it was last repeated, None if never.
     ``contradicts`` are the ids of memories with a value that this one changes, as found when it was written;
-    ``remember`` and ``update`` fill it, and ``links`` returns them later. ``access_count`` is how often recalls
-    returned it and ``last_accessed`` when they last did; only ``get`` and ``list`` look these up, elsewhere they are
-    None. Two memories that differ only in the last two fields are equal.
+    ``remember`` and ``update`` fill it, and ``links`` returns them later. ``older`` are up to two older memories of the
+    namespace, the nearest ones, which this one may outdate; only ``remember`` fills it. ``access_count`` is how often
+    recalls returned it and ``last_accessed`` when they last did; only ``get`` and ``list`` look these up, elsewhere
+    they are None. Two memories that differ only in the last three fields are equal.
     """
 
     id: str
@@ -129,6 +154,7 @@ class Memory:
     contradicts: tuple[str, ...] = ()
     access_count: int | None = field(default=None, compare=False)
     last_accessed: datetime | None = field(default=None, compare=False)
+    older: tuple[Older, ...] = field(default=(), compare=False)
 
     @property
     def tag(self) -> str:
@@ -143,10 +169,14 @@ class Memory:
         return f"{self.version}-{blake2b(content, digest_size=8).hexdigest()}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain JSON-ready values; times as ISO 8601."""
+        """Return plain JSON-ready values; times as ISO 8601. ``older`` is left out where it is empty."""
         out: dict[str, Any] = {}
         for f in dataclasses.fields(self):
             value = getattr(self, f.name)
+            if f.name == "older":
+                if self.older:
+                    out["older"] = [one.as_dict() for one in self.older]
+                continue
             if isinstance(value, datetime):
                 value = value.isoformat()
             elif isinstance(value, tuple):

@@ -72,6 +72,7 @@ class Ingest:
         on_contradiction: OnContradiction = "report",
         keep_versions: int | None = None,
         workers: int = 0,
+        name_older: bool = True,
     ) -> None:
         self._store = store
         self._likeness = Likeness(store, on_contradiction)
@@ -84,6 +85,7 @@ class Ingest:
         self._filled = filled
         self._language = language
         self._screening: Screening = screening
+        self._name_older = name_older
         self.bulk: set[str] | None = None
         """Of a bulk the namespaces that its batches have written to, or may have."""
         ahead = store.graph is not None  # what writes to a file does not wait for a server
@@ -113,7 +115,9 @@ class Ingest:
                 if first in self._likeness.again({first: 1}):
                     return self._as_stored(replace(draft.memory, id=first[1]))
                 return self.remember(item)  # the stored memory was forgotten meanwhile
-            return self._after(plan.new[0], rows, knowledge, written)
+            memory = self._after(plan.new[0], rows, knowledge, written)
+            older = self._likeness.older(rows, written, memory.contradicts) if self._name_older else ()
+            return replace(memory, older=older) if older else memory
         return self._as_stored(draft.memory)
 
     def update(

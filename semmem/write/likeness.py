@@ -24,9 +24,11 @@ from semmem.concepts.likeness import ALIKE, Outline, changed, likeness_keys, out
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
 from semmem.model.life import MADE_BY, MOST_SIMILAR, Link, Similar, Uncompared
+from semmem.model.process.clock import step
 from semmem.model.store import LifeStore, Store
-from semmem.model.types import LinkType, Memory
+from semmem.model.types import LinkType, Memory, Older
 from semmem.write.items import Draft
+from semmem.write.older import older_of
 
 __all__ = [
     "MOST_ALIKE",
@@ -231,6 +233,13 @@ class Likeness:
         except SemmemError as error:  # the memories are committed and noted, so nothing is raised
             reason = f"Stored, but not linked to what they contradict, which maintain makes up for: {error.message}"
             return Likenesses(contradicts, {"links": reason})
+
+    def older(self, rows: Sequence[Row], written: Written, contradicted: Collection[str]) -> tuple[Older, ...]:
+        """Return the older memories that a memory just written may outdate; none where nothing is compared."""
+        if not self.compares(rows[0].memory):
+            return ()
+        with step("older"):
+            return older_of(self._store, rows, written, contradicted)
 
     def catch_up(self, namespace: str) -> None:
         """Compare a few memories whose links nobody has made, or that lost some; never raises."""

@@ -147,7 +147,7 @@ _TOGETHER: Mapping[str, dict[str, Any]] = {
 _ETAG = '(W/)?"[!#-~]*"'
 _ETAGS = rf"^(\*|{_ETAG}(, ?{_ETAG})*)$"
 
-_SOMETIMES = frozenset({("Namespace", "state")})
+_SOMETIMES = frozenset({("Namespace", "state"), ("Memory", "older")})
 """The fields that are left out of an answer where they have no value; every other field is in every answer."""
 
 ANSWERS: Mapping[str, dict[str, Any]] = {

@@ -140,7 +140,11 @@ _STORED = {
 }
 
 MEMORY = structure(
-    {**_STORED, "uri": string("The resource of this memory.")},
+    {
+        **_STORED,
+        "uri": string("The resource of this memory."),
+        "older": array({"type": "object"}, "Of memory_remember: the nearest older memories, with id, text and time."),
+    },
     ("id", "namespace", "text", "version", "uri"),
     description="A memory as it is stored; fields without a value are left out.",
 )

@@ -140,7 +140,8 @@ TOOLS = (
         "Store one thing that will be worth knowing later: a decision and its reason, a preference, a name and what it "
         "stands for, how something is done here, a problem and its solution. One thing a call, in whole sentences that "
         "can be understood without the conversation: names instead of pronouns, dates instead of 'yesterday'. It is "
-        "stored when this returns. What is true of the person in every project goes to the personal namespace.",
+        "stored when this returns. What is true of the person in every project goes to the personal namespace. The "
+        "answer names up to two `older` memories; if one is no longer true, call memory_link with supersedes.",
         remember,
         {
             "text": string("What is to be remembered."),
