@@ -345,10 +345,9 @@ class Memory:
         conditions = {**mapping("filters", filters), **owners}
         try:
             check_conditions(conditions)
-            conditions = joined(conditions)
+            conditions = _with_names(joined(conditions))
         except RecursionError:
             raise InvalidInput("The filters are nested too deeply; flatten them.") from None
-        conditions |= {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
         if not _names_owner(conditions):
             raise InvalidInput(
                 "filters must contain at least one of: user_id, agent_id, run_id. Example: filters={'user_id': 'u1'}"
@@ -457,6 +456,15 @@ def _names_owner(conditions: Mapping[str, Any]) -> bool:
     return any(name in conditions for name in OWNERS) or (
         bool(either) and all(_names_owner(joined(one)) for one in either)
     )
+
+
+def _with_names(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return conditions with every owner as it is stored, in each alternative of an OR and of a NOT too."""
+    own = {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
+    each = {
+        sign: [_with_names(joined(one)) for one in conditions[sign]] for sign in ("OR", "NOT") if sign in conditions
+    }
+    return {**conditions, **own, **each}
 
 
 def _is_name(value: Any) -> bool:

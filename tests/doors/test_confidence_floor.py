@@ -144,7 +144,8 @@ async def test_an_mcp_client_is_told_first_that_nothing_answers_and_how_to_see_w
                 block = await ask(client, "memory_context", query=query)
                 assert ([*block][:3], block["text"]) == (["nothing", "confidence", "withheld"], "")
                 result = await client.call_tool("search", {"query": query})
-                assert result.structured_content == {"results": []}
+                words = none["nothing"].replace("call again", "call memory_recall")
+                assert result.structured_content == {"results": [], "nothing": words}
             found = await ask(client, "memory_recall", query=ANSWERED)
             assert ([*found][:3], found["hits"][0]["id"]) == (["confidence", "withheld", "hits"], "n006")
             assert "n064" in [hit["id"] for hit in (await ask(client, "memory_recall", query=INSTRUCTION))["hits"]]

@@ -319,6 +319,14 @@ def test_an_owner_may_stand_in_an_and_or_in_every_branch_of_an_or(m: Memory) -> 
     assert found({"AND": [{"user_id": "alice"}, {"user_id": "bo"}]}) == set()
     nested = {"OR": [{"AND": [{"user_id": "alice"}, {"kind": "music"}]}, {"user_id": "bo"}]}
     assert found(nested) == {"Alice plays the concertina.", "Bo plays the fiddle."}
+    memory.add("Seven plays the flute.", user_id=7, infer=False)
+    assert found({"OR": [{"user_id": 7}, {"AND": [{"user_id": " bo "}]}]}) == {
+        "Seven plays the flute.",
+        "Bo plays the fiddle.",
+    }
+    assert found({"user_id": "*", "NOT": [{"user_id": 7}, {"user_id": "alice"}]}) == {"Bo plays the fiddle."}
+    with pytest.raises(semmem.InvalidInput, match="user_id must be a name without white space, not 'a b'"):
+        found({"OR": [{"user_id": "a b"}, {"user_id": "bo"}]})
     deep: dict[str, Any] = {"user_id": "alice"}
     for _ in range(5_000):
         deep = {"AND": [deep]}

@@ -88,14 +88,14 @@ def _empty(scope_size: int, asked: str | Sequence[str]) -> dict[str, str]:
     return {"nothing": f"No memory of namespace {names} matches: it is empty, or the filters leave none."}
 
 
-def _nothing(withheld: int, confidence: float, least: float) -> dict[str, str]:
+def _nothing(withheld: int, confidence: float, least: float, how: str = "call again") -> dict[str, str]:
     """Return a sentence for the agent where the hits are withheld, so that it does not take silence for a failure."""
     if not withheld:
         return {}
     hits = "1 hit is" if withheld == 1 else f"{withheld} hits are"
     return {
         "nothing": f"Nothing stored seems to answer this: the confidence {confidence:.2f} is below {least:g}. {hits} "
-        "withheld; call again with min_confidence 0 to see them."
+        f"withheld; {how} with min_confidence 0 to see them."
     }
 
 
@@ -199,7 +199,8 @@ def search(call: Call) -> dict[str, Any]:
                 "url": _url(hit.source, uri_of(hit.memory)),
             }
             for hit in hits
-        ]
+        ],
+        **_nothing(hits.withheld, hits.confidence, hits.min_confidence, "call memory_recall"),
     }
 
 
@@ -394,7 +395,7 @@ TOOLS = (
         search,
         {"query": QUERY},
         ("query",),
-        {"results": array(structure(_CONNECTED, ("id", "title", "url")))},
+        {"results": array(structure(_CONNECTED, ("id", "title", "url"))), "nothing": NOTHING},
         bare=True,
     ),
     Tool(

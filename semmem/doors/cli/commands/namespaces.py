@@ -38,7 +38,7 @@ def register(app: typer.Typer) -> None:
 
 @alone(names, "url")
 def namespaces(door: Door) -> None:
-    """List the namespaces of a store: how many memories each holds, and when one of them was last changed."""
+    """List the namespaces of a store: how many memories each holds, and the time of the latest one."""
     with door.connect() as mem:
         rows = mem.namespaces()
     door.give({"namespaces": rows}, lambda: _show_namespaces(door, rows))
@@ -168,7 +168,7 @@ def _show_namespaces(door: Door, rows: Sequence[Namespace]) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("namespace")
     table.add_column("memories", justify="right")
-    table.add_column("last changed", style="dim")
+    table.add_column("latest memory", style="dim")
     for one in rows:
         name = one.name if one.state is None else f"{one.name} ({one.state})"
         table.add_row(*_plain_cells(name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}"))
