@@ -396,6 +396,7 @@ TOOLS = (
         {"query": QUERY},
         ("query",),
         {"results": array(structure(_CONNECTED, ("id", "title", "url"))), "nothing": NOTHING},
+        ("nothing",),
         bare=True,
     ),
     Tool(
