@@ -336,6 +336,22 @@ def test_an_owner_may_stand_in_an_and_or_in_every_branch_of_an_or(m: Memory) -> 
         found({"OR": [{"user_id": "alice"}, {"kind": "music"}]})
 
 
+def test_a_role_in_the_filters_searches_only_what_users_said(m: Memory) -> None:
+    m.add(
+        [
+            {"role": "user", "content": "On weekends I climb and paint birds."},
+            {"role": "assistant", "content": "What does one do on weekends? Nice things!"},
+        ],
+        user_id="alice",
+        infer=False,
+    )
+    asked = "What does Alice do on weekends?"
+    both = [one["role"] for one in m.search(asked, filters={"user_id": "alice"})["results"]]
+    assert both == ["assistant", "user"]
+    users = [one["role"] for one in m.search(asked, filters={"user_id": "alice", "role": "user"})["results"]]
+    assert users == ["user"]
+
+
 def test_the_asynchronous_memory_has_the_verbs_of_the_other_one() -> None:
     async def use() -> list[str]:
         async with AsyncMemory(url="sqlite::memory:") as memory:
