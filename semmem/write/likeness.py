@@ -24,7 +24,6 @@ from semmem.concepts.likeness import ALIKE, Outline, changed, likeness_keys, out
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
 from semmem.model.life import MADE_BY, MOST_SIMILAR, Link, Similar, Uncompared
-from semmem.model.process.clock import step
 from semmem.model.store import LifeStore, Store
 from semmem.model.types import LinkType, Memory, Older
 from semmem.write.items import Draft
@@ -236,10 +235,7 @@ class Likeness:
 
     def older(self, rows: Sequence[Row], written: Written, contradicted: Collection[str]) -> tuple[Older, ...]:
         """Return the older memories that a memory just written may outdate; none where nothing is compared."""
-        if not self.compares(rows[0].memory):
-            return ()
-        with step("older"):
-            return older_of(self._store, rows, written, contradicted)
+        return older_of(self._store, rows, written, contradicted) if self.compares(rows[0].memory) else ()
 
     def catch_up(self, namespace: str) -> None:
         """Compare a few memories whose links nobody has made, or that lost some; never raises."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Scope, Written
+from semmem.model.process.clock import step
 from semmem.model.store import Store
 from semmem.model.types import Older
 
@@ -67,5 +68,6 @@ def _nearest(store: Store, rows: Sequence[Row], written: Written) -> list[int]:
         return []
     own = np.array(sorted(written.ords[*row.name, row.part] for row in rows), dtype=np.int64)
     scope = Scope((first.memory.namespace,), int(own[-1]), excluded=own)  # at most as many passages as the last ord
-    ranking = store.vectors.nearest(scope, first.vector, _DEPTH)
+    with step("older"):
+        ranking = store.vectors.nearest(scope, first.vector, _DEPTH)
     return [ord for ord, cosine in zip(ranking.ords, ranking.scores, strict=True) if cosine >= LEAST_COSINE]

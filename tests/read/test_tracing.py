@@ -76,7 +76,7 @@ def test_a_recall_is_one_span_with_one_span_a_leg(watched: Watched, store_url: s
         first = watched.spans()
         mem.recall("where is the heron's key?", namespace=["house"])
     span, *steps = first
-    assert [step.name for step in steps] == ["extract", "embed", "store"]
+    assert [step.name for step in steps] == ["extract", "embed", "store", "older"]
     assert {step.parent and step.parent.span_id for step in steps} == {span.context.span_id}
     assert [told(step) for step in steps] == [{"semmem.step": step.name} for step in steps]
     assert (span.name, span.kind) == ("create_memory", SpanKind.INTERNAL)
