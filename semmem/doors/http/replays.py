@@ -36,8 +36,8 @@ __all__ = ["Once", "Replays", "answered_once", "id_for", "sent_once"]
 
 _NAMESPACE = uuid.UUID("7d1c0e0a-5a3e-5a55-8d1b-6f1d7a5f7c11")
 
-_TEXTS = ("text", "title", "author", "session", "source", "tags", "metadata")
-"""Fields of a memory that a kept answer leaves out; they are read from the memory again."""
+_TEXTS = ("text", "title", "author", "session", "source", "tags", "metadata", "older")
+"""Fields of a memory that a kept answer leaves out; they are read from the memory again, but for ``older``."""
 
 
 def id_for(client: str, key: str, place: int | None = None) -> str:

@@ -177,6 +177,19 @@ def test_a_kept_answer_has_no_text_and_a_forgotten_memory_is_not_stored_again(
     assert gone.json()["detail"].endswith("has been forgotten since.")
 
 
+def test_a_kept_answer_has_no_text_of_the_older_memories_that_it_named(
+    two: tuple[Semmem, httpx.Client, httpx.Client],
+) -> None:
+    mem, a, b = two
+    mem.remember("Ana lives in Lisbon.", id="ana")
+    request: dict[str, Any] = {"json": {"text": "Ana moved to Porto."}, "headers": {"idempotency-key": "k"}}
+    first = a.post("/v1/memories", **request).json()
+    assert [one["text"] for one in first["older"]] == ["Ana lives in Lisbon."]
+    assert "Lisbon" not in str(answered_rows(mem))
+    again = b.post("/v1/memories", **request).json()
+    assert again == {name: value for name, value in first.items() if name != "older"}
+
+
 def answered_rows(mem: Semmem) -> list[Any]:
     opened: Any = mem.store
     statement = "SELECT * FROM answered"
