@@ -107,7 +107,7 @@ class HttpServer:
         """
         # its own end of every stream at SIGTERM would cut calls at work; ours ends those on which clients listen
         AppStatus.enable_automatic_graceful_drain = False
-        with own_signals():
+        with own_signals(), self._socket:  # uvicorn leaves the socket open where it is stopped before it has begun
             self._uvicorn.run(sockets=[self._socket])
         self._workers.close(_GRACE_S)
         if finished := not self._workers.at_work:
