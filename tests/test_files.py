@@ -13,6 +13,7 @@ import semmem
 from semmem.doors.cli.app import run
 from semmem.files import claimed, must_be_free, new_file, private_folder
 from semmem.model.errors import InvalidInput
+from semmem.stores.embedded import data_directory
 
 
 def mode(path: Path) -> int:
@@ -195,3 +196,28 @@ def test_every_missing_folder_is_made_for_its_owner_alone_and_others_stay_as_the
         private_folder(open_one / "file")
     with pytest.raises(OSError, match=r"File exists|Not a directory"):
         private_folder(open_one / "file" / "c")
+
+
+def test_folders_of_the_embedded_server_are_closed_to_others_with_all_that_are_made_above_them(tmp_path: Path) -> None:
+    who = data_directory.owner(create=True)
+    assert who is not None
+    tmp_path.chmod(0o755)  # no list of access on it
+    data_directory.prepare(tmp_path / ".local" / "share" / "semmem", who)
+    made = [".local", ".local/share", ".local/share/semmem", ".local/share/semmem/postgresql"]
+    assert [mode(tmp_path / folder) & 0o707 for folder in made] == [0o700] * 4
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "cursor"])
+def test_folders_of_clients_are_closed_to_others(client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may write there would say which programs the client runs."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    assert run(["install", client]) == 0
+    folders = [folder for folder in tmp_path.iterdir() if folder.is_dir()]
+    assert {mode(folder) for folder in folders} == {0o700}
+
+
+def test_no_folder_is_made_with_folders_above_it_that_are_open_to_others() -> None:
+    sources = Path(semmem.__file__).parent.rglob("*.py")
+    assert [str(file) for file in sources if "parents=True" in file.read_text(encoding="utf-8")] == []
