@@ -202,6 +202,13 @@ def test_turns_are_stored_once_also_where_the_notes_between_runs_are_lost(
         (b'{"prompt": 3, "cwd": 4}', ("prompt",), ""),
         (b'{"prompt": "\\"\\""}', ("prompt",), ""),
         (b"{}", ("stop",), ""),
+        (
+            b'{"transcript_path": "~nobody-of-here/x"}',
+            ("stop",),
+            "semmem: The ~ in '~nobody-of-here/x' is not the home",
+        ),
+        (b'{"transcript_path": "\\ud800"}', ("stop",), "semmem: There is no transcript ?; no turn was stored."),
+        (b'{"transcript_path": "/%b"}' % (b"x" * 9_000), ("stop",), "semmem: /xxx"),
         (b'{"transcript_path": "/no/such/file"}', ("stop",), "semmem: There is no transcript /no/such/file"),
         (b'{"prompt": "x"}', ("prompt", "--url", "nonsense"), "semmem: This is not a store URL"),
         (b'{"prompt": "x"}', ("prompt", "--url", "http://127.0.0.1:9"), "semmem: The server of the store does not"),
@@ -370,7 +377,7 @@ def test_a_turn_that_a_transcript_repeats_is_stored_once_and_a_session_with_nul_
 
 
 def test_a_folder_with_a_name_that_no_disk_takes_is_a_project_without_memories(url: str, client: Client) -> None:
-    for folder in (f"/{'x' * 5_000}", f"/{'x/' * 2_500}", "/a\x00b"):
+    for folder in (f"/{'x' * 5_000}", f"/{'x/' * 2_500}", "/a\x00b", "/a\ud800b", "\udcff\ud83d"):
         assert client.runs("prompt", prompt="How is it built?", cwd=folder) == ""
         assert client.said == ""
 
