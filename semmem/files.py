@@ -6,6 +6,7 @@ A new file is readable by its owner alone and never written through a link.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 import stat
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from semmem.model.errors import InvalidInput
 
@@ -25,6 +26,7 @@ __all__ = [
     "new_file",
     "private_folder",
     "settings_folder",
+    "state",
     "state_file",
     "state_folder",
 ]
@@ -159,6 +161,23 @@ def state_file(kind: str, subject: bytes) -> Path:
     Raises InvalidInput for a user without a home folder.
     """
     return state_folder() / kind / blake2b(subject, digest_size=12).hexdigest()
+
+
+def state(file: Path) -> dict[str, Any]:
+    """Return the JSON object that a file of the state folder holds; an empty one where this user has put none there.
+
+    Whatever else lies there, such as a pipe, a device or a damaged file, counts as no state.
+    """
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as opened:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                return {}
+            values = json.load(opened)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def expanded(path: str | Path) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
-from semmem.files import claimed, must_be_free, new_file, private_folder
+from semmem.files import claimed, must_be_free, new_file, private_folder, state
 from semmem.model.errors import InvalidInput
 from semmem.stores.embedded import data_directory
 
@@ -221,3 +221,14 @@ def test_folders_of_clients_are_closed_to_others(client: str, tmp_path: Path, mo
 def test_no_folder_is_made_with_folders_above_it_that_are_open_to_others() -> None:
     sources = Path(semmem.__file__).parent.rglob("*.py")
     assert [str(file) for file in sources if "parents=True" in file.read_text(encoding="utf-8")] == []
+
+
+def test_whatever_is_no_json_object_counts_as_no_state(tmp_path: Path) -> None:
+    for at, text in enumerate(["", "[]", "\x00", "[" * 100_000, "5"]):
+        (tmp_path / str(at)).write_text(text)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    assert [state(found) for found in [*tmp_path.iterdir(), tmp_path / "missing"]] == [{}] * 9
+    (tmp_path / "good").write_text('{"a": 1}')
+    assert state(tmp_path / "good") == {"a": 1}
