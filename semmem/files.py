@@ -33,6 +33,8 @@ __all__ = [
 
 _PRIVATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDWR
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
@@ -67,20 +69,23 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """
     must_be_free(path, force=force)
     part = path.parent / f".{secrets.token_hex(8)}.part"
-    with os.fdopen(os.open(part, _PRIVATE, 0o600), "w+b") as out:
-        try:
-            os.fchmod(out.fileno(), 0o600)  # whatever the umask
+    handle = os.open(part, _PRIVATE, 0o600)
+    try:
+        with os.fdopen(handle, "w+b") as out:
+            os.fchmod(handle, 0o600)  # whatever the umask
             yield out
             out.flush()
-            os.fsync(out.fileno())
+            os.fsync(handle)
             must_be_free(path, force=force)
             if force:
                 part.replace(path)
             else:
                 _named(part, path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            error.filename = str(path)  # writing to an open file names none
+        raise
     _sync(path.parent)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -232,3 +233,19 @@ def test_whatever_is_no_json_object_counts_as_no_state(tmp_path: Path) -> None:
     assert [state(found) for found in [*tmp_path.iterdir(), tmp_path / "missing"]] == [{}] * 9
     (tmp_path / "good").write_text('{"a": 1}')
     assert state(tmp_path / "good") == {"a": 1}
+
+
+def test_without_room_the_error_names_the_file_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        code = run(["install", "cursor"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    assert code == 1
+    assert capsys.readouterr().err == f"{tmp_path}/.cursor/mcp.json: File too large.\n"
+    assert [found for found in tmp_path.rglob("*") if found.is_file()] == []
