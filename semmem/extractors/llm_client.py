@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from semmem.files import claimed
+from semmem.files import claimed, private_folder
 from semmem.model.errors import InvalidInput
 from semmem.model.process.forks import Lock
 
@@ -266,7 +266,7 @@ class Answers:
     def _open(self) -> sqlite3.Connection:
         assert self._path is not None
         if not self._has_table:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self._path.parent)
             claimed(self._path)  # closed to other users: it holds names from people's memories
         file = sqlite3.connect(self._path, timeout=_WAIT_S)
         if not self._has_table:

@@ -82,7 +82,7 @@ def test_semmem_serve_answers_and_stops(tmp_path: Path) -> None:
     server.terminate()
     _, said = server.communicate(timeout=60)
     assert server.returncode == 0
-    assert f"semmem answers at {url}, without a key. Ctrl-C stops it." in said
+    assert f"semmem answers at {url}, without a key and so to every user of this machine. Ctrl-C stops it." in said
     assert "Stopped." in said
 
 

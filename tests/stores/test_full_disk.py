@@ -119,6 +119,13 @@ VERBS: Mapping[str, Callable[[Semmem], Any]] = {
     "drop_namespace": lambda mem: mem.drop_namespace("other"),
     "restore_memory": lambda mem: [mem.restore_memory(f"m{n}", namespace="gone") for n in range(100)],
 }
+VERBS_ALONE: tuple[Callable[[Semmem], Any], ...] = (
+    lambda mem: mem.rebuild(),
+    lambda mem: mem.rebuild(extract=True),
+    lambda mem: mem.rename_namespace("other", "new"),
+)
+"""Verbs that take a connection of their own, for a lock."""
+
 WHOLE = {"remember": range(400, 601), "remember_many": range(400, 3_401, 500), "bring_in": range(400, 3_401, 500)}
 """The memories that a full disk may leave where a verb writes in several transactions: whole memories and batches."""
 
@@ -130,6 +137,20 @@ def refusal(mem: Semmem, verb: Callable[[Semmem], Any]) -> str:
     except StoreUnavailable as error:
         return str(error)
     return ""
+
+
+@AS_ROOT
+@pytest.mark.slow
+def test_verbs_that_need_a_connection_of_their_own_say_that_the_disk_is_full(tmp_path: Path) -> None:
+    with opened("PostgreSQL", tmp_path / "disk") as (mem, disk):
+        for file in disk.folder.glob("data/postgresql/cluster/**/pg_internal.init"):
+            file.unlink()  # which the next connection writes again, as after a change of the tables
+        disk.fill()
+        for verb in VERBS_ALONE:
+            assert refusal(mem, verb).startswith("The disk of the database server is full"), verb
+        disk.empty()
+        assert mem.rebuild(extract=True).read == 500
+        assert mem.rename_namespace("other", "new") == 100
 
 
 @AS_ROOT

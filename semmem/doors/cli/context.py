@@ -277,14 +277,8 @@ _EXIT_INPUT = wire.ERRORS[InvalidInput].exit_code
 
 
 def _sentence(error: Exception) -> str:
-    from semmem.model.errors import SemmemError
-
-    text = " ".join(str(error).split())
-    if isinstance(error, SemmemError):
-        return text
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}."
-    return f"{type(error).__name__}: {text or 'no reason given'} (--debug shows where)."
+    text = wire.sentence(error)
+    return text if wire.is_foreseen(error) else f"{text} (--debug shows where)."
 
 
 Sessions = Annotated[list[str] | None, typer.Option("--sessions", "--session", help="Only this session; repeatable.")]

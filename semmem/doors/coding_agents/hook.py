@@ -20,6 +20,8 @@ from semmem.doors.coding_agents.error_log import error_log
 from semmem.doors.coding_agents.removed import Removed
 from semmem.doors.coding_agents.source import Found, ServerGone, Source, source_of
 from semmem.doors.scope import WITHOUT_ROOTS, Scope, scope_of
+from semmem.doors.wire import sentence
+from semmem.files import expanded
 from semmem.model.errors import SemmemError
 from semmem.read.context import block_within
 
@@ -142,9 +144,8 @@ def _handle(options: HookOptions, payload: Mapping[str, Any], *, direct: bool = 
 
 
 def _say(error: Exception) -> None:
-    text = " ".join(str(error).split())
     with suppress(OSError, ValueError):
-        sys.stderr.write(f"semmem: {text if isinstance(error, SemmemError) else f'{type(error).__name__}: {text}'}\n")
+        sys.stderr.write(f"semmem: {sentence(error)}\n")
 
 
 def _say_warnings() -> None:
@@ -171,9 +172,14 @@ def _scope(options: HookOptions, payload: Mapping[str, Any]) -> Scope:
 
     personal = Settings.load().personal_namespace or None
     folder = payload.get("cwd")
-    here = Path(folder) if isinstance(folder, str) and folder else Path.cwd()
+    here = Path(_nameable(folder)) if isinstance(folder, str) and folder else Path.cwd()
     roots = None if options.agent in WITHOUT_ROOTS else [here.absolute().as_uri()]
     return scope_of(named=options.namespace, roots=roots, folder=here, personal=personal)
+
+
+def _nameable(path: str) -> str:
+    """Return ``path`` with a mark in place of lone surrogates, which no disk takes."""
+    return path.encode("utf-8", "replace").decode()
 
 
 def _for_prompt(source: Source, scope: Scope, payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -220,7 +226,7 @@ def _store_turns(source: Source, scope: Scope, payload: Mapping[str, Any], agent
     path = payload.get("transcript_path")
     if not isinstance(path, str) or not path:
         return
-    transcript = Path(path).expanduser()
+    transcript = expanded(_nameable(path))
     if not transcript.is_file():
         raise SemmemError(f"There is no transcript {transcript}; no turn was stored.")
     session = payload.get("session_id")

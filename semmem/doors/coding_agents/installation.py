@@ -15,7 +15,7 @@ from typing import Any
 
 from semmem.doors.coding_agents import json_text, records
 from semmem.doors.coding_agents.clients import CLIENTS, HOOKS, SERVER, Client, hook_commands, server_entry
-from semmem.files import new_file
+from semmem.files import new_file, private_folder
 from semmem.model.errors import Conflict, InvalidInput
 
 __all__ = ["Change", "changes", "write"]
@@ -82,7 +82,7 @@ def write(change: Change) -> None:
         return
     if change.after != change.original:
         records.keep(change.file, change.original, change.after)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(file.parent)
     with new_file(file, force=True) as out:
         out.write(change.after.encode())
     if change.after == change.original:

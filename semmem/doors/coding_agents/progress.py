@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from semmem.files import new_file, private_folder, state_file
+from semmem.files import new_file, private_folder, state, state_file
 from semmem.importers.transcript import Question
 
 __all__ = ["Progress", "progress_of", "rest_of_line"]
@@ -53,11 +53,11 @@ def progress_of(transcript: Path, store: str) -> Iterator[Progress]:
 
 def _stored_progress(file: Path, size: int) -> Progress:
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        values = state(file)
         author, text, stored = values.get("question") or ("", "", False)
         question = Question(str(author), str(text), bool(stored)) if text else None
         progress = Progress(file, int(values["offset"]), int(values["turns"]), question)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return Progress(file)
     return progress if 0 <= progress.offset <= size and progress.turns >= 0 else Progress(file)
 

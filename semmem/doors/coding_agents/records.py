@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from semmem.files import new_file, private_folder, state_file
+from semmem.files import new_file, private_folder, state, state_file
 from semmem.model.errors import InvalidInput
 
 __all__ = ["Unrecorded", "existed", "forget", "keep", "original"]
@@ -68,8 +68,8 @@ def forget(file: Path) -> None:
 
 def _read(file: Path) -> _Record | None:
     try:
-        return _Record(**json.loads(_place(file).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, InvalidInput):
+        return _Record(**state(_place(file)))
+    except (TypeError, InvalidInput):
         return None
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from semmem.doors.http.announcement import server_of, store_name
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from semmem.config import Settings
 
 __all__ = ["Found", "ServerGone", "Source", "source_of"]
+
+T = TypeVar("T")
 
 _WITHIN_S = 5.0
 _LONGEST_QUERY = 4_000
@@ -127,33 +131,52 @@ class _Server:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         body: dict[str, Any] = {"query": question[:_LONGEST_QUERY], "namespace": list(namespaces), "limit": limit}
         body["min_confidence"] = self._least
-        found = self._request("POST", "/v1/recall", body)
-        memories = [hit["memory"] for hit in found["hits"]]
-        return Found(memories, found["withheld"], found["confidence"], found["min_confidence"])
+        return self._request("POST", "/v1/recall", _found, body)
 
     def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
         """Return the newest memories of a namespace."""
         parameters = urlencode({"namespace": namespace, "limit": limit})
-        memories: list[dict[str, Any]] = self._request("GET", f"/v1/memories?{parameters}")["memories"]
-        return memories
+        return self._request("GET", f"/v1/memories?{parameters}", _memories)
 
     def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
         """Not asked of it: what stores takes its time, and goes through the facade."""
         raise NotImplementedError
 
-    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return what the server answers. Raises StoreUnavailable where it does not, or says no."""
+    def _request(self, method: str, path: str, read: Callable[[Any], T], body: Mapping[str, Any] | None = None) -> T:
+        """Return what ``read`` makes of the answer. Raises StoreUnavailable where there is none in time, or a no."""
         headers = {**self._headers, "Accept": "application/json"}
         content = None if body is None else json.dumps(body).encode()
+        cut = threading.Timer(_WITHIN_S, self._cut)  # the timeout of a socket begins anew with every byte
+        cut.daemon = True
         try:
+            self._connection.connect()
+            cut.start()
             self._connection.request(
                 method, self._path + path, content, {**headers, "Content-Type": "application/json"} if body else headers
             )
             answer = self._connection.getresponse()
             reply = json.loads(answer.read())
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            self._connection.close()
+            if answer.status < 400:
+                return read(reply)
+            reason = reply.get("detail", answer.status)
+        except (OSError, http.client.HTTPException) as error:
             raise self._failure(f"The server of the store does not answer: {error}") from None
-        if answer.status >= 400:
-            raise self._failure(f"The server of the store says: {reply.get('detail', answer.status)}")
-        return reply
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise self._failure("What answers at the address of the server is no server of semmem.") from None
+        finally:
+            cut.cancel()
+            self._connection.close()
+        raise self._failure(f"The server of the store says: {reason}")
+
+    def _cut(self) -> None:
+        with suppress(OSError, AttributeError):
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _found(reply: Any) -> Found:
+    memories = [dict(hit["memory"]) for hit in reply["hits"]]
+    return Found(memories, int(reply["withheld"]), float(reply["confidence"]), float(reply["min_confidence"]))
+
+
+def _memories(reply: Any) -> list[dict[str, Any]]:
+    return [dict(memory) for memory in reply["memories"]]

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from semmem.doors.http.guard import is_loopback
-from semmem.files import new_file, private_folder, state_folder
+from semmem.files import new_file, private_folder, state, state_folder
 from semmem.model.errors import InvalidInput
 from semmem.stores import parse_url
 
@@ -45,7 +45,7 @@ def announced(address: str, url: str | None, home: Path | None = None) -> Iterat
     try:
         yield
     finally:
-        if _note(file).get("process") == os.getpid():
+        if state(file).get("process") == os.getpid():
             with suppress(OSError):
                 file.unlink()
 
@@ -53,16 +53,21 @@ def announced(address: str, url: str | None, home: Path | None = None) -> Iterat
 def server_of(store: str) -> str | None:
     """Return the address that is noted for the store of that name: one of this machine, noted by this very user."""
     try:
-        file = _file(store)
-        if file.stat().st_uid != os.getuid():
-            return None
-    except (InvalidInput, OSError):
+        note = state(_file(store))
+    except InvalidInput:
         return None
-    note = _note(file)
     address = note.get("url")
     if not _lives(note.get("process")):  # killed, and somebody else may have taken the port since
         return None
-    return address if isinstance(address, str) and is_loopback(urlsplit(address).hostname or "") else None
+    return address if isinstance(address, str) and _is_of_this_machine(address) else None
+
+
+def _is_of_this_machine(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.port) and is_loopback(parts.hostname or "")
+    except ValueError:
+        return False
 
 
 def _lives(process: object) -> bool:
@@ -71,18 +76,10 @@ def _lives(process: object) -> bool:
         return False
     try:
         os.kill(process, 0)
-    except OSError:
+    except (OSError, OverflowError):
         return False
     return True
 
 
 def _file(store: str) -> Path:
     return state_folder() / "servers" / f"{store}.json"
-
-
-def _note(file: Path) -> dict[str, object]:
-    try:
-        note = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return note if isinstance(note, dict) else {}

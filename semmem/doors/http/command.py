@@ -86,7 +86,7 @@ def serve(
         door.give({"url": server.url}, lambda: None)
         flush()
         known = server.service.keys.list()
-        who = f"with one of {len(known)} keys" if known else "without a key"
+        who = f"with one of {len(known)} keys" if known else "without a key and so to every user of this machine"
         door.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
         with announced(server.url, mem.settings.url, mem.settings.home):
             finished = server.run()

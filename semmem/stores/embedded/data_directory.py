@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from semmem.files import private_folder
 from semmem.model.errors import MissingExtra, StoreUnavailable
 from semmem.model.process import machine
 from semmem.stores.embedded.postmaster import ENVIRONMENT
@@ -190,7 +191,7 @@ def prepare(data: Path, who: Owner) -> Path:
     """
     folder = data / "postgresql"
     try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(data)
         status = data.stat()
         is_own = status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX and not any(data.iterdir())
         if is_own and not data.is_symlink():  # a link may lead to a folder that is not ours

@@ -188,17 +188,24 @@ class Pooled:
     @contextmanager
     def rebuilding(self) -> Iterator[None]:
         """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
-        self.run(lambda c: c.execute("SELECT 1"))  # so that an unreachable server is reported as usual
-        connection = psycopg.connect(self.conninfo(), autocommit=True)
+        connection = self.own_connection()
         try:  # not a context manager, which would raise at the end if this connection was lost after all work is done
             end = time.monotonic() + _OTHERS_PATIENCE
-            while not connection.execute(_SQL["rebuild_lock"]).fetchone()[0]:  # type: ignore[index]  # one row
+            while not connection.execute(_SQL["rebuild_lock"]).fetchone()[0]:
                 if time.monotonic() > end:
                     raise Conflict("Another process rebuilds this store; wait until it is done, or stop it.")
                 time.sleep(_PAUSE)
             yield
         finally:
             connection.close()
+
+    def own_connection(self) -> Any:
+        """Return a connection beside the pool, for locks of a session, to be closed. Raises StoreUnavailable."""
+        self.run(lambda c: c.execute("SELECT 1"))  # which tries again
+        try:
+            return psycopg.connect(self.conninfo(), autocommit=True)
+        except psycopg.OperationalError as error:
+            raise self._unserved(error) from error
 
     def _take(self) -> Any:
         """Take a connection from the pool; where none is idle, first make sure that the server can be reached.

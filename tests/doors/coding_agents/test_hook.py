@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,13 @@ def test_turns_are_stored_once_also_where_the_notes_between_runs_are_lost(
         (b'{"prompt": 3, "cwd": 4}', ("prompt",), ""),
         (b'{"prompt": "\\"\\""}', ("prompt",), ""),
         (b"{}", ("stop",), ""),
+        (
+            b'{"transcript_path": "~nobody-of-here/x"}',
+            ("stop",),
+            "semmem: The ~ in '~nobody-of-here/x' is not the home",
+        ),
+        (b'{"transcript_path": "\\ud800"}', ("stop",), "semmem: There is no transcript ?; no turn was stored."),
+        (b'{"transcript_path": "/%b"}' % (b"x" * 9_000), ("stop",), "semmem: /xxx"),
         (b'{"transcript_path": "/no/such/file"}', ("stop",), "semmem: There is no transcript /no/such/file"),
         (b'{"prompt": "x"}', ("prompt", "--url", "nonsense"), "semmem: This is not a store URL"),
         (b'{"prompt": "x"}', ("prompt", "--url", "http://127.0.0.1:9"), "semmem: The server of the store does not"),
@@ -218,6 +227,8 @@ def test_a_hook_never_fails_its_client(url: str, client: Client, raw: bytes, wor
     assert client.gives(raw, *words) == ""
     assert client.said.startswith(said)
     assert client.said.count("\n") == bool(said)
+    assert len(client.said) <= 1_000
+    assert "Error" not in client.said
 
 
 def test_a_prompt_asks_the_server_that_is_noted_for_the_store_and_the_store_when_it_has_gone(
@@ -370,7 +381,7 @@ def test_a_turn_that_a_transcript_repeats_is_stored_once_and_a_session_with_nul_
 
 
 def test_a_folder_with_a_name_that_no_disk_takes_is_a_project_without_memories(url: str, client: Client) -> None:
-    for folder in (f"/{'x' * 5_000}", f"/{'x/' * 2_500}", "/a\x00b"):
+    for folder in (f"/{'x' * 5_000}", f"/{'x/' * 2_500}", "/a\x00b", "/a\ud800b", "\udcff\ud83d"):
         assert client.runs("prompt", prompt="How is it built?", cwd=folder) == ""
         assert client.said == ""
 
@@ -525,3 +536,83 @@ def test_a_hook_that_asks_a_server_loads_nothing_of_a_store() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+class Stranger:
+    """A program at a port of this machine that gives every request one answer, its body byte by byte if ``slowly``."""
+
+    def __init__(self, body: bytes, status: str = "200 OK", *, slowly: bool = False) -> None:
+        self._answer = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode(), body
+        self._pause = 0.05 if slowly else None
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> Stranger:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join(60)
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                with client, suppress(OSError):
+                    client.recv(100_000)
+                    head, body = self._answer
+                    client.sendall(head)
+                    for piece in [body] if self._pause is None else [bytes([one]) for one in body]:
+                        client.sendall(piece)
+                        time.sleep(self._pause or 0)
+
+
+NOTHING = b'{"hits":[],"memories":[],"withheld":0,"confidence":0,"min_confidence":0}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (b"", "200 OK"),
+        (b"<html>", "200 OK"),
+        (b"null", "200 OK"),
+        (b"[" * 100_000, "200 OK"),
+        (b"{}", "200 OK"),
+        (b'{"hits":[{"memory":5}],"memories":[5],"withheld":0,"confidence":0,"min_confidence":0}', "200 OK"),
+        (b'{"hits":5,"memories":5,"withheld":0,"confidence":null,"min_confidence":null}', "200 OK"),
+        (b"[1]", "500 No"),
+    ],
+)
+@pytest.mark.parametrize("event", ["prompt", "session-start"])
+def test_a_program_that_is_no_server_of_semmem_keeps_no_memory_back(
+    event: str, answer: tuple[bytes, str], url: str, project: Path, client: Client
+) -> None:
+    with semmem.connect() as mem:
+        mem.remember("The tests are run with make.", id="in-the-store", namespace=PROJECT)
+    with Stranger(*answer) as stranger, announced(stranger.url, url):
+        shown = client.runs(event, prompt="how are tests run?", cwd=str(project))
+    assert [one["id"] for one in in_block(shown)] == ["in-the-store"]
+    assert client.said == "semmem: What answers at the address of the server is no server of semmem.\n"
+
+
+def test_a_server_that_answers_byte_by_byte_is_asked_for_a_while_only(
+    url: str, project: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("semmem.doors.coding_agents.source._WITHIN_S", 0.5)
+    with semmem.connect() as mem:
+        mem.remember("The tests are run with make.", id="in-the-store", namespace=PROJECT)
+    with Stranger(NOTHING, slowly=True) as stranger, announced(stranger.url, url):
+        shown = client.runs("prompt", prompt="how are tests run?", cwd=str(project))
+    assert [one["id"] for one in in_block(shown)] == ["in-the-store"]
+    assert client.said.startswith("semmem: The server of the store does not answer")
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:99999", "http://127.0.0.1:x", "http://[::1", "ftp://127.0.0.1:1"]
+)
+def test_an_address_that_is_none_is_not_asked(address: str, url: str) -> None:
+    with announced(address, url):
+        assert server_of(store_name(url)) is None

@@ -56,7 +56,8 @@ def test_a_server_answers_and_stops_in_order(number: signal.Signals) -> None:
         server.send_signal(number)
         out, err = server.communicate(timeout=60)
     assert (server.returncode, out) == (0, "")
-    assert err.splitlines() == [f"semmem answers at {url}, without a key. Ctrl-C stops it.", "Stopped."]
+    begun = f"semmem answers at {url}, without a key and so to every user of this machine. Ctrl-C stops it."
+    assert err.splitlines() == [begun, "Stopped."]
 
 
 def test_a_verb_that_does_not_end_is_broken_off(

@@ -21,7 +21,7 @@ from tests.serving import serving
 
 ROOT = Path(__file__).resolve().parents[3]
 
-EXAMPLES = int(os.environ.get("SEMMEM_SCHEMA_EXAMPLES", "10"))
+EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "10"))
 """Requests that schemathesis makes up for each operation, beside some 2,300 fixed ones; 70 are 10,000 in all."""
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from semmem.files import new_file
+from semmem.files import new_file, private_folder
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreError
 from semmem.model.reports import BackupReport, NamespaceHash
 from semmem.stores import backup_manifest
@@ -298,7 +298,7 @@ def before_migration(folder: Path, *, one_store: bool) -> Callable[[Any, int, in
         where = folder if one_store else folder / _store_name(connection)
         name = f"before-schema-{newest}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.semmem"
         try:
-            where.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(where)
             write_backup(connection, where / name)
         except OSError as error:
             raise StoreError(

@@ -211,10 +211,9 @@ def _transaction(pool: Pooled, work: Callable[[Any], Any]) -> Any:
 @contextmanager
 def _alone(pool: Pooled, *names: str, patience: float = _PATIENCE_S, beside: bool = False) -> Iterator[Any]:
     """Yield a connection that holds the locks of some namespaces. Raises Conflict where another process has one."""
-    pool.run(lambda c: c.execute("SELECT 1"))  # so that an unreachable server is reported as usual
     end = time.monotonic() + patience
+    connection = pool.own_connection()
     try:
-        connection = psycopg.connect(pool.conninfo(), autocommit=True)
         try:
             connection.execute(_SQL["session"])
             if not beside:
