@@ -120,7 +120,7 @@ class Settings(BaseModel):
     )
     count_accesses: bool = Field(
         True,
-        description="Count how often, and when, recalls return a memory; written in the background, half a minute later.",
+        description="Count how often recalls return a memory, and when; written in the background after half a minute.",
     )
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."

@@ -80,7 +80,8 @@ class LeftOut:
 class Stats:
     """Counts of a store, or of one namespace of it.
 
-    ``bytes`` is the space on disk of the whole store, or None for a key that is not valid for the whole store.
+    ``pending`` counts memories whose postings ``maintain`` will merge; every recall finds them meanwhile. ``bytes`` is
+    the space on disk of the whole store, or None for a key that is not valid for the whole store.
 
     ``stale`` counts memories whose derived rows an older splitter, likeness or extractor made; ``maintain`` derives
     them again.

@@ -47,7 +47,7 @@ def install(
     client: Name,
     project: Project = False,
     hooks: Annotated[
-        bool, typer.Option("--hooks/--no-hooks", help="Also recall and remember without being asked to.")
+        bool, typer.Option("--hooks/--no-hooks", help="Install hooks too, if the client has them.")
     ] = True,
     dry_run: DryRun = False,
 ) -> None:

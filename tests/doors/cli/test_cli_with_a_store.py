@@ -162,7 +162,7 @@ def test_explain_says_why_not(call: Call) -> None:
     asked = ("explain", "key", "--query", "where is the key?", "--recipe", "lexical")
     assert "  not valid since 3 May 2024: it stands below what is valid\n" in call(*asked)[1]
     assert "  withheld: the confidence of the recall is below 1\n" in call(*asked, "--min-confidence", "1")[1]
-    assert "  left out: a budget of 2 tokens had no place for it\n" in call(*asked, "--token-budget", "2")[1]
+    assert "  left out: no room for it in a budget of 2 tokens\n" in call(*asked, "--token-budget", "2")[1]
     assert "out of scope: a filter or exclude leaves it out\n" in call(*asked, "--session", "s")[1]
     assert "no version of it was valid on 3 May 2001" in call(*asked, "--as-of", "2001-05-03")[1]
     assert call("get", "key", "--as-of", "2001-05-03")[0] == 4
@@ -328,7 +328,7 @@ def test_maintain_says_in_words_why_no_vector_came_into_the_index_and_what_it_re
 ) -> None:
     assert "vectors" not in call("maintain")[1]  # there are none
     loaded(call("remember", "The key hangs behind the radio.", "--json"))
-    small = "No vectors are indexed: below 10,000 in a namespace they are compared one by one."
+    small = "No vectors are indexed: a namespace with fewer than 10,000 needs no index."
     assert small in " ".join(call("maintain")[1].split())
     with psycopg.connect(store_url, autocommit=True) as other:
         other.execute(statements("postgres")["embedding_index_lock"].format(table="embedding"))

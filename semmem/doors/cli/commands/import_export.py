@@ -346,9 +346,9 @@ def export(
     file: Annotated[str, typer.Argument(help="The file to write, or - for standard output.")],
     namespace: Annotated[
         list[str] | None,
-        typer.Option("--namespace", "-n", callback=not_empty, help="Of this namespace; give it again for more."),
+        typer.Option("--namespace", "-n", callback=not_empty, help="Export this namespace; give it again for more."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Of all namespaces.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Export all namespaces.")] = False,
     sessions: Sessions = None,
     authors: Authors = None,
     tags: Tags = None,

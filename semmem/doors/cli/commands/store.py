@@ -173,7 +173,7 @@ def _show(door: Door, report: Rebuilt, hashes: Mapping[str, str], filler: str | 
         door.out.print(f"{digest}  {namespace}", soft_wrap=True)
 
 
-app = typer.Typer(help="The embedded server: look at it, stop it.", no_args_is_help=True)
+app = typer.Typer(help="The embedded server: its status, and stopping it.", no_args_is_help=True)
 
 
 class Mode(StrEnum):

@@ -47,9 +47,9 @@ def register(app: typer.Typer) -> None:
 
 def context(
     door: Door,
-    query: Annotated[str, typer.Argument(help="The question, or what the agent is about to do.")],
+    query: Annotated[str, typer.Argument(help="The question, or the task of the agent.")],
     namespace: _Several = None,
-    budget: Annotated[int, typer.Option("--budget", "--token-budget", help="Tokens the block may have.")] = 2000,
+    budget: Annotated[int, typer.Option("--budget", "--token-budget", help="Most tokens of the block.")] = 2000,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many hits to choose from.")] = 20,
     sessions: Sessions = None,
     authors: Authors = None,

@@ -77,11 +77,12 @@ def remember(
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A file of any name: text, or one item a line if .jsonl.")] = None,
     id: Annotated[
-        str | None, typer.Option(callback=not_empty, help="Your own id; the same id and content again is a no-op.")
+        str | None,
+        typer.Option(callback=not_empty, help="Your own id; the same id with the same content changes nothing."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="What the memory is about.")] = None,
     author: Annotated[str | None, typer.Option(help="Who said or wrote it; never part of the text.")] = None,
-    session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
+    session: Annotated[str | None, typer.Option(help="A label by which a recall can be narrowed.")] = None,
     position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
     source_type: Annotated[
@@ -149,11 +150,12 @@ def update(
     id: Annotated[str, typer.Argument(help="The memory's id.")],
     text: Annotated[str | None, typer.Argument(help="Its new text; - for standard input.", show_default=False)] = None,
     expected_version: Annotated[
-        int | None, typer.Option(help="Only if it is at this version; see `semmem get`.", show_default=False)
+        int | None,
+        typer.Option(help="Update it only if its version is this one; `semmem get` shows it.", show_default=False),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="What it is about; '' takes it away.")] = None,
+    title: Annotated[str | None, typer.Option(help="What it is about; '' removes it.")] = None,
     author: Annotated[str | None, typer.Option(help="Who said or wrote it.")] = None,
-    session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
+    session: Annotated[str | None, typer.Option(help="A label by which a recall can be narrowed.")] = None,
     position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
     source_type: Annotated[
