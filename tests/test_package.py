@@ -94,6 +94,11 @@ def test_the_entry_of_the_mcp_registry_keeps_the_limits_of_the_registry() -> Non
     assert words == ["semmem[mcp,minilm]", "semmem"]
 
 
+def test_the_readme_names_the_server_of_the_entry_which_proves_to_the_registry_whose_package_it_is() -> None:
+    marker = f"mcp-name: {read('server.json')['name']}"
+    assert re.search(rf"{re.escape(marker)}(?![\w./-])", (ROOT / "README.md").read_text(encoding="utf-8"))
+
+
 def test_the_image_copies_only_files_that_its_context_holds() -> None:
     allowed = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8"), re.MULTILINE)
     dockerfile = (ROOT / "examples" / "deploy" / "Dockerfile").read_text(encoding="utf-8")

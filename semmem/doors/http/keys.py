@@ -241,7 +241,7 @@ def found(keys: Mapping[str, Key], authorization: str | None, *, wants_key: bool
     if not keys and not wants_key:
         return None
     if authorization is None:
-        raise KeyRequired("This server requires a key: send it as the header Authorization: Bearer KEY.")
+        raise KeyRequired("This server requires a key: set SEMMEM_KEY, or send the header Authorization: Bearer KEY.")
     scheme, _, text = authorization.strip().partition(" ")
     token = _TOKEN.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
     key = keys.get(token[1]) if token is not None else None
