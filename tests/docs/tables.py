@@ -105,10 +105,10 @@ def _arguments(command: Any) -> list[str]:
 def settings() -> str:
     """Return the settings of semmem.toml, the environment and ``connect``."""
     rows = (
-        (f"`SEMMEM_{name.upper()}`", f"`{name}`", first_line(field.description), _plain(field.default))
+        (f"`{name}`<br>`SEMMEM_{name.upper()}`", first_line(field.description), _plain(field.default))
         for name, field in Settings.model_fields.items()
     )
-    return table(("environment", "argument, name in the file", "meaning", "default"), rows)
+    return table(("setting, variable of the environment", "meaning", "default"), rows)
 
 
 def recipe_settings() -> str:
