@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -78,6 +79,20 @@ def test_a_file_for_another_program_is_valid_by_its_schema(schema: str, files: s
     found = sorted(ROOT.glob(files))
     assert found
     tool("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *found)
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    program = tmp_path / ".local" / "bin" / "semmem"
+    program.parent.mkdir(parents=True)
+    program.symlink_to(sys.executable)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--user", "--man=no", ROOT / "examples" / "deploy" / "semmem.service"],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def test_the_workflows_have_no_known_weakness() -> None:
