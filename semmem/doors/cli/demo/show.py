@@ -48,7 +48,8 @@ class Show:
             f"{report.remembered} memories stored in {report.seconds:.1f} s, with the loading of the embedder: "
             f"{stats.concepts:,} concepts,\n"
             f"{stats.mentions:,} mentions, {stats.vectors} vectors. No language model is called. "
-            "The notes and questions were\nwritten for it; docs/evidence.md measures the graph on real memories.",
+            "The notes and questions were written\n"
+            "for this demo; docs/evidence.md measures the graph on real memories.",
             style="dim",
         )
         for leg, reason in report.degraded.items():
