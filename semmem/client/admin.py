@@ -161,7 +161,9 @@ class Keeping(Life, Namespaces):
         chosen = checked_filters(filters)
         if not sensitive:
             if chosen.sensitive:
-                raise InvalidInput("An export leaves out what this filter asks for; add sensitive=True, or use list.")
+                raise InvalidInput(
+                    "An export leaves out sensitive memories, which this filter asks for; add sensitive=True."
+                )
             chosen = replace(chosen, sensitive=False)
         return exported(self.store, where, chosen, vectors=vectors)
 

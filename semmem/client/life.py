@@ -71,7 +71,7 @@ class Life(Connection):
             raise Conflict(f"There is a memory {id!r} in namespace {namespace!r}: {again}; nothing was changed.")
         if forgotten is None:
             raise NotFound(
-                f"Nothing is kept of a memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
+                f"There is no forgotten memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
             )
         from semmem.write.versions import restored
 

@@ -136,6 +136,6 @@ def _checked(name: str, value: Any) -> Any:
     kind: Any = int | float if days else int
     least, most = (_LEAST_DAYS, _MOST_DAYS) if days else (0, 2**62)
     if isinstance(value, bool) or not isinstance(value, kind) or not (value == 0 or least <= value <= most):
-        what = f"a number of days from an hour's 1/24 to {_MOST_DAYS:,.0f}" if days else "a whole number"
+        what = f"a number of days from 1/24 (an hour) to {_MOST_DAYS:,.0f}" if days else "a whole number"
         raise InvalidInput(f"{name} must be {what}, or 0 for no limit, not {shown(value)}.")
     return float(value) if days else value

@@ -78,7 +78,7 @@ def _wrapped(name: str, arguments: Sequence[inspect.Parameter]) -> str:
     words = [str(p) for p in arguments]
     if keyword is not None and not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in arguments):
         words.insert(keyword, "*")
-    lines = textwrap.wrap(f"({', '.join(words)})", 96 - len(name), break_on_hyphens=False)
+    lines = textwrap.wrap(f"({', '.join(words)})", 88 - len(name), break_on_hyphens=False)
     return name + f"\n{' ' * (len(name) + 1)}".join(lines)
 
 

@@ -51,7 +51,10 @@ def test_the_filter_sensitive_means_behind_a_server_what_it_means_without_one_an
             assert [row["id"] for row in mem.export(filters={"sensitive": False})] == ["t"]
             assert [row["id"] for row in mem.export(filters={"sensitive": False}, sensitive=True)] == ["t"]
             assert [row["text"] for row in mem.export(filters={"sensitive": True}, sensitive=True)] == [SECRET]
-            with pytest.raises(semmem.InvalidInput, match="leaves out what this filter asks for; add sensitive=True"):
+            with pytest.raises(
+                semmem.InvalidInput,
+                match="leaves out sensitive memories, which this filter asks for; add sensitive=True",
+            ):
                 list(mem.export(filters={"sensitive": True}))
 
 

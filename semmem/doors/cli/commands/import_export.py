@@ -151,7 +151,7 @@ def import_(
             f"--moved is an option of import {', '.join(MARKED)}, markdown, not of import {format.value}."
         )
     if moved and not replace and format is not Format.markdown:
-        raise InvalidInput("--moved goes with --replace.")
+        raise InvalidInput("--moved requires --replace.")
     _check_source(format, file)
     bad_rows: list[BadRow] = []
     incomplete: list[BadRow] = []

@@ -194,7 +194,7 @@ def server_of(url: str | None) -> EmbeddedServer:
     settings = Settings.load()
     target = parse_url(url or settings.url, home=settings.home)
     if target.kind != "embedded" or target.path is None:
-        raise InvalidInput("Only the embedded server can be looked at or stopped here; this URL names another store.")
+        raise InvalidInput("This command works only on the embedded server; the URL names another store.")
     return EmbeddedServer(target.path, start_timeout_s=settings.start_timeout_s)
 
 
