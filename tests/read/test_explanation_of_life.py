@@ -35,11 +35,11 @@ def test_what_is_no_longer_valid_is_said_to_stand_below_what_is(mem: semmem.Semm
     assert found[0].id == "gate"
     said = {hit.id: found.explain(hit.id) for hit in found}
     assert {id: why.not_valid for id, why in said.items()} == {
-        "old": "not valid since 3 May 2024: it stands below what is valid",
-        "next": "not valid before 31 December 2091, 06:05 UTC: it stands below what is valid",
+        "old": "not valid since 3 May 2024: it ranks below valid memories",
+        "next": "not valid before 31 December 2091, 06:05 UTC: it ranks below valid memories",
         "gate": None,
     }
-    assert lines(said["old"]) == ["not valid since 3 May 2024: it stands below what is valid"]
+    assert lines(said["old"]) == ["not valid since 3 May 2024: it ranks below valid memories"]
     assert said["old"].as_dict()["not_valid"] == said["old"].not_valid
 
 

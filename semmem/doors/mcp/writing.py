@@ -237,7 +237,7 @@ TOOLS = (
             "namespace": NAMESPACES,
         },
         ("recall_id",),
-        {"judged": integer("How many judgements were noted.")},
+        {"judged": integer("How many judgments were stored.")},
         reads=False,
     ),
 )

@@ -199,7 +199,7 @@ def _lapsed(candidates: Candidates, memory: Memory, head: Head, store: Store, in
         version = store.life.version_at(memory.namespace, memory.id, at)
         return f"{not_valid_at(at)}, so it is not there" if version is None else None
     reason = not_valid(memory, datetime.now(UTC)) if head.ord in candidates.scope.lapsed else None
-    return reason and f"{reason}: it stands below what is valid"
+    return reason and f"{reason}: it ranks below valid memories"
 
 
 def _heads(memory: Memory, store: Store, at: int) -> dict[Key, Head]:

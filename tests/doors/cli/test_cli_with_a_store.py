@@ -160,7 +160,7 @@ def test_explain_says_why_not(call: Call) -> None:
     assert "not in the list" in out
     call("update", "key", "--valid-to", "2024-05-03")
     asked = ("explain", "key", "--query", "where is the key?", "--recipe", "lexical")
-    assert "  not valid since 3 May 2024: it stands below what is valid\n" in call(*asked)[1]
+    assert "  not valid since 3 May 2024: it ranks below valid memories\n" in call(*asked)[1]
     assert "  withheld: the confidence of the recall is below 1\n" in call(*asked, "--min-confidence", "1")[1]
     assert "  left out: no room for it in a budget of 2 tokens\n" in call(*asked, "--token-budget", "2")[1]
     assert "out of scope: a filter or exclude leaves it out\n" in call(*asked, "--session", "s")[1]
@@ -189,7 +189,7 @@ def test_a_context_is_a_block_for_a_prompt_and_says_what_had_no_place(call: Call
     assert err.startswith("Left out of 300 tokens: b (4")
     told = loaded(call("context", "key", "-n", "one", "--json"))
     assert (told["text"].count("\n"), [hit["id"] for hit in told["hits"]]) == (4, ["a"])
-    assert call("context", "zebra", "-n", "nowhere")[1:] == ("", "Nothing is shown: the block is empty.\n")
+    assert call("context", "zebra", "-n", "nowhere")[1:] == ("", "No memory is shown: the block is empty.\n")
     assert call("context", "key", "--budget", "0")[0] == 2
     shown = call("recall", "key", "-n", "one", "-n", "two", "--token-budget", "100")[1]
     assert "Left out of 100 tokens: b (4" in shown
@@ -202,7 +202,7 @@ def test_what_was_recalled_is_judged_and_the_judgements_are_lines_for_eval(
     monkeypatch.setenv("SEMMEM_RECALL_LOG", "true")
     found = loaded(call("recall", "where is the key?", "--json"))
     assert f"semmem feedback {found['id'][:8]}" in call("recall", "where is the key?")[1]
-    assert call("feedback", found["id"], "--useful", "a", "--made-by", "ada")[:2] == (0, "1 judgement noted.\n")
+    assert call("feedback", found["id"], "--useful", "a", "--made-by", "ada")[:2] == (0, "1 judgment stored.\n")
     (line,) = call("judgements")[1].splitlines()
     told = json.loads(line)
     assert (told["question"], told["memory_id"], told["grade"]) == ("where is the key?", "a", 1)

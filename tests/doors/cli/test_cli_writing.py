@@ -285,7 +285,7 @@ def test_links_are_made_listed_and_taken_away_and_a_hit_says_what_supersedes_it(
         assert said in " ".join(err.split())
     assert call("unlink", "friday", "supersedes", "monday")[1].strip() == "friday supersedes monday no longer."
     assert call("unlink", "friday", "supersedes", "monday")[1].strip() == "There was no link friday supersedes monday."
-    assert call("links", "friday")[1].strip() == "friday is linked to no memory."
+    assert call("links", "friday")[1].strip() == "friday has no links."
 
 
 def test_what_was_forgotten_is_taken_back_unless_it_was_forgotten_hard(call: Call) -> None:

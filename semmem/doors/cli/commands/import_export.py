@@ -104,9 +104,7 @@ def import_(
             "--replace", help="A changed row replaces the memory this file stored; markdown: edits by hand too."
         ),
     ] = False,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="markdown: forget the memories of notes that are gone.")
-    ] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="markdown: forget the memories of deleted notes.")] = False,
     moved: Annotated[
         bool,
         typer.Option("--moved", help="The file or folder has moved: memories from its old path belong to it."),
@@ -299,10 +297,10 @@ def _show(
         door.say(f"{counted(len(incomplete), 'row')} {were} imported in part:")
         _listed(door, _collapsed(incomplete), str)
     if report.gone and report.pruned:
-        door.out.print(f"Forgot {counted(report.pruned, 'memory')} of notes that are gone.")
+        door.out.print(f"Forgot {counted(report.pruned, 'memory')} of deleted notes.")
     elif report.gone:
         are = "is" if len(report.gone) == 1 else "are"
-        door.say(f"{counted(len(report.gone), 'note')} {are} gone and still remembered; --prune forgets them:")
+        door.say(f"{counted(len(report.gone), 'note')} {are} deleted, but still remembered; --prune forgets them:")
         _listed(door, report.gone, str)
     if report.unlinked:
         door.say(f"{counted(len(report.unlinked), 'link')} could not be made:")

@@ -246,10 +246,10 @@ def stats(
 def _show_recall(door: Door, result: Recall, whole: bool, others: str) -> None:
     from semmem.doors.cli.show import degraded_lines, full_score, hit_lines, left_out_lines, legend
 
-    total = f"{result.total}" if result.total_is_exact else f"at least {result.total}"
+    total = ("" if result.total_is_exact else "at least ") + counted(result.total, "memory")
     regime = "" if result.regime == "any" else f" · {result.regime} question"
     sure = f" · confidence {result.confidence:.2f}"
-    door.out.print(f"{counted(len(result), 'hit')} of {total} memories found{regime}{sure}", style="dim")
+    door.out.print(f"{counted(len(result), 'hit')} of {total} found{regime}{sure}", style="dim")
     if result.id is not None:
         door.out.print(f"Useful, or not: semmem feedback {result.id} --useful ID", style="dim")
     door.print_lines(degraded_lines(result.degraded))
@@ -262,7 +262,7 @@ def _show_recall(door: Door, result: Recall, whole: bool, others: str) -> None:
     if not len(result):
         door.out.print(f"Nothing was found.{others}")
         return
-    door.out.print(legend())
+    door.out.print(legend({name for hit in result for name in hit.components}))
     full = full_score([result])
     for hit in result:
         door.print_lines(hit_lines(hit, full, door.out.width, whole=whole))

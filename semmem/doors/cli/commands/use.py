@@ -96,7 +96,7 @@ def feedback(
             namespace=namespace or door.namespace,
             made_by=made_by,
         )
-    door.give({"judged": judged}, lambda: door.out.print(f"{counted(judged, 'judgement')} noted."))
+    door.give({"judged": judged}, lambda: door.out.print(f"{counted(judged, 'judgment')} stored."))
 
 
 def judgements(door: Door) -> None:
@@ -117,6 +117,6 @@ def _show_context(door: Door, block: Context) -> None:
     for line in block.text.splitlines():
         door.out.print(line, soft_wrap=True)
     if not block.text:
-        door.say("Nothing is shown: the block is empty.")
+        door.say("No memory is shown: the block is empty.")
     for note in (*left_out_lines(block.left_out, block.token_budget), *degraded_lines(block.degraded)):
         door.err.print(note)

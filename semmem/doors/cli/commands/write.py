@@ -394,7 +394,7 @@ def _show_memory(door: Door, memory: Memory) -> None:
         older = ", ".join(memory.contradicts)
         door.out.print(f"It contradicts {older}; `semmem links` shows both.", markup=False, soft_wrap=True)
     if memory.older:
-        door.out.print("Older memories near it, which it may outdate:")
+        door.out.print("Older memories that it may outdate:")
     for one in memory.older:
         day = f"{one.created_at:%Y-%m-%d}" if one.created_at else ""
         door.out.print(f"  {one.id}  {day}  {one.text}", markup=False, soft_wrap=True)
