@@ -139,7 +139,7 @@ async def test_a_server_that_was_started_to_reveal_shows_it_to_its_client(url: s
 
 def test_over_http_no_server_of_mcp_reveals_it(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["mcp", "--http", "--reveal"]) == 2
-    assert "--reveal is for the one client that started the server; leave out --http" in capfd.readouterr().err
+    assert "--reveal works only for the client that started the server; leave out --http" in capfd.readouterr().err
 
 
 @pytest.mark.anyio

@@ -332,14 +332,14 @@ def test_maintain_says_in_words_why_no_vector_came_into_the_index_and_what_it_re
     assert small in " ".join(call("maintain")[1].split())
     with psycopg.connect(store_url, autocommit=True) as other:
         other.execute(statements("postgres")["embedding_index_lock"].format(table="embedding"))
-        assert "No vectors were indexed here: another process is at it." in call("maintain")[1]
+        assert "No vectors were indexed here, because another process is indexing." in call("maintain")[1]
         done = loaded(call("maintain", "--json"))
         assert (done["indexed"], done["busy"]) == (0, 1)
     assert "busy" not in loaded(call("maintain", "--json"))
     monkeypatch.setattr(ingest, "LIKENESS", 2)
     assert loaded(call("stats", "--json"))["stale"] == 1
     found = {one["what"]: one for one in loaded(call("doctor", "--json"))["findings"]}
-    assert found["stale"]["detail"] == "an older version made what is derived of 1 memory"
+    assert found["stale"]["detail"] == "an older version made the derived rows of 1 memory"
     assert found["stale"]["mend"] == "semmem maintain"
     assert "Done: rebuilt 1." in call("maintain")[1]
     assert loaded(call("stats", "--json"))["stale"] == 0

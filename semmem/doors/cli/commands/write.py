@@ -268,7 +268,7 @@ def maintain(door: Door) -> None:
     phrases = {name: f"{name} {count:,}" for name, count in counts.items() if count and name != "busy"}
     advice = ", ".join(phrases.pop(name) for name in _TO_LOOK_AT if name in phrases)
     shown = ", ".join(phrases.values())
-    line = f"Done: {shown}." if shown else "There was nothing to tidy."
+    line = f"Done: {shown}." if shown else "There was nothing to do."
     line = f"{line} To look at: {advice}." if advice else line
     door.give(counts, lambda: door.out.print(f"{line} {why}" if why else line, soft_wrap=True))
 
