@@ -42,53 +42,51 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
-    url: str | None = Field(None, description="The store to open; none: your own embedded server.")
+    url: str | None = Field(None, description="The URL of the store; none: your own embedded server.")
     home: Path | None = Field(
         None, description="Folder of the embedded server's data; none: your platform's data folder."
     )
     embedder: str | None = Field(
         None,
-        description="minilm, hashing (deterministic, for tests) or none; not set: the one that fills the store, of an "
-        "empty store minilm where it is installed.",
+        description="minilm, hashing (deterministic, for tests) or none; not set: the embedder that filled the store, "
+        "for an empty store minilm if it is installed.",
     )
-    model: str | None = Field(None, description="Folder of the embedding model, looked at first.")
-    language: str = Field("english", description="Snowball language of stems and stop words.")
-    extractor: str = Field("rules", description="rules, spacy, precomputed or llm: what finds concepts in memories.")
-    spacy_pipeline: str | None = Field(None, description="spacy: a pipeline such as en_core_web_sm, or its folder.")
-    triples: Path | None = Field(None, description="precomputed: JSON file of names and relationships.")
+    model: str | None = Field(None, description="Folder of an embedding model to use instead of the installed one.")
+    language: str = Field("english", description="Language of stems and stop words, by its Snowball name.")
+    extractor: str = Field(
+        "rules", description="The extractor that finds concepts in memories: rules, spacy, precomputed or llm."
+    )
+    spacy_pipeline: str | None = Field(None, description="For spacy: a pipeline such as en_core_web_sm, or its folder.")
+    triples: Path | None = Field(None, description="For precomputed: a JSON file of names and relationships.")
     llm_url: str | None = Field(
-        None, description="llm: an OpenAI-compatible endpoint, such as http://localhost:11434/v1."
+        None, description="For llm: an OpenAI-compatible endpoint, such as http://localhost:11434/v1."
     )
-    llm_model: str | None = Field(None, description="llm: the name of the model at that endpoint.")
+    llm_model: str | None = Field(None, description="For llm: the name of the model at that endpoint.")
     llm_key: SecretStr | None = Field(
-        None, description="llm: the key of that endpoint, sent to it alone and never shown."
+        None, description="For llm: the key of that endpoint, sent to it alone and never shown."
     )
-    llm_cache: Path | None = Field(None, description="llm: SQLite file that keeps answers; none: in memory.")
-    llm_timeout_s: float = Field(30.0, gt=0, le=600, description="llm: seconds one attempt may take in all.")
+    llm_cache: Path | None = Field(None, description="For llm: a SQLite file that caches answers; none: memory.")
+    llm_timeout_s: float = Field(30.0, gt=0, le=600, description="For llm: seconds that one attempt may take.")
     on_contradiction: Literal["report", "supersede", "ignore"] = Field(
         "report",
-        description="What follows when a new memory contradicts an older one: report links the two, "
-        "supersede also ranks the newer above the older, ignore does not look.",
+        description="If a new memory contradicts an older one: report links the two, supersede also ranks the newer "
+        "above the older, ignore compares nothing.",
     )
-    name_older: bool = Field(
-        True, description="Let remember name up to two older memories that the new one may outdate."
-    )
-    key: SecretStr | None = Field(
-        None, description="The key of the server, where the URL is an http:// one; never shown."
-    )
-    pool_size: int = Field(8, ge=1, le=100, description="Connections a process may hold.")
+    name_older: bool = Field(True, description="remember names up to two older memories that the new one may outdate.")
+    key: SecretStr | None = Field(None, description="The key for the server of an http:// URL; never shown.")
+    pool_size: int = Field(8, ge=1, le=100, description="Most connections of a process to the store.")
     resident_mb: int = Field(
-        256, ge=0, le=1_000_000, description="Megabytes of memory for the namespaces asked most recently, and "
-        "an eighth more for the matches of filters; 0: none.",
+        256, ge=0, le=1_000_000, description="Megabytes of memory in which a process holds the namespaces asked most "
+        "recently, and an eighth more for the matches of filters; 0: none.",
     )  # fmt: skip
     bulk_workers: int = Field(
-        1, ge=0, le=64, description="Processes that read a long list of texts while remember_many stores it; 0: none."
+        1, ge=0, le=64, description="Extra processes with which remember_many reads a long list; 0: none."
     )
     idle_stop_s: float = Field(
         3600.0, gt=0, description="Seconds without a client after which the embedded server stops."
     )
     start_timeout_s: float = Field(
-        120.0, gt=0, description="Seconds to wait for the embedded server, recovery included."
+        120.0, gt=0, description="Seconds to wait for the start of the embedded server, recovery included."
     )
     keep_forgotten_days: float = Field(
         30.0,
@@ -100,7 +98,7 @@ class Settings(BaseModel):
         100,
         ge=0,
         le=1_000_000,
-        description="Earlier versions kept of each memory, each with its vector; an update drops the oldest.",
+        description="Earlier versions to keep of each memory, each with its vector; an update drops the oldest.",
     )
     keep_changes_days: float = Field(
         90.0,
@@ -109,7 +107,7 @@ class Settings(BaseModel):
         description="Days to keep the change log; maintain removes older changes.",
     )
     recall_log: bool = Field(
-        False, description="Note each recall with its question and the ids of its hits, so that feedback can judge it."
+        False, description="Log each recall with its question and the ids of its hits, so that feedback can judge it."
     )
     keep_recall_log_days: float = Field(
         30.0, ge=0, le=36_500, description="Days to keep recalls that nobody judged; maintain removes older ones."
@@ -118,38 +116,41 @@ class Settings(BaseModel):
         1.0,
         ge=0,
         le=365,
-        description="Days for which a request with an Idempotency-Key, sent again, gets its first answer.",
+        description="Days for which a repeated request with an Idempotency-Key gets its first answer.",
     )
     count_accesses: bool = Field(
         True,
-        description="Count how often and when recalls return a memory; written in the background, half a minute later.",
+        description="Count how often recalls return a memory, and when; written in the background after half a minute.",
     )
     backup_before_migration: bool = Field(
         True, description="Back up a store that holds memories before its schema is migrated."
     )
     credentials: Literal["warn", "redact", "refuse", "sensitive", "off"] = Field(
         "warn",
-        description="What to do with a memory that seems to hold a password or key: warn, redact (store it without), "
-        "refuse, sensitive (store it as sensitive) or off. Hooks redact unless this is set.",
+        description="If a memory seems to hold a password or key: warn, redact (store it without), refuse, sensitive "
+        "(store it as sensitive) or off. Hooks redact unless this is set.",
     )
     personal_namespace: str = Field(
-        "personal", description="The namespace that agents read beside their project's; empty: none."
+        "personal", description="The namespace that agents read besides that of their project; empty: none."
     )
     agent_min_confidence: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = Field(
         "auto",
-        description="The confidence below which hooks and the tools of agents show no memory for a question, from 0 "
-        "(show every hit) to 1; auto: the floor measured for the legs that answer and the embedder.",
+        description="Hooks and the tools of agents show no memory if the confidence of a recall is below this, from 0 "
+        "(show every hit) to 1; auto: the floor measured for the embedder and the legs that answer.",
     )
 
-    otel: bool = Field(False, description="Make OpenTelemetry spans and metrics of verbs and legs; the extra otel.")
-    log: Literal["none", "json"] = Field("none", description="json: a line on standard error a verb, without texts.")
+    otel: bool = Field(False, description="Make OpenTelemetry spans and metrics; needs the extra otel.")
+    log: Literal["none", "json"] = Field(
+        "none", description="json: one line of JSON for each call on standard error, without texts."
+    )
 
     recipe: str | dict[str, Any] | None = Field(
         None,
         description="Search settings: the name of a recipe, or a table (in the environment: JSON) with changes.",
     )
     config: Path | None = Field(
-        None, description="The settings file to read, and no other; empty: none; not set: the two below."
+        None,
+        description="The only settings file to read; empty: none; not set: your own, and that of the working folder.",
     )
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)

@@ -37,12 +37,12 @@ _OTHER_WAY = (
 def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: Any) -> CopyReport:
     """Copy the store at ``from_url`` into the one at ``to_url``, which must be empty, and check the copy.
 
-    Everything is copied bit for bit, as it was when the copy began: memories with times and versions, vectors, graph,
-    corrections, settings of namespaces. The source may be in use. An interrupted copy is continued by the same call,
-    and a finished copy that nobody has changed is brought up to date by it. ``progress`` is called with the number of
-    rows done.
+    The copy is bit for bit the source as it was at the start: memories with times and versions, vectors, graph,
+    corrections, settings of namespaces. The source may be in use. After an interruption the same call continues. Run
+    again after the end, it adds the changes since, unless somebody has changed the copy. ``progress`` is called with
+    the number of rows done.
 
-    Raises InvalidInput for a target that cannot be used, StoreUnavailable when a server fails, StoreError when the copy
+    Raises InvalidInput for a target that cannot be used, StoreUnavailable if a server fails, StoreError if the copy
     differs from its source.
     """
     from semmem.stores.postgres.moving.copy import copy as copy_store

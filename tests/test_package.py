@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -80,6 +81,20 @@ def test_a_file_for_another_program_is_valid_by_its_schema(schema: str, files: s
     tool("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *found)
 
 
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    program = tmp_path / ".local" / "bin" / "semmem"
+    program.parent.mkdir(parents=True)
+    program.symlink_to(sys.executable)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--user", "--man=no", ROOT / "examples" / "deploy" / "semmem.service"],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
 def test_the_workflows_have_no_known_weakness() -> None:
     tool("zizmor", "--offline", "--no-progress", "--quiet", ".github")
 
@@ -92,6 +107,11 @@ def test_the_entry_of_the_mcp_registry_keeps_the_limits_of_the_registry() -> Non
     assert (package["registryType"], package["transport"]) == ("pypi", {"type": "stdio"})  # type: ignore[index]
     words = [one["value"] for one in package["runtimeArguments"]]  # type: ignore[index]
     assert words == ["semmem[mcp,minilm]", "semmem"]
+
+
+def test_the_readme_names_the_server_of_the_entry_which_proves_to_the_registry_whose_package_it_is() -> None:
+    marker = f"mcp-name: {read('server.json')['name']}"
+    assert re.search(rf"{re.escape(marker)}(?![\w./-])", (ROOT / "README.md").read_text(encoding="utf-8"))
 
 
 def test_the_image_copies_only_files_that_its_context_holds() -> None:

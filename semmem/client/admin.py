@@ -42,7 +42,7 @@ __all__ = ["Concepts", "Keeping"]
 
 
 class Keeping(Life, Namespaces):
-    """The graph and its names, rebuilding, upkeep."""
+    """The verbs of the person who runs a store."""
 
     @observed
     def graph(
@@ -50,8 +50,8 @@ class Keeping(Life, Namespaces):
     ) -> networkx.Graph:
         """Return memories and the concepts that connect them, as a networkx graph (see semmem.read.graph_view).
 
-        ``around`` is a concept as people write it, or the id of a memory; None is the whole namespace, if it has at
-        most ``limit`` memories. Raises InvalidInput or NotFound.
+        ``around`` is a name in any spelling, or the id of a memory. Without it the graph shows the whole namespace, if
+        that has at most ``limit`` memories. Raises InvalidInput or NotFound.
         """
         from semmem.read.graph_view import graph_view
 
@@ -96,10 +96,10 @@ class Keeping(Life, Namespaces):
     ) -> Rebuilt:
         """Compute missing vectors; with ``embedder`` all vectors, with ``extract`` all concepts; return a report.
 
-        ``embedder``, if it is not the one that filled the store, replaces it: every vector is made anew, while others
-        read and write with the old ones, and then takes its place at once. With ``extract`` the concepts of every
-        memory are found anew instead. Interrupted, the same call goes on. Raises Conflict when another process
-        rebuilds.
+        If ``embedder`` is not the one that filled the store, it replaces it: all vectors are computed again while
+        others read and write with the old ones, and then replace these at once. ``extract`` extracts the concepts of
+        every memory again and leaves the vectors. After an interruption the same call continues. Raises Conflict if
+        another process is rebuilding.
         """
         from semmem.write.makers import mark_extracted
         from semmem.write.rebuild import fill_in, replace_vectors
@@ -127,8 +127,8 @@ class Keeping(Life, Namespaces):
     ) -> Probe:
         """Store a memory that only one leg finds, recall it, and return the stage that dropped it, if any.
 
-        One for each leg of ``recipe`` and regime, or for ``leg``; each in a scratch namespace that is dropped
-        afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.
+        There is one such memory for each leg of ``recipe`` (or for ``leg``) and regime, each in a scratch namespace
+        that is dropped afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.
         """
         from semmem.client.probe.prober import Prober
 
@@ -148,11 +148,10 @@ class Keeping(Life, Namespaces):
     ) -> Iterator[dict[str, Any]]:
         """Yield memories as mappings with all their fields, newest first; ``namespace=None`` means all.
 
-        Sensitive ones are left out, unless ``sensitive`` lets them come with their texts; ``list`` with the filter
-        ``sensitive`` has them. In bounded memory, and in an order that is the same in every store. ``vectors`` adds
-        those that are stored. What comes out is what ``importers.reader("jsonl")`` reads, one JSON object a line.
-        ``updated_at`` and ``version`` are there to read and are not carried back: what is imported is at version 1.
-        `backup` carries all.
+        The mappings are what ``importers.reader("jsonl")`` reads, one JSON object a line, in an order that is the same
+        in every store and within bounded memory. ``sensitive`` includes sensitive memories, with their texts.
+        ``vectors`` includes the stored vectors. ``updated_at`` and ``version`` are not imported: an imported memory has
+        version 1. A ``backup`` keeps everything.
         """
         from semmem.transfer import exported
 
@@ -162,7 +161,9 @@ class Keeping(Life, Namespaces):
         chosen = checked_filters(filters)
         if not sensitive:
             if chosen.sensitive:
-                raise InvalidInput("An export leaves out what this filter asks for; add sensitive=True, or use list.")
+                raise InvalidInput(
+                    "An export leaves out sensitive memories, which this filter asks for; add sensitive=True."
+                )
             chosen = replace(chosen, sensitive=False)
         return exported(self.store, where, chosen, vectors=vectors)
 
@@ -184,16 +185,15 @@ class Keeping(Life, Namespaces):
     ) -> BroughtIn:
         """Import items: store those that are new or changed, and return a report.
 
-        An id with other content is rejected. If the memory is one that ``owned`` (filters, or a list of filters of
-        which it meets one) says is the source's own, ``replace`` lets the new content take its place; ``prune`` forgets
-        the source's memories in ``namespace`` that are neither among the items nor in ``keep``, which is looked at
-        last; ``restore_memory`` takes one back. Without ``prune`` these are told as gone. A note that was edited by
-        hand since it was imported stays as it is and is rejected if the note has changed too; ``overwrite`` replaces
-        such ones.
+        An item whose id exists with other content is rejected, unless ``replace`` is set and the stored memory belongs
+        to the source: it matches ``owned``, which is filters or a list of filters. ``prune`` forgets memories of the
+        source in ``namespace`` that are neither among the items nor in ``keep``; ``restore_memory`` brings one back,
+        and without ``prune`` the report counts them as gone. A memory that was updated by hand since its import stays,
+        and is rejected if its item has changed too, unless ``overwrite`` is set. ``keep`` is read after the last item.
 
-        Rows of ``export`` may be given as they are; a namespace of its own that an item has is the one it is stored in.
-        ``mark`` is metadata that every memory stored here gets, such as the name of the file. It is not compared, and
-        with it a key of metadata that an item leaves out is neither compared nor taken away.
+        Rows of ``export`` are valid items. An item with a namespace is stored there. ``mark`` is metadata for every
+        memory stored by this call, such as the name of the file. ``mark`` is not compared; with it, neither are
+        metadata keys that an item leaves out, and they stay.
         """
         from semmem.write.items import checked_metadata
         from semmem.write.sync import bring_in
@@ -211,17 +211,20 @@ class Keeping(Life, Namespaces):
     def maintain(self) -> Mapping[str, int]:
         """Remove what has expired, derive stale memories again, link late names, merge segments, index vectors.
 
-        Returns the count of each. ``rebuilt`` counts memories of which an older splitter, likeness or extractor had
-        made what is derived (where it was the same extractor), and ``stale`` those that still have it: of another
-        language, not readable, or cut for an embedder that is not here. ``indexed`` is 0 where nothing is new, where
-        no namespace has 10,000 vectors, fewer of which are compared one by one, and where another process is indexing,
-        which ``busy`` says. ``moves`` counts namespaces where a rename or a copy had been interrupted, and was ended.
-        ``accesses`` is of how many memories this process wrote what it had counted of accesses.
-        ``compared`` counts memories that were compared with what is like them only now: those that were stored while
-        ``on_contradiction`` was ``ignore``, or whose links could not be made. ``unread``, where it is there, counts
-        memories that the extractor could not read; they hold what they held. For you to look at are, where there are
-        any: ``orphans`` (links, likeness and vectors of memories that are gone), ``hubs`` (names that too many memories
-        mention to carry anything) and ``contradictions`` (links of that type).
+        Returns a count for each step, some only if they are not 0:
+
+        - ``rebuilt``: memories whose derived rows an older splitter, likeness or extractor had made, derived again
+        - ``stale``: memories that still have such rows: another extractor made them, or they are in another language,
+          not readable, or cut for an embedder that is not available
+        - ``indexed``: vectors that were indexed; 0 if none is new, if no namespace has 10,000 vectors (fewer are
+          compared one by one), or if another process is indexing, which ``busy`` says
+        - ``compared``: memories compared with similar ones only now, because ``on_contradiction`` was ``ignore`` or
+          their links could not be made
+        - ``moves``: interrupted renames and copies of namespaces that are finished now
+        - ``accesses``: memories whose counts of accesses this process wrote
+        - ``unread``: memories that the extractor could not read; they keep their concepts
+        - ``orphans``, ``hubs``, ``contradictions``: for you to look at: rows that belong to no memory, names that too
+          many memories mention, and links of that type
         """
         days = self.settings
         keep = Keep(
@@ -246,7 +249,8 @@ class Keeping(Life, Namespaces):
     ) -> BackupReport:
         """Write the whole store, as of one moment, into one file while others write (see semmem.transfer).
 
-        ``force`` overwrites. ``progress`` is called with the number of rows done. Raises InvalidInput.
+        ``force`` overwrites an existing file. ``progress`` is called with the number of rows written. Raises
+        InvalidInput.
         """
         from semmem import transfer
 
@@ -256,7 +260,7 @@ class Keeping(Life, Namespaces):
     def restore(self, file: str | PathLike[str], *, progress: Callable[[int], None] | None = None) -> BackupReport:
         """Fill this store, which must be empty, with a backup, all of it or nothing. Raises InvalidInput, SchemaTooNew.
 
-        A backup of an older semmem is brought up to date.
+        A backup of an older semmem is migrated.
         """
         from semmem import transfer
 
@@ -283,8 +287,9 @@ class Keeping(Life, Namespaces):
     def configure(self, *, namespace: str = "default", **changes: Any) -> Mapping[str, Any]:
         """Change the search settings of a namespace, in every process from its next recall on; return all of them.
 
-        ``changes`` are those of ``semmem.recipe``, and ``recipe`` a name; or one by one, by their dotted names. A
-        recipe passed to ``recall`` wins over them. Raises InvalidInput and stores nothing if one cannot be used.
+        ``changes`` are the arguments of ``semmem.recipe``, or dotted names with their values; ``recipe`` is the name of
+        a recipe. A recipe passed to ``recall`` overrides them. If one of them cannot be used, InvalidInput is raised
+        and nothing is stored.
         """
         settings = changed(self.recipe, self.settings_of(namespace=namespace), changes, legs=self._legs)
         self.store.change_settings(namespace, {n: settings[n] for n in dotted(changes)}, ())

@@ -51,8 +51,8 @@ def aconnect(
 ) -> Opening:
     """Open a store or a server for asyncio: ``async with aconnect() as mem`` or ``mem = await aconnect()``.
 
-    The arguments are those of ``connect``; ``threads`` is how many verbs may be at work at once, beside verbs that wait
-    for the items of an asynchronous generator.
+    The arguments are those of ``connect``. ``threads`` is how many verbs may work at the same time, besides those that
+    wait for the items of an asynchronous generator.
     """
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 1_000:
         raise InvalidInput(f"threads must be from 1 to 1000, not {threads!r}.")
@@ -248,7 +248,7 @@ class AsyncSearch(Generic[T]):
 
 
 class AsyncSemmem:
-    """A memory for programs of asyncio. ``semmem`` is the facade behind it, a Semmem."""
+    """A memory for programs of asyncio. ``semmem`` is the Semmem behind it."""
 
     if not TYPE_CHECKING:
 
@@ -262,7 +262,7 @@ class AsyncSemmem:
 
     @property
     def resident(self) -> Mapping[str, int]:
-        """What ``Semmem.resident`` is; nothing is waited for."""
+        """The same as ``Semmem.resident``; it need not be awaited."""
         return self.semmem.resident
 
     remember = _awaited(Semmem.remember)

@@ -91,11 +91,11 @@ class Connection:
 
     @property
     def resident(self) -> Mapping[str, int]:
-        """The namespaces in this process's memory, the one asked last at the end, and about how many bytes each takes.
+        """The namespaces in this process's memory, the last asked at the end, and about how many bytes each takes.
 
-        Within the setting ``resident_mb``, as the last recall of each has left them: one that was dropped since stays
-        until it is asked or others need the room. A namespace comes with its second recall, a large one some recalls
-        later. One that stays away is too large, or is changed too often between recalls; these ask the database.
+        They are within the setting ``resident_mb``, as of the last recall of each; a dropped namespace stays until it
+        is asked again or others need the room. A namespace comes into memory with its second recall, a large one some
+        recalls later. A namespace that is too large, or changes too often between recalls, stays in the database.
         """
         return resident_sizes(self._reader)
 
@@ -138,7 +138,7 @@ def legs_at(store: Store, earlier: Collection[int], legs: Legs, language: str) -
 def warm_up(mem: Connection) -> None:
     """Load the embedding model of ``mem``, if it has one, before the first text or question needs it.
 
-    For a server, which can do so while it waits. Raises EmbedderUnavailable where the model cannot be loaded.
+    A server calls this while it waits. Raises EmbedderUnavailable if the model cannot be loaded.
     """
     embedder = mem._encoder.embedder_or_reason()
     if not isinstance(embedder, str):

@@ -29,7 +29,7 @@ _MOST_PINNED = 1_000
 
 
 class Use(Connection):
-    """Context for a prompt, the log of recalls, and judgements."""
+    """The verbs of an agent that uses what it recalled."""
 
     if TYPE_CHECKING:
 
@@ -53,15 +53,14 @@ class Use(Connection):
     ) -> Context:
         """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
 
-        Pinned memories of the namespaces stand in it first, whatever the question and the filters, in half of the
-        budget at most, the important and newer ones before the others. ``exclude`` wins over them: no memory with one
-        of these ids is in the block, pinned or not.
+        Pinned memories of the namespaces come first, whatever the question and the filters are, within half of the
+        budget; the most important come first, and of equal ones the newest. ``exclude`` keeps the memories with these
+        ids out, pinned or not.
 
         The block stands between two tags and says that it is data. Each memory is one line of JSON with its id,
-        namespace, author, times and text; no text in it can end the block. Memories are shown whole, best first; a long
-        one that has no place whole is shown by the passage that was found. ``left_out`` names what had none. The other
-        arguments are those of ``recall``; with ``as_of`` what is pinned now stands there as it was then. Raises
-        InvalidInput.
+        namespace, author, times and text; no text can end the block. Memories are whole, best first; if a long one does
+        not fit, its found passage is shown. ``left_out`` lists the memories without room. The other arguments are those
+        of ``recall``; with ``as_of``, memories that are pinned now appear as they were then. Raises InvalidInput.
         """
         check_budget("token_budget", token_budget)
         result = self.recall(
@@ -97,10 +96,10 @@ class Use(Connection):
     ) -> int:
         """Record which memories of a recall were useful and which were not; return how many judgments were stored.
 
-        ``recall_id`` is the ``id`` of a recall, which it has where the setting ``recall_log`` is on. ``useful`` and
-        ``not_useful`` are ids of memories in its namespaces, returned or not; the last word on one counts. Judgements
-        are labels for ``python -m eval`` and change no ranking. Raises NotFound for an unknown recall or memory,
-        InvalidInput.
+        ``recall_id`` is the ``id`` of a recall; recalls have one if the setting ``recall_log`` is on. ``useful`` and
+        ``not_useful`` are ids of memories in its namespaces, returned or not; a later judgment replaces an earlier one.
+        Judgments are labels for ``python -m eval`` and change no ranking. Raises NotFound for an unknown recall or
+        memory, InvalidInput.
         """
         return judge(life_of(self.store), recall_id, useful, not_useful, namespace, made_by)
 
@@ -108,7 +107,7 @@ class Use(Connection):
     def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:
         """Return the relevance judgments that ``feedback`` has stored in a namespace, oldest first.
 
-        Each as ``as_dict`` on a line of its own is a file of questions that ``python -m eval`` reads.
+        Their ``as_dict`` values, one a line, are a file of questions that ``python -m eval`` reads.
         """
         return life_of(self.store).judgements(string("namespace", namespace))
 

@@ -50,7 +50,7 @@ def open_server(url: str, settings: Settings, chosen: Mapping[str, Any]) -> Http
     """
     for name, value in chosen.items():
         if value is not None and (name, value) != ("embedder", "none"):  # nothing is embedded here
-            raise InvalidInput(f"{name} is chosen where the server runs; leave it out, or open the store itself.")
+            raise InvalidInput(f"{name} is a choice of the server; leave it out, or open the store itself.")
     key = None if settings.key is None else settings.key.get_secret_value()
     return HttpSemmem(url, key=key, settings=settings)
 
@@ -93,7 +93,7 @@ class HttpSemmem(Semmem):
     @property
     def resident(self) -> Mapping[str, int]:
         """Nothing is in memory here. Raises LocalOnly."""
-        raise LocalOnly("The namespaces in memory are those of the server; how much they take is at its /metrics.")
+        raise LocalOnly("The namespaces in memory are those of the server; its /metrics show their size.")
 
     def close(self) -> None:
         """Give the connections back."""
@@ -186,7 +186,7 @@ class HttpSemmem(Semmem):
                     progress(message["progress"])
         except httpx.TransportError as error:
             raise unreachable(self.url, error) from None
-        raise StoreError("The server ended its answer before the report; look at what is stored.")
+        raise StoreError("The server ended its answer before the report; list the memories to see which are stored.")
 
     def rows(self, arguments: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the rows of ``export`` as they come."""

@@ -36,13 +36,13 @@ class Life(Connection):
     ) -> Sequence[Version]:
         """Return the versions of the memory ``id``, oldest first, the current one last. Raises NotFound.
 
-        All of them, or a page: up to ``limit`` of them, behind the first ``offset``. Of a memory that changes all the
-        time the last ``keep_versions`` earlier ones are kept (a setting, 100).
+        ``limit`` and ``offset`` return a page of them. The last ``keep_versions`` earlier versions of a memory are kept
+        (a setting, 100). Each version says which fields it changed, when, and by whom if a name was given;
+        ``version.diff(other)`` compares two versions. The versions of a forgotten memory are returned until it is gone
+        for good.
 
-        Each says which fields it changed, when, and by whom where a name was given; ``diff`` of a version shows how it
-        differs from another. A memory that was forgotten softly still has its versions, until it is gone for good. The
-        texts of sensitive versions are shown where it is to ``reveal`` them: all up to the one that became sensitive.
-        Only then is it said of such a version whether its text was changed.
+        ``reveal`` shows the texts of sensitive versions: all versions up to the one that became sensitive. Without it,
+        such a version does not say whether its text changed.
         """
         where, shown = string("namespace", namespace), shown_by(reveal)
         if limit is not None:
@@ -59,9 +59,9 @@ class Life(Connection):
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
         """Bring the forgotten memory ``id`` back, and return it. Raises NotFound, Conflict.
 
-        It is what it was, with its versions; what is found in its text, and its vector, are made anew. That is possible
-        until maintain has swept it, ``keep_forgotten_days`` after it was forgotten, and never where it was forgotten
-        with ``hard`` or with its whole namespace.
+        The memory comes back with its versions; its concepts and its vector are computed again. This works until
+        ``maintain`` removes the memory, ``keep_forgotten_days`` after it was forgotten. A memory that was forgotten
+        with ``hard``, or with its whole namespace, cannot be brought back.
         """
         where, name = string("namespace", namespace), string("id", id)
         current = self.store.stored_memories([(where, name)])  # what has expired under this id is swept, with all of it
@@ -71,7 +71,7 @@ class Life(Connection):
             raise Conflict(f"There is a memory {id!r} in namespace {namespace!r}: {again}; nothing was changed.")
         if forgotten is None:
             raise NotFound(
-                f"Nothing is kept of a memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
+                f"There is no forgotten memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
             )
         from semmem.write.versions import restored
 
@@ -110,10 +110,11 @@ class Life(Connection):
     def link(self, id: str, type: str, to: str, *, namespace: str = "default", made_by: str | None = None) -> Link:
         """Link the memory ``id`` to the memory ``to``, and return the link; an existing one stays as it is.
 
-        ``type`` is ``supersedes`` (``id`` is the newer one), ``resolved-by``, ``part-of``, ``see-also`` or
-        ``contradicts``. In a recall a superseded memory stands behind the newest one that supersedes it, which takes
-        its place, and its hit says ``superseded_by``. Raises NotFound for an unknown id; InvalidInput for an unknown
-        type, a memory and itself, and what would supersede itself over others or stand in a chain of more than 10.
+        ``type`` is ``supersedes`` (``id`` is the newer memory), ``resolved-by``, ``part-of``, ``see-also`` or
+        ``contradicts``. In a recall, the newest superseding memory takes the place of the memory that it supersedes;
+        the superseded one moves down, and its hit names the newer one in ``superseded_by``. Raises NotFound for an
+        unknown id. Raises InvalidInput for an unknown type, a link to itself, a circle of ``supersedes``, and a chain
+        of more than 10 of them.
         """
         row = checked_link(namespace, id, type, to, made_by)
         return self._life().link(row.namespace, [row])[0]

@@ -56,16 +56,19 @@ def connect(
 ) -> Semmem:
     """Open a store and return a Semmem.
 
-    ``url``: none or ``embedded:`` is the user's own embedded PostgreSQL, started on demand; ``embedded:///abs/path``
-    another folder; ``postgresql://…`` a server of yours; ``sqlite:notes.db`` one file, with the lexical leg alone and
-    the other two degraded; ``http://127.0.0.1:8765`` what ``semmem serve`` offers, with ``key=…`` where it wants one.
-    ``embedder``: a name (``minilm``, ``hashing``, ``none``), an object, or None for the one that fills the store, in an
-    empty store MiniLM where it is installed. ``extractor``: a name (``rules``, ``spacy``, ``precomputed``, ``llm``), an
-    object, or None for ``rules``. ``legs`` are your own, as in ``register_leg``. ``settings`` override ``semmem.toml``
-    and the environment (see semmem.Settings), which also choose the recipe where none is given.
+    ``url`` names the store. Without one, or with ``embedded:``, it is your own embedded PostgreSQL, started on demand;
+    ``embedded:///abs/path`` is one in another folder, ``postgresql://…`` a server of yours, ``sqlite:notes.db`` one
+    file, which only the lexical leg searches, and ``http://127.0.0.1:8765`` a store behind ``semmem serve``, with
+    ``key=…`` if it requires one.
 
-    Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
-    Warns once when a leg of ``recipe`` cannot reach the top 10.
+    ``embedder`` is a name (``minilm``, ``hashing``, ``none``) or an object. Without it the embedder that filled the
+    store is used; for an empty store MiniLM, if it is installed. ``extractor`` is a name (``rules``, ``spacy``,
+    ``precomputed``, ``llm``) or an object; without it ``rules`` is used. ``legs`` are legs of your own, as in
+    ``register_leg``. ``settings`` override the environment and ``semmem.toml`` (see semmem.Settings), which also choose
+    the recipe unless ``recipe`` is given.
+
+    Raises StoreUnavailable, SchemaTooNew, UnknownRecipe or InvalidInput. Warns once if a leg of ``recipe`` cannot bring
+    a memory of its own into the top 10.
     """
     where = _url(url)
     chosen = Settings.load(**settings)
@@ -141,11 +144,15 @@ class Semmem(Keeping, Use):
     ) -> Memory:
         """Store one text and return the memory; durable when this returns.
 
-        The same ``id`` with the same content again changes nothing; with other content it raises Conflict. Without an
-        id a UUIDv7 is made. ``vector`` is a unit vector of your own model (the store then takes only such). The text of
-        a ``sensitive`` memory enters no index: no recall finds it, ``get`` and ``list`` do, and show it where they are
-        to ``reveal`` it. ``source_type`` says who the text comes from: "user", "agent", "tool" (a result, a web page)
-        or "imported"; unset unless given. Raises InvalidInput.
+        ``id`` identifies the memory in its namespace; without one semmem makes a UUIDv7. The same id with the same
+        content changes nothing; with other content it raises Conflict. ``importance`` is from 0 to 1. ``valid_from``
+        and ``valid_to`` say when the text holds. The memory expires at ``expires_at``, or ``ttl`` from now. A
+        ``pinned`` memory is in every context.
+
+        A ``sensitive`` memory is in no index, so no recall finds it; ``get`` and ``list`` show its text only with
+        ``reveal``. ``source_type`` says who the text comes from: "user", "agent", "tool" (a result, a web page) or
+        "imported"; by default it is not set. ``vector`` is a unit vector of your own model; a store with such vectors
+        requires one for each memory. Raises InvalidInput.
         """
         item = {
             "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
@@ -171,7 +178,7 @@ class Semmem(Keeping, Use):
 
         ``on_error="skip"`` stores the good items and reports the bad ones with position and reason; ``"abort"`` raises
         at the first bad item and stores nothing of its batch (earlier batches stay). ``progress`` is called after each
-        batch. A long list is faster than a stream: it is prepared ahead, by ``bulk_workers`` more processes.
+        batch. A long list is faster than a stream, because ``bulk_workers`` more processes read it ahead.
         """
         return self._ingest.remember_many(
             items, namespace=namespace, batch_size=batch_size, on_error=on_error, progress=progress
@@ -188,12 +195,14 @@ class Semmem(Keeping, Use):
     ) -> IngestReport:
         """Store the messages of a chat, ``[{"role": …, "content": …}, …]``, as turns of ``session``.
 
-        Without ``position`` they are put behind the last turn that the session has: for an agent that passes what is
-        new. With the ``position`` of the first one they are known by session and position, and what is stored already
-        is left alone: for an agent that passes the whole chat each time, ``position=0``. ``name`` is the author, else
-        ``role``; ``created_at``, ``importance``, ``sensitive``, ``pinned``, and when it is valid or expires, are those
-        of ``remember``. Messages that say nothing, such as a call of a tool, are left out. One transaction. Raises
-        InvalidInput for what is no message or has no content, Conflict for a position that holds another text.
+        An agent that passes only new messages leaves ``position`` out: they follow the last turn of the session. An
+        agent that passes the whole chat each time gives the position of the first message, ``position=0``: turns are
+        then identified by session and position, and stored turns stay as they are.
+
+        The author is ``name``, else ``role``. ``created_at``, ``importance``, ``sensitive``, ``pinned``,
+        ``valid_from``, ``valid_to``, ``expires_at`` and ``ttl`` of a message are those of ``remember``. Messages
+        without text, such as a tool call, are left out. All messages are stored in one transaction. Raises InvalidInput
+        for a message of another form or without content, Conflict if a position holds another text.
         """
         first = position
         if first is None:
@@ -216,13 +225,13 @@ class Semmem(Keeping, Use):
     ) -> Memory:
         """Change fields of a memory, named as in ``remember``, and return it; other fields stay.
 
-        Id and created_at stay, ``version`` counts up, ``updated_at`` is now. What is found in a new text, and its
-        vector, are made anew in the same transaction, and ``history`` keeps the version that was there, with who it was
-        ``changed_by`` where that is given; where nothing changes, nothing is written. ``tags`` and ``metadata`` take
-        the place of the old ones whole; None takes a field away. ``expected_version`` is the version that the changes
-        were made for, or the ``tag`` of the memory, which also tells it from one that was stored anew under its id:
-        where the memory is another one, Conflict is raised, with both texts. Raises NotFound for an unknown id,
-        InvalidInput for a field that no memory has.
+        The id and ``created_at`` stay, ``version`` increases, and ``updated_at`` is now. A new text is extracted and
+        embedded in the same transaction. ``history`` keeps the previous version and shows ``changed_by``. If nothing
+        changes, nothing is written. ``tags`` and ``metadata`` replace the old ones as a whole; None removes a field.
+
+        ``expected_version`` is the version that you have read, or the ``tag`` of the memory. The tag also differs if
+        the memory was forgotten and another one stored under its id. If the stored memory is another one, Conflict is
+        raised, with both texts. Raises NotFound for an unknown id, InvalidInput for a field that no memory has.
         """
         return masked(
             self._ingest.update(
@@ -254,18 +263,22 @@ class Semmem(Keeping, Use):
     ) -> Recall:
         """Return the memories that answer ``query``, best first.
 
-        ``filters`` maps sessions and authors (any of them), tags (all of them), metadata, created_after and
-        created_before; see Filters. They and ``exclude`` (ids) act inside every leg, so the limit is still met. Without
-        ``recipe`` it is that of ``connect``, as the settings of the namespace change it (see ``configure``; of several
-        namespaces, where all have the same). A "quoted phrase" must occur in what the lexical leg returns. ``offset``
-        and ``limit`` page through what the legs found, each to the depth of the recipe. Where the recall's
-        ``confidence``, which is one number for the question, is below ``min_confidence``, no hit is returned and
-        ``withheld`` says how many there were; "auto" is the floor measured for the legs that answered and the embedder
-        (adr/0056). See Recall for what confidence is and is not. With a ``token_budget`` the
-        hits are those that fit into it, whole and in the order of rank, and ``left_out`` names the others; a third of
-        the bytes is taken for the number of tokens. With ``as_of`` the versions that were valid at that time are what
-        is found, by words and vectors, ranked with the statistics of today; the graph leg does not see earlier
-        versions. What has been forgotten is not found. Raises InvalidInput for an empty query.
+        ``filters`` narrow the search: sessions, authors and source types (any of them), tags (all of them), metadata,
+        ``created_after``, ``created_before`` and more; see Filters. Filters and ``exclude`` (ids) apply inside every
+        leg, so the limit is still met. A "quoted phrase" must occur in each memory that the lexical leg returns.
+        ``offset`` and ``limit`` page through the memories that the legs found, each to the depth of the recipe.
+
+        Without ``recipe`` the recipe of ``connect`` is used, changed by the settings of the namespace (see
+        ``configure``); in several namespaces, only if all have the same settings.
+
+        If the ``confidence`` of the recall is below ``min_confidence``, it returns no hit, and ``withheld`` counts the
+        hits kept back; "auto" is the floor measured for the embedder and the legs that answered (adr/0056). With
+        ``token_budget`` the hits are those that fit, whole and in order of rank; ``left_out`` lists the others. Tokens
+        are estimated as bytes / 3.
+
+        With ``as_of`` the recall searches the versions that were valid then, by words and vectors, with the word
+        statistics of today; the graph leg does not search earlier versions. Forgotten memories are never found. Raises
+        InvalidInput for an empty query.
         """
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
@@ -304,8 +317,8 @@ class Semmem(Keeping, Use):
     ) -> Memory:
         """Return the memory ``id``; ``reveal`` shows the text of a sensitive one. Raises NotFound.
 
-        With ``as_of`` the version that was valid at that time: one is valid from its ``valid_from``, or from when it
-        was written, until its ``valid_to`` or until its successor begins.
+        With ``as_of`` it returns the version that was valid then. A version is valid from its ``valid_from``, else from
+        when it was written, until its ``valid_to`` or until the next version begins.
         """
         shown = shown_by(reveal)
         if as_of is not None:
@@ -328,9 +341,9 @@ class Semmem(Keeping, Use):
     ) -> Page:
         """Return a page of memories, newest first; pass its ``cursor`` to get the next one.
 
-        ``sort_by`` is ``created``, ``updated``, ``importance`` or ``accessed``, downwards: what a recall returned last.
-        Among them are sensitive ones, without their texts unless it is to ``reveal`` them; of filters only ``titles``,
-        ``tags`` and ``sensitive`` find these.
+        ``sort_by`` is ``created``, ``updated``, ``importance`` or ``accessed`` (when a recall last returned the
+        memory), the latest or most important first. Sensitive memories are listed too, with their texts only if
+        ``reveal`` is set; of the filters, only ``titles``, ``tags`` and ``sensitive`` find them.
         """
         shown = shown_by(reveal)
         whole("limit", limit, 1, 10_000, example=100)
@@ -356,13 +369,15 @@ class Semmem(Keeping, Use):
     ) -> int:
         """Remove one memory, or all that ``filters`` match, with all derived data; return the count.
 
-        With an id and filters, the memory of that id if it matches. Postings, vectors and mentions go in the same
-        transaction, and nothing finds it any more. Its text and its versions are kept apart for ``keep_forgotten_days``
-        (a setting, 30), so that ``restore_memory`` can take it back; ``history`` shows them, and who it was
-        ``forgotten_by``. ``hard`` keeps nothing, nor what was forgotten before and matches, and rewrites the
-        files, so that no deleted bytes are left in them. ``everything`` is the whole namespace, whatever times its
-        memories have, and its settings; it goes for good. Raises NotFound for an unknown id, and InvalidInput when it
-        is not said what goes.
+        With an id and filters, the memory is removed if it matches. Postings, vectors and mentions go in the same
+        transaction, so nothing finds the memory any more. Its text and versions are kept apart for
+        ``keep_forgotten_days`` (a setting, 30): ``history`` shows them, with ``forgotten_by``, and ``restore_memory``
+        brings the memory back.
+
+        ``hard`` keeps nothing, removes matching memories that were forgotten earlier too, and rewrites the files of the
+        store, so that no deleted byte is left in them. ``everything`` forgets the whole namespace and its settings for
+        good. ``dry_run`` only counts. Raises NotFound for an unknown id, InvalidInput without an id, filters or
+        ``everything``.
         """
         chosen = checked_filters(filters)
         for name, value in (("everything", everything), ("hard", hard), ("dry_run", dry_run)):

@@ -43,10 +43,11 @@ class Namespaces(Connection):
     ) -> Changes:
         """Return what was written, updated, forgotten and linked since a cursor, in order, and the next cursor.
 
-        For those who keep a copy: ``since`` is the ``cursor`` of the call before, None the beginning, and "now" gives
-        no changes and the cursor to begin with, before a first export. Of several namespaces one comes after the other.
-        Each change says which id, and ``get`` what it is now. No change is passed over: where those behind the cursor
-        are not kept any longer (the setting keep_changes_days), InvalidInput is raised, and a full export is due.
+        For programs that keep a copy. ``since`` is the ``cursor`` of the previous call; None starts at the beginning;
+        "now" returns no changes, only the cursor to take before a first full export. The changes of several namespaces
+        follow one another. A change names the id; ``get`` returns the memory as it is now. No change is missed: if
+        changes after the cursor are no longer kept (the setting ``keep_changes_days``), InvalidInput is raised, and you
+        need a full export.
         """
         from semmem.read.changes import changes
 
@@ -61,10 +62,10 @@ class Namespaces(Connection):
     def rename_namespace(self, old: str, new: str) -> int:
         """Give a namespace another name, with all that is in it; return how many memories it has.
 
-        Readers see all of it under the old name, or all under the new one; writers wait ten seconds and are refused
-        then (StoreUnavailable) where it takes longer. Interrupted, the same call or ``maintain`` ends it. Limits that
-        ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where ``new`` holds
-        anything or another process moves one of both, NamespaceFull where it may not hold so much.
+        Readers see all memories under the old name, or all under the new one. Writers wait up to ten seconds, then get
+        StoreUnavailable. After an interruption the same call or ``maintain`` finishes the rename. If ``new`` already
+        has limits, they apply. Raises NotFound if ``old`` holds no memories, Conflict if ``new`` holds any or another
+        process moves one of the two, NamespaceFull if the limits of ``new`` do not allow so many.
         """
         source, target = _two(old, new)
         self._accesses.settle(source)
@@ -74,9 +75,10 @@ class Namespaces(Connection):
     def copy_namespace(self, old: str, new: str) -> int:
         """Copy a namespace, with all that is in it, to another name; return how many memories it has.
 
-        The copy is of one moment, and writers go on. Interrupted, the same call begins anew, and ``maintain`` clears
-        it. Limits that ``new`` has already stay its own. Raises NotFound where it holds no memories, Conflict where
-        ``new`` holds anything or another process moves one of both, NamespaceFull where it may not hold so much.
+        The copy shows one moment, and writers need not wait. After an interruption the same call starts again, and
+        ``maintain`` removes the unfinished copy. If ``new`` already has limits, they apply. Raises NotFound if ``old``
+        holds no memories, Conflict if ``new`` holds any or another process moves one of the two, NamespaceFull if the
+        limits of ``new`` do not allow so many.
         """
         source, target = _two(old, new)
         self._accesses.settle(source)
@@ -86,7 +88,7 @@ class Namespaces(Connection):
     def drop_namespace(self, name: str, *, dry_run: bool = False) -> int:
         """Forget a namespace whole and for good, in steps of bounded size; return how many memories it has.
 
-        Interrupted, ``maintain`` goes on with it. ``dry_run`` only counts. What its limits are stays.
+        After an interruption ``maintain`` finishes the drop. ``dry_run`` only counts. The limits of the namespace stay.
         """
         check_namespace(name)
         if not isinstance(dry_run, bool):
@@ -106,10 +108,9 @@ class Namespaces(Connection):
     ) -> Limits:
         """Change the given limits of a namespace, and return all of them; 0 removes a limit.
 
-        ``keep_days`` is how long after its last change a memory stays until ``maintain`` forgets it, for good, and an
-        hour at least; pinned ones stay. A write with which there would be more than ``most_memories``, or more than
-        ``most_bytes`` of texts and titles, raises NamespaceFull, and nothing of its batch is stored. What is there
-        already stays. Raises InvalidInput.
+        ``maintain`` forgets a memory for good ``keep_days`` after its last change (an hour at least), unless it is
+        pinned. A write that would exceed ``most_memories``, or ``most_bytes`` of texts and titles, raises
+        NamespaceFull, and nothing of its batch is stored. Memories beyond a new limit stay. Raises InvalidInput.
         """
         life = life_of(self.store)
         check_namespace(name)
@@ -135,6 +136,6 @@ def _checked(name: str, value: Any) -> Any:
     kind: Any = int | float if days else int
     least, most = (_LEAST_DAYS, _MOST_DAYS) if days else (0, 2**62)
     if isinstance(value, bool) or not isinstance(value, kind) or not (value == 0 or least <= value <= most):
-        what = f"a number of days from an hour's 1/24 to {_MOST_DAYS:,.0f}" if days else "a whole number"
+        what = f"a number of days from 1/24 (an hour) to {_MOST_DAYS:,.0f}" if days else "a whole number"
         raise InvalidInput(f"{name} must be {what}, or 0 for no limit, not {shown(value)}.")
     return float(value) if days else value

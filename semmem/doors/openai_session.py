@@ -139,7 +139,7 @@ def _as_json(item: Any, number: int) -> str:
         )
     if len(json.dumps(text)) > _LONGEST:
         raise InvalidInput(
-            f"Item {number} has {len(text):,} characters of JSON, and a session keeps at most {_LONGEST:,} of each; "
+            f"Item {number} has {len(text):,} characters of JSON, and a session stores at most {_LONGEST:,} of each; "
             "leave large parts such as images out of it. Nothing was added."
         )
     return text

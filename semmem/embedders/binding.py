@@ -124,7 +124,7 @@ class Encoder:
         except (EmbedderUnavailable, MissingExtra) as error:
             return (
                 f"This store was filled by {_label(recorded)}, which cannot be loaded here: {error.message} Pass "
-                "that embedder to semmem.connect(), or make all vectors anew: semmem rebuild --embedder NAME"
+                "that embedder to semmem.connect(), or compute all vectors again: semmem rebuild --embedder NAME"
             )
 
     def _find(self, choice: str | Embedder | None = None) -> Embedder | str:

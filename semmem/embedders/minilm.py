@@ -178,7 +178,7 @@ class MiniLM:
 
     def _other_size(self, size: Any) -> EmbedderUnavailable:
         return EmbedderUnavailable(
-            f"The model in {self.folder} gives vectors of {size} dimensions, and this embedder takes models of "
+            f"The model in {self.folder} gives vectors of {size} dimensions, but this embedder takes models of "
             f"{self.dimensions}, such as {NAME}; pass another one to connect(embedder=…) as an object."
         )
 

@@ -51,7 +51,7 @@ class Legs(MutableMapping[str, Leg]):
     ) -> None:
         if factories is not None and not isinstance(factories, Mapping):
             raise InvalidInput(
-                f"legs must be a mapping from a name to what makes the leg, such as {{'regex': Regex}}, not "
+                f"legs must be a mapping from a name to the factory of the leg, such as {{'regex': Regex}}, not "
                 f"{type(factories).__name__}."
             )
         self._reader = StoreReader(store)

@@ -5,7 +5,7 @@
     │   ├── UnknownRecipe
     │   └── BadItem             one item of remember_many; carries its position
     ├── NotFound                what was asked for is not there (also a KeyError)
-    ├── Conflict                what is stored does not allow it: the id has other content, or the memory was changed
+    ├── Conflict                the store does not allow it: the id has other content, or the memory was changed
     │                           meanwhile; carries (namespace, id) of all such
     ├── EmbedderMismatch        the store was filled by another embedder
     │   └── EmbedderReplaced    another embedder took over while this Semmem was open
@@ -110,11 +110,11 @@ class BadItem(InvalidInput):
 
 
 class NotFound(SemmemError, KeyError):
-    """What was asked for is not there: a memory, a version, a recall, a namespace or a path."""
+    """There is no such memory, version, recall, namespace or path."""
 
 
 class Conflict(SemmemError):
-    """What is stored does not allow this call; read it, and make the call that fits what you find."""
+    """The stored memory or namespace does not allow this call; read it, then decide what to call."""
 
     def __init__(self, message: str | None = None, *, names: frozenset[tuple[str, str]] = frozenset()) -> None:
         super().__init__(message)
@@ -174,7 +174,7 @@ class KeyRequired(AccessDenied):
 
 
 class LimitExceeded(SemmemError):
-    """A limit of the server on rate or time was met; ask again later, or for less."""
+    """The call exceeds a limit of the server on rate or time; ask again later, or for less."""
 
 
 class NamespaceFull(LimitExceeded):

@@ -141,7 +141,7 @@ def _metadata(value: Any) -> Mapping[str, Any]:
     except (TypeError, ValueError):
         raw = None
     if raw is None:
-        raise InvalidInput("The filter metadata takes a mapping of JSON values; memories match that contain it.")
+        raise InvalidInput("The filter metadata takes a mapping of JSON values; a memory matches if it contains them.")
     if _depth(raw) > _DEEPEST:
         raise InvalidInput(_TOO_DEEP)
     string("The filter metadata", json.dumps(json.loads(raw), ensure_ascii=False).replace("\\u0000", "\x00"))

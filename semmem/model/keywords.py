@@ -93,7 +93,7 @@ class SettingValues(TypedDict, total=False):
 
 
 class RecipeChanges(TypedDict, total=False):
-    """Changes that ``semmem.recipe`` makes to a recipe; REFERENCE.md says what each one means."""
+    """Changes that ``semmem.recipe`` makes to a recipe; docs/reference.md says what each one means."""
 
     name: str
     weights: Mapping[str, float]

@@ -63,34 +63,35 @@ class Recipe:
 
     ``weights``, ``rank_constants`` and ``depths`` are by leg name; a leg without a weight, or with weight 0, is never
     called. ``reserve`` maps a leg to the last place at which its first memory may stand, and ``agreed`` to that place
-    for the memory which more than half of the legs with an answer put first. ``prior`` multiplies by ``prior_floor + (1
-    - prior_floor) * importance``. A ``prior_floor`` of None is the bounded prior: the whole range of importance is
-    worth half of the step from a first to a second place in the flattest leg, so a memory that is first in every leg
-    stays first (exactly so in fusions by rank). With a ``recency_half_life``, in days, age is a second prior: it
-    multiplies by ``recency_floor + (1 - recency_floor) * 2 ** (-age / half_life)``, where age is how much earlier a
-    memory was created than the newest one found. ``exact_bonus`` is in units of the score that a first place in the
-    lexical leg earns. ``regime_weights`` maps a regime to weights that replace those of ``weights``. ``rerank`` names a
-    reranker that orders the first ``rerank_depth`` memories anew. ``headroom`` makes each leg return at least that many
-    times the wanted hits, whatever its depth.
+    for the memory that more than half of the legs with an answer put first. ``exact_bonus`` is in units of the score
+    that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace those of
+    ``weights``. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories again. With ``headroom``,
+    each leg returns at least that many times the wanted hits, whatever its depth.
+
+    ``prior`` multiplies a score by ``prior_floor + (1 - prior_floor) * importance``. A ``prior_floor`` of None is the
+    bounded prior: the whole range of importance is worth half of the step from a first to a second place in the
+    flattest leg, so a memory that is first in every leg stays first (exactly so in fusions by rank). With a
+    ``recency_half_life``, in days, age is a second prior: it multiplies by ``recency_floor + (1 - recency_floor) * 2 **
+    (-age / half_life)``, where age is the time between the creation of a memory and that of the newest one found.
     """
 
     name: str
     weights: Annotated[
         Mapping[str, float],
         Each(Number(0, 100), merge=True),
-        "what a place in the leg's list counts; 0: it is not called",
+        "how much a place in the leg's list counts; 0: the leg is not called",
         "leg",
     ]
     rank_constants: Annotated[
         Mapping[str, RankConstant],
         Each(OneOrEach(Number(0, 1_000_000), "regime"), merge=True),
-        "how slowly a place counts less than the one before it",
+        "k in weight / (k + rank): with a larger k, lower places count almost as much as the first",
         "leg",
     ]
     depths: Annotated[
         Mapping[str, int],
         Each(Number(0, 10_000, whole=True), merge=True),
-        "memories that the leg may return; 0: not called",
+        "memories that the leg may return; 0: the leg is not called",
         "leg",
     ] = field(default_factory=lambda: dict.fromkeys(("lexical", "dense", "graph"), USUAL_DEPTH))
     timeouts: Annotated[
@@ -99,31 +100,34 @@ class Recipe:
     reserve: Annotated[
         Mapping[str, int],
         Each(Number(1, 10_000, whole=True)),
-        "the last place at which the leg's first memory may stand; agreed: that of what most legs put first",
+        "the last place that the leg's first memory may have; agreed: the same for the memory that most legs put first",
         "fusion",
     ] = field(default_factory=dict)
     prior: Annotated[bool, Switch(), "importance multiplies the score", "fusion"] = True
     prior_floor: Annotated[
         float | None,
         OrNone(Number(0, 1)),
-        "the factor of a memory of importance 0; none: importance is worth half of the step from first to second place",
+        "factor for a memory of importance 0; none: importance is worth half the step from first to second place",
         "fusion",
     ] = 0.7
     recency_half_life: Annotated[
         float | None,
         OrNone(Number(0.001, 36_500)),
-        "days, behind the newest memory found, in which age takes half of what it may take; none: age counts nothing",
+        "age in days, behind the newest memory found, at which the factor for age is halfway to recency_floor; none: "
+        "age counts nothing",
         "fusion",
     ] = None
-    recency_floor: Annotated[float, Number(0, 1), "the factor of a memory of any great age", "fusion"] = 0.9
+    recency_floor: Annotated[float, Number(0, 1), "the least factor for age", "fusion"] = 0.9
     exact_bonus: Annotated[
         float,
         Number(0, 10),
-        "bonus of a memory that holds the question as it stands, in units of the lexical leg's first place",
+        "bonus for a memory that holds every word of the question, in units of the lexical leg's first place",
         "fusion",
     ] = 0.0
     dedup: Annotated[bool, Switch(), "memories with the same text count as one hit", "hits"] = True
-    superseding: Annotated[bool, Switch(), "what supersedes a memory stands before it", "hits"] = True
+    superseding: Annotated[bool, Switch(), "a newer memory takes the place of a memory that it supersedes", "hits"] = (
+        True
+    )
     lexical: Annotated[LexicalSettings, Section(LexicalSettings), "the lexical leg", "lexical"] = field(
         default_factory=LexicalSettings
     )
@@ -133,7 +137,7 @@ class Recipe:
     conversation: Annotated[
         ConversationSettings | None,
         Section(ConversationSettings, optional=True),
-        "the rules for memories with an author, all of them",
+        "all rules for memories with an author",
         "conversation",
     ] = field(default_factory=ConversationSettings)
     fusion: Annotated[Fusion, Choice(get_args(Fusion)), "the formula that fuses the lists", "fusion"] = "rrf"
@@ -144,9 +148,9 @@ class Recipe:
         "fusion",
     ] = field(default_factory=dict)
     rerank: Annotated[str | None, OrNone(Reranker()), "the reranker of the first hits", "hits"] = None
-    rerank_depth: Annotated[int, Number(1, 1_000, whole=True), "hits that the reranker orders anew", "hits"] = 30
+    rerank_depth: Annotated[int, Number(1, 1_000, whole=True), "first hits that the reranker orders again", "hits"] = 30
     headroom: Annotated[
-        int, Number(0, 10, whole=True), "each leg returns at least so many times the hits that are wanted", "leg"
+        int, Number(0, 10, whole=True), "each leg returns at least this many times the wanted hits", "leg"
     ] = 0
 
     def __post_init__(self) -> None:
@@ -273,8 +277,7 @@ def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]"
     ``conversation`` take a mapping of their own settings; ``conversation=None`` switches its rules off, and True on
     again. A weight of 0 switches a leg off.
 
-    Raises UnknownRecipe for a name that is not in ``RECIPES`` and InvalidInput for a setting that does not exist
-    or is out of range.
+    Raises UnknownRecipe for a name that is not in ``RECIPES``, InvalidInput for an unknown setting or one out of range.
     """
     if not isinstance(name, Recipe) and not (isinstance(name, str) and name in RECIPES):
         own = ", or make one with semmem.recipe('default', weights=…)" if isinstance(name, Mapping) else ""

@@ -368,12 +368,12 @@ _FACTOR = Number(0, 100)
 class LexicalSettings:
     """BM25 (Robertson and Zaragoza 2009, in Lucene's form)."""
 
-    k1: Annotated[float, Number(0, 100), "how much a word counts that a text repeats; 0: once is enough"] = 1.2
-    b: Annotated[float, Number(0, 1), "how much a long text is held against a memory; 0: not at all"] = 0.5
+    k1: Annotated[float, Number(0, 100), "how much a repeated word of a text counts; 0: repeats count nothing"] = 1.2
+    b: Annotated[float, Number(0, 1), "how much a long text lowers the score; 0: not at all"] = 0.5
     match: Annotated[
         Literal["any", "all", "auto"],
         Choice(("any", "all", "auto")),
-        "which words of the question a memory must hold; auto: all where ten memories have them, else any",
+        "which words of the question a memory must hold; auto: all if ten memories hold them all, else any",
     ] = "any"
 
 
@@ -386,39 +386,41 @@ class GraphSettings:
     """
 
     seeds: Annotated[int, _COUNT, "first memories of each other leg at which the walk starts"] = 10
-    subject_share: Annotated[float, _SHARE, "share of the restart on memories about what the question names"] = 1.0
+    subject_share: Annotated[float, _SHARE, "share of the restart on memories about the names in the question"] = 1.0
     concept_share: Annotated[float, _SHARE, "share of the restart on memories with concepts of the question"] = 0.25
     anchor_share: Annotated[float, _SHARE, "share of the restart on memories with rare names of the question"] = 1.0
-    anchor_df: Annotated[int, _COUNT, "a name is rare when at most so many memories mention it"] = 5
+    anchor_df: Annotated[int, _COUNT, "the most memories that mention a rare name"] = 5
     lone_names: Annotated[
         Literal["always", "leading", "never"],
         Choice(("always", "leading", "never")),
-        "when a name that one memory alone mentions makes the question a named one; leading: where that memory shares "
-        "another name with others",
+        "when a name that a single memory mentions makes the question named; leading: if that memory shares another "
+        "name with others",
     ] = "always"
     lower_case: Annotated[bool, Switch(), "find known names that the question writes without capitals"] = True
     seed_share: Annotated[float, _SHARE, "share of the restart on the seeds"] = 0.5
-    about: Annotated[float, _SHARE, "weight of edges to memories about what a memory mentions"] = 1.0
-    co_mention: Annotated[float, _SHARE, "weight of edges to memories that mention the same"] = 2.0
+    about: Annotated[float, _SHARE, "weight of edges from a mention of a name to the memories about it"] = 1.0
+    co_mention: Annotated[float, _SHARE, "weight of edges to memories that mention the same name"] = 2.0
     neighbour: Annotated[float, _SHARE, "weight of edges to the previous and next memory of the session"] = 0.5
     neighbour_own: Annotated[float, _SHARE, "the same, for a neighbour by the same author"] = 0.25
-    related: Annotated[float, _SHARE, "weight of edges over relationships; 0: they are not read"] = 0.0
-    other_names: Annotated[bool, Switch(), "link a name to a subject whose title is written another way"] = True
-    gate: Annotated[float, _SHARE, "how much likeness to the question's vector lets mass through; 0: no gate"] = 2.0
-    decay: Annotated[float, _SHARE, "factor of the mass at each hop"] = 0.5
+    related: Annotated[float, _SHARE, "weight of edges over relationships; 0: relationships are not read"] = 0.0
+    other_names: Annotated[bool, Switch(), "link a name to a subject with another spelling of it as title"] = True
+    gate: Annotated[float, _SHARE, "how strongly likeness to the question decides how much mass passes; 0: no gate"] = (
+        2.0
+    )
+    decay: Annotated[float, _SHARE, "the share of the mass that is left after each hop"] = 0.5
     hops: Annotated[int, _COUNT, "steps of the walk"] = 1
     beam: Annotated[int, _COUNT, "memories that a hop starts from"] = 20
-    targets: Annotated[int, _COUNT, "memories whose mass a hop carries on"] = 100
-    fan: Annotated[int, _COUNT, "concepts of one memory that the walk goes over"] = 20
-    max_df: Annotated[int, _COUNT, "a concept that more memories mention carries nothing"] = 30
-    author_bonus: Annotated[float, _SHARE, "factor of memories by the author whom the question names"] = 2.0
-    stems: Annotated[bool, Switch(), "walk over single words too, beside names"] = True
-    bigrams: Annotated[bool, Switch(), "walk over pairs of words too, beside names"] = True
+    targets: Annotated[int, _COUNT, "memories that a hop may reach"] = 100
+    fan: Annotated[int, _COUNT, "concepts of one memory that the walk follows"] = 20
+    max_df: Annotated[int, _COUNT, "the most memories that may mention a concept for the walk to follow it"] = 30
+    author_bonus: Annotated[float, _SHARE, "factor for memories by an author named in the question"] = 2.0
+    stems: Annotated[bool, Switch(), "walk over single words too, besides names"] = True
+    bigrams: Annotated[bool, Switch(), "walk over pairs of words too, besides names"] = True
     walk: Annotated[
         Literal["gated", "pagerank"], Choice(("gated", "pagerank")), "the gated walk, or pure personalised PageRank"
     ] = "gated"
     alpha: Annotated[float, Number(0, 1, below=True), "damping of PageRank: the chance that it does not restart"] = 0.5
-    seeders: Annotated[tuple[str, ...], Names(), "legs asked for seeds although they have no vote"] = ()
+    seeders: Annotated[tuple[str, ...], Names(), "legs that give seeds without a weight of their own"] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,18 +431,22 @@ class ConversationSettings:
     questions in another language, ``collecting=False`` switches the first rule off.
     """
 
-    dialogue: Annotated[bool, Switch(), "rules about the author act only on authors who take turns with others"] = False
-    author_lexical: Annotated[float, _FACTOR, "factor of BM25 for memories by the author named"] = 1.6
-    author_dense: Annotated[float, _FACTOR, "added to the cosine of memories by the author named"] = 0.1
-    previous: Annotated[float, _FACTOR, "what the previous turn adds to a turn"] = 0.3
-    asked: Annotated[float, _FACTOR, "what the previous turn adds when it ends in a question mark"] = 0.5
-    before: Annotated[float, _FACTOR, "what the turn before the previous one adds"] = 0.1
-    before_asked: Annotated[float, _FACTOR, "what that turn adds where the one in between asks"] = 0.1
-    next: Annotated[float, _FACTOR, "what the next turn adds"] = 0.1
-    own: Annotated[float, _FACTOR, "the most that a previous turn by the same author adds"] = 0.15
-    month_lexical: Annotated[float, _FACTOR, "factor of BM25 for memories of the month named, or the next"] = 1.5
-    month_dense: Annotated[float, _FACTOR, "added to the cosine of memories of the month named, or the next"] = 0.06
+    dialogue: Annotated[bool, Switch(), "apply rules about authors only if authors take turns"] = False
+    author_lexical: Annotated[float, _FACTOR, "factor of BM25 for memories by an author named in the question"] = 1.6
+    author_dense: Annotated[float, _FACTOR, "added to the cosine of memories by an author named in the question"] = 0.1
+    previous: Annotated[float, _FACTOR, "share of the previous turn's score that is added to a turn"] = 0.3
+    asked: Annotated[float, _FACTOR, "the same, if the previous turn ends in a question mark"] = 0.5
+    before: Annotated[float, _FACTOR, "share of the score of the turn before the previous one"] = 0.1
+    before_asked: Annotated[float, _FACTOR, "the same, if the turn between them asks"] = 0.1
+    next: Annotated[float, _FACTOR, "share of the next turn's score"] = 0.1
+    own: Annotated[float, _FACTOR, "the largest share of a previous turn by the same author"] = 0.15
+    month_lexical: Annotated[
+        float, _FACTOR, "factor of BM25 for memories of a month named in the question, or the next month"
+    ] = 1.5
+    month_dense: Annotated[
+        float, _FACTOR, "added to the cosine of memories of a month named in the question, or the next month"
+    ] = 0.06
     collecting: Annotated[bool, Switch(), "recognise questions whose answer is gathered from many turns"] = True
-    collecting_window: Annotated[float, _FACTOR, "factor, in such a question, of what other turns add"] = 0.33
-    collecting_neighbour: Annotated[float, _FACTOR, "factor, in such a question, of graph.neighbour"] = 0.5
-    collecting_author_dense: Annotated[float, _FACTOR, "author_dense of such a question"] = 0.2
+    collecting_window: Annotated[float, _FACTOR, "factor of the shares of other turns in such a question"] = 0.33
+    collecting_neighbour: Annotated[float, _FACTOR, "factor of graph.neighbour in such a question"] = 0.5
+    collecting_author_dense: Annotated[float, _FACTOR, "author_dense in such a question"] = 0.2

@@ -24,8 +24,9 @@ __all__ = [
 class Rebuilt:
     """The report of ``rebuild``: ``embedded`` vectors were made now, ``kept`` ones by an interrupted earlier call.
 
-    ``dropped`` is another embedder or extractor whose unfinished rebuild was discarded. ``read`` memories were
-    extracted now, ``skipped`` ones by an interrupted earlier call, and ``changed`` ones have other concepts now.
+    ``dropped`` names another embedder or extractor whose unfinished rebuild was discarded. ``read`` memories were
+    extracted now, ``skipped`` ones by an interrupted earlier call, and the concepts of ``changed`` ones are now
+    different.
     """
 
     embedded: int = 0
@@ -38,7 +39,7 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judgement of a memory that a recall returned, or should have: ``useful`` or not, by whom, and when."""
+    """A relevance judgment: whether a memory was ``useful`` for a recall, by whom, and when."""
 
     namespace: str
     recall_id: str
@@ -79,10 +80,11 @@ class LeftOut:
 class Stats:
     """Counts of a store, or of one namespace of it.
 
-    ``bytes`` is the space on disk of the whole store; None for a key of a server that is not for all of it.
+    ``pending`` counts memories whose postings ``maintain`` will merge; every recall finds them meanwhile. ``bytes`` is
+    the space on disk of the whole store, or None for a key that is not valid for the whole store.
 
-    ``stale`` counts memories of which an older splitter, likeness or extractor made what is derived; ``maintain``
-    makes it anew.
+    ``stale`` counts memories whose derived rows an older splitter, likeness or extractor made; ``maintain`` derives
+    them again.
     """
 
     memories: int
@@ -101,9 +103,9 @@ class Stats:
 class Namespace:
     """One namespace of a store: its name, how many memories it holds, and when one of them was last changed.
 
-    ``updated_at`` is the latest of its memories; for a memory that was never changed that is ``created_at``. ``state``
-    is *moving* while it gets another name, *filling* while a rename or a copy fills it, *emptying* when its memories
-    have another name already; the last two answer as empty.
+    ``updated_at`` is the latest time of its memories: of the last change, or else of creation. ``state`` is None, or
+    *moving* (a rename is at work), *filling* (a rename or a copy fills it) or *emptying* (its memories already have
+    another name). A namespace that is filling or emptying answers as if it were empty.
     """
 
     name: str
@@ -134,8 +136,8 @@ class Limits:
 class NamespaceHash:
     """The content of a namespace in counts and hashes, which do not depend on the order of writing.
 
-    ``content`` is of the memories as they were given, with times and version; ``vector`` of their vectors, bit by bit;
-    ``graph`` of their concepts.
+    ``content`` is the hash of the given fields of its memories, with times and version; ``vector`` of its vectors, bit
+    by bit; ``graph`` of its concepts.
     """
 
     memories: int
@@ -150,8 +152,9 @@ class NamespaceHash:
 class CopyReport:
     """The report of ``copy``; every count and hash was the same on both sides.
 
-    ``tables`` are rows by table, ``found`` how many of them an earlier run had copied. ``came`` and ``went`` count the
-    memories that were remembered and forgotten in the source meanwhile; the copy is the source as it was at the start.
+    ``tables`` has the rows of each table, ``found`` the number that an earlier run had copied. ``came`` and ``went``
+    count the memories that were remembered and forgotten in the source meanwhile; the copy shows the source at the
+    start.
     """
 
     memories: int
@@ -168,7 +171,7 @@ class CopyReport:
 class BackupReport:
     """The content of a backup: rows by table, and for backups of this schema counts and hashes of each namespace.
 
-    ``schema`` is the number of the schema of the backup, ``bytes`` the size of the file.
+    ``schema`` is the schema version of the backup, ``bytes`` the size of the file.
     """
 
     file: str

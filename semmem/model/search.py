@@ -22,10 +22,10 @@ __all__ = ["Factory", "Found", "Reader", "Result", "SimpleLeg", "as_result"]
 class Result:
     """One memory that a search found.
 
-    ``score`` is in [0, 1] and falls along the list. ``components`` maps a leg's name to its share and sums to the
-    score; a single leg leaves it empty. ``type`` is "memory"; a leg of your own may return a "part" of a long memory by
-    the id under which it read it (``{id}#1``). ``source`` is the path or address the memory came from. ``namespace``
-    may be left out where there is only one.
+    ``score`` is in [0, 1] and does not rise along the list. ``components`` maps the name of a leg to its share and sums
+    to the score; it is empty for a single leg. ``type`` is "memory"; a leg of your own may return a "part" of a long
+    memory by the id under which it read it (``{id}#1``). ``source`` is the path or address that the memory comes from.
+    ``namespace`` may be left out if there is only one.
     """
 
     id: str

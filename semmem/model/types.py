@@ -117,15 +117,15 @@ class Memory:
     ``valid_from`` (None: when this version was written) until ``valid_to``, and is removed at ``expires_at``. A
     ``pinned`` memory is in every context for an agent.
 
-    ``source_type`` says who the memory comes from (``SOURCE_TYPES``), None where nobody said, and ``source`` from which
-    place: a path or an address. Text of a tool or of an imported file may be written by strangers.
+    ``source_type`` is one of ``SOURCE_TYPES``, who the text comes from, or None if it was not given. ``source`` is the
+    path or address that it comes from. Strangers may have written the text of a tool or of an imported file.
 
-    ``seen_count`` is how often the memory was remembered, and ``last_seen`` when it was last repeated, None if never.
-    ``contradicts`` are the ids of memories with a value that this one changes, as found when it was written;
-    ``remember`` and ``update`` fill it, and ``links`` returns them later. ``older`` are up to two older memories of the
-    namespace, the nearest ones, which this one may outdate; only ``remember`` fills it. ``access_count`` is how often
-    recalls returned it and ``last_accessed`` when they last did; only ``get`` and ``list`` look these up, elsewhere
-    they are None. Two memories that differ only in the last three fields are equal.
+    ``seen_count`` counts how often the memory was remembered, and ``last_seen`` is the time of the last repeat, None if
+    there was none. ``contradicts`` are the ids of memories with a value that this one changes, as found when it was
+    written; ``remember`` and ``update`` fill it, and ``links`` returns them later. ``older`` are up to two older
+    memories of the namespace, the nearest ones, which this one may outdate; only ``remember`` fills it.
+    ``access_count`` counts the recalls that returned it and ``last_accessed`` is the time of the last one; only ``get``
+    and ``list`` fill these two. Two memories that differ only in the last three fields are equal.
     """
 
     id: str
@@ -208,11 +208,10 @@ def source_type_of(role: Any) -> SourceType | None:
 class Filters:
     """Filters of a recall, list or forget. An empty one restricts nothing.
 
-    A memory matches when its session is one of ``sessions`` (any of them), its author one of ``authors`` (any), its
-    title is exactly one of ``titles`` (any), its source type one of ``source_types`` (any), it carries all of ``tags``,
-    its metadata contains ``metadata``, and
-    ``created_after <= created_at < created_before``. Metadata matches by containment; there are no ranges and no other
-    operators. ``sensitive`` is True for sensitive memories alone, False for the others, None for both.
+    A memory matches if its session is one of ``sessions``, its author one of ``authors``, its title exactly one of
+    ``titles``, its source type one of ``source_types``, it carries all of ``tags``, its metadata contain ``metadata``,
+    and ``created_after <= created_at < created_before``. Metadata match by containment; there are no ranges and no
+    other operators. ``sensitive`` is True for sensitive memories alone, False for the others, None for both.
     """
 
     sessions: tuple[str, ...] = ()
@@ -255,11 +254,11 @@ class Passage:
 class Hit:
     """One recalled memory.
 
-    ``memory`` is the whole memory as it was remembered. ``passage`` is the part of its text that the legs found: all of
-    it, or the best part of a split text, whose number, from 1, is ``part``. ``components`` maps a leg's name (and
-    ``exact``, ``reserve``) to its share; the shares sum to ``score``, which is in [0, 1]. ``legs`` says where each leg
-    ranked it. ``snippet`` is the best sentence and ``matches`` the (start, end) offsets of question terms in it.
-    ``duplicates`` are ids of memories with the same text, and ``duplicate_namespaces`` the namespace of each.
+    ``memory`` is the whole memory. ``passage`` is the part of its text that the legs found: all of it, or the best part
+    of a split text, whose number, from 1, is ``part``. ``components`` maps the name of a leg or of an adjustment, such
+    as ``exact`` or ``reserve``, to its share; the shares sum to ``score``, which is in [0, 1]. ``legs`` has the rank of
+    the memory in each leg. ``snippet`` is the best sentence, and ``matches`` the (start, end) offsets of question terms
+    in it. ``duplicates`` are ids of memories with the same text, and ``duplicate_namespaces`` the namespace of each.
     """
 
     memory: Memory
@@ -431,7 +430,7 @@ class IngestReport:
 class Concept:
     """A name that memories of a namespace mention: its spelling, how many mention it (``df``), how many are about it.
 
-    ``kind`` is "name". ``aliases`` are the names that people merged into it.
+    ``kind`` is "name". ``aliases`` are the names that were merged into it by hand.
     """
 
     name: str

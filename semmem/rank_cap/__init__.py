@@ -42,12 +42,12 @@ def reach(
 ) -> Reach:
     """Return the reach of every leg of ``recipe`` (one, or its name), in every regime, at cut-off ``k``.
 
-    ``scope_size`` is the number of memories that pass the filters (None: many). ``base_sizes`` says how many memories a
-    leg returns when it is one of the others; None means at least k where its depth allows, and any number up to its
-    depth. ``endless`` legs return memories as long as there are any. All legs that the recipe gives a weight are
-    reported, weight 0 included, and those named in ``also``. Depths are those of a recall of k hits; with ``deepened``
-    off they are the recipe's own. ``assumptions`` names what is assumed. Where the lists are at hand, ``reach_in``
-    assumes none of it; the ``reach`` of a recall is computed that way.
+    ``scope_size`` is the number of memories that pass the filters (None: many). ``base_sizes`` maps a leg to the number
+    of memories that it returns beside the studied one; None means at least k if its depth allows, and any number up to
+    its depth. ``endless`` legs return memories as long as there are any. The report has every leg with a weight in the
+    recipe, weight 0 included, and those named in ``also``. Depths are those of a recall of k hits; without ``deepened``
+    they are the recipe's own. ``assumptions`` of the report names what is assumed. ``reach_in`` takes the lists of a
+    question and assumes nothing; the ``reach`` of a recall is computed that way.
 
     Raises InvalidInput for a cut-off or a size out of range, UnknownRecipe for an unknown name.
     """

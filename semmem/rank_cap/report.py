@@ -161,8 +161,7 @@ class RegimeReach:
 class Reach:
     """The reach of every leg in every regime of ``recipe`` (its name) at cut-off ``k``.
 
-    ``assumptions`` are the names, from ``places.ASSUMPTIONS``, of what the classes rest on; the reach of a recall has
-    none.
+    ``assumptions`` names the assumptions of the classes, from ``places.ASSUMPTIONS``; the reach of a recall has none.
     """
 
     recipe: str

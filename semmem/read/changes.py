@@ -41,8 +41,8 @@ def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit
         _, number, id, _ = places[namespace]
         if _lost(places[namespace], log):
             raise InvalidInput(
-                f"Changes of the namespace {namespace!r} behind this cursor are not kept any longer "
-                f"(keep_changes_days), so a copy would have a gap: ask for changes since {NOW!r}, take a full export, "
+                f"Changes of the namespace {namespace!r} behind this cursor have been removed "
+                f"(keep_changes_days), so a copy would miss some: ask for changes since {NOW!r}, take a full export, "
                 "and go on from there."
             )
         rows = log.changes[: limit - len(page)]

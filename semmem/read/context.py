@@ -100,10 +100,10 @@ def packed(hits: Sequence[Hit], budget: int) -> tuple[tuple[Hit, ...], tuple[Lef
 class Context:
     """A block of memories for the prompt of an agent, and what is in it.
 
-    ``text`` is the block, empty where nothing is shown. ``pinned`` memories come first, then ``hits`` without those
-    that are pinned. ``left_out`` are pinned memories (rank 0) and hits for which the budget had no room, and ``tokens``
-    is an estimate for the block. ``confidence``, ``min_confidence``, ``withheld``, ``degraded`` and
-    ``recall_id`` are those of the recall.
+    ``text`` is the block, empty if it shows no memory. ``pinned`` memories come first, then ``hits``, without the
+    pinned ones. ``left_out`` are the pinned memories (rank 0) and hits for which the budget had no room, and ``tokens``
+    is an estimate for the block. ``confidence``, ``min_confidence``, ``withheld``, ``degraded`` and ``recall_id`` are
+    those of the recall.
     """
 
     text: str

@@ -25,20 +25,20 @@ __all__ = ["Recall"]
 class Recall(Sequence[Hit]):
     """The hits of one question, best first, and how they came about.
 
-    ``total`` counts the memories that any leg matched and the memories shown because they supersede a match;
-    ``total_is_exact`` says that no leg was cut at its depth. ``degraded`` maps a leg that could not answer to the
-    reason, ``regime`` is the regime of the question, ``timings`` are seconds, and ``settings`` are those settings of
-    the namespace that changed the recipe.
+    ``total`` counts the memories that any leg matched, and the memories shown because they supersede a match; it is
+    exact if ``total_is_exact``, that is, if no leg was cut at its depth. ``degraded`` maps a leg that could not answer
+    to the reason, ``regime`` is the regime of the question, ``timings`` are seconds, and ``settings`` are the settings
+    of the namespace that changed the recipe.
 
-    ``confidence`` in [0, 1] says how sure it is that something here answers the question. It is a curve over the
-    lexical leg's share of the best BM25 score possible and the dense leg's cosine, fitted on questions with and without
-    an answer, half and half (semmem.read.candidates). Unlike scores, it can be compared across questions. It recognises
-    questions about other subjects well, and hardly those that are nearly answered; adr/0038 has the numbers.
+    ``confidence`` in [0, 1] says how sure it is that one of the hits answers the question. It is a curve over the
+    lexical leg's share of the best possible BM25 score and the dense leg's cosine, fitted on questions with and without
+    an answer, half and half (semmem.read.candidates). Unlike scores, it compares across questions. It recognises
+    questions about other subjects well, and nearly answered ones hardly; adr/0038 has the numbers.
 
-    ``withheld`` is how many hits were not returned because the confidence is below ``min_confidence``, a number also
-    where "auto" was asked for; ``left_out`` are the hits for which a ``token_budget`` had no room. ``id`` is the
-    recall's id in the log of recalls, None where none is kept. ``scope_size`` counts the memories among which it
-    searched: those of its namespaces that match the filters. It is 0 for a namespace that holds none.
+    ``withheld`` counts the hits that were not returned because the confidence is below ``min_confidence``, which is a
+    number even if "auto" was given. ``left_out`` are the hits for which a ``token_budget`` had no room. ``id`` is the
+    recall's id in the log of recalls, None without a log. ``scope_size`` counts the memories that were searched: those
+    of its namespaces that match the filters; 0 for a namespace that holds none.
     """
 
     hits: tuple[Hit, ...]
@@ -75,7 +75,7 @@ class Recall(Sequence[Hit]):
     def to_pandas(self) -> Any:
         """Return the hits as a DataFrame: rank, score, the share of each component, and the fields of the memory.
 
-        Raises MissingExtra where pandas is not installed.
+        Raises MissingExtra if pandas is not installed.
         """
         return data_frame(hit_rows(self.hits))
 
@@ -108,16 +108,17 @@ class Recall(Sequence[Hit]):
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe that answered: changed by the settings of the namespace, and as deep as the limit needed."""
+        """The recipe that answered: changed by the settings of the namespace, and as deep as the limit required."""
         return self.candidates.recipe
 
     @property
     def reach(self) -> Reach:
-        """Say what each leg could bring into these hits, in every regime; the lists are known, so nothing is assumed.
+        """What each leg could bring into these hits, in every regime; its lists are known, so nothing is assumed.
 
-        The classes hold for lists as long as those of this recall that fold in the same way, with the same importances,
-        sort order and page. Of a leg that is boost-only or unreachable, no hit was found by that leg alone. The first
-        ``guaranteed_ranks`` memories of a leg are hits, or duplicates of a hit. ``k`` is the last place of the page.
+        The classes hold for all lists as long as those of this recall that fold in the same way, with the same
+        importances, sort order and page. If a leg is boost-only or unreachable, no hit comes from that leg alone. The
+        first ``guaranteed_ranks`` memories of a leg are hits, or duplicates of hits. ``k`` is the last place of the
+        page.
         """
         recall_lists = {
             regime: lists(replace(self.candidates, regime=regime), self.cut, withheld=bool(self.withheld))
@@ -126,10 +127,10 @@ class Recall(Sequence[Hit]):
         return reach_in(self.recipe, recall_lists, self.offset + self.limit, scope_size=self.candidates.scope.size)
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
-        """Explain why the memory ``id`` is where it is, or what would let it in.
+        """Explain why the memory ``id`` is a hit, or why it is not and what would let it in.
 
-        ``namespace`` is needed where several namespaces of this recall have that id. Raises NotFound where none has it,
-        and InvalidInput where it is ambiguous or in no index.
+        ``namespace`` is needed if several namespaces of this recall have that id. Raises NotFound if none has it,
+        InvalidInput if the id is ambiguous or the memory is in no index.
         """
         why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
         if self.withheld and why.returned:

@@ -171,15 +171,15 @@ def _circle(row: Link, older: Mapping[str, Collection[str]]) -> InvalidInput | N
     if row.from_id not in {id for level in _levels(row.to_id, older) for id in level}:
         return None
     return InvalidInput(
-        f"{row.from_id!r} cannot supersede {row.to_id!r}, which supersedes it itself, directly or over others; "
-        f"nothing was linked, `semmem links` shows what there is."
+        f"{row.from_id!r} cannot supersede {row.to_id!r}, which supersedes it, directly or through others; "
+        f"nothing was linked, `semmem links` shows the links."
     )
 
 
 def _too_deep(row: Link, deep: int) -> InvalidInput:
     return InvalidInput(
-        f"With {row.from_id!r} superseding {row.to_id!r}, {deep} links would stand in one chain, and at most "
-        f"{DEEPEST} may; nothing was linked, let the newest supersede the oldest directly."
+        f"With {row.from_id!r} superseding {row.to_id!r}, {deep} links would be in one chain, and at most "
+        f"{DEEPEST} may; nothing was linked. Let the newest supersede the oldest directly."
     )
 
 

@@ -52,14 +52,14 @@ def judge(
     logged = life.recalled(names, id)
     if not logged:
         raise NotFound(
-            f"There is no recall {id!r} in the log of {', '.join(map(repr, names))}; recalls are logged where the "
+            f"There is no recall {id!r} in the log of {', '.join(map(repr, names))}; recalls are logged if the "
             "setting recall_log is on, for keep_recall_log_days."
         )
     judged = {(_home(one, names, logged), one): answer == "useful" for answer, ids in answers.items() for one in ids}
     missing = sorted(life.judge(id, judged, who))
     if missing:
         namespace, first = missing[0]
-        raise NotFound(f"There is no memory {first!r} in namespace {namespace!r}; no judgement was noted.")
+        raise NotFound(f"There is no memory {first!r} in namespace {namespace!r}; no judgment was stored.")
     return len(judged)
 
 

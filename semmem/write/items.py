@@ -200,7 +200,7 @@ def _string(values: Mapping[str, Any], name: str, longest: int) -> str | None:
     if len(value) > longest:
         raise InvalidInput(f"{name} has {len(value)} characters; at most {longest} are stored.")
     if "\x00" in value:
-        raise InvalidInput(f"{name} contains a NUL character, which no store keeps; remove it.")
+        raise InvalidInput(f"{name} contains a NUL character, which no store can hold; remove it.")
     try:
         value.encode()
     except UnicodeEncodeError as error:

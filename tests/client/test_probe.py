@@ -349,7 +349,7 @@ def test_what_a_killed_probe_left_is_dropped_by_the_next_after_an_hour(mem: semm
     [
         ({"k": 0}, "k must be from 1 to 1000, not 0"),
         ({"leg": "grpah"}, "no leg named 'grpah'; choose one of lexical, dense, graph"),
-        ({"witness": ("what?", "that")}, "needs the leg that is to find it"),
+        ({"witness": ("what?", "that")}, "name the leg that finds it, too"),
         ({"witness": ("", "that"), "leg": "lexical"}, "a question and a text"),
     ],
 )

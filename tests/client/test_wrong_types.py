@@ -37,7 +37,10 @@ any_: Any = semmem
         (lambda: any_.connect(""), "The store URL is empty; leave it out for the embedded server, or write one of"),
         (lambda: any_.reach("defualt"), "There is no recipe named 'defualt'"),
         (lambda: any_.reach("default", "10"), "The cut-off k must be 1 or more, not '10'"),
-        (lambda: any_.connect("sqlite::memory:", legs=5), "legs must be a mapping from a name to what makes the leg"),
+        (
+            lambda: any_.connect("sqlite::memory:", legs=5),
+            "legs must be a mapping from a name to the factory of the leg",
+        ),
         (lambda: any_.connect("sqlite::memory:", embedder=5), "this int has no name"),
         (lambda: any_.connect("sqlite::memory:", embedder=object()), "this object has no name"),
         (lambda: any_.connect("sqlite::memory:", extractor=5), "this int has no name"),

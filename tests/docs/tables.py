@@ -78,7 +78,7 @@ def _wrapped(name: str, arguments: Sequence[inspect.Parameter]) -> str:
     words = [str(p) for p in arguments]
     if keyword is not None and not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in arguments):
         words.insert(keyword, "*")
-    lines = textwrap.wrap(f"({', '.join(words)})", 96 - len(name), break_on_hyphens=False)
+    lines = textwrap.wrap(f"({', '.join(words)})", 88 - len(name), break_on_hyphens=False)
     return name + f"\n{' ' * (len(name) + 1)}".join(lines)
 
 
@@ -105,10 +105,10 @@ def _arguments(command: Any) -> list[str]:
 def settings() -> str:
     """Return the settings of semmem.toml, the environment and ``connect``."""
     rows = (
-        (f"`SEMMEM_{name.upper()}`", f"`{name}`", first_line(field.description), _plain(field.default))
+        (f"`{name}`<br>`SEMMEM_{name.upper()}`", first_line(field.description), _plain(field.default))
         for name, field in Settings.model_fields.items()
     )
-    return table(("environment", "argument, name in the file", "meaning", "default"), rows)
+    return table(("setting, variable of the environment", "meaning", "default"), rows)
 
 
 def recipe_settings() -> str:

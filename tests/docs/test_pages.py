@@ -60,7 +60,7 @@ def test_every_assumption_of_reach_is_named(document: str) -> None:
 def test_every_setting_has_a_row() -> None:
     from semmem.config import Settings
 
-    rows = set(re.findall(r"^\| `SEMMEM_([A-Z_]+)`", text("docs/settings.md"), re.MULTILINE))
+    rows = set(re.findall(r"^\| `[a-z_]+`<br>`SEMMEM_([A-Z_]+)`", text("docs/settings.md"), re.MULTILINE))
     assert rows == {name.upper() for name in Settings.model_fields}
 
 

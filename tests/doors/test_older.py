@@ -29,7 +29,7 @@ def url(store_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_command_line_prints_them_below_the_memory(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["remember", NEW["text"], "--id", "porto", "--url", url]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-2:] == ["Older memories near it, which it may outdate:", "  lisbon  2026-01-31  Ana lives in Lisbon."]
+    assert lines[-2:] == ["Older memories that it may outdate:", "  lisbon  2026-01-31  Ana lives in Lisbon."]
     assert run(["remember", "Ana moved to Rome.", "--url", url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["older"][0]["id"] == "porto"
     assert run(["remember", "Zinc boils at 907.", "--url", url, "--json"]) == 0

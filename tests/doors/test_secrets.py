@@ -51,7 +51,10 @@ def test_the_filter_sensitive_means_behind_a_server_what_it_means_without_one_an
             assert [row["id"] for row in mem.export(filters={"sensitive": False})] == ["t"]
             assert [row["id"] for row in mem.export(filters={"sensitive": False}, sensitive=True)] == ["t"]
             assert [row["text"] for row in mem.export(filters={"sensitive": True}, sensitive=True)] == [SECRET]
-            with pytest.raises(semmem.InvalidInput, match="leaves out what this filter asks for; add sensitive=True"):
+            with pytest.raises(
+                semmem.InvalidInput,
+                match="leaves out sensitive memories, which this filter asks for; add sensitive=True",
+            ):
                 list(mem.export(filters={"sensitive": True}))
 
 
@@ -136,7 +139,7 @@ async def test_a_server_that_was_started_to_reveal_shows_it_to_its_client(url: s
 
 def test_over_http_no_server_of_mcp_reveals_it(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["mcp", "--http", "--reveal"]) == 2
-    assert "--reveal is for the one client that started the server; leave out --http" in capfd.readouterr().err
+    assert "--reveal works only for the client that started the server; leave out --http" in capfd.readouterr().err
 
 
 @pytest.mark.anyio

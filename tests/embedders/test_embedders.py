@@ -134,7 +134,7 @@ def test_the_model_is_looked_for_where_the_hub_puts_it(given: dict[str, str], at
 def test_a_model_of_another_size_is_told_before_it_is_loaded_and_after(home: Path, model: MiniLM) -> None:
     other = put(home / "other")
     (other / "config.json").write_text('{"hidden_size": 768}')
-    says = r"The model in .*other gives vectors of 768 dimensions, and this embedder takes models of 384, such as all-"
+    says = r"The model in .*other gives vectors of 768 dimensions, but this embedder takes models of 384, such as all-"
     with pytest.raises(EmbedderUnavailable, match=says):
         MiniLM(str(other)).embed(["a"])
     (other / "config.json").write_text("[]")
@@ -143,7 +143,7 @@ def test_a_model_of_another_size_is_told_before_it_is_loaded_and_after(home: Pat
     lying = MiniLM(str(other))
     lying._run = model._loaded()
     lying.dimensions = 100
-    with pytest.raises(EmbedderUnavailable, match="vectors of 384 dimensions, and this embedder takes models of 100"):
+    with pytest.raises(EmbedderUnavailable, match="vectors of 384 dimensions, but this embedder takes models of 100"):
         lying.embed(["a"])
 
 

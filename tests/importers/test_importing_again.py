@@ -42,7 +42,7 @@ def test_again_writes_only_what_changed_and_tells_what_is_gone(call: Call, tmp_p
     assert second["a.md"] == first["a.md"]
     _, out, err = call(*how)
     assert "3 were there already, 1 row was bad." in " ".join(out.split())
-    assert "1 note is gone and still remembered; --prune forgets them:\n  c.md" in err
+    assert "1 note is deleted, but still remembered; --prune forgets them:\n  c.md" in err
     assert told("--prune") == {"remembered": 0, "unchanged": 3, "replaced": 0, "gone": ["c.md"], "pruned": 1}
     left = {memory["id"] for memory in json.loads(call("list", "-n", "n", "--json")[1])["memories"]}
     assert left == {"a.md", "b.md", "d.md", "e.md", "own"}  # d cannot be read now, and is not gone

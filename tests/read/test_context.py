@@ -92,7 +92,7 @@ def test_what_a_budget_left_out_is_explained_and_no_place_is_guaranteed(mem: sem
     found = mem.recall("ferry", token_budget=100, recipe="lexical")
     why = found.explain("m1")
     assert (why.returned, why.over_budget) == (False, 100)
-    assert "left out: a budget of 100 tokens had no place for it" in str(why)
+    assert "left out: no room for it in a budget of 100 tokens" in str(why)
     assert (found.explain("m0").returned, found.explain("m0").over_budget) == (True, None)
     free = mem.recall("ferry", recipe="lexical").reach.regimes["any"].legs["lexical"]
     assert (free.class_, free.guaranteed_ranks) == ("guaranteed", 2)

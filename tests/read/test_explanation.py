@@ -188,8 +188,8 @@ def test_the_explanation_is_plain_values_and_lines_to_read(given: semmem.Semmem)
     why = ask(given, hybrid()).explain("x")
     plain = json.loads(json.dumps(why.as_dict()))
     assert plain["legs"]["dense"]["needs"] == dict(why.legs["dense"].needs)
-    assert "would be in with weight 0.871429" in str(why)
-    assert "the bar at 10 was" in str(why)
+    assert "would be a hit with weight 0.871429" in str(why)
+    assert "a place among the first 10 needed a score above" in str(why)
 
 
 # ---------------------------------------------------------------------- it really does

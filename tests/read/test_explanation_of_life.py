@@ -35,11 +35,11 @@ def test_what_is_no_longer_valid_is_said_to_stand_below_what_is(mem: semmem.Semm
     assert found[0].id == "gate"
     said = {hit.id: found.explain(hit.id) for hit in found}
     assert {id: why.not_valid for id, why in said.items()} == {
-        "old": "not valid since 3 May 2024: it stands below what is valid",
-        "next": "not valid before 31 December 2091, 06:05 UTC: it stands below what is valid",
+        "old": "not valid since 3 May 2024: it ranks below valid memories",
+        "next": "not valid before 31 December 2091, 06:05 UTC: it ranks below valid memories",
         "gate": None,
     }
-    assert lines(said["old"]) == ["not valid since 3 May 2024: it stands below what is valid"]
+    assert lines(said["old"]) == ["not valid since 3 May 2024: it ranks below valid memories"]
     assert said["old"].as_dict()["not_valid"] == said["old"].not_valid
 
 
@@ -111,8 +111,8 @@ def test_of_what_supersedes_a_budget_and_a_confidence_each_has_its_line(mem: sem
     mem.remember("The gate listens on port 6543 now, and on no other port, as the clerk of the gate says.", id="new")
     mem.link("new", "supersedes", "old")
     said = lines(mem.recall(PORT).explain("old"))
-    assert said == ["superseded by new, so it stands behind that one"]
+    assert said == ["superseded by new, so it ranks below it"]
     packed = mem.recall(PORT, token_budget=15)
-    assert lines(packed.explain("new"))[0] == "left out: a budget of 15 tokens had no place for it"
+    assert lines(packed.explain("new"))[0] == "left out: no room for it in a budget of 15 tokens"
     unsure = mem.recall(PORT, min_confidence=1.0)
     assert lines(unsure.explain("new"))[0] == "withheld: the confidence of the recall is below 1"

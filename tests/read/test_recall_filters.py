@@ -122,7 +122,7 @@ def test_explain_asks_which_namespace_is_meant_where_several_have_the_id(mem: se
     assert found.explain("lone").namespace == "south"
     with pytest.raises(semmem.NotFound, match="no memory 'lone' in north;"):
         found.explain("lone", namespace="north")
-    with pytest.raises(semmem.InvalidInput, match="did not look into namespace 'west', only into north, south"):
+    with pytest.raises(semmem.InvalidInput, match="did not search namespace 'west', only north, south"):
         found.explain("same", namespace="west")
     for odd in (3, None, "a\x00", "\ud800"):
         with pytest.raises(semmem.InvalidInput, match=r"id (must be a string|contains)"):

@@ -258,7 +258,7 @@ def test_an_explanation_sums_up_and_says_who_supersedes_whom(small: semmem.Semme
     assert (old.rank, old.superseded_by, new.superseded_by) == (2, "b", None)
     assert sum(new.components.values()) == new.score
     assert "superseding: +0" in str(new)
-    assert "superseded by b, so it stands behind that one" in str(old)
+    assert "superseded by b, so it ranks below it" in str(old)
     small.remember("Nothing of the kind.", id="c")
     small.link("b", "supersedes", "c")
     assert found.explain("c").superseded_by == "b"

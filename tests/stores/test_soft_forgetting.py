@@ -105,7 +105,7 @@ def test_hard_keeps_nothing_and_takes_what_was_forgotten_before(mem: Semmem) -> 
     assert mem.forget("a", hard=True, dry_run=True) == 1
     assert texts(mem, "a") == ["Text a.", "Text a again."]
     assert mem.forget("a", hard=True) == 1
-    with pytest.raises(NotFound, match="Nothing is kept of a memory 'a' in namespace 'default': there was none, or"):
+    with pytest.raises(NotFound, match="There is no forgotten memory 'a' in namespace 'default': there was none, or"):
         mem.restore_memory("a")
     with pytest.raises(NotFound):
         mem.forget("a", hard=True)
@@ -127,7 +127,7 @@ def test_a_filter_forgets_softly_and_a_whole_namespace_for_good(mem: Semmem) -> 
     assert mem.forget(everything=True, dry_run=True) == 1
     assert mem.forget(everything=True) == 1
     for name in ("a", "b"):
-        with pytest.raises(NotFound, match="Nothing is kept"):
+        with pytest.raises(NotFound, match="There is no forgotten memory"):
             mem.restore_memory(name)
 
 

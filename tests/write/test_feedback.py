@@ -88,7 +88,7 @@ def test_an_id_is_looked_for_in_the_namespaces_of_the_recall(mem: semmem.Semmem)
         (
             {"useful": ["none", "nine"]},
             semmem.NotFound,
-            "There is no memory 'none' in namespace 'default'; no judgement",
+            "There is no memory 'none' in namespace 'default'; no judgment",
         ),
         ({"useful": [3]}, semmem.InvalidInput, "useful must be"),
         ({"useful": ["nine"], "namespace": []}, semmem.NotFound, "There is no recall"),

@@ -214,7 +214,7 @@ def test_the_doctor_counts_every_missing_vector_and_tells_of_a_rebuild_that_is_h
     assert parts >= 4  # each of which lacks its vector
     assert mem.store.vectors.count_missing() == parts + 1
     assert found()["vectors"] == (
-        f"the dense leg does not know {parts + 1} of the texts: they were stored without an embedder",
+        f"the dense leg does not find {parts + 1} of the texts, which were stored without an embedder",
         "semmem rebuild",
     )
     assert mem.rebuild().embedded == parts + 1

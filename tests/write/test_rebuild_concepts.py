@@ -132,7 +132,7 @@ def test_the_command_tells_what_it_did_and_the_hash_of_each_namespace(
     monkeypatch.setenv("SEMMEM_URL", store_url)
     assert run(shlex.split("rebuild --embedder hashing")) == 130
     out, err = capfd.readouterr()
-    assert (out, err) == ("", "Stopped. What was done so far (8) is kept; the same command continues from there.\n")
+    assert (out, err) == ("", "Stopped. The work so far (8) is stored; the same command continues from there.\n")
     assert run(shlex.split("rebuild --embedder hashing")) == 0
     out, err = capfd.readouterr()
     assert out.splitlines() == [

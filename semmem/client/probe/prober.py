@@ -72,7 +72,7 @@ class Prober:
         if leg is not None and leg not in self._legs:
             raise InvalidInput(f"There is no leg named {leg!r}; choose one of {', '.join(self._legs)}.")
         if witness is not None and (leg is None or not all(isinstance(w, str) and w.strip() for w in witness)):
-            raise InvalidInput("A witness of your own is a question and a text, and needs the leg that is to find it.")
+            raise InvalidInput("A witness of your own is a question and a text; name the leg that finds it, too.")
         started = time.monotonic()
         self._sweep()
         probed: list[Probed] = []

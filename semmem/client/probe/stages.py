@@ -41,12 +41,12 @@ STAGES: Mapping[Stage, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """How far one witness came. ``dropped`` is the stage that dropped it, None when it came back; ``why`` a sentence.
+    """How far one witness came. ``dropped`` is the stage that dropped it, None if it came back; ``why`` is a sentence.
 
-    ``rank`` is the studied leg's, ``others`` those of other legs that list it too (the graph starts from what text legs
-    find, so it lists their first ones). ``place`` is where it stood among all, folded. ``class_`` is the arithmetic's
-    word on a memory that this leg alone has at that rank; ``alone`` whether it would be in if the others had not
-    listed it, None when none did.
+    ``rank`` is its rank in the studied leg, ``others`` its ranks in other legs that list it too (the graph starts from
+    the finds of text legs, so it lists their first ones). ``place`` is its place among all, after folding. ``class_``
+    is the computed class of a memory that only this leg has at that rank. ``alone`` says whether the witness would be
+    in if the others had not listed it, None if no other did.
     """
 
     leg: str
@@ -85,7 +85,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Probe(Sequence[Probed]):
-    """What became of the witnesses of a recipe, one for every leg and regime; ``left_out`` says which legs had none."""
+    """The fate of the witnesses of a recipe, one for every leg and regime; ``left_out`` names the legs without one."""
 
     recipe: str
     k: int

@@ -27,13 +27,13 @@ __all__ = ["COMMANDS", "GROUPS", "app", "program", "run"]
 COMMANDS = {
     "cli.demo:register": ("demo",),
     "cli.commands.write:register": ("remember", "update", "forget", "maintain"),
+    "cli.commands.read:register": ("recall", "explain", "get", "list", "stats"),
+    "cli.commands.use:register": ("context", "feedback", "judgements"),
+    "cli.commands.life:register": ("history", "restore-memory"),
     "cli.commands.links:register": ("link", "unlink", "links"),
     "cli.commands.import_export:register": ("import",),
     "cli.commands.import_export:register_export": ("export",),
-    "cli.commands.life:register": ("history", "restore-memory"),
-    "cli.commands.read:register": ("recall", "explain", "get", "list", "stats"),
     "cli.commands.namespaces:register": ("changes",),
-    "cli.commands.use:register": ("context", "feedback", "judgements"),
     "cli.commands.store:register_rebuild": ("rebuild",),
     "cli.commands.store:register": ("copy", "backup", "restore"),
     "cli.commands.graph:register": ("graph",),
@@ -45,6 +45,21 @@ COMMANDS = {
     "coding_agents.command:register": ("install", "uninstall", "hook"),
 }
 """What adds commands to a program (module of ``semmem.doors``: function), and their names, in the order of the help."""
+
+_PANELS = {
+    "Start": ("demo", "doctor", "completion"),
+    "Memories": (
+        "remember", "recall", "context", "explain", "get", "list", "update", "forget", "restore-memory", "history",
+        "link", "unlink", "links", "feedback", "judgements",
+    ),
+    "Agents and servers": ("install", "uninstall", "hook", "mcp", "serve", "keys"),
+    "Import and export": ("import", "export", "changes"),
+    "The store": (
+        "settings", "namespaces", "stats", "maintain", "backup", "restore", "copy", "rebuild", "server", "model",
+    ),
+    "The graph, and proofs": ("graph", "concepts", "reach", "probe"),
+}  # fmt: skip
+"""The headings of the help, and the names below each."""
 
 GROUPS = {
     "namespaces": "cli.commands.namespaces:names",
@@ -105,6 +120,11 @@ def program(command: str | None = None) -> typer.Typer:
     for name, place in GROUPS.items():
         if not is_command or command == name:
             app.add_typer(_at(place), name=name)
+    heading = {name: panel for panel, names in _PANELS.items() for name in names}
+    for one in app.registered_commands:
+        one.rich_help_panel = heading[one.name or ""]
+    for group in app.registered_groups:
+        group.rich_help_panel = heading[group.name or ""]
     return app
 
 

@@ -70,12 +70,14 @@ Url = Annotated[
 ]
 
 Namespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", callback=not_empty, help="The namespace to work in.")
+    str | None, typer.Option("--namespace", "-n", callback=not_empty, help='The namespace (default: "default").')
 ]
 
-RecipeName = Annotated[str | None, typer.Option("--recipe", callback=not_empty, help="Search settings by name.")]
+RecipeName = Annotated[
+    str | None, typer.Option("--recipe", callback=not_empty, help="The recipe, that is, the search settings.")
+]
 
-Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print only JSON on standard output.")]
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -287,7 +289,7 @@ Authors = Annotated[list[str] | None, typer.Option("--authors", "--author", help
 
 Tags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help="Only with this tag; repeatable: all of them.")]
 
-Metadata = Annotated[str | None, typer.Option("--metadata", help="Only where metadata contains this JSON object.")]
+Metadata = Annotated[str | None, typer.Option("--metadata", help="Only if the metadata contain this JSON object.")]
 
 Titles = Annotated[
     list[str] | None, typer.Option("--titles", "--title", help="Only with exactly this title; repeatable.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from semmem.model.types import Hit, Memory
     from semmem.read.result import Recall
 
-__all__ = ["bar", "counted", "degraded_lines", "excerpt", "hit_lines", "legend", "memory_lines", "one_line"]
+__all__ = ["bar", "counted", "degraded_lines", "excerpt", "hit_lines", "legend", "memory_lines", "one_line", "size"]
 
 _LOOK = {
     "lexical": ("█", "cyan"),
@@ -66,12 +66,14 @@ def _cells(components: Mapping[str, float], full: float, width: int) -> dict[str
     return cells
 
 
-def legend() -> Text:
-    """Return one line that says which glyph is which component."""
+def legend(names: Collection[str] | None = None) -> Text:
+    """Return one line that says which glyph is which component: of all, or of those among ``names``."""
     from semmem.doors.cli.terminal import Shown
 
     text = Shown()
     for name, (glyph, colour) in _LOOK.items():
+        if names is not None and name not in names:
+            continue
         text.append(f"{glyph * 2} ", style=colour).append(f"{name}   ")
     return text
 
@@ -80,6 +82,11 @@ def counted(number: int, noun: str) -> str:
     """Return a number with its noun: "1 memory", "1,200 memories"."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in the unit that suits it: "34 KiB", "1,024.0 MiB"."""
+    return f"{count / 2**10:,.0f} KiB" if count < 2**20 else f"{count / 2**20:,.1f} MiB"
 
 
 def one_line(text: str, width: int) -> str:

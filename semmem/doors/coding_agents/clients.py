@@ -41,7 +41,7 @@ class Client:
     hooks: str | None = None
     project_hooks: str | None = None
     typed: bool = False
-    then: str = "Start it anew."
+    then: str = "Restart it."
 
     def places(self, folder: Path | None) -> tuple[Path, Path | None]:
         """Return the files of servers and of hooks: of the project in ``folder``, or of the user where that is None.
@@ -71,7 +71,7 @@ CLIENTS: Mapping[str, Client] = {
             hooks=".claude/settings.json",
             project_hooks=".claude/settings.local.json",
             typed=True,
-            then="Start Claude Code anew; /mcp and /hooks show what it has.",
+            then="Restart Claude Code; /mcp and /hooks show what it has.",
         ),
         Client(
             "claude-desktop",
@@ -101,7 +101,7 @@ CLIENTS: Mapping[str, Client] = {
             project_servers=".codex/config.toml",
             hooks=".codex/hooks.json",
             project_hooks=".codex/hooks.json",
-            then="Start Codex anew; it asks whether you trust the hooks.",
+            then="Restart Codex; it asks whether you trust the hooks.",
         ),
     )
 }

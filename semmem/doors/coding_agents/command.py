@@ -47,7 +47,7 @@ def install(
     client: Name,
     project: Project = False,
     hooks: Annotated[
-        bool, typer.Option("--hooks/--no-hooks", help="Also recall and remember without being asked to.")
+        bool, typer.Option("--hooks/--no-hooks", help="Install hooks too, if the client has them.")
     ] = True,
     dry_run: DryRun = False,
 ) -> None:
@@ -81,7 +81,7 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
             write(change)
     files = [{"file": str(one.file), "changed": one.needed, "difference": one.difference()} for one in all_changes]
     report = {"client": name, "dry_run": dry_run, "removed": remove, "files": files, "notes": notes}
-    then = "Start the client anew; memories stay." if remove else client.then
+    then = "Restart the client; memories stay." if remove else client.then
     door.give(report, lambda: _show(door, needed, dry_run, [*notes, then]))
 
 
@@ -163,7 +163,7 @@ def _show(door: Door, needed: list[Change], dry_run: bool, then: list[str]) -> N
     from semmem.text.control_characters import visible
 
     if not needed:
-        door.out.print("Nothing to change: the client's files are as they should be.")
+        door.out.print("Nothing to change: the client's files are up to date.")
         return
     for change in needed:
         if dry_run:

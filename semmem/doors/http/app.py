@@ -239,7 +239,7 @@ def _check(route: Route, arguments: dict[str, Any], service: Service) -> None:
         return
     changes = {name: value for name, value in arguments.items() if name != "namespace"}
     if not changes:
-        raise InvalidInput('Say what to change, such as {"weights": {"graph": 0.5}}.')
+        raise InvalidInput('Give a setting to change, such as {"weights": {"graph": 0.5}}.')
     plan_of({"rerank": arguments.get("rerank")}, service.mem.recipe)
 
 
@@ -299,7 +299,7 @@ def _by_status(error: HTTPException) -> SemmemError:
             "/openapi.json lists them."
         )
     else:
-        own_error = InvalidInput("This path does not take that method; /openapi.json lists what there is.")
+        own_error = InvalidInput("This path does not allow that method; /openapi.json lists paths and methods.")
         own_error.http_status = error.status_code  # type: ignore[attr-defined]  # read by `status_of`
     return own_error
 

@@ -31,7 +31,7 @@ serving.add_typer(keeping, name="key")
 in_store = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Keys in the store, for the clients of every `semmem serve` and `semmem mcp --http` over it.",
+    help="Keys for HTTP and MCP clients, in the store and so for all its servers.",
 )
 """The group of commands ``semmem keys``."""
 
@@ -61,10 +61,10 @@ def serve(
     ] = 60.0,
     threads: Annotated[int, typer.Option(help="Calls that run at the same time; others wait.")] = 8,
 ) -> None:
-    """Serve the store over HTTP: every verb under /v1, described by /openapi.json.
+    """Serve the store over HTTP: every verb under /v1, described at /docs and /openapi.json.
 
-    Only this machine can reach it, unless --host says otherwise, and then it requires a key (`semmem keys add`). Once
-    there is a key, every request needs one. Ctrl-C finishes what was asked and stops.
+    It listens on this machine only; with another --host it requires a key (`semmem keys add`). As soon as one key
+    exists, every request needs one. Ctrl-C finishes the running requests and stops.
     """
     from semmem.doors.http.announcement import announced
     from semmem.doors.http.guard import Guard
@@ -98,28 +98,28 @@ def serve(
 
 
 Admin = Annotated[
-    bool, typer.Option("--admin", help="Let it manage namespaces, their settings and limits, and maintain, too.")
+    bool, typer.Option("--admin", help="Let it also change settings and limits, run maintain, manage namespaces.")
 ]
-Writes = Annotated[bool, typer.Option("--write/--read", help="Let it change memories, or only read them.")]
+Writes = Annotated[bool, typer.Option("--write/--read", help="Let it write; by default it may only read.")]
 Only = Annotated[list[str] | None, typer.Option("--namespace", "-n", help="Only for this namespace; repeatable.")]
 Lasting = Annotated[
-    str | None, typer.Option("--expires-in", help="How long it may be used, as 90d or 12h (default: without an end).")
+    str | None, typer.Option("--expires-in", help="Time until it expires, such as 90d or 12h (default: never).")
 ]
 
 
 @command(in_store, "add", "url")
 def add_stored(
     door: Door,
-    name: Annotated[str, typer.Argument(help="A name to know the key by.")],
+    name: Annotated[str, typer.Argument(help="A name for the key.")],
     namespaces: Only = None,
     write: Writes = False,
     admin: Admin = False,
     expires_in: Lasting = None,
 ) -> None:
-    """Make a key in the store and show it, once: only its hash is stored.
+    """Add a key to the store and show it once; only its hash is stored.
 
-    Every server over the store takes it within a second. It is sent as the header `Authorization: Bearer KEY`;
-    semmem.connect takes it as key=…, or from SEMMEM_KEY.
+    Every server over the store accepts it within a second. A client sends it as the header `Authorization: Bearer KEY`;
+    the command line takes it from SEMMEM_KEY, semmem.connect also as key=….
     """
     with _stored(door, create=True) as keys:
         key, text = keys.add(
@@ -130,7 +130,7 @@ def add_stored(
 
 @command(in_store, "list", "url")
 def list_stored(door: Door) -> None:
-    """Show the keys in the store: rights, namespaces and end of each. The keys themselves cannot be shown again."""
+    """List the keys of the store: name, right, namespaces, expiry. The keys themselves cannot be shown again."""
     with _stored(door) as keys:
         rows = [_row(key) for key in keys.list()]
     door.give({"keys": rows}, lambda: _show_keys(door, rows))
@@ -138,10 +138,10 @@ def list_stored(door: Door) -> None:
 
 @command(in_store, "revoke", "url")
 def revoke(door: Door, name: Annotated[str, typer.Argument(help="The name of the key.")], keys: KeyFile = None) -> None:
-    """Remove a key and the keys that it replaced from the store: every server refuses them within a second.
+    """Remove a key, and the older keys that it replaced, from the store; servers refuse them within a second.
 
-    A server that cannot reach the store uses the keys it has read for 10 seconds at most. Servers that read a file of
-    keys (--keys) still accept a key that is also in it; a warning says so.
+    A server that cannot reach the store uses the keys that it has read for 10 seconds at most. A server with a file of
+    keys still accepts a key that the file holds too; give the file as --keys to be warned.
     """
     with _stored(door) as stored:
         key = stored.remove(name)
@@ -160,15 +160,15 @@ def rotate(
     door: Door,
     name: Annotated[str, typer.Argument(help="The name of the key.")],
     overlap: Annotated[
-        str, typer.Option(help="How long the old key may still be used, as 12h or 7d; 0: no longer.")
+        str, typer.Option(help="How long the old key is still accepted, such as 12h or 7d; 0: not at all.")
     ] = "1d",
     expires_in: Lasting = None,
     keys: KeyFile = None,
 ) -> None:
     """Replace a key by a new one with the same name, right and namespaces, and show the new one once.
 
-    The old key works for the time of --overlap, so that its clients can get the new one. The new key never expires
-    unless --expires-in is given: the old key's end is not carried over.
+    The old key is accepted for --overlap more, so that its clients can get the new one. The new key never expires
+    unless --expires-in is given, even if the old one would have.
     """
     last = timedelta() if overlap == "0" else _time(overlap) or timedelta()
     with _stored(door) as stored:
@@ -179,7 +179,7 @@ def rotate(
     def show() -> None:
         _show_key(door, key, text)
         door.say(
-            f"The old one may be used until {(old.expires_at or '')[:19]} UTC." if last else "The old one is over."
+            f"The old key is accepted until {(old.expires_at or '')[:19]} UTC." if last else "The old key has expired."
         )
         if warning:
             door.say(warning)
@@ -189,7 +189,7 @@ def rotate(
 
 @command(in_store, "import", "url")
 def import_(door: Door, keys: KeyFile = None) -> None:
-    """Take the keys of a file into the store, so that every server over it knows them; they stay the same keys.
+    """Copy the keys of a file into the store, so that all its servers accept them; clients keep their keys.
 
     The file stays, and servers that read it still accept its keys; delete it when no server needs it.
     """
@@ -198,23 +198,26 @@ def import_(door: Door, keys: KeyFile = None) -> None:
         count = stored.take(file.list())
     door.give(
         {"imported": count, "file": str(file.file)},
-        lambda: door.say(f"Took {count} keys into the store. Servers that read {file.file} take them from there, too."),
+        lambda: door.say(
+            f"Imported {count} keys into the store. Servers that read {file.file} still accept them there."
+        ),
     )
 
 
 @command(keeping, "add")
 def add(
     door: Door,
-    name: Annotated[str, typer.Argument(help="A name to know the key by.")],
+    name: Annotated[str, typer.Argument(help="A name for the key.")],
     namespaces: Only = None,
     write: Writes = False,
     admin: Admin = False,
     expires_in: Lasting = None,
     keys: KeyFile = None,
 ) -> None:
-    """Make a key in the file and show it, once: only its hash is stored. `semmem keys add` makes one in the store.
+    """Add a key to the file and show it once; only its hash is stored. `semmem keys add` adds one to the store.
 
-    It is sent as the header `Authorization: Bearer KEY`; semmem.connect takes it as key=…, or from SEMMEM_KEY.
+    A client sends it as the header `Authorization: Bearer KEY`; the command line takes it from SEMMEM_KEY,
+    semmem.connect also as key=….
     """
     key, text = _keys(keys).add(
         name, right=_right(write, admin), namespaces=_where(door, namespaces), lasting=_time(expires_in)
@@ -224,14 +227,14 @@ def add(
 
 @command(keeping, "list")
 def list_(door: Door, keys: KeyFile = None) -> None:
-    """Show the keys by name: what each may do, and where. The keys themselves cannot be shown again."""
+    """List the keys of the file: name, right and namespaces. The keys themselves cannot be shown again."""
     rows = [_row(key) for key in _keys(keys).list()]
     door.give({"keys": rows}, lambda: _show_keys(door, rows))
 
 
 @command(keeping, "remove")
 def remove(door: Door, name: Annotated[str, typer.Argument(help="The name of the key.")], keys: KeyFile = None) -> None:
-    """Remove a key: every server refuses it from its next request on."""
+    """Remove a key from the file; every server that reads it refuses the key from its next request on."""
     key = _keys(keys).remove(name)
     door.give({"removed": _row(key)}, lambda: door.out.print(f"Removed the key {key.name}.", markup=False))
 
@@ -277,7 +280,9 @@ def _stored(door: Door, *, create: bool = False) -> Iterator[StoredKeys]:
         door.storing = False
         kept = mem.store.serving
         if kept is None:
-            raise InvalidInput(f"A {mem.store.kind} store keeps no keys; keep them in a file with `semmem serve key`.")
+            raise InvalidInput(
+                f"A {mem.store.kind} store holds no keys; use a file of keys: `semmem serve key add NAME`."
+            )
         yield StoredKeys(kept)
 
 
@@ -296,7 +301,7 @@ def _time(text: str | None) -> timedelta | None:
     units = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
     number = text[:-1]
     if text[-1:] not in units or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= 100_000:
-        raise InvalidInput(f"A time is written as 90d, 12h, 45m or 30s, at most 100000 of each, not {text!r}.")
+        raise InvalidInput(f"A time must be like 90d, 12h, 45m or 30s, with a number up to 100000, not {text!r}.")
     return timedelta(**{units[text[-1]]: int(number)})
 
 
@@ -320,17 +325,19 @@ def _show_key(door: Door, key: Key, text: str) -> None:
     until = f" until {key.expires_at[:19]} UTC" if key.expires_at else ""
     door.say(f"The key {key.name} may {_MAY[key.right]} in {where}{until}. It is:")
     door.out.print(text, soft_wrap=True, markup=False)
-    door.say("Keep it: it is shown this once.")
+    door.say("Copy it now: it is not shown again. Clients take it from SEMMEM_KEY.")
 
 
 def _show_keys(door: Door, rows: list[dict[str, Any]]) -> None:
     if not rows:
         door.out.print(
-            "There are no keys: a server started now needs none, but a running one that had a key stays closed."
+            "There are no keys. A server started now needs none; a running server that once had a key stays closed."
         )
     for row in rows:
         where = ", ".join(row["namespaces"]) if row["namespaces"] else "every namespace"
         until = f", until {row['expires_at'][:19]} UTC" if row["expires_at"] else ""
-        over = " (over)" if row["expires_at"] and datetime.fromisoformat(row["expires_at"]) <= datetime.now(UTC) else ""
+        over = (
+            " (expired)" if row["expires_at"] and datetime.fromisoformat(row["expires_at"]) <= datetime.now(UTC) else ""
+        )
         text = f"{row['name']}: {_MAY[row['right']]} in {where}, since {row['created_at'][:10]}{until}{over}"
         door.out.print(text, markup=False)

@@ -99,7 +99,7 @@ def authorise(key: Key | None, right: Right, namespaces: Sequence[str] | None) -
     mine = ", ".join(key.namespaces or ())
     if namespaces is None:
         raise AccessDenied(
-            f"The key {key.name} works only in these namespaces: {mine}; this call is about the whole store."
+            f"The key {key.name} works only in these namespaces: {mine}; this call is for the whole store."
         )
     raise AccessDenied(f"The key {key.name} works only in these namespaces: {mine}; give one of them as namespace.")
 
@@ -217,7 +217,9 @@ class KeySet(ABC):
             names = {key.name for key in keys}
             new[:] = [key for key in others if key.id not in here]
             if twice := sorted({key.name for key in new} & names):
-                raise InvalidInput(f"There is another key named {twice[0]} already; remove it first. No key was taken.")
+                raise InvalidInput(
+                    f"There is another key named {twice[0]} already; remove it first. No key was imported."
+                )
             return [*keys, *new]
 
         self._change(change)
@@ -241,7 +243,7 @@ def found(keys: Mapping[str, Key], authorization: str | None, *, wants_key: bool
     if not keys and not wants_key:
         return None
     if authorization is None:
-        raise KeyRequired("This server requires a key: send it as the header Authorization: Bearer KEY.")
+        raise KeyRequired("This server requires a key: set SEMMEM_KEY, or send the header Authorization: Bearer KEY.")
     scheme, _, text = authorization.strip().partition(" ")
     token = _TOKEN.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
     key = keys.get(token[1]) if token is not None else None
@@ -285,7 +287,7 @@ class Keys(KeySet):
             # no key is let in, and none is taken for a server without keys
             raise InvalidInput(
                 f"The key file {self.file} is damaged and cannot be used; put an earlier copy in its place, or "
-                "remove it and make the keys anew with `semmem serve key add`."
+                "remove it and make new keys with `semmem serve key add`."
             ) from None
         return {key.id: key for key in keys}
 

@@ -67,8 +67,8 @@ def mcp(
 ) -> None:
     """Serve MCP on standard input and output, for the client that started it; with --http, at an address.
 
-    The namespace is the project's: of the client's roots, or of the git repository of the working folder; --namespace
-    fixes another one. At an address, the rules are those of `semmem serve`: other machines need a key. It needs the
+    The namespace is that of the project: of the client's first root, else of the git repository of the working folder;
+    --namespace sets another one. With --http the rules of `semmem serve` apply, so other machines need a key. Needs the
     extra mcp.
     """
     import importlib.util
@@ -82,9 +82,9 @@ def mcp(
     settings = Settings.load(**({} if door.url is None else {"url": door.url}))
 
     if reveal and (http or compat is not None):
-        raise InvalidInput("--reveal is for the one client that started the server; leave out --http and --compat.")
+        raise InvalidInput("--reveal works only for the client that started the server; leave out --http and --compat.")
     if file is not None and compat is None:
-        raise InvalidInput("--import goes with --compat server-memory; `semmem import` takes files of every format.")
+        raise InvalidInput("--import requires --compat server-memory; `semmem import` reads files of every format.")
     if file is not None and not file.is_file():
         raise InvalidInput(f"There is no file {file}; correct the path, or leave --import out.")
 

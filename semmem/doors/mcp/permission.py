@@ -70,7 +70,7 @@ def within_scope(memory: Any, scope: Scope) -> Any:
     def check(_: Right, names: list[str] | None) -> None:
         if names is None:
             raise AccessDenied(
-                f"Only the namespace {scope.namespace!r} may be used here; this is about the whole store."
+                f"Only the namespace {scope.namespace!r} may be used here, and this call is for the whole store."
             )
         if set(names) - {scope.namespace}:
             raise AccessDenied(f"Only the namespace {scope.namespace!r} may be used here; leave namespace out.")

@@ -98,8 +98,8 @@ def forget(call: Call) -> dict[str, Any]:
     chosen = call.present("filters", "everything", "hard", "dry_run")
     if chosen.get("everything") is True and not (chosen.get("hard") is True or chosen.get("dry_run") is True):
         raise InvalidInput(
-            "A whole namespace goes for good, and nobody can take it back: count it with dry_run, and add hard where "
-            "a person asked for exactly that. Nothing was forgotten."
+            "A whole namespace is forgotten for good: count it with dry_run, and add hard if a person asked "
+            "for exactly that. Nothing was forgotten."
         )
     count = call.memory.forget(id, namespace=namespace, forgotten_by=call.agent.name, **chosen)
     return {"forgotten": count, "dry_run": bool(chosen.get("dry_run", False)), "namespace": namespace}
@@ -237,7 +237,7 @@ TOOLS = (
             "namespace": NAMESPACES,
         },
         ("recall_id",),
-        {"judged": integer("How many judgements were noted.")},
+        {"judged": integer("How many judgments were stored.")},
         reads=False,
     ),
 )

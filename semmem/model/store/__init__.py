@@ -66,5 +66,7 @@ def graph_of(store: Store) -> GraphStore:
 def life_of(store: Store) -> LifeStore:
     """Return the life of the memories of ``store``. Raises InvalidInput where it keeps none."""
     if store.life is None:
-        raise InvalidInput(f"A {store.kind} store keeps no versions, links or changes of memories; semmem's own do.")
+        raise InvalidInput(
+            f"A {store.kind} store has no versions, links or changes of memories; use PostgreSQL or SQLite."
+        )
     return store.life

@@ -101,21 +101,21 @@ class Explanation:
         if self.withheld_below is not None:
             lines.append(f"  withheld: the confidence of the recall is below {self.withheld_below:g}")
         elif self.over_budget is not None:
-            lines.append(f"  left out: a budget of {self.over_budget} tokens had no place for it")
+            lines.append(f"  left out: no room for it in a budget of {self.over_budget} tokens")
         elif not self.returned and self.bar is not None:
-            lines.append(f"  the bar at {self.limit} was {self.bar:.4f}")
+            lines.append(f"  a place among the first {self.limit} needed a score above {self.bar:.4f}")
         for leg in self.legs.values():
             lines.append(f"  {leg.leg}: {leg.status}")
             for what, value in leg.needs.items():
-                lines.append(f"    would be in with {what.replace('_', ' ')} {value:g}")
+                lines.append(f"    would be a hit with {what.replace('_', ' ')} {value:g}")
         if worth := self.components.get(IMPORTANCE):
-            lines.append(f"  importance: {worth:+.4f}, beside a memory of importance 0.5")
+            lines.append(f"  importance: {worth:+.4f}, compared with importance 0.5")
         if lost := self.components.get(RECENCY):
-            lines.append(f"  recency: {lost:+.4f}, beside the newest memory found")
+            lines.append(f"  recency: {lost:+.4f}, compared with the newest memory found")
         if rise := self.components.get(SUPERSEDING):
-            lines.append(f"  superseding: {rise:+.4f}, for it has the place of a memory that it supersedes")
+            lines.append(f"  superseding: {rise:+.4f}, because it takes the place of a memory that it supersedes")
         lines += [f"  {self.not_valid}"] * bool(self.not_valid)
-        lines += [f"  superseded by {self.superseded_by}, so it stands behind that one"] * bool(self.superseded_by)
+        lines += [f"  superseded by {self.superseded_by}, so it ranks below it"] * bool(self.superseded_by)
         lines += [f"  graph: {way_line(way)}" for way in self.ways]
         return "\n".join(lines)
 
@@ -177,7 +177,7 @@ def _memory(candidates: Candidates, id: str, store: Store, space: str | None) ->
     string("id", id)
     spaces = candidates.scope.namespaces
     if space is not None and string("namespace", space) not in spaces:
-        raise InvalidInput(f"This recall did not look into namespace {shown(space)}, only into {', '.join(spaces)}.")
+        raise InvalidInput(f"This recall did not search namespace {shown(space)}, only {', '.join(spaces)}.")
     places = (space,) if space is not None else spaces
     having = [memory for namespace in places for memory in store.get(namespace, [id])]
     if not having:
@@ -199,7 +199,7 @@ def _lapsed(candidates: Candidates, memory: Memory, head: Head, store: Store, in
         version = store.life.version_at(memory.namespace, memory.id, at)
         return f"{not_valid_at(at)}, so it is not there" if version is None else None
     reason = not_valid(memory, datetime.now(UTC)) if head.ord in candidates.scope.lapsed else None
-    return reason and f"{reason}: it stands below what is valid"
+    return reason and f"{reason}: it ranks below valid memories"
 
 
 def _heads(memory: Memory, store: Store, at: int) -> dict[Key, Head]:

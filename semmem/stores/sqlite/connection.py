@@ -381,14 +381,14 @@ def sentence(error: sqlite3.Error, place: str) -> SemmemError | None:
             f"There is no room left on the disk of {within}; nothing was stored in part, make room and try again."
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-        return StoreUnavailable(f"{place} may not be written; see to the rights of the file and of its folder.")
+        return StoreUnavailable(f"{place} may not be written; check the rights of the file and of its folder.")
     if code == sqlite3.SQLITE_CANTOPEN:
-        return StoreUnavailable(f"{place} cannot be opened; see to the rights of the file and of its folder.")
+        return StoreUnavailable(f"{place} cannot be opened; check the rights of the file and of its folder.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT):
         return StoreUnavailable(f"{place} is damaged ({error}); restore it from a backup.")
     if code == sqlite3.SQLITE_IOERR:
         return StoreUnavailable(
-            f"{place} cannot be read or written ({error}); see whether its disk is full or damaged."
+            f"{place} cannot be read or written ({error}); check whether its disk is full or damaged."
         )
     if code == sqlite3.SQLITE_NOMEM:
         return StoreUnavailable(f"There is not enough memory for SQLite to go on with {within}.")

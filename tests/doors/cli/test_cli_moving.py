@@ -65,7 +65,7 @@ def test_a_store_is_copied_and_what_came_meanwhile_is_told(
     assert code == 0
     assert "rows were there already" in out
     assert "counts and hashes are the same" in out
-    assert "1 memory came into the source and 0 went; run the same command again" in err
+    assert "1 memory came into the source and 0 were forgotten; run the same command again" in err
 
 
 def test_what_cannot_be_copied_is_one_sentence(call: Call, filled_url: str, tmp_path: Path) -> None:

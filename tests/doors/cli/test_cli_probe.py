@@ -43,5 +43,5 @@ def test_a_witness_of_ones_own_and_filters_go_through_too(call: Call) -> None:
     code, _, err = call(*own)
     assert (code, err.strip()) == (
         2,
-        "--question and --text go together: what is asked, and the memory that is to come back.",
+        "--question and --text go together: give the question and the memory that answers it.",
     )

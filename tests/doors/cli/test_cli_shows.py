@@ -213,6 +213,33 @@ def test_every_component_has_a_sign_of_its_own_also_in_ascii() -> None:
     assert len(set(plain)) == len(plain)
 
 
+def test_a_recall_explains_only_the_signs_that_it_shows(call: Callable[..., tuple[int, str, str]]) -> None:
+    call("remember", "The key is red.")
+    lines = call("recall", "key", "--recipe", "lexical")[1].splitlines()
+    assert lines[0].startswith("1 hit of 1 memory found")
+    assert lines[1].strip() == "██ lexical"
+
+
+def test_counts_and_sizes_say_what_they_count(call: Callable[..., tuple[int, str, str]]) -> None:
+    call("remember", "The key is red.")
+    lines = [line.strip() for line in call("stats")[1].splitlines()]
+    assert "pending  1: maintain merges them" in lines
+    assert "parts  0" in lines
+    assert [show.size(count) for count in (512, 35_133, 2**20, 3 * 2**30)] == [
+        "0 KiB",
+        "34 KiB",
+        "1.0 MiB",
+        "3,072.0 MiB",
+    ]
+
+
+def test_the_help_has_every_command_below_a_heading(call: Callable[..., tuple[int, str, str]]) -> None:
+    out = call("--help")[1]
+    headings = [line.strip("╭─╮ ") for line in out.splitlines() if line.startswith("╭")]
+    assert headings[:3] == ["Options", "Start", "Memories"]
+    assert sorted(headings[3:]) == ["Agents and servers", "Import and export", "The graph, and proofs", "The store"]
+
+
 def test_get_prints_metadata_and_tags_as_json(call: Callable[..., tuple[int, str, str]]) -> None:
     call("remember", "Tea.", "--id", "a", "--metadata", '{"hot": true, "sugar": null}', "--tags", "drink")
     out = call("get", "a")[1]

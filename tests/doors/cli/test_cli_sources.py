@@ -102,7 +102,7 @@ def test_a_transcript_that_now_begins_as_another_replaces_its_own_memories(call:
 
 def test_moved_is_refused_where_it_says_nothing(call: Call, tmp_path: Path) -> None:
     table = file(tmp_path / "t.csv", x="Tea.")
-    assert call("import", "csv", str(table), "--moved") == (2, "", "--moved goes with --replace.\n")
+    assert call("import", "csv", str(table), "--moved") == (2, "", "--moved requires --replace.\n")
     code, _, err = call("import", "mem0", str(table), "--moved")
     assert (code, err) == (
         2,

@@ -160,9 +160,9 @@ def test_explain_says_why_not(call: Call) -> None:
     assert "not in the list" in out
     call("update", "key", "--valid-to", "2024-05-03")
     asked = ("explain", "key", "--query", "where is the key?", "--recipe", "lexical")
-    assert "  not valid since 3 May 2024: it stands below what is valid\n" in call(*asked)[1]
+    assert "  not valid since 3 May 2024: it ranks below valid memories\n" in call(*asked)[1]
     assert "  withheld: the confidence of the recall is below 1\n" in call(*asked, "--min-confidence", "1")[1]
-    assert "  left out: a budget of 2 tokens had no place for it\n" in call(*asked, "--token-budget", "2")[1]
+    assert "  left out: no room for it in a budget of 2 tokens\n" in call(*asked, "--token-budget", "2")[1]
     assert "out of scope: a filter or exclude leaves it out\n" in call(*asked, "--session", "s")[1]
     assert "no version of it was valid on 3 May 2001" in call(*asked, "--as-of", "2001-05-03")[1]
     assert call("get", "key", "--as-of", "2001-05-03")[0] == 4
@@ -189,7 +189,7 @@ def test_a_context_is_a_block_for_a_prompt_and_says_what_had_no_place(call: Call
     assert err.startswith("Left out of 300 tokens: b (4")
     told = loaded(call("context", "key", "-n", "one", "--json"))
     assert (told["text"].count("\n"), [hit["id"] for hit in told["hits"]]) == (4, ["a"])
-    assert call("context", "zebra", "-n", "nowhere")[1:] == ("", "Nothing is shown: the block is empty.\n")
+    assert call("context", "zebra", "-n", "nowhere")[1:] == ("", "No memory is shown: the block is empty.\n")
     assert call("context", "key", "--budget", "0")[0] == 2
     shown = call("recall", "key", "-n", "one", "-n", "two", "--token-budget", "100")[1]
     assert "Left out of 100 tokens: b (4" in shown
@@ -202,13 +202,13 @@ def test_what_was_recalled_is_judged_and_the_judgements_are_lines_for_eval(
     monkeypatch.setenv("SEMMEM_RECALL_LOG", "true")
     found = loaded(call("recall", "where is the key?", "--json"))
     assert f"semmem feedback {found['id'][:8]}" in call("recall", "where is the key?")[1]
-    assert call("feedback", found["id"], "--useful", "a", "--made-by", "ada")[:2] == (0, "1 judgement noted.\n")
+    assert call("feedback", found["id"], "--useful", "a", "--made-by", "ada")[:2] == (0, "1 judgment stored.\n")
     (line,) = call("judgements")[1].splitlines()
     told = json.loads(line)
     assert (told["question"], told["memory_id"], told["grade"]) == ("where is the key?", "a", 1)
     assert loaded(call("judgements", "--json"))["judgements"] == [told]
     code, _, err = call("feedback", found["id"], "--useful", "b")
-    assert (code, err) == (4, "There is no memory 'b' in namespace 'default'; no judgement was noted.\n")
+    assert (code, err) == (4, "There is no memory 'b' in namespace 'default'; no judgment was stored.\n")
     assert call("feedback", found["id"])[0] == 2
 
 
@@ -297,7 +297,7 @@ def test_a_namespace_is_renamed_copied_and_dropped(call: Call) -> None:
     assert call("namespaces", "rename", "house", "home")[1].strip() == "The namespace house is home now, with 1 memory."
     assert call("namespaces", "copy", "home", "spare")[1].strip() == "Copied 1 memory of the namespace home to spare."
     code, _, err = call("namespaces", "rename", "home", "spare")
-    assert (code, "holds something already" in " ".join(err.split())) == (5, True)
+    assert (code, "already holds memories" in " ".join(err.split())) == (5, True)
     assert call("namespaces", "copy", "nowhere", "x")[0] == 4
     assert loaded(call("namespaces", "drop", "spare", "--json")) == {"memories": 1, "dry_run": True}
     assert call("namespaces", "drop", "spare", "--yes")[1].strip() == "Dropped the namespace spare with 1 memory."
@@ -328,18 +328,18 @@ def test_maintain_says_in_words_why_no_vector_came_into_the_index_and_what_it_re
 ) -> None:
     assert "vectors" not in call("maintain")[1]  # there are none
     loaded(call("remember", "The key hangs behind the radio.", "--json"))
-    small = "No vectors are indexed: below 10,000 in a namespace they are compared one by one."
+    small = "No vectors are indexed: a namespace with fewer than 10,000 needs no index."
     assert small in " ".join(call("maintain")[1].split())
     with psycopg.connect(store_url, autocommit=True) as other:
         other.execute(statements("postgres")["embedding_index_lock"].format(table="embedding"))
-        assert "No vectors were indexed here: another process is at it." in call("maintain")[1]
+        assert "No vectors were indexed here, because another process is indexing." in call("maintain")[1]
         done = loaded(call("maintain", "--json"))
         assert (done["indexed"], done["busy"]) == (0, 1)
     assert "busy" not in loaded(call("maintain", "--json"))
     monkeypatch.setattr(ingest, "LIKENESS", 2)
     assert loaded(call("stats", "--json"))["stale"] == 1
     found = {one["what"]: one for one in loaded(call("doctor", "--json"))["findings"]}
-    assert found["stale"]["detail"] == "an older version made what is derived of 1 memory"
+    assert found["stale"]["detail"] == "an older version made the derived rows of 1 memory"
     assert found["stale"]["mend"] == "semmem maintain"
     assert "Done: rebuilt 1." in call("maintain")[1]
     assert loaded(call("stats", "--json"))["stale"] == 0

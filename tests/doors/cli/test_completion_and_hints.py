@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pty
+import select
 import shutil
 import subprocess
 import sys
@@ -26,14 +29,13 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 FISH = 'semmem completion fish | source; complete -C "{line}"'
 
-ZSH = """
-autoload -Uz compinit && compinit -D -d "$PWD/zcompdump"
+ZSHRC = """
+PROMPT='ready> '
+autoload -Uz compinit && compinit -u -D
 eval "$(semmem completion zsh)"
-_arguments() {{ :; }}
-compadd() {{ print -l -- "$@"; }}
-_describe() {{ print -l -- ${{(P)2}}; }}
-words=({words}); CURRENT={last}
-_semmem_completion
+finish() { print -r -- "$BUFFER" > typed; exit }
+zle -N finish
+bindkey '^X' finish
 """
 
 
@@ -43,16 +45,39 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
     return in_process(capfd)
 
 
-def in_shell(shell: str, script: str, folder: Path) -> list[str]:
-    """Return the lines that a real shell prints, in which `semmem` is this program."""
+def called_semmem(folder: Path) -> str:
+    """Put this program under its name into a folder, and return a PATH with it."""
     program = folder / "semmem"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m semmem "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    path = f"{folder}:/usr/bin:/bin"
-    quiet = {"bash": ["--noprofile", "--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
+    return f"{folder}:/usr/bin:/bin"
+
+
+def typed_in_zsh(line: str, folder: Path) -> str:
+    """Return what stands on the line of a real zsh, in a terminal, after ``line`` and the key Tab."""
+    (folder / ".zshrc").write_text(ZSHRC, encoding="utf-8")
+    ours, its = pty.openpty()
+    keys = os.fdopen(ours, "r+b", buffering=0)
+    with keys, subprocess.Popen(
+        ["zsh", "-i"], stdin=its, stdout=its, stderr=its, cwd=folder, start_new_session=True,
+        env={"PATH": called_semmem(folder), "HOME": str(folder), "ZDOTDIR": str(folder), "TERM": "dumb"},
+    ) as shell:  # fmt: skip
+        os.close(its)
+        seen = b""
+        while b"ready> " not in seen:
+            assert select.select([keys], [], [], 60)[0], seen
+            seen += keys.read(4096)
+        keys.write(f"{line}\t\x18".encode())
+        assert shell.wait(60) == 0
+    return (folder / "typed").read_text(encoding="utf-8").strip()
+
+
+def in_shell(shell: str, script: str, folder: Path) -> list[str]:
+    """Return the lines that a real shell prints, in which `semmem` is this program."""
+    quiet = {"bash": ["--noprofile", "--norc"], "fish": ["--no-config"]}[shell]
     found = subprocess.run(
         [shutil.which(shell) or shell, *quiet, "-c", script],
-        env={"PATH": path, "HOME": str(folder), "TERM": "dumb"},
+        env={"PATH": called_semmem(folder), "HOME": str(folder), "TERM": "dumb"},
         cwd=folder,
         capture_output=True,
         text=True,
@@ -80,8 +105,9 @@ def test_fish_completes_commands(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-def test_zsh_completes_commands(tmp_path: Path) -> None:
-    assert any("remember" in line for line in in_shell("zsh", ZSH.format(words="semmem reme", last=2), tmp_path))
+def test_zsh_completes_commands_and_arguments(tmp_path: Path) -> None:
+    assert typed_in_zsh("semmem reme", tmp_path) == "semmem remember"
+    assert typed_in_zsh("semmem import chatg", tmp_path) == "semmem import chatgpt"
 
 
 @pytest.mark.parametrize(("shell", "mark"), [("bash", "complete -o"), ("zsh", "compdef"), ("fish", "complete --comm")])

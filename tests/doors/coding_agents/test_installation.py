@@ -84,7 +84,7 @@ def test_a_client_gets_the_server_and_its_hooks_once_and_loses_them_whole(
     assert run(["uninstall", name]) == 0
     assert content(home) == {}
     said = " ".join(capsys.readouterr().out.split())
-    assert said.endswith("Start the client anew; memories stay.")  # and not how to switch on what has gone
+    assert said.endswith("Restart the client; memories stay.")  # and not how to switch on what has gone
     assert client.then not in said
     assert run(["uninstall", name]) == 0
 

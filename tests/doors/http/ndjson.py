@@ -23,7 +23,7 @@ BEYOND_A_SCHEMA = (
     # of two arguments
     r"^Give recipe or namespace, not both|^namespace is in the URL and in the body",
     r"are one concept already; nothing was changed",
-    r"has that name already|^This recall did not look into namespace",
+    r"has that name already|^This recall did not search namespace",
     r"^A memory cannot be linked to itself|is in useful and in not_useful",
     r"^Pass owned, filters that say which memories belong to the source",
     r"^valid_from .* must be before valid_to|^limit and offset together must be at most",

@@ -69,7 +69,7 @@ def test_what_is_not_there_has_a_title_that_fits_whatever_it_is(http: httpx.Clie
     for path in ("/v1/memories/none", "/v1/nothing", "/v1/memories/none/history"):
         found = http.get(path)
         assert problem(found) == (404, "NotFound")
-        title = "What was asked for is not there: a memory, a version, a recall, a namespace or a path."
+        title = "There is no such memory, version, recall, namespace or path."
         assert found.json()["title"] == title
 
 

@@ -93,7 +93,7 @@ def test_weights_rank_constants_depths_and_recipe_are_shown_as_they_count(http: 
         ({"colour": "red"}, "There is no search setting 'colour'"),
         ({"weights": {"nobody": 1}, "rank_constants": {"nobody": 1}}, "There is no leg named 'nobody'"),
         ({"rerank": "cross_encoder:x"}, "A cross-encoder is chosen by the settings of the server"),
-        ({}, "Say what to change"),
+        ({}, "Give a setting to change"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_refused_and_nothing_is_stored(
@@ -157,3 +157,19 @@ def test_another_process_searches_by_them_at_its_next_recall(http: httpx.Client,
             seen.append(other.stdout.readline().strip())
         other.stdin.close()
     assert seen == ["lexical", "hybrid"]
+
+
+def test_doctor_examines_what_it_can_see_of_a_server_and_where_the_rest_is_examined(
+    http: httpx.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = str(http.base_url)
+    assert run(["doctor", "--url", url, "--json"]) == 0
+    findings = {one["what"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert findings["server"]["detail"] == (
+        f"semmem answers at {url}; run semmem doctor on its machine to examine the store"
+    )
+    assert findings["store"]["detail"].startswith("1 memory in 1 namespace, ")
+    assert run(["doctor", "--url", "http://127.0.0.1:1", "--json"]) == 8
+    findings = {one["what"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert ("server" in findings, findings["store"]["state"]) == (False, "bad")
+    assert "start it with `semmem serve`" in findings["store"]["detail"]

@@ -124,7 +124,7 @@ def test_a_change_that_is_refused_leaves_every_key_in_its_place(keys: StoredKeys
     file = Keys(tmp_path / "keys.json")
     file.add("phone")
     file.add("laptop")
-    with pytest.raises(InvalidInput, match=r"another key named laptop already; remove it first\. No key was taken"):
+    with pytest.raises(InvalidInput, match=r"another key named laptop already; remove it first\. No key was imported"):
         keys.take(file.list())
     with pytest.raises(InvalidInput, match="A key named laptop already exists"):
         keys.add("laptop")
@@ -200,8 +200,9 @@ def test_a_key_is_made_used_listed_and_revoked_by_the_command(call: Call, mem: S
     code, out, err = call("keys", "add", "laptop", "--write", "-n", "team")
     assert code == 0
     assert err.splitlines() == [
-        "The key laptop may read and write in team. It is:", "Keep it: it is shown this once.",
-    ]  # fmt: skip
+        "The key laptop may read and write in team. It is:",
+        "Copy it now: it is not shown again. Clients take it from SEMMEM_KEY.",
+    ]
     text = out.strip()
     assert keys_in(mem).find(f"Bearer {text}") is not None
     made(call, "boss", "--admin", "--expires-in", "90d")
@@ -218,7 +219,7 @@ def test_a_key_is_made_used_listed_and_revoked_by_the_command(call: Call, mem: S
     assert call("keys", "revoke", "laptop")[0] == 4
     call("keys", "revoke", "boss")
     assert call("keys", "list")[1] == (
-        "There are no keys: a server started now needs none, but a running one that had a key stays closed.\n"
+        "There are no keys. A server started now needs none; a running server that once had a key stays closed.\n"
     )
 
 
@@ -227,7 +228,7 @@ def test_a_key_is_rotated_by_the_command(call: Call, mem: Semmem) -> None:
     code, out, err = call("keys", "rotate", "laptop", "--overlap", "12h")
     assert code == 0
     new = out.strip()
-    assert "The old one may be used until " in err
+    assert "The old key is accepted until " in err
     assert [key is not None for key in map(keys_in(mem).find, (f"Bearer {old}", f"Bearer {new}"))] == [True, True]
     rotated = json.loads(call("keys", "rotate", "laptop", "--overlap", "0", "--json")[1])
     assert (rotated["right"], rotated["warning"]) == ("write", None)
@@ -242,7 +243,7 @@ def test_the_keys_of_a_file_are_taken_into_the_store(call: Call, mem: Semmem, ke
     key, text = Keys(keys_file).add("laptop", right="write")
     code, out, err = call("keys", "import")
     assert (code, out) == (0, "")
-    assert err == f"Took 1 keys into the store. Servers that read {keys_file} take them from there, too.\n"
+    assert err == f"Imported 1 keys into the store. Servers that read {keys_file} still accept them there.\n"
     assert keys_in(mem).find(f"Bearer {text}") == key
     assert json.loads(call("keys", "import", "--json")[1]) == {"imported": 0, "file": str(keys_file)}
 
@@ -277,12 +278,12 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("add", "a b"), 2, "The name of a key has 1 to 100 letters, digits, dots, dashes or underscores."),
     (("add", "old"), 2, "A key named old already exists; remove it first, or choose another name."),
     (("add", "x", "--expires-in", "soon"), 2,
-     "A time is written as 90d, 12h, 45m or 30s, at most 100000 of each, not 'soon'."),
+     "A time must be like 90d, 12h, 45m or 30s, with a number up to 100000, not 'soon'."),
     (("add", "x", "--expires-in", "0d"), 2,
-     "A time is written as 90d, 12h, 45m or 30s, at most 100000 of each, not '0d'."),
+     "A time must be like 90d, 12h, 45m or 30s, with a number up to 100000, not '0d'."),
     (("rotate", "none"), 4, "There is no key named 'none'; there are old."),
     (("rotate", "old", "--overlap", "1 day"), 2,
-     "A time is written as 90d, 12h, 45m or 30s, at most 100000 of each, not '1 day'."),
+     "A time must be like 90d, 12h, 45m or 30s, with a number up to 100000, not '1 day'."),
     (("revoke", "none"), 4, "There is no key named 'none'; there are old."),
 ]  # fmt: skip
 

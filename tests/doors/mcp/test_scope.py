@@ -26,7 +26,7 @@ async def test_agents_may_be_kept_to_one_namespace(url: str) -> None:
         assert error["message"] == "Only the namespace 'mine' may be used here; leave namespace out."
         assert (await refusal(client, "memory_recall", query="x", namespace=[["personal"]]))["class"] == "AccessDenied"
         error = await refusal(client, "memory_forget", id="ferry", hard=True)
-        assert error["message"] == "Only the namespace 'mine' may be used here; this is about the whole store."
+        assert error["message"] == "Only the namespace 'mine' may be used here, and this call is for the whole store."
         assert (await refusal(client, "fetch", id="semmem://memory/personal/ferry"))["class"] == "AccessDenied"
         with pytest.raises(MCPError, match="Only the namespace 'mine'"):
             await client.read_resource("semmem://memory/personal/ferry")

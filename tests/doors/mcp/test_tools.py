@@ -102,7 +102,7 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         then = await ask(client, "memory_explain", **asked, as_of="2001-05-03")
         assert then["explanation"]["not_valid"].startswith("no version of it was valid on 3 May 2001")
         packed = await ask(client, "memory_explain", **asked, token_budget=2)
-        assert "a budget of 2 tokens had no place for it" in packed["in_words"]
+        assert "no room for it in a budget of 2 tokens" in packed["in_words"]
         newer = (await ask(client, "memory_remember", text="Our logger is the Heron now."))["memory"]
         linked = {"id": newer["id"], "type": "supersedes", "to": stored["id"]}
         made = await ask(client, "memory_link", **linked)
@@ -196,7 +196,7 @@ async def test_a_memory_lives_through_every_tool(url: str, mode: str) -> None:
         ("memory_link", {"id": "known", "type": "like", "to": "x"}, "InvalidInput", -32602, "There is no type of link"),
         ("memory_link", {"id": "known", "type": "see-also", "to": "x"}, "NotFound", -32002, "There is no memory 'x'"),
         ("memory_forget", {}, "InvalidInput", -32602, "Say what to forget"),
-        ("memory_forget", {"everything": True}, "InvalidInput", -32602, "A whole namespace goes for good, and nobody"),
+        ("memory_forget", {"everything": True}, "InvalidInput", -32602, "A whole namespace is forgotten for good"),
         ("memory_forget", {"id": "nowhere"}, "NotFound", -32002, "There is no memory 'nowhere'"),
         ("memory_get", {"id": "known", "as_of": "then"}, "InvalidInput", -32602, "as_of must be an ISO 8601 time"),
         ("memory_explain", {"id": "nowhere", "query": "x"}, "NotFound", -32002, "There is no memory 'nowhere'"),

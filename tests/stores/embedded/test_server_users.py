@@ -163,7 +163,7 @@ def test_one_user_of_a_machine_sees_nothing_of_the_store_of_another(made: Path, 
             folder.chmod(mode)
     assert done.stderr == ""
     sentence = {
-        "sqlite": r"StoreUnavailable The file .*notes\.db cannot be opened; see to the rights of the file and of its",
+        "sqlite": r"StoreUnavailable The file .*notes\.db cannot be opened; check the rights of the file and of its",
         "embedded": r"StoreUnavailable The data folder .*theirs (is closed to this user; choose another|belongs)",
     }
     assert re.match(sentence[kind], done.stdout), done.stdout

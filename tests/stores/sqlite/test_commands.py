@@ -25,7 +25,7 @@ def test_doctor_says_that_it_is_lexical_alone_and_finds_nothing_bad_about_it(
     found = {one["what"]: one for one in json.loads(capfd.readouterr().out)["findings"]}
     assert (found["store"]["state"], found["store"]["detail"][:10]) == ("good", "1 memory i")
     assert found["server"]["detail"] == "none: SQLite, a file"
-    said = "lexical alone: SQLite keeps no vectors, SQLite keeps no graph; a PostgreSQL store does"
+    said = "only lexical: SQLite keeps no vectors, SQLite keeps no graph; a PostgreSQL store does"
     assert (found["legs"]["state"], found["legs"]["detail"]) == ("optional", said)
     assert "vectors" not in found
 

@@ -76,9 +76,9 @@ def test_a_file_or_folder_that_may_not_be_written_is_told() -> None:
         (folder / "notes.db").chmod(0o444)
         folder.chmod(0o555)
         told = _without_rights(f"sqlite://{folder / 'notes.db'}")
-        assert re.match(r"StoreUnavailable The file .*notes\.db (may not be written|cannot be opened); see to", told)
+        assert re.match(r"StoreUnavailable The file .*notes\.db (may not be written|cannot be opened); check", told)
         told = _without_rights(f"sqlite://{folder / 'new.db'}")
-        assert re.match(r"StoreUnavailable The file .*new\.db cannot be opened; see to the rights of the file", told)
+        assert re.match(r"StoreUnavailable The file .*new\.db cannot be opened; check the rights of the file", told)
         with semmem.connect(f"sqlite://{folder / 'notes.db'}") as mem:
             assert mem.stats().memories == 1
     finally:

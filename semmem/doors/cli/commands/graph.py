@@ -87,7 +87,7 @@ def merge(
     """Merge the name A into B, in stored memories and in later ones. A rebuild keeps the merge."""
     with door.connect() as mem:
         mem.merge_concepts(a, b, namespace=door.namespace)
-    door.give({"merged": a, "into": b}, lambda: door.out.print(f"{a} is taken for {b} from now on."))
+    door.give({"merged": a, "into": b}, lambda: door.out.print(f"{a} is merged into {b}."))
 
 
 @command(names, "split", "url", "namespace")
@@ -95,7 +95,7 @@ def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was mer
     """Undo every merge with the name A, and keep the rules from merging it again."""
     with door.connect() as mem:
         mem.split_concept(a, namespace=door.namespace)
-    door.give({"split": a}, lambda: door.out.print(f"{a} stands by itself from now on."))
+    door.give({"split": a}, lambda: door.out.print(f"{a} is a name of its own again."))
 
 
 def _show_concepts(door: Door, rows: Sequence[Concept]) -> None:

@@ -104,9 +104,7 @@ def import_(
             "--replace", help="A changed row replaces the memory this file stored; markdown: edits by hand too."
         ),
     ] = False,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="markdown: forget the memories of notes that are gone.")
-    ] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="markdown: forget the memories of deleted notes.")] = False,
     moved: Annotated[
         bool,
         typer.Option("--moved", help="The file or folder has moved: memories from its old path belong to it."),
@@ -151,7 +149,7 @@ def import_(
             f"--moved is an option of import {', '.join(MARKED)}, markdown, not of import {format.value}."
         )
     if moved and not replace and format is not Format.markdown:
-        raise InvalidInput("--moved goes with --replace.")
+        raise InvalidInput("--moved requires --replace.")
     _check_source(format, file)
     bad_rows: list[BadRow] = []
     incomplete: list[BadRow] = []
@@ -299,10 +297,10 @@ def _show(
         door.say(f"{counted(len(incomplete), 'row')} {were} imported in part:")
         _listed(door, _collapsed(incomplete), str)
     if report.gone and report.pruned:
-        door.out.print(f"Forgot {counted(report.pruned, 'memory')} of notes that are gone.")
+        door.out.print(f"Forgot {counted(report.pruned, 'memory')} of deleted notes.")
     elif report.gone:
         are = "is" if len(report.gone) == 1 else "are"
-        door.say(f"{counted(len(report.gone), 'note')} {are} gone and still remembered; --prune forgets them:")
+        door.say(f"{counted(len(report.gone), 'note')} {are} deleted, but still remembered; --prune forgets them:")
         _listed(door, report.gone, str)
     if report.unlinked:
         door.say(f"{counted(len(report.unlinked), 'link')} could not be made:")
@@ -346,9 +344,9 @@ def export(
     file: Annotated[str, typer.Argument(help="The file to write, or - for standard output.")],
     namespace: Annotated[
         list[str] | None,
-        typer.Option("--namespace", "-n", callback=not_empty, help="Of this namespace; give it again for more."),
+        typer.Option("--namespace", "-n", callback=not_empty, help="Export this namespace; give it again for more."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Of all namespaces.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Export all namespaces.")] = False,
     sessions: Sessions = None,
     authors: Authors = None,
     tags: Tags = None,

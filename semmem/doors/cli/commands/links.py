@@ -64,7 +64,7 @@ def _show(door: Door, rows: Sequence[Link], id: str) -> None:
     from semmem.doors.cli.terminal import Shown
 
     if not rows:
-        door.out.print(f"{id} is linked to no memory.", markup=False)
+        door.out.print(f"{id} has no links.", markup=False)
     for one in rows:
         since = f"{one.since:%Y-%m-%d}" if one.since else ""
         by = f", by {one.made_by}" if one.made_by else ""

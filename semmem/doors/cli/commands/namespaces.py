@@ -46,7 +46,7 @@ def namespaces(door: Door) -> None:
 
 @command(names, "rename", "url")
 def rename(door: Door, old: Name, new: Other) -> None:
-    """Give a namespace another name, with all that is in it; its writers wait, or are refused, meanwhile."""
+    """Rename a namespace with all its memories. Writes to it wait meanwhile, and are refused after ten seconds."""
     with door.connect() as mem:
         count = mem.rename_namespace(old, new)
     line = f"The namespace {old} is {new} now, with {counted(count, 'memory')}."
@@ -55,7 +55,7 @@ def rename(door: Door, old: Name, new: Other) -> None:
 
 @command(names, "copy", "url")
 def copy(door: Door, old: Name, new: Other) -> None:
-    """Copy a namespace, with all that is in it, to another name."""
+    """Copy a namespace with all its memories to another name."""
     with door.connect() as mem:
         count = mem.copy_namespace(old, new)
     line = f"Copied {counted(count, 'memory')} of the namespace {old} to {new}."

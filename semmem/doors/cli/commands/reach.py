@@ -56,10 +56,11 @@ def reach(
 ) -> None:
     """Say which legs can bring a memory of their own into the top k, before any query is run.
 
-    Works with no store; with --namespace, on the recipe as that namespace's own settings make it. A leg is unreachable
-    (never asked), boost-only (moves what others found, can bring in nothing of its own), possible (some lists let it
-    in) or guaranteed (no lists can keep it out). Depths are those of a recall of k hits. The assumptions are named
-    under the table: without a question nobody knows how long the lists are, or which hits fold.
+    It needs no store; with --namespace it takes the recipe as the settings of that namespace change it. A leg is
+    unreachable (it changes nothing), boost-only (it can move memories that other legs found, and bring in none of its
+    own), possible (some lists let a memory of its own in) or guaranteed (no lists keep its first memory out). Depths
+    are those of a recall of k hits. The assumptions are named under the table, because without a question the lengths
+    of the lists and the folded hits are unknown.
     """
     from semmem.model.errors import InvalidInput
 
@@ -148,11 +149,12 @@ def show_reach(door: Door, report: Reach) -> None:
     if any(leg.class_ == "boost-only" for regime in report.regimes.values() for leg in regime.legs.values()):
         door.out.print(
             Shown("boost-only", "red").append(
-                f": it can move what other legs found, never bring its own into the top {report.k}.", "not red"
+                f": the leg moves memories that other legs found, and brings none of its own into the top {report.k}.",
+                "not red",
             )
         )
     if report.assumptions:
-        door.out.print(f"As long as: {'; '.join(report.assumptions)}.", style="dim")
+        door.out.print(f"Assumptions: {'; '.join(report.assumptions)}.", style="dim")
 
 
 _WIDTHS = {"dropped at": 9, "reach there": 10, "also listed by": 12}
@@ -187,7 +189,7 @@ def probe(
     from semmem.model.errors import InvalidInput
 
     if (question is None) != (text is None):
-        raise InvalidInput("--question and --text go together: what is asked, and the memory that is to come back.")
+        raise InvalidInput("--question and --text go together: give the question and the memory that answers it.")
     with door.connect() as mem:
         report = mem.probe(
             recipe=door.recipe,

@@ -69,14 +69,14 @@ SortedBy = Annotated[Sorting, typer.Option(help="Order of the hits.")]
 LeastConfidence = Annotated[
     str,
     typer.Option(
-        help="Show no hit where the confidence of the recall, from 0 to 1, is below this; auto: the floor measured for "
-        "the legs that answer and the embedder."
+        help="Show no hit if the confidence of the recall, from 0 to 1, is below this; auto: the floor measured for "
+        "the embedder and the legs that answer."
     ),
 ]
 TokenBudget = Annotated[
     int | None, typer.Option(help="Print only whole hits that fit into this many tokens, and count the others.")
 ]
-AsOf = Annotated[str | None, typer.Option(help="At this time (ISO 8601): the versions that were valid then.")]
+AsOf = Annotated[str | None, typer.Option(help="Use the versions that were valid at this time (ISO 8601).")]
 
 
 Arguments: TypeAlias = "Mapping[str, Any] | None"
@@ -164,7 +164,7 @@ def explain(
     query: Annotated[str, typer.Option("--query", "-q", help="The question of the recall to explain.")],
     arguments: Arguments = None,
 ) -> None:
-    """Say why a memory is among the hits of a question, or why not, and what would let it in."""
+    """Explain why a memory is a hit for a question, or why it is not and what would let it in."""
     with door.connect() as mem:
         mem.get(id, namespace=door.namespace)  # one that is not there is told before a model is loaded
         result = mem.recall(query, namespace=door.namespace, recipe=door.recipe, **(arguments or {}))
@@ -204,7 +204,7 @@ def list_(
         Order, typer.Option(help="Field to sort by, highest or latest first; accessed: last recalled.")
     ] = Order.created,
 ) -> None:
-    """Print a page of memories, newest first. Sensitive ones are found by --titles, --tags and --sensitive alone."""
+    """Print a page of memories, newest first. Only --titles, --tags and --sensitive find sensitive ones."""
     narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types, sensitive)
     with door.connect() as mem:
         page = mem.list(
@@ -246,10 +246,10 @@ def stats(
 def _show_recall(door: Door, result: Recall, whole: bool, others: str) -> None:
     from semmem.doors.cli.show import degraded_lines, full_score, hit_lines, left_out_lines, legend
 
-    total = f"{result.total}" if result.total_is_exact else f"at least {result.total}"
+    total = ("" if result.total_is_exact else "at least ") + counted(result.total, "memory")
     regime = "" if result.regime == "any" else f" · {result.regime} question"
     sure = f" · confidence {result.confidence:.2f}"
-    door.out.print(f"{counted(len(result), 'hit')} of {total} that a leg matched{regime}{sure}", style="dim")
+    door.out.print(f"{counted(len(result), 'hit')} of {total} found{regime}{sure}", style="dim")
     if result.id is not None:
         door.out.print(f"Useful, or not: semmem feedback {result.id} --useful ID", style="dim")
     door.print_lines(degraded_lines(result.degraded))
@@ -262,7 +262,7 @@ def _show_recall(door: Door, result: Recall, whole: bool, others: str) -> None:
     if not len(result):
         door.out.print(f"Nothing was found.{others}")
         return
-    door.out.print(legend())
+    door.out.print(legend({name for hit in result for name in hit.components}))
     full = full_score([result])
     for hit in result:
         door.print_lines(hit_lines(hit, full, door.out.width, whole=whole))
@@ -297,6 +297,10 @@ def _plain_cells(*cells: str) -> list[Any]:
     return [Shown(cell) for cell in cells]
 
 
+_MEANT = {"parts": " of long memories", "pending": ": maintain merges them", "stale": ": maintain derives them again"}
+"""What a count says that its name does not."""
+
+
 def _show_stats(door: Door, counts: Stats, hashes: Mapping[str, NamespaceHash]) -> None:
     from semmem.model.serialization import plain
 
@@ -304,7 +308,7 @@ def _show_stats(door: Door, counts: Stats, hashes: Mapping[str, NamespaceHash]) 
         shown = f"{value:,}" if isinstance(value, int) else "none yet" if value is None else value
         if name == "bytes":
             shown = "not for this key" if value is None else f"{value / 2**20:,.1f} MiB"
-        door.out.print(f"{name:>10}  {shown}")
+        door.out.print(f"{name:>10}  {shown}{_MEANT.get(name, '') if value else ''}")
     for name, one in hashes.items():
         door.out.print(f"{name}: {counted(one.memories, 'memory')}, {counted(one.vectors, 'vector')}", soft_wrap=True)
         for what in ("content", "vector", "graph"):

@@ -58,7 +58,7 @@ def set_(
 @command(names, "unset", "url", "namespace")
 def unset(
     door: Door,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="What to unset.")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="The settings to remove.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every setting of the namespace.")] = False,
 ) -> None:
     """Remove search settings of a namespace; the program's own settings apply again."""

@@ -12,7 +12,7 @@ import typer
 from semmem.doors import wire
 from semmem.doors.cli.context import Door, command
 from semmem.doors.cli.files import to_read, to_write
-from semmem.doors.cli.show import counted
+from semmem.doors.cli.show import counted, size
 from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def _show_copy(door: Door, report: CopyReport) -> None:
         door.out.print(f"    content {hashes.content[:24]}  graph {hashes.graph[:24]}")
     if report.came or report.went:
         door.say(
-            f"Meanwhile {counted(report.came, 'memory')} came into the source and {report.went:,} went; run the "
-            "same command again to bring the copy up to date."
+            f"Meanwhile {counted(report.came, 'memory')} came into the source and {report.went:,} were forgotten; run "
+            "the same command again to bring the copy up to date."
         )
 
 
@@ -99,7 +99,7 @@ def _show_backup(door: Door, report: BackupReport, what: str) -> None:
     door.out.print(
         f"{what} {counted(report.memories, 'memory')} ({counted(sum(report.tables.values()), 'row')}, "
         f"schema {report.schema}) "
-        f"in {report.seconds:.1f} s; {report.bytes / 2**20:,.1f} MiB in {report.file}",
+        f"in {report.seconds:.1f} s; the file {report.file} has {size(report.bytes)}",
         soft_wrap=True,
     )
 
@@ -145,16 +145,14 @@ def rebuild(
                     mem.rebuild(embedder=embedder, extract=extract, progress=advance) if counts.memories else Rebuilt()
                 )
             except KeyboardInterrupt as error:
-                door.say(
-                    f"Stopped. What was done so far ({progress:,}) is kept; the same command continues from there."
-                )
+                door.say(f"Stopped. The work so far ({progress:,}) is stored; the same command continues from there.")
                 raise typer.Exit(wire.EXIT_INTERRUPTED) from error
         mem.maintain()
         spaces = mem.store.namespaces() if "graph" in mem.store.capabilities else ()
         hashes = {namespace: mem.graph_hash(namespace=namespace) for namespace in spaces}
         filler = mem.stats().embedder
     if report.dropped is not None:
-        door.say(f"Started over: the unfinished rebuild by {report.dropped} was discarded.")
+        door.say(f"Started over: the unfinished rebuild with {report.dropped} was discarded.")
     door.give(
         {**plain(report), "embedder": filler, "graph_hashes": hashes},
         lambda: _show(door, report, hashes, filler, extract),
@@ -173,7 +171,7 @@ def _show(door: Door, report: Rebuilt, hashes: Mapping[str, str], filler: str | 
         door.out.print(f"{digest}  {namespace}", soft_wrap=True)
 
 
-app = typer.Typer(help="The embedded server: look at it, stop it.", no_args_is_help=True)
+app = typer.Typer(help="The embedded server: its status, and stopping it.", no_args_is_help=True)
 
 
 class Mode(StrEnum):
@@ -194,7 +192,7 @@ def server_of(url: str | None) -> EmbeddedServer:
     settings = Settings.load()
     target = parse_url(url or settings.url, home=settings.home)
     if target.kind != "embedded" or target.path is None:
-        raise InvalidInput("Only the embedded server can be looked at or stopped here; this URL names another store.")
+        raise InvalidInput("This command works only on the embedded server; the URL names another store.")
     return EmbeddedServer(target.path, start_timeout_s=settings.start_timeout_s)
 
 
@@ -220,7 +218,7 @@ def stop(
 ) -> None:
     """Stop the embedded server; the next command that needs it starts it again."""
     stopped = server_of(door.url).stop(mode.value)
-    door.give({"stopped": stopped}, lambda: door.out.print("Stopped." if stopped else "It was not running."))
+    door.give({"stopped": stopped}, lambda: door.out.print("Stopped." if stopped else "The server was not running."))
 
 
 def status_line(state: ServerStatus) -> str:

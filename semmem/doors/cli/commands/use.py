@@ -47,9 +47,9 @@ def register(app: typer.Typer) -> None:
 
 def context(
     door: Door,
-    query: Annotated[str, typer.Argument(help="The question, or what the agent is about to do.")],
+    query: Annotated[str, typer.Argument(help="The question, or the task of the agent.")],
     namespace: _Several = None,
-    budget: Annotated[int, typer.Option("--budget", "--token-budget", help="Tokens the block may have.")] = 2000,
+    budget: Annotated[int, typer.Option("--budget", "--token-budget", help="Most tokens of the block.")] = 2000,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many hits to choose from.")] = 20,
     sessions: Sessions = None,
     authors: Authors = None,
@@ -96,7 +96,7 @@ def feedback(
             namespace=namespace or door.namespace,
             made_by=made_by,
         )
-    door.give({"judged": judged}, lambda: door.out.print(f"{counted(judged, 'judgement')} noted."))
+    door.give({"judged": judged}, lambda: door.out.print(f"{counted(judged, 'judgment')} stored."))
 
 
 def judgements(door: Door) -> None:
@@ -117,6 +117,6 @@ def _show_context(door: Door, block: Context) -> None:
     for line in block.text.splitlines():
         door.out.print(line, soft_wrap=True)
     if not block.text:
-        door.say("Nothing is shown: the block is empty.")
+        door.say("No memory is shown: the block is empty.")
     for note in (*left_out_lines(block.left_out, block.token_budget), *degraded_lines(block.degraded)):
         door.err.print(note)

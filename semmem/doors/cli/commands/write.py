@@ -77,11 +77,12 @@ def remember(
     ] = None,
     file: Annotated[Path | None, typer.Option(help="A file of any name: text, or one item a line if .jsonl.")] = None,
     id: Annotated[
-        str | None, typer.Option(callback=not_empty, help="Your own id; the same id and content again is a no-op.")
+        str | None,
+        typer.Option(callback=not_empty, help="Your own id; the same id with the same content changes nothing."),
     ] = None,
     title: Annotated[str | None, typer.Option(help="What the memory is about.")] = None,
     author: Annotated[str | None, typer.Option(help="Who said or wrote it; never part of the text.")] = None,
-    session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
+    session: Annotated[str | None, typer.Option(help="A label by which a recall can be narrowed.")] = None,
     position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
     source_type: Annotated[
@@ -149,11 +150,12 @@ def update(
     id: Annotated[str, typer.Argument(help="The memory's id.")],
     text: Annotated[str | None, typer.Argument(help="Its new text; - for standard input.", show_default=False)] = None,
     expected_version: Annotated[
-        int | None, typer.Option(help="Only if it is at this version; see `semmem get`.", show_default=False)
+        int | None,
+        typer.Option(help="Update it only if its version is this one; `semmem get` shows it.", show_default=False),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="What it is about; '' takes it away.")] = None,
+    title: Annotated[str | None, typer.Option(help="What it is about; '' removes it.")] = None,
     author: Annotated[str | None, typer.Option(help="Who said or wrote it.")] = None,
-    session: Annotated[str | None, typer.Option(help="A label that recall can be scoped to.")] = None,
+    session: Annotated[str | None, typer.Option(help="A label by which a recall can be narrowed.")] = None,
     position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
     source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
     source_type: Annotated[
@@ -266,7 +268,7 @@ def maintain(door: Door) -> None:
     phrases = {name: f"{name} {count:,}" for name, count in counts.items() if count and name != "busy"}
     advice = ", ".join(phrases.pop(name) for name in _TO_LOOK_AT if name in phrases)
     shown = ", ".join(phrases.values())
-    line = f"Done: {shown}." if shown else "There was nothing to tidy."
+    line = f"Done: {shown}." if shown else "There was nothing to do."
     line = f"{line} To look at: {advice}." if advice else line
     door.give(counts, lambda: door.out.print(f"{line} {why}" if why else line, soft_wrap=True))
 
@@ -392,7 +394,7 @@ def _show_memory(door: Door, memory: Memory) -> None:
         older = ", ".join(memory.contradicts)
         door.out.print(f"It contradicts {older}; `semmem links` shows both.", markup=False, soft_wrap=True)
     if memory.older:
-        door.out.print("Older memories near it, which it may outdate:")
+        door.out.print("Older memories that it may outdate:")
     for one in memory.older:
         day = f"{one.created_at:%Y-%m-%d}" if one.created_at else ""
         door.out.print(f"  {one.id}  {day}  {one.text}", markup=False, soft_wrap=True)

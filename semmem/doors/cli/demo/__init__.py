@@ -33,10 +33,12 @@ def register(app: typer.Typer) -> None:
 def demo(
     door: Door,
     data: Annotated[
-        Path | None, typer.Option(help="A folder of text or Markdown of yours, to be shown after the story.")
+        Path | None, typer.Option(help="A folder of your own text or Markdown files, to show after the story.")
     ] = None,
-    ask: Annotated[list[str] | None, typer.Option(help="Your own question to the folder; repeatable.")] = None,
-    recipes: Annotated[bool, typer.Option("--recipes", help="Only a table of every recipe on the story.")] = False,
+    ask: Annotated[list[str] | None, typer.Option(help="A question of your own about that folder; repeatable.")] = None,
+    recipes: Annotated[
+        bool, typer.Option("--recipes", help="Print only a table: the story's questions with every recipe.")
+    ] = False,
 ) -> None:
     """Show sixty notes and five questions that text search misses and the graph answers; --data adds your own folder.
 

@@ -45,10 +45,11 @@ class Show:
         """Say what was remembered and what the marks of the tables mean."""
         self._rule("1 · Sixty notes, and five questions that text search misses")
         self._out.print(
-            f"{report.remembered} memories remembered in {report.seconds:.1f} s, loading the embedder included: "
+            f"{report.remembered} memories stored in {report.seconds:.1f} s, with the loading of the embedder: "
             f"{stats.concepts:,} concepts,\n"
-            f"{stats.mentions:,} mentions, {stats.vectors} vectors, and no language model called. "
-            "Notes and questions\nwere written for this show; docs/evidence.md measures the graph on real memories.",
+            f"{stats.mentions:,} mentions, {stats.vectors} vectors. No language model is called. "
+            "The notes and questions were written\n"
+            "for this demo; docs/evidence.md measures the graph on real memories.",
             style="dim",
         )
         for leg, reason in report.degraded.items():
@@ -84,20 +85,20 @@ class Show:
         self._door.print_lines(degraded_lines(default.degraded))
         if why is not None:
             memory = next(hit.memory for hit in default if hit.memory.id == why.id)
-            self._out.print(f"  reads  {one_line(memory.text, self._out.width - 10)}")
+            self._out.print(f"  answer  {one_line(memory.text, self._out.width - 11)}")
             self._out.print(_alone(dense, question, self._out.width - 60))
             self._out.print(_path(why))
 
     def why_not(self, missed: str, why: Explanation) -> None:
         """Print why the seed recipe does not return the answer of the first question, although its graph found it."""
-        self._rule(f"Why not? Question 1 under recipe seed, graph and all: {missed}")
+        self._rule(f"Question 1 with the recipe seed: why {missed} is not a hit, although the graph finds it first")
         self._out.print(str(why))
 
     def reaches(self, reaches: Sequence[Reach]) -> None:
         """Print what each leg can do to the first hits, before any question is asked."""
         from semmem.doors.cli.commands.reach import show_reach
 
-        self._rule("What each leg is able to change, proven from the recipe alone")
+        self._rule("Reach: what each leg can change, computed from the recipe alone")
         for one in reaches:
             show_reach(self._door, one)
             self._out.print()
@@ -120,14 +121,14 @@ class Show:
     def headings(self, chosen: int, tried: int) -> None:
         """Say where the questions come from, so that nobody takes them for a measurement."""
         self._out.print(
-            f"Asked with headings: the {chosen}, of {tried} tried, where the graph brings in the most. "
+            f"The questions are headings: the {chosen} of {tried} tried for which the graph brings in the most. "
             "Ask your own with --ask.",
             style="dim",
         )
 
     def closing(self, seconds: float) -> None:
         """Say how long it took and what to try next."""
-        self._rule(f"Done in {seconds:.1f} s; the store of this show is deleted")
+        self._rule(f"Done in {seconds:.1f} s; the store of the demo is deleted")
         for line in (
             'semmem remember "…" --title "…"      semmem recall "…"      semmem explain ID --query "…"',
             "semmem demo --data FOLDER            semmem reach --recipe default -k 10      semmem doctor",
@@ -169,7 +170,7 @@ def _path(why: Explanation) -> Text:
     """Return the way the graph took to a memory."""
     from semmem.doors.cli.terminal import Shown
 
-    line = Shown("  path   ", style="dim")
+    line = Shown("  path    ", style="dim")
     if why.path:
         line.append(why.path[0].start, style="not dim")
         for step in why.ways[0]:
@@ -183,12 +184,12 @@ def _alone(dense: Recall, question: DemoQuestion, width: int) -> Text:
     from semmem.doors.cli.terminal import Shown
 
     if not dense:
-        return Shown("  alone  dense search finds nothing", style="dim")
-    line = f"dense search shows first: {one_line(_name(dense[0]), width)}"
+        return Shown("  dense   search alone finds nothing", style="dim")
+    line = f"search alone shows first: {one_line(_name(dense[0]), width)}"
     if question.answer is not None:
         rank = next((hit.rank for hit in dense if hit.memory.id == question.answer), None)
-        line += f"; the answer is at {rank}" if rank else "; it does not find the answer"
-    return Shown(f"  alone  {line}", style="dim")
+        line += f"; the answer has rank {rank}" if rank else "; it does not find the answer"
+    return Shown(f"  dense   {line}", style="dim")
 
 
 _K = 10

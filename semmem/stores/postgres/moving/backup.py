@@ -157,11 +157,11 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
             if memories := connection.execute(_SQL["move_size"]).fetchone()[0]:
                 raise InvalidInput(
                     f"The store is not empty ({memories:,} memories); restore into an empty one, such as "
-                    "--url embedded:NEW_FOLDER, or forget what is in it first."
+                    "--url embedded:NEW_FOLDER, or forget its memories first."
                 )
             if forgotten := connection.execute(_SQL["move_kept"]).fetchone()[0]:
                 raise InvalidInput(
-                    f"The store keeps {forgotten:,} forgotten memories that can still be taken back; restore into an "
+                    f"The store keeps {forgotten:,} forgotten memories that can still be brought back; restore into an "
                     "empty one, such as --url embedded:NEW_FOLDER, or forget them for good first (--hard)."
                 )
             if manifest["schema"] < newest:
@@ -174,7 +174,7 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
             if manifest["namespaces"] and manifest["schema"] == newest:
                 hashes = {name: dataclasses.asdict(h) for name, h in postgres_tables.hashes(connection).items()}
                 if hashes != manifest["namespaces"]:
-                    raise StoreError(f"What was restored differs from {file}, so nothing was kept; try again.")
+                    raise StoreError(f"The restored store differs from {file}, so nothing was kept; try again.")
             _note(connection)
             if manifest["indexed"]:
                 postgres_tables.index_vectors(connection)
@@ -221,7 +221,7 @@ def _load(
         with archive.open(_member(table.name)) as raw:
             postgres_tables.load(connection, table, _rows(raw))
         if postgres_tables.digest(connection, table).as_json() != {"rows": entry["rows"], "sha256": entry["sha256"]}:
-            raise StoreError(f"The table {table.name} did not arrive as it is in the backup; nothing was kept.")
+            raise StoreError(f"The table {table.name} differs from the backup; nothing was restored.")
         row_count += entry["rows"]
         if progress is not None:
             progress(row_count)
@@ -302,8 +302,8 @@ def before_migration(folder: Path, *, one_store: bool) -> Callable[[Any, int, in
             write_backup(connection, where / name)
         except OSError as error:
             raise StoreError(
-                f"The store was not migrated from schema {number} to {newest}, for its backup could not be written to "
-                f"{where} ({error.strerror or error}); make room there, or do without with "
+                f"The store was not migrated from schema {number} to {newest}, because its backup could not be written "
+                f"to {where} ({error.strerror or error}); make room there, or skip the backup with "
                 "SEMMEM_BACKUP_BEFORE_MIGRATION=false."
             ) from error
         for old in sorted(where.glob("before-schema-*.semmem"), key=lambda f: f.stat().st_mtime)[:-KEPT]:

@@ -49,8 +49,8 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
             if _started(one) == _started(two):
                 raise InvalidInput("Both URLs name the same store; there is nothing to copy.")
             raise InvalidInput(
-                "The target was made by copying the files of the source's server, so it is no empty store, and cannot "
-                "be told from the source later; copy into a store that was created on its own."
+                "The target was made by copying the files of the source's server, so it is not empty, and cannot "
+                "be distinguished from the source later; copy into a store that was created on its own."
             )
         with alone(two):
             job = _Copy(one, two, identity, progress)

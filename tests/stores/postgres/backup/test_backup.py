@@ -311,16 +311,14 @@ def test_rows_that_no_store_can_hold_are_told_in_one_sentence(empty: Semmem, fil
         lambda table: table[:-2] + b"\x00\x07" + table[-2:],
     ]
     for change in changes:
-        with pytest.raises(
-            (InvalidInput, StoreError), match=r"holds what no store can hold|did not arrive|differs from"
-        ):
+        with pytest.raises((InvalidInput, StoreError), match=r"holds what no store can hold|differs from"):
             empty.restore(wrong(change))
         assert empty.stats().memories == 0
 
 
 def test_rows_that_are_not_what_the_manifest_counts_are_not_kept(empty: Semmem, file: Path) -> None:
     wrong = rewritten(file, lambda manifest: manifest["tables"]["memory"].update(rows=1))
-    with pytest.raises(StoreError, match="The table memory did not arrive as it is in the backup; nothing was kept"):
+    with pytest.raises(StoreError, match="The table memory differs from the backup; nothing was restored"):
         empty.restore(wrong)
     assert empty.stats().memories == 0
 
@@ -354,7 +352,7 @@ def test_what_may_still_be_taken_back_is_overwritten_by_no_backup_and_no_copy(
     filled.backup(tmp_path / "b")
     empty.remember("The key is red.", id="key")
     empty.forget("key")
-    with pytest.raises(InvalidInput, match="keeps 1 forgotten memories that can still be taken back"):
+    with pytest.raises(InvalidInput, match="keeps 1 forgotten memories that can still be brought back"):
         empty.restore(tmp_path / "b")
     with pytest.raises(InvalidInput, match=r"not empty \(1 forgotten memories"):
         semmem.copy(url_of(filled), url_of(empty))

@@ -94,7 +94,9 @@ def test_no_migration_without_the_backup_unless_it_is_switched_off(
     of_this_schema(url_of(filled), other_url)
     upgrade(monkeypatch)
     (tmp_path / "backups").write_text("in the way")
-    sentence = rf"not migrated from schema {NEWEST} to {NEWEST + 1}, for its backup could not be written to .*backups"
+    sentence = (
+        rf"not migrated from schema {NEWEST} to {NEWEST + 1}, because its backup could not be written to .*backups"
+    )
     with pytest.raises(StoreError, match=sentence):
         semmem.connect(other_url, embedder="none", home=tmp_path)
     assert sql(other_url, "SELECT max(number) FROM migration") == [(NEWEST,)]
