@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Mapping
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -18,6 +17,7 @@ from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
 from semmem.legs.today import Today
 from semmem.model.errors import SemmemError
+from semmem.model.process.forks import cached_property, undivided
 from semmem.model.protocols import Embedder, Extractor, Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
@@ -71,7 +71,8 @@ class Connection:
     @cached_property
     def _ingest(self) -> Ingest:
         """What writes memories; made with the first write, and it holds nothing, so two of it do no harm."""
-        from semmem.write.ingest import Ingest
+        with undivided:
+            from semmem.write.ingest import Ingest
 
         of, settings = self._encoder, self.settings
         language, policies = settings.language, (settings.credentials, settings.on_contradiction)
@@ -85,7 +86,8 @@ class Connection:
     @cached_property
     def _upkeep(self) -> Upkeep:
         """What keeps names and mentions in order; made when it is needed first."""
-        from semmem.write.relink import Upkeep
+        with undivided:
+            from semmem.write.relink import Upkeep
 
         return Upkeep(self.store, self._extractor, self.settings.language)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from semmem.client import values
 from semmem.client.http_request import filters_of
 from semmem.model.filters import Within
+from semmem.model.process.forks import cached_property
 from semmem.model.recipe import Recipe
 from semmem.model.reports import LeftOut
 from semmem.model.search import Result

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal
 
 from semmem.concepts.claim_words import EMPTY, FIRST, NUMBERS, SAME, VERBS, WORD
 from semmem.concepts.claims import Change, Claim, change_between, claims, read_word
+from semmem.model.process.forks import cached_property
 from semmem.text.passages import sentences
 from semmem.text.tokens import fold
 

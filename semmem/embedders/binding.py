@@ -242,12 +242,16 @@ class QuestionVectors:
 
 
 def embed_texts(
-    embedder: Embedder, texts: Sequence[str], name_of: Callable[[int], str] = lambda place: f"text {place + 1}"
+    embedder: Embedder,
+    texts: Sequence[str],
+    name_of: Callable[[int], str] = lambda place: f"text {place + 1}",
+    unusable: dict[int, str] | None = None,
 ) -> Any:
     """Return unit vectors of shape (len(texts), dimensions).
 
     Raises EmbedderUnavailable where the embedder raises an error, or returns anything but one vector a text. The
-    sentence names the text by ``name_of`` its place in ``texts``.
+    sentence names the text by ``name_of`` its place in ``texts``. Where ``unusable`` is given, it gets the places of
+    vectors that have no direction, each with the reason, and these raise nothing.
     """
     import numpy as np
 
@@ -269,11 +273,14 @@ def embed_texts(
             f"{len(texts)} × {embedder.dimensions} numbers."
         )
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    usable = np.isfinite(norms) & (norms > 0)
-    if not usable.all():
-        place = int(np.argmin(usable))
+    for place in np.flatnonzero(~(np.isfinite(norms) & (norms > 0))).tolist():
         what = "only zeros" if norms[place] == 0 else "a number that is not finite (NaN or infinity)"
-        raise EmbedderUnavailable(f"The embedder {embedder.name} returned a vector with {what} for {name_of(place)}.")
+        if unusable is None:
+            raise EmbedderUnavailable(
+                f"The embedder {embedder.name} returned a vector with {what} for {name_of(place)}."
+            )
+        norms[place] = 1
+        unusable[place] = f"The embedder {embedder.name} returned a vector with {what}."
     return vectors if np.allclose(norms, 1, atol=1e-3) else (vectors / norms[:, None]).astype(np.float32)
 
 

@@ -52,8 +52,11 @@ class Dense:
 
         Raises LegFailed when the question has no vector, or the error that explains why it has none.
         """
-        each = zip(scope.namespaces, scope.each(), strict=True)
-        rankings = [self._within(question.within(namespace), one, recipe) for namespace, one in each]
+        each, occupied = zip(scope.namespaces, scope.each(), strict=True), scope.occupied()
+        rankings = [
+            self._within(question.within(namespace), one, recipe) if namespace in occupied else Ranking()
+            for namespace, one in each
+        ]
         near = rankings[0] if len(rankings) == 1 else joined(rankings)
         return replace(near, trace=Trace(most=1.0)) if near.ords else near
 

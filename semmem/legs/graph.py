@@ -88,6 +88,9 @@ class Graph:
         masses = []
         named = False
         for n in scope.namespaces:
+            if n not in links:  # empty
+                masses.append(gather([], []))
+                continue
             walked = _Walked(question.within(n).sessions, n in scope.linked)
             mass, is_named = self._walk(n, question.within(n), links[n], recipe, traces[n], walked)
             masses.append(mass)
@@ -95,7 +98,7 @@ class Graph:
         if len(masses) > 1:
             shares = standing([question.within(n).heads for n in scope.namespaces])
             masses = [mass.scaled(share) for mass, share in zip(masses, shares, strict=True)]
-        trace = WalkTrace.of([traces[n] for n in scope.namespaces])
+        trace = WalkTrace.of([traces.get(n, WalkTrace()) for n in scope.namespaces])
         ords = np.concatenate([placed(m.ords, at) for at, m in enumerate(masses)])
         scores = gather(ords, np.concatenate([m.values for m in masses]))
         inside = scope.admits(scores.ords)
@@ -113,7 +116,8 @@ class Graph:
 
     def prepare(self, question: Question, scope: Scope, recipe: Recipe) -> Prepared:
         """Link the question in each namespace; this needs no other leg, so it may run beside them."""
-        traces = {n: WalkTrace() for n in scope.namespaces}
+        occupied = scope.occupied()
+        traces = {n: WalkTrace() for n in scope.namespaces if n in occupied}
         corrections = scope.corrections or {}
         links = {}
         for n, trace in traces.items():

@@ -53,8 +53,11 @@ class Lexical:
         """
         import numpy as np
 
-        each = zip(scope.namespaces, scope.each(), strict=True)
-        rankings = [self._within(question.within(namespace), one, recipe) for namespace, one in each]
+        each, occupied = zip(scope.namespaces, scope.each(), strict=True), scope.occupied()
+        rankings = [
+            self._within(question.within(namespace), one, recipe) if namespace in occupied else Ranking()
+            for namespace, one in each
+        ]
         if len(rankings) == 1:
             return rankings[0]
         traces = [(at, ranking.trace) for at, ranking in enumerate(rankings)]

@@ -241,6 +241,12 @@ class Scope:
         some, older = (frozenset(n for n, has in linked.items() if has >= least) for least in (1, 2))
         return replace(self, linked=some, superseding=older)
 
+    def occupied(self) -> Collection[str]:
+        """Return the namespaces that a leg has to ask: without those known to be empty, or all where all are empty."""
+        if self.filters or self.at is not None or not self.sizes or not self.size:
+            return self.namespaces
+        return {n for n in self.namespaces if self.sizes.get(n) != 0}
+
     def each(self) -> tuple[Scope, ...]:
         """Return the scope restricted to each of its namespaces, with local ords."""
         if len(self.namespaces) == 1:

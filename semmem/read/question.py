@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from reprlib import repr as brief
 
 from semmem.concepts.rules import question as concepts_of
@@ -13,6 +13,7 @@ from semmem.legs.conversation import _ROLES, _is_month, takes_turns
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kinds, Question
 from semmem.model.filters import one_of, whole
+from semmem.model.process.forks import cached_property
 from semmem.model.question import QuestionConcepts, Talk
 from semmem.model.recipe import Recipe
 from semmem.model.types import SORT_BY, MinConfidence

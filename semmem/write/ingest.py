@@ -20,7 +20,7 @@ from typing import Any
 from semmem.concepts.likeness import LIKENESS
 from semmem.concepts.mentions import Ahead, Knowledge
 from semmem.embedders.binding import embed_texts, identity
-from semmem.model.errors import Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
+from semmem.model.errors import BadItem, Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
 from semmem.model.exchange import UNINDEXED, Maker, Row, Stored, Written
 from semmem.model.process.clock import step
 from semmem.model.protocols import Embedder, Extractor
@@ -34,6 +34,7 @@ from semmem.write.plan import (
     Outcome,
     Plan,
     Policy,
+    Refused,
     check_batches,
     no_longer,
     planned,
@@ -254,8 +255,15 @@ class Ingest:
         for refused in sorted(plan.refused, key=lambda one: one.at):
             refuse(refused)
         by_name = {draft.name: draft for draft in (*plan.new, *plan.changed)}
+
+        def unusable(draft: Draft, reason: str) -> None:
+            for at in (draft.at, *plan.repeats.pop(draft.name, ()), *(one.at for one in again.pop(draft.name, ()))):
+                refuse(Refused(at, draft.name if draft.named else ("", ""), reason, BadItem))
+
         try:
-            rows, knowledge, degraded, written = self._written(list(by_name.values()), on_error, plan.ahead, batch.keys)
+            rows, knowledge, degraded, written = self._written(
+                list(by_name.values()), on_error, plan.ahead, batch.keys, unusable if on_error == "skip" else None
+            )
         except Conflict as error:
             conflicting = sorted((by_name[name] for name in error.names if name in by_name), key=lambda one: one.at)
             if not conflicting:
@@ -329,18 +337,25 @@ class Ingest:
         return recorded if draft.vector is None else check_vector(self._store, draft, recorded)
 
     def _written(
-        self, drafts: Sequence[Draft], on_conflict: str, ahead: Ahead | None = None, keys: Keys = MappingProxyType({})
+        self,
+        drafts: Sequence[Draft],
+        on_conflict: str,
+        ahead: Ahead | None = None,
+        keys: Keys = MappingProxyType({}),
+        unusable: Callable[[Draft, str], None] | None = None,
     ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
         """Store what ``_rows`` makes of ``drafts``; repeat it if this process has rebuilt the vectors in between."""
         how: Any = {"on_conflict": on_conflict, "bulk": self.bulk is not None}
-        rows, knowledge, degraded = self._rows(drafts, ahead, keys)
+        rows, knowledge, degraded = self._rows(drafts, ahead, keys, unusable)
         try:
             with step("store"):
                 written = self._store.write(rows, since=self._upkeep.since(knowledge), **how)
         except EmbedderReplaced:
             if not self._renewed():
                 raise
-            rows, knowledge, degraded = self._rows([replace(draft, stored_vector=None) for draft in drafts])
+            left = {row.name for row in rows}
+            drafts = [replace(draft, stored_vector=None) for draft in drafts if draft.name in left]
+            rows, knowledge, degraded = self._rows(drafts, unusable=unusable)
             with step("store"):
                 written = self._store.write(rows, since=self._upkeep.since(knowledge), **how)
         if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
@@ -348,9 +363,16 @@ class Ingest:
         return rows, knowledge, {**degraded, **written.degraded}, written
 
     def _rows(
-        self, drafts: Sequence[Draft], ahead: Ahead | None = None, keys: Keys = MappingProxyType({})
+        self,
+        drafts: Sequence[Draft],
+        ahead: Ahead | None = None,
+        keys: Keys = MappingProxyType({}),
+        unusable: Callable[[Draft, str], None] | None = None,
     ) -> tuple[list[Row], Knowledge, dict[str, str]]:
-        """Split, extract and embed; return the rows, the knowledge used, and by leg why something is missing."""
+        """Split, extract and embed; return the rows, the knowledge used, and by leg why something is missing.
+
+        A draft of which the embedder makes an unusable vector is given to ``unusable``, if there is one, and no row.
+        """
         embedder, reason = self._embedder_for([draft for draft in drafts if not draft.memory.sensitive])
         pieces: list[tuple[Draft, Memory, int, int]] = []
         for draft in drafts:
@@ -373,15 +395,25 @@ class Ingest:
             extractions = {i: self._upkeep.extraction(pieces[i][1], knowledge) for i in indexed}
         vectors = {i: pair for i in indexed if (pair := at_hand(pieces[i][0])) is not None}
         bare = [i for i in indexed if i not in vectors]
+        left_out: dict[tuple[str, str], tuple[Draft, str]] = {}
         if embedder is not None and bare:
             texts = [embedded_text(pieces[i][1]) for i in bare]
             by = identity(embedder)
             several = len({draft.at for draft in drafts}) > 1
-            made_now = embed_texts(embedder, texts, lambda place: _name_of(*pieces[bare[place]][::2], several))
+            wrong: dict[int, str] | None = None if unusable is None else {}
+            made_now = embed_texts(embedder, texts, lambda place: _name_of(*pieces[bare[place]][::2], several), wrong)
             vectors |= {i: (vector, by) for i, vector in zip(bare, made_now, strict=True)}
+            for place, fault in (wrong or {}).items():
+                draft = pieces[bare[place]][0]
+                left_out[draft.name] = (draft, fault)
+        if unusable is not None:
+            for draft, fault in left_out.values():
+                unusable(draft, fault)
         likeness = self._likeness.keys(drafts, keys)
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
+            if draft.name in left_out:
+                continue
             extraction = extractions.get(i)
             arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
             content = os.urandom(16) if memory.sensitive else content_key(memory.text)

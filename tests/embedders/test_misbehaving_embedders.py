@@ -73,6 +73,10 @@ FAULTS: dict[str, tuple[Callable[[Any, int], Any], str]] = {
 }
 
 
+OF_ONE = ("NaN", "infinity", "zeros")
+"""The faults that concern one text alone, so that the others of a batch can be stored."""
+
+
 def sentence(fault: str, text: str, texts: str | None = None, count: int = 1) -> str:
     """Return the beginning of the message for ``fault``."""
     places = {"text": text, "texts": texts or text, "count": count, "fewer": count - 1, "more": count + 1}
@@ -97,6 +101,27 @@ def state(mem: Semmem) -> Any:
     return [(m.id, m.text, m.version) for m in sorted(mem.list(limit=100), key=lambda m: m.id)]
 
 
+@pytest.mark.parametrize("fault", OF_ONE)
+def test_with_skip_an_item_without_a_usable_vector_is_rejected_and_the_others_are_stored(
+    mem: Semmem, faulty: Misbehaving, fault: str
+) -> None:
+    texts = ["The mast is new.", "A heron stands here.", "No wind.", "A heron stands here.", "No wind."]
+    faulty.fault = FAULTS[fault][0]
+    why = sentence(fault, "x").removesuffix(" for x.") + "."
+    report = mem.remember_many([{"text": text} for text in texts], on_error="skip")
+    rejected = [(one.position, one.id, one.reason) for one in report.rejected]
+    if fault == "NaN":
+        assert why == "The embedder faulty returned a vector with a number that is not finite (NaN or infinity)."
+    assert rejected == [(1, None, why), (3, None, why)]  # the same text is embedded once
+    assert (report.remembered, report.unchanged, mem.recall("mast")[0].text) == (2, 1, "The mast is new.")
+    one = mem.remember_many([{"text": "A heron flies.", "id": "bird"}], on_error="skip")
+    assert [(row.id, row.reason, len(mem.list())) for row in one.rejected] == [("bird", why, 4)]
+    mem.update("ferry", tags=["shore"])
+    before, item = state(mem), {"id": "ferry", "text": "A heron is on the ferry.", "tags": ["shore"]}
+    brought = mem.bring_in([item], owned={"tags": ["shore"]}, replace=True, prune=True)
+    assert ([(row.id, row.reason) for row in brought.rejected], state(mem)) == ([("ferry", why)], before)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_write_names_the_embedder_and_the_text_and_stores_nothing(
     mem: Semmem, faulty: Misbehaving, fault: str
@@ -109,13 +134,13 @@ def test_each_write_names_the_embedder_and_the_text_and_stores_nothing(
         (lambda: mem.remember("A heron stands here.", id="bird"), sentence(fault, "memory 'bird'")),
         (lambda: mem.update("tide", text="A heron stands here."), sentence(fault, "memory 'tide'")),
         (lambda: mem.remember_many(items), sentence(fault, "item 1 (id 'bird')", **several)),
-        (lambda: mem.remember_many(items, on_error="skip"), sentence(fault, "item 1 (id 'bird')", **several)),
-        (lambda: mem.bring_in(items), sentence(fault, "item 1 (id 'bird')", **several)),
+        (lambda: mem.remember_many(items, on_error="skip"), sentence(fault, "", **several)),
+        (lambda: mem.bring_in(items), sentence(fault, "", **several)),
         (
             lambda: mem.bring_in(items[1:2], owned={"tags": ["shore"]}, replace=True, prune=True),
             sentence(fault, "memory 'bird'"),
         ),
-    ):
+    )[: 4 if fault in OF_ONE else None]:
         with pytest.raises(EmbedderUnavailable) as caught:
             verb()
         assert caught.value.message.startswith(expected)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import semmem
+from eval.path import Counter, installed
 from semmem.legs.namespaces import of_best, standing
 from semmem.model.exchange import Ranking, Scope, Trace, placed
 
@@ -117,3 +118,32 @@ def test_the_scope_of_each_namespace_has_its_own_size_and_local_ords() -> None:
     assert (open_one.size, open_one.allowed, open_one.excluded) == (30, None, None)
     alone = Scope(("a",), 7)
     assert alone.each() == (alone,)
+
+
+def test_a_recall_asks_nothing_about_the_namespaces_that_are_empty(store_url: str) -> None:
+    empty, counter = [f"nowhere {n}" for n in range(20)], Counter()
+    with semmem.connect(store_url, embedder="hashing", pool_size=2, resident_mb=0) as mem, installed(counter):
+        for namespace in ("me", "other"):
+            mem.remember_many(ABOUT_ME, namespace=namespace)
+        mem.forget(everything=True, namespace="other")
+
+        def asked(namespaces: list[str]) -> tuple[list[tuple[str, str]], dict[str, str], int]:
+            with counter.counting():
+                found = mem.recall("What is my dog called?", namespace=namespaces)
+            return (
+                [(hit.id, hit.namespace) for hit in found],
+                dict(found.degraded),
+                counter.counts().as_dict()["round_trips"],
+            )
+
+        hits, degraded, trips = asked(["me", empty[0]])
+        assert (hits[0], degraded) == (("dog", "me"), {})
+        for order in ([*empty, "me", "other"], ["other", "me", *empty]):
+            assert asked(order) == (hits, {}, trips + 1)  # which of many there are
+        assert asked(empty)[:2] == ([], {})
+        within = {"created_after": "2020-01-01"}
+        narrow = mem.recall("What is my dog called?", namespace=[*empty, "me"], filters=within)
+        assert [(hit.id, hit.namespace) for hit in narrow] == hits
+        mem.configure(namespace=empty[0], exact_bonus=0.5)
+        for several in ([empty[0], "me"], [*empty, "me"]):
+            assert list(mem.recall("What is my dog called?", namespace=several).degraded) == ["settings"]

@@ -120,3 +120,62 @@ in_child(lambda: model.embed(["heron"]).shape)
 thread.join()
 """
     assert run(program, str(after_s)) == "(1, 384)\n"
+
+
+def test_a_fork_waits_for_the_transaction_of_another_thread_and_the_child_writes(tmp_path: Path) -> None:
+    program = """
+mem = semmem.connect(sys.argv[1])
+begun = threading.Event()
+
+def slow(connection):
+    connection.execute("UPDATE namespace SET memories = memories")
+    begun.set()
+    time.sleep(0.5)
+
+mem.remember("heron", id="a")
+thread = threading.Thread(target=mem.store._writing, args=(slow,))
+thread.start()
+begun.wait(30)
+in_child(lambda: (mem.remember("grey heron", id="b").id, mem.stats().memories))
+thread.join()
+print(mem.remember("white heron", id="c").id, mem.stats().memories)
+"""
+    assert run(program, f"sqlite://{tmp_path}/notes.db") == "('b', 2)\nc 3\n"
+
+
+def test_children_that_are_forked_beside_a_writer_write_too(tmp_path: Path) -> None:
+    program = """
+mem = semmem.connect(sys.argv[1])
+over = threading.Event()
+
+def write():
+    number = 0
+    while not over.is_set():
+        mem.remember(f"note {number}", id=f"note {number}")
+        number += 1
+
+thread = threading.Thread(target=write)
+thread.start()
+for child in range(8):
+    in_child(lambda: mem.remember("from a child", id=f"child {child}").id)
+over.set()
+thread.join()
+"""
+    assert run(program, f"sqlite://{tmp_path}/notes.db").splitlines() == [f"child {n}" for n in range(8)]
+
+
+def test_a_fork_does_not_wait_for_work_of_its_own_thread_nor_of_one_that_waits_for_it(tmp_path: Path) -> None:
+    program = """
+forks._LONGEST_S = 300
+mem = semmem.connect(sys.argv[1])
+thread = threading.Thread(target=forks.loading.__enter__, daemon=True)
+
+def forking(connection):
+    with forks.loading:
+        thread.start()  # waits for this thread
+        time.sleep(0.2)
+        in_child(lambda: "forked")
+
+mem.store._writing(forking)
+"""
+    assert run(program, f"sqlite://{tmp_path}/notes.db") == "forked\n"

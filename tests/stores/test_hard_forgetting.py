@@ -12,9 +12,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import semmem
+from semmem.stores.postgres import nearest
 from tests.stores.audit import sql
 
 FIELDS = ("text", "earlier", "title", "tag", "metadata", "author", "session", "source", "secret", "link")
@@ -80,6 +82,47 @@ def test_a_hard_forget_leaves_no_byte_in_the_data_folder_of_the_server_nor_in_it
         run.run(lambda c: c.execute("CHECKPOINT"))
         assert standing(Path(place), word) == {}
         assert mem.stats().memories == 40
+
+
+def files_with(folder: Path, needles: Mapping[str, bytes]) -> dict[str, set[str]]:
+    """Return the names of files below ``folder`` in which each needle stands."""
+    found: dict[str, set[str]] = {what: set() for what in needles}
+    for path in folder.rglob("*"):
+        raw = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        for what, needle in needles.items():
+            if needle in raw:
+                found[what].add(path.name)
+    return found
+
+
+def test_a_hard_forget_leaves_no_byte_of_a_vector_and_maintain_builds_the_index_again(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", 100)
+    vectors = np.random.default_rng(os.getpid()).normal(size=(120, 64)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    with semmem.connect(store_url, embedder="none", resident_mb=0) as mem:
+        mem.remember_many({"id": f"m{n}", "text": f"note {n}", "vector": v} for n, v in enumerate(vectors))
+        assert mem.maintain()["indexed"] == 120
+        sql(mem, "CHECKPOINT")
+        place = Path(sql(mem, "SHOW data_directory")[0][0])
+        table, index = (
+            sql(mem, f"SELECT pg_relation_filenode('{name}')::text")[0][0] for name in ("embedding", "embedding_hnsw")
+        )
+        needles = {"whole": vectors[7].astype("<f4").tobytes()[:40], "half": vectors[7].astype("<f2").tobytes()[:40]}
+        before = files_with(place, needles)
+        assert (table in before["whole"], index in before["half"]) == (True, True)
+        assert mem.forget("m7", hard=True) == 1
+        assert files_with(place, needles) == {"whole": set(), "half": set()}
+        assert not mem.store.run(nearest._ready)  # so that nobody waits while it is built
+
+        def nearest_to(n: int) -> str:
+            return mem.recall("note", vector=vectors[n], recipe="dense", limit=1)[0].memory.id
+
+        assert [nearest_to(n) for n in (6, 8, 119)] == ["m6", "m8", "m119"]
+        assert mem.maintain()["indexed"] == 119
+        assert mem.store.run(nearest._ready)
+        assert [nearest_to(n) for n in (6, 8, 119)] == ["m6", "m8", "m119"]
 
 
 @pytest.mark.parametrize("by", ["filters", "id", "everything", "soft first"])

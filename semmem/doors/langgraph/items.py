@@ -63,6 +63,17 @@ def within(kind: str, path: Path = (), value: Mapping[str, Any] | None = None, *
     return {"metadata": {"langgraph": kind, **below, **({"value": dict(value)} if value else {}), **more}}
 
 
+def _keys(value: Any) -> Iterator[str]:
+    """Yield the keys of mappings, at any depth."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _keys(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _keys(inner)
+
+
 def texts_of(value: Mapping[str, Any], fields: Sequence[str]) -> list[str]:
     """Return the texts at the paths ``fields`` of a value, those without a letter left out."""
     texts = [text for field in fields for text in get_text_at_path(value, field)]
@@ -88,7 +99,7 @@ def check(op: Any) -> None:
         check_conditions(filters or {}, sign="$")
     except RecursionError:
         raise InvalidInput("The filter is nested too deeply; flatten it.") from None
-    if wrong_key := next((key for key in filters or {} if _NO_KEY.search(key)), None):
+    if wrong_key := next((key for key in _keys(filters) if _NO_KEY.search(key)), None):
         raise InvalidInput(
             f"Invalid filter key: {wrong_key!r:.100} has a quote, a backslash, ; or a control character."
         )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from semmem.fusion import scaled, shares_of
 from semmem.model.exchange import Head
+from semmem.model.process.forks import cached_property
 from semmem.read.candidates import Candidates, Cut, Key
 from semmem.read.steps import cut
 

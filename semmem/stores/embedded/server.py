@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from semmem.model.errors import InvalidInput, StoreUnavailable
-from semmem.stores.embedded import data_directory, postmaster
+from semmem.stores.embedded import data_directory, noted, postmaster
 from semmem.stores.embedded.postmaster import Postmaster
 
 __all__ = ["EmbeddedServer", "ServerStatus"]
@@ -190,6 +190,7 @@ class EmbeddedServer:
                     reason = reason[:-1] + f"; give the files back with: {data_directory.giving(self._folder, who)}"
                 raise StoreUnavailable(f"The server in {self.data} did not start: {reason}")
         self._create_database(server)
+        noted.note(self.data)
         return server
 
     def _settle(self, end: float) -> Postmaster | None:

@@ -24,7 +24,7 @@ from semmem.stores.packed_postings import FORWARD, POSTING, mentions
 from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
-from semmem.stores.postgres.nearest import session_setting
+from semmem.stores.postgres.nearest import INDEXED, session_setting
 from semmem.stores.postgres.postings import count_change, note_aliases, send_change
 from semmem.stores.sql_files import statements
 
@@ -285,7 +285,8 @@ def subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> 
 def scrub(connection: Any) -> None:
     """Rewrite the files of every table, one after the other. Raises StoreUnavailable like ``_rewrite``.
 
-    Then delete the samples in the planner's statistics, and recycle the server's log (WAL), where this user may.
+    The index of vectors goes with its table: while it was built anew, nobody could read the table. ``maintain`` builds
+    it. Then delete the samples in the planner's statistics, and recycle the server's log (WAL), where this user may.
     """
     new = connection.info.server_version >= _CLEARS_STATISTICS
     with session_setting(connection, "lock_timeout", PATIENCE):
@@ -310,6 +311,9 @@ def _rewrite(connection: Any, table: str) -> None:
     before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
     for turn in range(_TURNS):
         try:
+            if table in INDEXED:
+                with suppress(InsufficientPrivilege):
+                    connection.execute(_SQL["embedding_index_drop"].format(table=table))
             connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier("semmem", table)))
             break
         except LockNotAvailable as error:

@@ -21,9 +21,12 @@ from semmem.stores.postgres.connection import pipelined_transaction
 from semmem.stores.postgres.encoding import Vector, made_by
 from semmem.stores.sql_files import statements
 
-__all__ = ["INDEX_FROM", "build_memory", "index", "nearest", "session_setting"]
+__all__ = ["INDEXED", "INDEX_FROM", "build_memory", "index", "nearest", "session_setting"]
 
 _SQL = statements("postgres")
+
+INDEXED = ("embedding", "embedding_next")
+"""The tables that have an index of vectors, once they are large."""
 
 INDEX_FROM = 10_000
 """Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.6 ms a thousand."""
@@ -141,6 +144,7 @@ def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
         if _ANEW * vector_count > held and needed <= most:
             ready = not _given_up(connection, table)
     _take_in(connection, namespace_rows, table)  # building over existing rows is much faster than inserting them
+    count = 0
     if not ready:
         if shrink:
             with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):
@@ -149,7 +153,7 @@ def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
         with session_setting(connection, "maintenance_work_mem", build_memory(connection, count, dimensions)):
             connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
     connection.execute(f"VACUUM (ANALYZE) {table}")  # otherwise the exact scan would still read the moved rows
-    return vector_count
+    return vector_count or count
 
 
 def build_memory(connection: Any, count: int, dimensions: int) -> str:

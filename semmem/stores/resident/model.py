@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Collection, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ from semmem.model.exchange import (
     Scope,
     Turn,
 )
+from semmem.model.process.forks import cached_property
 from semmem.stores.packed_postings import in_order, mentions
 from semmem.stores.resident.block import Block, Rows, ascending, runs
 from semmem.text.tokens import author_key

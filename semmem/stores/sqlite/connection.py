@@ -30,7 +30,7 @@ from semmem.model.errors import (
 from semmem.model.exchange import Ords, apart
 from semmem.model.filters import UNSTORABLE_TEXT, contains
 from semmem.model.process.clock import standing
-from semmem.model.process.forks import in_child
+from semmem.model.process.forks import in_child, undivided
 from semmem.stores.sql_files import changed_by_newer, migrations, statements, too_old
 from semmem.text.tokens import unfinished
 
@@ -88,8 +88,12 @@ class Filed:
             self._closed = True
             idle, self._idle = self._idle, []
             self._free.notify_all()
-        for connection in idle:
-            connection.close()
+        undivided.begin()
+        try:
+            for connection in idle:
+                connection.close()
+        finally:
+            undivided.end()
 
     @contextmanager
     def session(self) -> Iterator[Callable[[], None]]:
@@ -249,26 +253,30 @@ class Filed:
                     raise StoreUnavailable(f"All {self._most} connections of this store are busy; try again.")
             if self._closed:
                 raise StoreClosed()
-            if self._idle:
-                return self._idle.pop()
-            self._open += 1
+            connection = self._idle.pop() if self._idle else None
+            self._open += connection is None
+        undivided.begin()  # until it is given back
         try:
-            return self._connect()
+            return self._connect() if connection is None else connection
         except BaseException:
+            undivided.end()
             with self._free:
                 self._open -= 1
                 self._free.notify()
             raise
 
     def _give(self, connection: sqlite3.Connection) -> None:
-        with self._free:
-            if not self._closed and not connection.in_transaction:
-                self._idle.append(connection)
+        try:
+            with self._free:
+                if not self._closed and not connection.in_transaction:
+                    self._idle.append(connection)
+                    self._free.notify()
+                    return
+                self._open -= 1
                 self._free.notify()
-                return
-            self._open -= 1
-            self._free.notify()
-        connection.close()
+            connection.close()
+        finally:
+            undivided.end()
 
     def forked(self) -> None:
         """Drop the connections of a parent process: SQLite forbids a child process to use or close them."""

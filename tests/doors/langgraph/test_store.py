@@ -363,6 +363,8 @@ def test_a_key_of_a_filter_that_looks_like_an_attack_is_refused_as_langgraphs_st
 ) -> None:
     with pytest.raises(ValueError, match=r"^Invalid filter key: .* has a quote, a backslash, ; or a control character"):
         items.search(("docs",), filter={key: "x"})
+    with pytest.raises(ValueError, match=r"^Invalid filter key: "):
+        items.search(("docs",), filter={"a": {"b": [{key: "x"}]}})
     assert items.search(("docs",), filter={"größe.in-cm_2": "x"}) == []
 
 

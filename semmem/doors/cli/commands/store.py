@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -171,7 +172,7 @@ def _show(door: Door, report: Rebuilt, hashes: Mapping[str, str], filler: str | 
         door.out.print(f"{digest}  {namespace}", soft_wrap=True)
 
 
-app = typer.Typer(help="The embedded server: its status, and stopping it.", no_args_is_help=True)
+app = typer.Typer(help="The embedded servers: look at them, stop them.", no_args_is_help=True)
 
 
 class Mode(StrEnum):
@@ -210,13 +211,45 @@ def status(door: Door) -> None:
     door.give(state, lambda: door.out.print(status_line(state), soft_wrap=True))
 
 
+def running() -> list[ServerStatus]:
+    """Return the status of each embedded server of this user that runs, by folder."""
+    from semmem.model.errors import StoreUnavailable
+    from semmem.stores.embedded import noted
+    from semmem.stores.embedded.server import EmbeddedServer
+
+    states = []
+    for folder in noted.folders():
+        with suppress(StoreUnavailable):  # the folder belongs to another user by now
+            states.append(EmbeddedServer(folder).status())
+    return [state for state in states if state.running]
+
+
+def list_servers(door: Door) -> None:
+    """List the embedded servers that run, whatever their folder. Starts nothing."""
+    states = running()
+    lines = [status_line(state) for state in states] or ["No embedded server runs."]
+    door.give(states, lambda: door.out.print("\n".join(lines), markup=False, soft_wrap=True))
+
+
 def stop(
     door: Door,
     mode: Annotated[
         Mode, typer.Option(help="fast ends open transactions; smart waits for clients to leave.")
     ] = Mode.fast,
+    every: Annotated[bool, typer.Option("--all", help="Every server that `semmem server list` shows.")] = False,
 ) -> None:
-    """Stop the embedded server; the next command that needs it starts it again."""
+    """Stop the embedded server, or all of them; the next command that needs one starts it again."""
+    if every:
+        from semmem.model.errors import InvalidInput
+        from semmem.stores.embedded.server import EmbeddedServer
+
+        if door.url is not None:
+            raise InvalidInput("--all stops every embedded server; leave --url out.")
+        folders = [state.data for state in running() if EmbeddedServer(state.data).stop(mode.value)]
+        value = {"stopped": bool(folders), "folders": [str(folder) for folder in folders]}
+        lines = "".join(f"Stopped {folder}.\n" for folder in folders) or "None was running.\n"
+        door.give(value, lambda: door.out.print(lines, end="", markup=False, soft_wrap=True))
+        return
     stopped = server_of(door.url).stop(mode.value)
     door.give({"stopped": stopped}, lambda: door.out.print("Stopped." if stopped else "The server was not running."))
 
@@ -231,6 +264,8 @@ def status_line(state: ServerStatus) -> str:
     clients = "" if state.connections is None else f", {state.connections} connected"
     return f"Running: PostgreSQL {state.version}, process {state.pid}{clients}, {size}."
 
+
+command(app, "list")(list_servers)
 
 command(app, "status", "url")(status)
 

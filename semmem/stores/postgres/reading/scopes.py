@@ -18,6 +18,16 @@ from semmem.stores.postgres.encoding import corrections_of, facts_of, facts_para
 
 __all__ = ["scope"]
 
+_MANY = 20
+"""Namespaces from which on one round trip more finds out which of them there are."""
+
+_UNKNOWN: Mapping[str, list[Any]] = {
+    "memory_size": [(0, None, None, 0)],
+    "memory_scope": [(None, 0, None, b"", None, None, 0)],
+    **{name: [] for name in ("memory_bounds", "memory_excluded", "resident_state", "memory_kinds", "moment")},
+}
+"""The rows of each statement of a scope for a namespace of which nothing is stored."""
+
 
 def scope(
     pool: Pooled,
@@ -35,9 +45,14 @@ def scope(
     ``admitted`` is what filters are known to admit, and learns what they do now.
     """
     known = admitted.of(namespaces, filters)
-    own = _queries(namespaces, known, filters, exclude, names, at)
-    rows = pool.together(*after, *own, planned=bool(filters))
-    result = _scope_of(tuple(namespaces), known, own, rows[len(after) :])
+    queries = _queries(namespaces, known, filters, exclude, names, at)
+    stored = set(namespaces)
+    if len(namespaces) > _MANY:
+        stored = {name for (name,) in pool.rows("namespaces_stored", {"namespaces": list(namespaces)})}
+    rows = pool.together(*after, *(one for one in queries if one[1]["namespace"] in stored), planned=bool(filters))
+    read = iter(rows[len(after) :])
+    each = [next(read) if more["namespace"] in stored else _UNKNOWN[name] for name, more in queries]
+    result = _scope_of(tuple(namespaces), known, queries, each)
     admitted.keep(filters, known)
     return result, rows[: len(after)]
 

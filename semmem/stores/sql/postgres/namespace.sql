@@ -145,3 +145,9 @@ SELECT namespace FROM namespace WHERE keep IS NOT NULL AND memories > 0 AND stat
 SELECT m.id FROM memory m JOIN namespace n ON n.namespace = m.namespace
 WHERE m.namespace = %(namespace)s AND m.part = 0 AND NOT m.pinned
   AND greatest(m.created_at, m.updated_at, m.last_seen) < now() - n.keep ORDER BY m.id LIMIT %(limit)s FOR UPDATE OF m;
+
+-- namespaces_stored --
+-- Return those of some namespaces of which anything is stored that a recall reads.
+SELECT namespace FROM namespace WHERE namespace = ANY(%(namespaces)s)
+UNION SELECT namespace FROM namespace_setting WHERE namespace = ANY(%(namespaces)s)
+UNION SELECT namespace FROM correction WHERE namespace = ANY(%(namespaces)s);
