@@ -99,7 +99,7 @@ def test_the_other_kinds_of_table(results: Path) -> None:
     assert table_lines('kind = "verdicts"\nrows = { a = "a", c = "c", e = "e" }\n' + of, results)[2:] == [
         "| a | helps +.082 [+.037, +.132], leg-only 7 (2) |",
         "| c | not evaluable |",
-        "| e | re-ranking only +.011 [-.010, +.020], leg-only 7 (2) |",
+        "| e | ruled out +.011 [-.010, +.020], leg-only 7 (2) |",
     ]
     grid = 'kind = "grid"\ndown = ["graph.weight", [0.1, 2]]\nacross = ["graph.k", [8]]\n'
     assert table_lines(grid + of, results) == [
@@ -153,7 +153,7 @@ def test_what_differs_is_told_number_by_number(results: Path) -> None:
     del now["comparisons"][1]
     assert differences(committed, now) == [
         ["a", "R@10", "headline", "helps +0.082", "helps +0.083"],
-        ["b", "R@10", "headline", "no difference -0.005", "–"],
+        ["b", "R@10", "headline", "not separated -0.005", "–"],
         ["x", "R@5", "headline", "0.5000", "0.5100"],
     ]
     now = json.loads(json.dumps(committed))
