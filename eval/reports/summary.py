@@ -74,8 +74,8 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
     if kind == "not separated":
         low, high = bounds(at)
         return (
-            f"{where}, {at['n']} questions do not separate the effect of {what} on {metric} from none: "
-            f"{at['delta']:+.3f}{interval(at)}; the true one may lie between {low:+.3f} and {high:+.3f}."
+            f"{where}, {what} is not separated from no effect on {metric}: {at['delta']:+.3f}{interval(at)} over "
+            f"{at['n']} questions; the true difference may lie between {low:+.3f} and {high:+.3f}."
         )
     verb = "raises" if kind == "helps" else "lowers"
     spread = "" if at["low"] is None else f", 95 % interval {at['low']:+.3f} to {at['high']:+.3f}"

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eval.datasets import DatasetError
+from eval.reports.verdicts import SUMMED, summed
 from eval.statistics.significance import ALPHA, FEWEST, holm
 from eval.statistics.verdict import kind_of
 
@@ -191,8 +192,21 @@ def _grid(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
     return _lines(head, [[f"{a:g}", *(cell(a, b) for b in acrosses)] for a in downs])
 
 
+def _finds(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
+    """Return a row a set and a studied leg: what it found, how much of it may enter, and what did."""
+    metric = table["metrics"][0]
+    rows = [
+        [column, c["leg"], *summed(c)]
+        for column, result in results.items()
+        for c in result["comparisons"]
+        if (c["group"], c["metric"]) == ("headline", metric) and c.get("finds")
+    ]
+    return _lines(["set", "leg", *SUMMED], rows)
+
+
 _KINDS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Result]], list[str]]] = {
     "differences": _differences,
+    "finds": _finds,
     "grid": _grid,
     "measures": _measures,
     "verdicts": _verdicts,

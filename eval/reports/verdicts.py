@@ -7,7 +7,7 @@ from typing import Any
 
 from eval.statistics.verdict import numbers_of
 
-__all__ = ["WIDTH", "found", "found_rows", "lines"]
+__all__ = ["FOUND", "SUMMED", "WIDTH", "found", "found_rows", "lines", "summed"]
 
 WIDTH = 100
 """The most columns that a line of verdicts takes."""
@@ -78,6 +78,19 @@ def found_rows(comparison: Mapping[str, Any]) -> list[list[str]]:
         ]
         for part in parts
     ]
+
+
+SUMMED = ("found (gold)", "guaranteed a place", "possible", "in the first k (gold)")
+
+
+def summed(comparison: Mapping[str, Any]) -> list[str]:
+    """Return the finds of one leg in a row: all, those of the two stronger classes, and those that entered."""
+    parts = comparison["finds"]["parts"]
+    of = {name: sum(part.get(name, 0) for part in parts) for name in ("found", "gold", "entered", "gold entered")}
+    sure, may = (
+        sum(part["found"] for part in parts if part["class"] == class_) for class_ in ("guaranteed", "possible")
+    )
+    return [f"{of['found']:,} ({of['gold']})", f"{sure:,}", f"{may:,}", f"{of['entered']:,} ({of['gold entered']})"]
 
 
 def _by(legs: Sequence[str], leg: str) -> str:

@@ -229,3 +229,17 @@ def test_locomos_own_file_and_its_rows_are_the_same_corpus() -> None:
 
 def test_the_known_sums_are_of_full_length() -> None:
     assert all(len(sum) == 64 and set(sum) <= set("0123456789abcdef") for sum in KNOWN_SHA256.values())
+
+
+def test_an_exported_namespace_is_a_set_as_it_is_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember("The ferry leaves at nine.", id="m1", namespace="notes")
+        mem.remember("Tickets are sold on board.", id="m2", namespace="notes")
+        (tmp_path / "mine").mkdir()
+        mem.export(tmp_path / "mine" / "documents.jsonl", namespace="notes")
+    (tmp_path / "mine" / "queries.jsonl").write_text(
+        '{"id": "q1", "question": "When does the ferry leave?", "gold_ids": ["m1"]}\n', encoding="utf-8"
+    )
+    corpus = load(tmp_path / "mine")
+    assert [(q.namespace, q.gold) for q in corpus.queries] == [("notes", ("m1",))]
+    assert corpus.namespaces == ("notes",)
