@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import semmem
 from eval.datasets import FORMATS, KNOWN_SHA256, DatasetError, data_root, is_known_copy, load
 
 
@@ -235,8 +236,9 @@ def test_an_exported_namespace_is_a_set_as_it_is_whatever_its_folder_is_called(t
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
         mem.remember("The ferry leaves at nine.", id="m1", namespace="notes")
         mem.remember("Tickets are sold on board.", id="m2", namespace="notes")
-        (tmp_path / "mine").mkdir()
-        mem.export(tmp_path / "mine" / "documents.jsonl", namespace="notes")
+        rows = [json.dumps(row) + "\n" for row in mem.export(namespace="notes")]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "documents.jsonl").write_text("".join(rows), encoding="utf-8")
     (tmp_path / "mine" / "queries.jsonl").write_text(
         '{"id": "q1", "question": "When does the ferry leave?", "gold_ids": ["m1"]}\n', encoding="utf-8"
     )

@@ -136,7 +136,12 @@ def test_every_committed_result_has_a_command_and_the_command_is_one() -> None:
     for one in manifest():
         name, chosen, rest = COMMAND.resolve_command(COMMAND.make_context("eval", list(one.words)), list(one.words))
         chosen.make_context(name, rest)  # raises for an option that is none
-    assert [m.name for m in manifest("harbour")] == ["harbour-controls", "harbour-neighbours", "harbour-regimes"]
+    assert [m.name for m in manifest("harbour")] == [
+        "harbour-legs",
+        "harbour-controls",
+        "harbour-neighbours",
+        "harbour-regimes",
+    ]
     assert [m.words[-1] for m in manifest("agentnotes_a", ["walk"])] == ["agentnotes_a"]
     with pytest.raises(DatasetError, match="No committed result is of nose"):
         manifest("nose")

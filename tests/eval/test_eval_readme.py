@@ -71,7 +71,7 @@ def test_a_report_says_how_to_read_it_behind_the_verdict_and_before_the_numbers(
     for word in (
         "Not separated, so many questions needed for .05",
         "95 times in 100",
-        "Boost-only",
+        "boost-only",
         "AllGold@10",
         "private/moved.md",
     ):
