@@ -7,5 +7,5 @@ from __future__ import annotations
 
 __all__ = ["SCHEMA"]
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the result files this harness writes; a reader refuses a newer one."""

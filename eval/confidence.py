@@ -19,10 +19,14 @@ from numpy.typing import NDArray
 from eval.datasets import Corpus, DatasetError
 from semmem.read.candidates import CURVES, curve, matches
 
-__all__ = ["KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "markdown", "report"]
+__all__ = ["CANNOT_TELL", "KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "markdown", "report"]
 
 KINDS = ("its own", "taken out", "of another set")
 """Unanswerable questions: those of the set itself, answered ones whose answers are left out, and those of others."""
+CANNOT_TELL = (
+    "Confidence tells a question about something else; it cannot tell that the answer to a question about these "
+    "memories is not among them."
+)
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
 ANSWERED = "answered"
 FOREIGN = 20
@@ -149,18 +153,21 @@ def _shares(values: NDArray[np.float64], *, below: bool) -> dict[str, float]:
 
 
 def markdown(result: Mapping[str, Any]) -> str:
-    """Return the tables: each set with the curve that was fitted without it, then the shipped curve by threshold."""
+    """Return the tables, of each set by the curve that was fitted without it: AUC, then rates by threshold.
+
+    The rates of the shipped curve, which was fitted on all sets, are in the result, and no table shows them.
+    """
     lines = ["| set, left out of the fit | " + " | ".join(f"AUC, {kind}" for kind in KINDS) + " |", "|---" * 4 + "|"]
     both = max(result["left out"], key=len)
     for name, one in result["left out"][both].items():
         aucs = [f"{one[kind]['AUC']:.2f} ({one[kind]['questions']})" if kind in one else "–" for kind in KINDS]
         lines.append(f"| {name} | {' | '.join(aucs)} |")
     head = [f"{t:g}" for t in THRESHOLDS]
-    lines += ["", f"| of the shipped curve, below or at | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
-    for name, one in result["shipped"].items():
+    lines += ["", f"| set, left out of the fit; threshold | {' | '.join(head)} |", "|---" * (len(head) + 1) + "|"]
+    for name, one in result["left out"][both].items():
         lines.append(f"| {name}: misses | {' | '.join(f'{v:.2f}' for v in one['answered']['misses'].values())} |")
         for kind in KINDS:
             if kind in one:
                 shares = " | ".join(f"{v:.2f}" for v in one[kind]["alarms"].values())
                 lines.append(f"| {name}: false alarms, {kind} | {shares} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", CANNOT_TELL])

@@ -45,6 +45,7 @@ __all__ = [
     "fuse",
     "rank",
     "rank_as",
+    "reads_scores",
     "scaled",
     "shares_of",
 ]
@@ -360,6 +361,11 @@ def rank_as(
         exact_bonus=exact_bonus,
         reserve=reserve,
     )
+
+
+def reads_scores(fusion: Fusion, leg: str) -> bool:
+    """Return whether the share of ``leg`` in this fusion is a scaled score, and not a function of the rank."""
+    return fusion not in ("rrf", "rank-scaled") and not (fusion == "scored" and leg == _GRAPH)
 
 
 def scaled(weights: Mapping[str, float], rank_constants: Mapping[str, float]) -> dict[str, float]:

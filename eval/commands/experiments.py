@@ -26,7 +26,6 @@ from eval.commands.door import (
     opened,
     progress_bars,
     say,
-    table,
 )  # fmt: skip
 from eval.datasets import DatasetError, is_known_copy, load
 from eval.experiments.conditions import TURNS, ConditionError
@@ -58,7 +57,8 @@ def _conduct(
     from eval.experiments.explanations import write_moved
     from eval.experiments.ingredients import is_of_ingredients, table_of_worth
     from eval.reports.page import write_reports
-    from eval.reports.summary import headline, leg_only
+    from eval.reports.summary import headline
+    from eval.reports.verdicts import lines
 
     conditions, comparisons = plan
     corpus = load(data, format=format, sha256=sha256, **({"namespace": namespace} if namespace else {}))
@@ -94,8 +94,7 @@ def _conduct(
         if is_of_ingredients(experiment.result):
             say(table_of_worth(experiment.result))
         else:
-            rows = [[c["metric"], c["name"], c["sentence"], leg_only(c)] for c in whole]
-            table(["metric", "comparison", "verdict", "leg-only (gold)"], rows)
+            say("\n".join(lines(whole)))
         say(f"{summary}\n{page}")
     if strict and experiment.refused:
         raise typer.Exit(EXIT_REFUSED)

@@ -47,16 +47,17 @@ def load(path: Path) -> Corpus:
     """Read the folder. The memories are what ``semmem import`` stores of the one file that is named in ``MEMORIES``.
 
     A memory may name its ``namespace``; without one it is the folder's name. Questions have ``id``, ``question``
-    and ``gold_ids``, and a ``stratum`` (or ``type``, ``category``). Raises DatasetError.
+    and ``gold_ids``, and a ``stratum`` (or ``type``, ``category``). A question that names no namespace is asked in
+    that of the memories, if they are all of one, as those of an export are. Raises DatasetError.
     """
     source = Source(path)
     names = [name for name in MEMORIES if (path / name).exists()]
     if len(names) != 1:
         raise DatasetError(f"{path} holds {', '.join(names) or 'no memories'}; put one of {', '.join(MEMORIES)} there.")
     memories = source.imported(MEMORIES[names[0]], names[0], path.name)
-    queries = [
-        (where, question(row, where, path.name)) for where, row in source.rows("queries.jsonl", ("id", "gold_ids"))
-    ]
+    spaces = {str(memory["namespace"]) for _, memory in memories}
+    space = spaces.pop() if len(spaces) == 1 else path.name
+    queries = [(where, question(row, where, space)) for where, row in source.rows("queries.jsonl", ("id", "gold_ids"))]
     return build(path.name, NAME, memories, queries, source)
 
 

@@ -30,8 +30,8 @@ def controls(
     """Return the ``chosen`` controls of the graph in ``base``; ``without`` is ``base`` without that leg.
 
     *No edges*: the walk starts where it does and goes nowhere. *Seeds only*: nor does it start from names, so the
-    third list is the heads of the other legs once more. *Convex*: the other legs under the best fusion there is
-    without the graph, equal weights. *Random graph*: the same leg in a graph of like degrees. *Re-voting*: seeds only,
+    third list is the heads of the other legs once more. *Convex*: the other legs without the graph, min-max
+    convex, equal weights. *Random graph*: the same leg in a graph of like degrees. *Re-voting*: seeds only,
     over no graph. *Dense neighbours*: the walk starts at those heads and goes to the nearest vectors.
     """
     bare = turned(base, *_EDGES, name=f"{base.name}, no edges")

@@ -10,7 +10,7 @@ from eval.datasets import Corpus
 from eval.experiments.conditions import Condition
 from eval.experiments.experiment import Experiment
 from eval.statistics.comparison import holder_of
-from eval.statistics.verdict import REFUSED
+from eval.statistics.verdict import REFUSED, kind_of
 from semmem.model.errors import SemmemError
 
 __all__ = ["write_moved"]
@@ -27,7 +27,7 @@ def write_moved(
     names = {
         c["name"]
         for c in experiment.result["comparisons"]
-        if c["group"] == "headline" and c["metric"] == metric and c["verdict"] not in REFUSED
+        if c["group"] == "headline" and c["metric"] == metric and kind_of(c) not in REFUSED
     }
     queries = {q.id: q for q in corpus.queries}
     lines = ["# Questions that moved most", "", "Private: text of the corpus. Do not commit.", ""]

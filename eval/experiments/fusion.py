@@ -13,10 +13,11 @@ from eval.experiments.lists import Asked, Found, Key
 from eval.statistics.measures import Place
 from semmem.model.exchange import Head, Question, Scope, Trace
 from semmem.model.recipe import Recipe
+from semmem.rank_cap.places import Lists
 from semmem.read.candidates import Candidates, Cut
-from semmem.read.steps import cut
+from semmem.read.steps import cut, lists
 
-__all__ = ["FUSIONS", "Places", "fused_places", "regime_of", "unfolded"]
+__all__ = ["FUSIONS", "Places", "fused_places", "lists_of", "regime_of"]
 
 FUSIONS = ("rrf", "rank-scaled", "convex", "tm2c2", "scored")
 """The formulas a recipe can name."""
@@ -52,34 +53,26 @@ def fused_places(
     )
 
 
-def unfolded(
+def lists_of(
     recipe: Recipe, asked: Asked, memories: Mapping[Key, Found], k: int, *, excluded: str | None = None
-) -> int:
-    """Return how many of the fused list are looked at until ``k`` are shown, at least ``k``.
-
-    Equal contents and further parts of a memory are folded away, so more than ``k`` may be.
-    """
-    fused = _candidates(recipe, asked, memories, excluded)
-    shown = cut(fused, _HOW)
-    if len(shown) < k:
-        return max(k, len(fused.ranked))
-    place = {one.key: number for number, one in enumerate(fused.ranked, start=1)}
-    return max(k, place[shown[k - 1][0].key])
+) -> Lists:
+    """Return what reach may know of these lists for a recall of ``k`` hits; it is what a recall itself tells."""
+    return lists(_candidates(recipe, asked, memories, excluded), Cut(limit=k))
 
 
 def _candidates(recipe: Recipe, asked: Asked, memories: Mapping[Key, Found], excluded: str | None) -> Candidates:
     """Return the candidates of a recall whose legs returned these lists, before the cut."""
     pairs_by_leg = asked.scored(recipe.depths, [leg for leg in recipe.legs if leg != excluded])
-    lists = {leg: tuple((*key, _SPACE) for key, _ in pairs) for leg, pairs in pairs_by_leg.items()}
+    rankings = {leg: tuple((*key, _SPACE) for key, _ in pairs) for leg, pairs in pairs_by_leg.items()}
     candidates = Candidates(
         Question(""),
         Scope((_SPACE,), len(memories)),
         recipe,
         regime_of(recipe, asked),
-        lists,
+        rankings,
         {leg: tuple(score for _, score in pairs) for leg, pairs in pairs_by_leg.items()},
         {leg: Trace(most=most) for leg, most in asked.most.items()},
-        {key: _head(key, memories[key[0], key[1]]) for keys in lists.values() for key in keys},
+        {key: _head(key, memories[key[0], key[1]]) for keys in rankings.values() for key in keys},
         frozenset((*key, _SPACE) for key in asked.exact) if recipe.exact_bonus else frozenset(),
         {},
     )

@@ -13,7 +13,7 @@ from typing import Any
 from eval.experiments.conditions import Condition, ConditionError, ablations, named, turned
 from eval.experiments.controls import with_controls
 from eval.statistics.comparison import Comparison
-from eval.statistics.verdict import REFUSED, interval
+from eval.statistics.verdict import interval
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as variant
 
@@ -187,7 +187,8 @@ def table_of_worth(result: Mapping[str, Any], group: str = "headline") -> str:
         first = by_metric[metrics[0]]
         at = first.get("paired")
         counts = f"{at['won']} / {at['tied']} / {at['lost']}" if at else ""
-        verdict = first["sentence"] if first["verdict"] in REFUSED else first["sentence"].split(":")[0]
+        # a refusal with its reason; else the verdict alone, as the numbers stand beside it
+        verdict = first["sentence"].rpartition(f": {metrics[0]} ")[0] or first["sentence"]
         cells = [name, *(_worth(by_metric[m]) for m in metrics), counts, verdict.replace("|", "\\|")]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

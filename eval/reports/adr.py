@@ -23,7 +23,7 @@ from typing import Any
 from eval.datasets import DatasetError
 from eval.experiments.evidence.provenance import clean
 from eval.reports import tables
-from eval.statistics.verdict import REFUSED, interval
+from eval.statistics.verdict import REFUSED, interval, kind_of
 
 __all__ = ["INDEX", "draft", "front_matter", "index", "keep", "problems", "rounded", "shows"]
 
@@ -74,10 +74,10 @@ def front_matter(text: str) -> dict[str, str]:
 
 def shows(comparison: Mapping[str, Any]) -> str:
     """Return what a comparison shows in the one form that a record must repeat; a refused one has no number."""
-    if comparison["verdict"] in REFUSED:
-        return str(comparison["verdict"])
+    if kind_of(comparison) in REFUSED:
+        return kind_of(comparison)
     at = comparison["paired"]
-    return f"{comparison['verdict']} {at['delta']:+.3f}{interval(at)}"
+    return f"{kind_of(comparison)} {at['delta']:+.3f}{interval(at)}"
 
 
 def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: str | None = None, today: date) -> Path:

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eval.statistics.verdict import REFUSED
+from eval.statistics.verdict import REFUSED, kind_of
 
 __all__ = ["components", "forest", "heat_map", "scatter", "sweep"]
 
-_COLOURS = {"helps": "#1a7f4b", "hurts": "#b3261e", "no difference": "#5f6368", "described only": "#5f6368"}
+_COLOURS = {"helps": "#1a7f4b", "hurts": "#b3261e", "not separated": "#5f6368", "described only": "#5f6368"}
 _LEGS = {"lexical": "#4c78a8", "dense": "#f58518", "graph": "#54a24b", "exact": "#b279a2", "reserve": "#9d755d"}
 _REACH = "what the leg can do (a cross: no verdict there)"
 _ZONES = {"unreachable": "#e0e0e0", "boost-only": "#fbe3e1", "possible": "#fdf3d8", "guaranteed": "#dff2e5"}
@@ -44,11 +44,11 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
         return ""
     figure, axes = _figure(9, 1.2 + 0.34 * len(rows))
     for y, c in enumerate(reversed(rows)):
-        if c["verdict"] in REFUSED:
+        if kind_of(c) in REFUSED:
             words = {"va": "center", "ha": "left", "color": "#8a6d00", "style": "italic", "fontsize": 9}
-            axes.text(0.01, y, c["verdict"], transform=axes.get_yaxis_transform(), **words)
+            axes.text(0.01, y, kind_of(c), transform=axes.get_yaxis_transform(), **words)
             continue
-        at, colour = c["paired"], _COLOURS[c["verdict"]]
+        at, colour = c["paired"], _COLOURS[kind_of(c)]
         if at["low"] is not None:
             axes.plot([at["low"], at["high"]], [y, y], color=colour, lw=2.2, solid_capstyle="round")
         axes.plot([at["delta"]], [y], "o", color=colour, ms=6)
@@ -95,7 +95,7 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
         for axes in panels:
             axes.axvspan(edges[i], edges[i + 1], color=_ZONES[zone], lw=0, label=None if zone in labels_used else zone)
         labels_used.add(zone)
-    judged = [c for c in rows if c["verdict"] not in REFUSED]
+    judged = [c for c in rows if kind_of(c) not in REFUSED]
     if judged:
         x = [c["values"][setting] for c in judged]
         top.fill_between(
@@ -108,7 +108,7 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
         )
         top.plot(x, [c["paired"]["delta"] for c in judged], "o-", color="#2b5d8a", ms=4)
     for c in rows:
-        if c["verdict"] in REFUSED:
+        if kind_of(c) in REFUSED:
             # at the foot of the chart, not at 0: a refusal has no place on the scale
             top.plot([c["values"][setting]], [0.03], "x", color="#8a6d00", ms=5, transform=top.get_xaxis_transform())
     top.axhline(0, color="#202124", lw=0.8)
@@ -122,7 +122,7 @@ def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -
     if studied:
         width = min(b - a for a, b in itertools.pairwise(xs)) * 0.8
         below.bar(xs, [c["turnover"]["leg-only"] for c in rows], width=width, color="#54a24b")
-        below.set_ylabel("leg-only\nin the top")
+        below.set_ylabel("finds\nin the top")
         below.set_ylim(0, max(1, *(c["turnover"]["leg-only"] for c in rows)) * 1.08)
         below.locator_params(axis="y", integer=True)
     below.set_xlabel(setting)
@@ -144,7 +144,7 @@ def heat_map(comparisons: Sequence[Mapping[str, Any]], settings: Sequence[str], 
     xs, ys = (sorted({c["values"][s] for c in rows}) for s in settings)
     grid = np.full((len(ys), len(xs)), np.nan)
     for c in rows:
-        if c["verdict"] not in REFUSED:
+        if kind_of(c) not in REFUSED:
             grid[ys.index(c["values"][settings[1]]), xs.index(c["values"][settings[0]])] = c["paired"]["delta"]
     figure, axes = _figure(min(2.5 + 0.75 * len(xs), 10), 1.8 + 0.4 * len(ys))
     most = float(np.nanmax(np.abs(grid))) if np.isfinite(grid).any() else 0.0

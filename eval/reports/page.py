@@ -11,7 +11,7 @@ from typing import Any
 
 from eval.reports import charts
 from eval.reports.summary import headline, markdown
-from eval.statistics.verdict import REFUSED
+from eval.statistics.verdict import REFUSED, kind_of
 
 __all__ = ["page", "write_reports"]
 
@@ -36,7 +36,7 @@ _HOW = (
     (
         "The sentence above",
         "The answer for the first metric over all questions, to what was asked first. Green: helps; red: hurts; grey: "
-        "no difference that these questions can show; yellow: the question could not be asked.",
+        "not separated from no difference; yellow: the question could not be asked.",
     ),
     (
         "R@10",
@@ -56,14 +56,15 @@ _HOW = (
         "of them is the edges' own.",
     ),
     (
-        "Minimum detectable effect",
-        "A smaller difference than this would hardly have shown with so few questions. No difference larger than X is "
-        "all that can be said then: it is not a proof that there is none. More questions are the remedy.",
+        "Not separated, so many questions needed for .05",
+        "Chance alone would do, which is no proof that there is no difference. With the spread of these questions, so "
+        "many would show one of .05 four times in five. More questions are the remedy.",
     ),
     (
-        "Boost-only, possible, guaranteed",
-        "What arithmetic lets a leg do with the first k, before anything is measured: only move what others "
-        "brought in; bring in its own with some lists; bring in its own first whatever the others do.",
+        "Found: boost-only, possible, guaranteed",
+        "A leg found what stands in no list without it. At its ranks, arithmetic lets a find into the first k never, "
+        "with some lists, or always. Ruled out: all finds are of the first kind, so whether the leg finds anything "
+        "cannot be judged. A leg that gives the graph its seeds also finds by the graph.",
     ),
     (
         "What to do with it",
@@ -107,7 +108,7 @@ def _how_to_read() -> str:
 
 def _tone(result: Mapping[str, Any]) -> str:
     first = [c for c in result["comparisons"] if c["group"] == "headline" and c["metric"] == result["metrics"][0]]
-    kinds = {c["verdict"] for c in first if not c.get("control")}
+    kinds = {kind_of(c) for c in first if not c.get("control")}
     if kinds and kinds <= set(REFUSED):
         return "refused"
     if "helps" in kinds and "hurts" not in kinds:
@@ -139,7 +140,7 @@ def _drawings(result: Mapping[str, Any], values: Mapping[tuple[str, str], Sequen
     judged = [
         c
         for c in result["comparisons"]
-        if c["group"] == "headline" and c["metric"] == metric and c["verdict"] not in REFUSED and not c["values"]
+        if c["group"] == "headline" and c["metric"] == metric and kind_of(c) not in REFUSED and not c["values"]
     ]
     dots = [
         charts.scatter(c, values[c["base"], metric], values[c["other"], metric])

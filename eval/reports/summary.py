@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eval.experiments.ingredients import is_of_ingredients, worth
-from eval.statistics.verdict import interval
+from eval.reports.verdicts import FOUND, found_rows
+from eval.statistics.verdict import bounds, interval, kind_of
 
 __all__ = ["formulas", "headline", "leg_only", "markdown", "plain_sentence"]
 
@@ -28,7 +29,8 @@ def headline(result: Mapping[str, Any]) -> str:
     chosen = studied[-1] if str(result["command"]).startswith("history") else studied[0]
     sentence = plain_sentence(chosen, result)
     if len(first) > 1:
-        counts = {kind: sum(c["verdict"] == kind for c in first) for kind in dict.fromkeys(c["verdict"] for c in first)}
+        kinds = [kind_of(c) for c in first]
+        counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
         sentence += f" Of {len(first)} comparisons: {', '.join(f'{n} {kind}' for kind, n in counts.items())}."
     standing = result["corpus"].get("standing")
     notes = [f"{standing[:1].upper()}{standing[1:]}."] if standing else []
@@ -49,17 +51,16 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
     where = f"On {result['corpus']['name']}"
     if comparison["group"] != "headline":
         where += f" ({comparison['group']})"
-    kind, metric = comparison["verdict"], in_words(comparison["metric"])
-    if kind == "re-ranking only":
+    kind, metric = kind_of(comparison), in_words(comparison["metric"])
+    if kind == "ruled out":
+        by = "votes and seeds" if (comparison.get("finds") or {}).get("seeds") else "votes"
         sentence = (
-            f"{where}, {what} can only re-order what other legs find, so whether it finds anything cannot be judged."
+            f"{where}, arithmetic keeps what {what} finds out of the first {comparison['metric'].partition('@')[2]}, "
+            "so whether it finds anything cannot be judged."
         )
-        at = comparison.get("reranking")
-        return (
-            sentence
-            if at is None
-            else f"{sentence} By re-ordering it changes {metric} by {at['delta']:+.3f}{interval(at)}."
-        )
+        if (at := comparison.get("reranking")) is None:
+            return sentence
+        return f"{sentence} By its {by} it changes {metric} by {at['delta']:+.3f}{interval(at)}."
     if kind == "not evaluable":
         return f"{where}, {what} cannot be judged: {comparison['sentence'].removeprefix('not evaluable: ')}."
     at = comparison["paired"]
@@ -70,11 +71,11 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
             f"{_UNITS.get(result.get('draws', {}).get('unit'), 'unit')}: {each}); "
             "they are too few to say anything of others."
         )
-    if kind == "no difference":
-        bound = comparison["sentence"].split(":")[0].removeprefix("no difference larger than ")
+    if kind == "not separated":
+        low, high = bounds(at)
         return (
-            f"{where}, {what} makes no difference that {at['n']} questions can show to {metric}; "
-            f"if there is one, it is not larger than {bound}."
+            f"{where}, {what} is not separated from no effect on {metric}: {at['delta']:+.3f}{interval(at)} over "
+            f"{at['n']} questions; the true difference may lie between {low:+.3f} and {high:+.3f}."
         )
     verb = "raises" if kind == "helps" else "lowers"
     spread = "" if at["low"] is None else f", 95 % interval {at['low']:+.3f} to {at['high']:+.3f}"
@@ -130,6 +131,8 @@ def markdown(result: Mapping[str, Any]) -> str:
         parts += [worth(result), ""]
     for metric in by_metric:
         parts += [f"## {metric}", "", *_verdicts([c for c in result["comparisons"] if c["metric"] == metric]), ""]
+    if of_legs := _found(result["comparisons"]):
+        parts += ["## What each leg found", "", *of_legs, ""]
     parts += ["## Measures, all questions of the headline", "", *_measures(result), ""]
     parts += ["## Before the numbers", "", *_preflight(result), ""]
     if live := _live(result):
@@ -199,7 +202,14 @@ def _verdicts(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
                 f"{turnover['demoted out']} ({turnover['demoted out gold']})",
             ]
         )
-    return table(["comparison", "questions", "verdict", "leg-only (gold)", "in (gold)", "out (gold)"], rows)
+    return table(["comparison", "questions", "verdict", "found (gold)", "others in (gold)", "out (gold)"], rows)
+
+
+def _found(comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the studied legs found over all questions of the headline, at each cut-off once."""
+    once = {(c["name"], c["finds"]["k"]): c for c in comparisons if c["group"] == "headline" and c.get("finds")}
+    rows = [[name, k, *row] for (name, k), c in once.items() for row in found_rows(c)]
+    return table(["comparison", "k", *FOUND], rows) if rows else []
 
 
 def _measures(result: Mapping[str, Any]) -> list[str]:

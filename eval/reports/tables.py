@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eval.datasets import DatasetError
+from eval.reports.verdicts import SUMMED, summed
 from eval.statistics.significance import ALPHA, FEWEST, holm
+from eval.statistics.verdict import kind_of
 
 __all__ = ["number", "rewritten", "stale", "table_lines"]
 
@@ -135,7 +137,7 @@ def _verdicts(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[s
             return "–"
         if at["verdict"] == "not evaluable":
             return str(at["verdict"])
-        text = f"{at['verdict']} {_difference(at, 1.0, interval=True)}"
+        text = f"{kind_of(at)} {_difference(at, 1.0, interval=True)}"
         turnover = at["turnover"]
         gold = f" ({turnover['leg-only gold']})" if "leg-only gold" in turnover else ""
         return f"{text}, leg-only {turnover['leg-only']}{gold}" if at["leg"] else text
@@ -172,7 +174,7 @@ def _grid(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
         for b in acrosses
     }
     bold = _significant(
-        {at: c for at, c in cells.items() if c is not None and c["verdict"] in ("helps", "hurts", "no difference")}
+        {at: c for at, c in cells.items() if c is not None and kind_of(c) in ("helps", "hurts", "not separated")}
     )
 
     def cell(a: float, b: float) -> str:
@@ -182,7 +184,7 @@ def _grid(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
             return "–"
         turnover = at["turnover"]
         text = f"{number(paired['mean'], signed=False)} ({turnover['leg-only']}, {turnover.get('leg-only gold', 0)})"
-        if at["verdict"] == "re-ranking only":
+        if kind_of(at) == "ruled out":
             return f"*{text}*"
         return f"**{text}**" if (a, b, metric) in bold and paired["delta"] > 0 else text
 
@@ -190,8 +192,21 @@ def _grid(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
     return _lines(head, [[f"{a:g}", *(cell(a, b) for b in acrosses)] for a in downs])
 
 
+def _finds(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
+    """Return a row a set and a studied leg: what it found, how much of it may enter, and what did."""
+    metric = table["metrics"][0]
+    rows = [
+        [column, c["leg"], *summed(c)]
+        for column, result in results.items()
+        for c in result["comparisons"]
+        if (c["group"], c["metric"]) == ("headline", metric) and c.get("finds")
+    ]
+    return _lines(["set", "leg", *SUMMED], rows)
+
+
 _KINDS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Result]], list[str]]] = {
     "differences": _differences,
+    "finds": _finds,
     "grid": _grid,
     "measures": _measures,
     "verdicts": _verdicts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +11,11 @@ from eval.experiments.conditions import Condition
 from eval.experiments.lists import AFTER, Asked, Found, Key
 from eval.experiments.turnover import turnover
 from eval.statistics.clusters import clusters
+from eval.statistics.finds import Contradicted, Known, new
 from eval.statistics.measures import AT_A_CUTOFF, CUTOFFS, Measured, Run
-from eval.statistics.preflight import Contradicted, standing
+from eval.statistics.preflight import standing
 from eval.statistics.significance import ALPHA, Paired, corrected, enough, paired
-from eval.statistics.verdict import Standing, judge, refusal
+from eval.statistics.verdict import Standing, Verdict, judge, refusal
 
 __all__ = ["Comparison", "ExperimentError", "Lists", "compare", "cutoff", "holder_of", "idle"]
 
@@ -73,12 +74,12 @@ def compare(
     }
     of_question = clusters(queries)
     standings: dict[tuple[str, str, int], Standing] = {}
-    classes: dict[tuple[Any, ...], Any] = {}
+    known = Known()
     for k in {cutoff(metric) for metric in metrics}:
         for group, chosen in groups.items():
             for c in comparisons if chosen else ():
                 standings[c.name, group, k] = _standing(
-                    c, k, conditions, runs, lists, chosen, sizes, dropped=dropped or {}, classes=classes
+                    c, k, conditions, runs, lists, chosen, sizes, dropped=dropped or {}, known=known
                 )
     triples = [
         (c, metric, group)
@@ -93,12 +94,11 @@ def compare(
         k = cutoff(metric)
         for group, chosen in groups.items():
             for c in comparisons if chosen else ():
-                at, holder = standings[c.name, group, k], holder_of(c, conditions)
+                at = standings[c.name, group, k]
                 verdict = judge(at, statistics.get((c.name, metric, group)), metric=metric)
                 turnover_counts = turnover(
-                    chosen, runs[c.base], runs[c.other], k, leg=c.leg, holder=holder.recipe,
-                    asked=lists[holder.name].asked,
-                )  # fmt: skip
+                    chosen, runs[c.base], runs[c.other], k, own=_own(c, conditions, lists, chosen)
+                )
                 if verdict.kind == "not evaluable":
                     # How much moved is a fact; how much gold moved would be a delta by another name.
                     turnover_counts = {what: n for what, n in turnover_counts.items() if not what.endswith("gold")}
@@ -115,14 +115,37 @@ def compare(
                         "reach": dict(at.reach),
                         **verdict.as_dict(),
                         "turnover": turnover_counts,
+                        "finds": found_by(at, verdict),
                     }
                 )
     return out
 
 
+def _own(
+    c: Comparison, conditions: Mapping[str, Condition], lists: Mapping[str, Lists], queries: Sequence[Query]
+) -> dict[str, Collection[str]]:
+    """Return the finds of the studied leg by question; nothing where none is studied."""
+    if c.leg is None:
+        return {}
+    holder = holder_of(c, conditions)
+    without = conditions[c.base if holder.name == c.other else c.other]
+    with_leg, lacking = lists[holder.name].asked, lists[without.name].asked
+    return {q.id: new(holder, without, c.leg, with_leg[q.id], lacking[q.id]).keys() for q in queries}
+
+
+def found_by(at: Standing, verdict: Verdict) -> dict[str, Any] | None:
+    """Return the finds of the studied leg, JSON-ready; a verdict that is not evaluable has no gold beside it."""
+    if at.finds is None:
+        return None
+    told = at.finds.as_dict()
+    if verdict.kind == "not evaluable":
+        told["parts"] = [{n: v for n, v in part.items() if not n.startswith("gold")} for part in told["parts"]]
+    return told
+
+
 def _evaluable(at: Standing) -> bool:
     reason = refusal(at)
-    return reason is None or reason[0] == "re-ranking only"
+    return reason is None or reason[0] == "ruled out"
 
 
 def _standing(
@@ -135,21 +158,23 @@ def _standing(
     sizes: Mapping[str, int],
     *,
     dropped: Mapping[tuple[str, str], str],
-    classes: dict[tuple[Any, ...], Any],
+    known: Known,
 ) -> Standing:
     holder = holder_of(c, conditions)
+    without = conditions[c.base if holder.name == c.other else c.other]
     try:
         at = standing(
             holder,
+            without,
             c.leg,
             k,
             queries,
             lists[holder.name].asked,
+            lists[without.name].asked,
             sizes,
-            legs={*conditions[c.base].recipe.legs, *conditions[c.other].recipe.legs},
             found=lists[holder.name].found,
             run=runs[holder.name],
-            seen=classes,
+            known=known,
         )
     except Contradicted as error:
         raise ExperimentError(str(error)) from None

@@ -13,8 +13,9 @@ from typing import Any
 
 from eval.datasets import Query
 from eval.experiments.conditions import Condition
-from eval.experiments.fusion import regime_of, unfolded
+from eval.experiments.fusion import regime_of
 from eval.experiments.lists import Asked, Found, Key
+from eval.statistics.finds import Known, finds
 from eval.statistics.measures import CUTOFFS, Run
 from eval.statistics.verdict import Standing
 from semmem.fusion import rank_as
@@ -22,14 +23,8 @@ from semmem.model.recipe import Recipe
 from semmem.rank_cap import reach
 from semmem.rank_cap.report import CLASSES, Reach, ReachClass
 
-__all__ = ["Contradicted", "leg_only", "preflight", "standing", "witness_holds"]
+__all__ = ["leg_only", "preflight", "standing", "witness_holds"]
 
-
-class Contradicted(Exception):
-    """A measured list contradicts the computed reach; the message says where."""
-
-
-_BARRED = ("unreachable", "boost-only")
 
 ENDLESS = ("dense",)
 """Legs that return memories as long as there are any."""
@@ -65,97 +60,47 @@ def preflight(
 
 def standing(
     holder: Condition,
+    without: Condition,
     leg: str | None,
     k: int,
     queries: Sequence[Query],
     asked: Mapping[str, Asked],
+    lists: Mapping[str, Asked],
     sizes: Mapping[str, int],
     *,
-    legs: Collection[str] | None = None,
     found: Mapping[str, Mapping[Key, Found]] | None = None,
     run: Run | None = None,
-    seen: dict[tuple[Any, ...], ReachClass] | None = None,
+    known: Known | None = None,
 ) -> Standing:
-    """Return the facts that decide the verdict on a comparison; ``holder`` is the condition with the studied leg.
+    """Return the facts that decide the verdict on a comparison of ``holder``, which has the leg, and ``without``.
 
-    ``legs`` are those that either condition calls (default: the holder's): none of them may have failed to answer.
-    ``found`` has the memories of the lists by namespace and key, ``run`` the lists of the holder; ``seen`` caches
-    classes. Raises Contradicted where a leg that arithmetic calls boost-only for a question has a memory of
-    its own in the first ``k``.
+    ``asked`` and ``lists`` are the lists of the two; none of their legs may have failed to answer. ``found`` has the
+    memories of the lists by namespace and key, ``run`` the fused lists of the holder; ``known`` keeps what was
+    computed. Raises Contradicted where a fused list contradicts a class.
     """
-    failure = _failure(queries, asked, legs or holder.recipe.legs)
+    failure = _failure(queries, asked, {*holder.recipe.legs, *without.recipe.legs})
     vacuous = _share([sizes[q.namespace] <= k for q in queries if sizes.get(q.namespace)])
     if leg is None:
         return Standing(k=k, vacuous=vacuous, degraded=failure, questions=len(queries))
-    recipe = holder.recipe
-    memories = found or {}
-    varied = len({memory.importance for of_space in memories.values() for memory in of_space.values()}) > 1
-    varied = (varied and recipe.prior) or recipe.recency_half_life is not None
+    known, memories = known or Known(), found or {}
     strongest: dict[str, ReachClass] = {}
-    barred, entered = 0, 0
-    classes = {} if seen is None else seen
     for query in queries:
-        this = (holder.name, leg, k, query.id)
-        if this not in classes:
-            of_space, scope = memories.get(query.namespace, {}), sizes.get(query.namespace)
-            classes[this] = class_of(holder, leg, k, asked[query.id], of_space, scope, varied, classes)
-        of_leg = classes[this]
-        regime = regime_of(recipe, asked[query.id])
+        scope = sizes.get(query.namespace)
+        _, reach_ = known.of(holder, k, asked[query.id], memories.get(query.namespace, {}), scope)
+        regime = regime_of(holder.recipe, asked[query.id])
+        of_leg = reach_.legs[leg].class_
         strongest[regime] = max(of_leg, strongest.get(regime, of_leg), key=CLASSES.index)
-        own = leg_only(recipe, leg, asked[query.id]) if holder.excluded != leg else set()
-        first_k = {place if isinstance(place, str) else place[0] for place in (run or {}).get(query.id, ())[:k]}
-        entered += len(own & first_k)
-        if of_leg in _BARRED:
-            barred += 1
-            if own & first_k and recipe.rerank is None:
-                raise Contradicted(
-                    f"Question {query.id} under {holder.name}: by arithmetic {leg} is {of_leg} at k = {k}, and "
-                    f"{len(own & first_k)} of the memories that only it returned are in the first {k}. One of the two "
-                    "is wrong, so nothing of this run can be trusted; please report the recipe and the lists' lengths."
-                )
-    empty = _share([not asked[q.id].legs.get(leg) for q in queries])
     return Standing(
         k=k,
         leg=leg,
         reach=strongest,
         vacuous=vacuous,
-        empty=empty,
-        leg_only=sum(len(leg_only(recipe, leg, asked[q.id])) for q in queries),
-        boost_only=barred,
-        entered=None if run is None else entered,
+        empty=_share([not asked[q.id].legs.get(leg) for q in queries]),
+        finds=finds(holder, without, leg, k, queries, asked, lists, sizes, memories, run or {}, known),
         dropped="the base set of this condition" if holder.excluded == leg else None,
         degraded=failure,
         questions=len(queries),
     )
-
-
-def class_of(
-    holder: Condition,
-    leg: str,
-    k: int,
-    asked: Asked,
-    found: Mapping[Key, Found],
-    scope: int | None,
-    varied: bool,
-    seen: dict[tuple[Any, ...], ReachClass],
-) -> ReachClass:
-    """Return the class of ``leg`` for one question: with the lists there are, places that folding freed, importances.
-
-    Folding shows the first of equal contents and of a memory's parts, so the first ``k`` shown are the first *m* that
-    were fused, m at least k: reach is asked at m. A list that ended early holds no bar beyond its end. Where
-    importances differ (``varied``) the best of them for the leg counts. ``seen`` keeps what was computed.
-    """
-    recipe = holder.recipe
-    regime = regime_of(recipe, asked)
-    deep = unfolded(recipe, asked, found, k, excluded=holder.excluded)
-    lists = asked.rankings(recipe.depths, [other for other in recipe.legs if other != leg])
-    short = {other: len(keys) for other, keys in lists.items() if len(keys) < deep}
-    short |= {other: 0 for other in recipe.legs if other != leg and other not in lists}
-    at = (recipe.name, leg, varied, regime, deep, scope, tuple(sorted(short.items())))
-    if at not in seen:
-        row = reach(recipe, deep, scope_size=scope, base_sizes=short, deepened=False).regimes[regime].legs[leg]
-        seen[at] = row.class_with_best_prior if varied else row.class_
-    return seen[at]
 
 
 def _failure(queries: Sequence[Query], asked: Mapping[str, Asked], legs: Collection[str]) -> str | None:

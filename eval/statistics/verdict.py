@@ -1,23 +1,41 @@
-"""Give each condition one of six verdicts, and none about a question that the data cannot answer.
+"""Give each condition one of six verdicts, each named after what was shown, and none that the data cannot answer.
 
 A leg that *cannot* matter must not be reported as a leg that *does not* matter. So what pre-flight found is judged
-before any statistic is looked at, and a condition that is not evaluable carries no delta at all. A leg that can only
-re-order what others found may still change a measure: that delta has a name of its own, *re-ranking*, and what is
-refused is the claim that the leg finds, or does not find, anything.
+before any statistic is looked at, and a condition that is not evaluable carries no delta at all. Where arithmetic keeps
+every find of a leg out of the first k, the leg may still change a measure, by votes for what others found. That delta
+has a key of its own, *reranking*; refused is the claim that the leg finds, or does not find, anything.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from eval.statistics.significance import ALPHA, FEWEST, Paired
+from eval.statistics.finds import Finds
+from eval.statistics.significance import ALPHA, Paired
 
-__all__ = ["REFUSED", "Kind", "Standing", "Verdict", "interval", "judge", "numbers", "refusal"]
+__all__ = [
+    "REFUSED",
+    "Kind",
+    "Standing",
+    "Verdict",
+    "bounds",
+    "interval",
+    "judge",
+    "kind_of",
+    "numbers",
+    "numbers_of",
+    "refusal",
+]
 
-Kind: TypeAlias = Literal["helps", "hurts", "no difference", "described only", "re-ranking only", "not evaluable"]
-REFUSED: tuple[Kind, ...] = ("re-ranking only", "not evaluable")
+Kind: TypeAlias = Literal["helps", "hurts", "not separated", "described only", "ruled out", "not evaluable"]
+REFUSED: tuple[Kind, ...] = ("ruled out", "not evaluable")
+EFFECT = 0.05
+"""The difference for which a verdict says how many questions would show it."""
+_FORMER: Mapping[str, Kind] = {"no difference": "not separated", "re-ranking only": "ruled out"}
+"""The names that results of schema 2 and before have."""
 _MOST = 0.5
 
 
@@ -25,15 +43,13 @@ _MOST = 0.5
 class Standing:
     """What pre-flight found about one comparison at the metric's cut-off ``k``.
 
-    ``leg`` is the leg under study, None when the condition changes something else. ``reach`` is its class in every
-    regime that a question is in, the strongest over these questions: with the lists that the other legs returned, the
-    places that folding freed, and the importances there are. ``boost_only`` counts the questions in which it can
-    bring in nothing of its own. ``entered`` counts memories only it returned in the first ``k``. Shares are of the
+    ``leg`` is the leg under study, None when the condition changes something else. ``reach`` is the class of its first
+    place in every regime that a question is in, the strongest over these questions, for the lists that there are.
+    ``finds`` are the memories that stand in no list without it, each with the class of its ranks. Shares are of the
     questions measured: ``vacuous`` where k is not below the candidates in scope, ``empty`` where the leg returned
-    nothing. ``leg_only`` counts, over all questions, memories only this leg returned. ``dropped`` says which later
-    stage drops what only the leg found, if one does. ``degraded`` says which leg failed to answer how many questions,
-    and why: a leg that did not answer was not measured. ``idle`` says why the setting under study can do nothing on
-    these data.
+    nothing. ``dropped`` says which later stage drops what only the leg found, if one does. ``degraded`` says which leg
+    failed to answer how many questions, and why: a leg that did not answer was not measured. ``idle`` says why the
+    setting under study can do nothing on these data.
     """
 
     k: int
@@ -41,9 +57,7 @@ class Standing:
     reach: Mapping[str, str] = field(default_factory=dict)
     vacuous: float = 0.0
     empty: float = 0.0
-    leg_only: int | None = None
-    boost_only: int = 0
-    entered: int | None = None
+    finds: Finds | None = None
     dropped: str | None = None
     degraded: str | None = None
     idle: str | None = None
@@ -54,7 +68,7 @@ class Standing:
 class Verdict:
     """A verdict, its sentence, and the statistics it rests on: None when the comparison was refused.
 
-    ``reranking`` is what a leg that can only re-order changed, under its own name.
+    ``reranking`` is what a leg changed none of whose finds can enter: an order, and what its votes and seeds brought.
     """
 
     kind: Kind
@@ -66,8 +80,8 @@ class Verdict:
     def __post_init__(self) -> None:
         if (self.kind in REFUSED) != (self.paired is None):
             raise ValueError("A refused comparison has no statistics, and every other one has them.")
-        if self.reranking is not None and self.kind != "re-ranking only":
-            raise ValueError("Only a leg that can do nothing else has a re-ranking delta.")
+        if self.reranking is not None and self.kind != "ruled out":
+            raise ValueError("Only a leg none of whose finds can enter has a re-ranking delta.")
 
     @property
     def refused(self) -> bool:
@@ -93,33 +107,49 @@ def judge(standing: Standing, paired: Paired | None, *, metric: str = "the metri
     notes = tuple(_notes(standing))
     if refusal_ := refusal(standing):
         kind, reason = refusal_
-        if kind == "re-ranking only" and paired is not None:
-            order_change = f"; what it does to the order: {metric} {numbers(paired)}"
-            return Verdict(kind, f"{kind}: {reason}{order_change}", None, notes, reranking=paired)
-        return Verdict(kind, f"{kind}: {reason}", None, notes)
+        return Verdict(kind, f"{kind}: {reason}", None, notes, reranking=paired if kind == "ruled out" else None)
     if paired is None:
         return Verdict("not evaluable", "not evaluable: no question could be measured", None, notes)
+    kind = _kind(paired, alpha)
+    needed = f": {questions_to_show(paired):,} questions needed for .05" if kind == "not separated" else ""
+    return Verdict(kind, f"{kind}{needed}: {metric} {numbers(paired)}", paired, notes)
+
+
+def _kind(paired: Paired, alpha: float) -> Kind:
     if paired.p_holm is None or paired.mde is None:
-        return Verdict("described only", f"described only: {metric} {numbers(paired)}", paired, notes)
-    if paired.p_holm < alpha and paired.delta > 0:
-        return Verdict("helps", f"helps: {metric} {numbers(paired)}", paired, notes)
-    if paired.p_holm < alpha and paired.delta < 0:
-        return Verdict("hurts", f"hurts: {metric} {numbers(paired)}", paired, notes)
-    # Neither an effect beyond the interval nor one the questions could not have shown may be denied.
-    bound = max(paired.mde, abs(paired.low or 0.0), abs(paired.high or 0.0))
-    sentence = (
-        f"no difference larger than {bound:.3f}: {metric} {numbers(paired)}, "
-        f"minimum detectable effect {paired.mde:.3f} over {_many(paired)}"
-    )
-    return Verdict("no difference", sentence, paired, notes)
+        return "described only"
+    if paired.p_holm >= alpha or not paired.delta:
+        return "not separated"
+    return "helps" if paired.delta > 0 else "hurts"
+
+
+def questions_to_show(paired: Paired, effect: float = EFFECT) -> int:
+    """Return how many questions with the spread of these would show a difference of ``effect``, with 80 % power."""
+    return max(2, math.ceil(paired.n * ((paired.mde or 0.0) / effect) ** 2))
+
+
+def bounds(paired: Mapping[str, Any]) -> tuple[float, float]:
+    """Return between which differences the true one may lie, of a kept comparison that is not separated.
+
+    Neither an effect inside the interval nor one that the questions could not have shown may be denied; but a mean of
+    shares stays between 0 and 1, so none is further away than those.
+    """
+    far = max(paired["mde"], abs(paired["low"] or 0.0), abs(paired["high"] or 0.0))
+    return max(-far, -paired["base"]), min(far, 1.0 - paired["base"])
+
+
+def kind_of(comparison: Mapping[str, Any]) -> Kind:
+    """Return the verdict of a kept comparison, in the words of today."""
+    kind: Kind = _FORMER.get(comparison["verdict"], comparison["verdict"])
+    return kind
 
 
 def refusal(standing: Standing) -> tuple[Kind, str] | None:
     """Return the kind and the reason why the question cannot be asked of these data, None when it can."""
     if reason := _not_evaluable(standing):
         return "not evaluable", reason
-    if reason := _reranking_only(standing):
-        return "re-ranking only", reason
+    if reason := _ruled_out(standing):
+        return "ruled out", reason
     return None
 
 
@@ -139,31 +169,28 @@ def _not_evaluable(at: Standing) -> str:
     return ""
 
 
-def _reranking_only(at: Standing) -> str:
+def _ruled_out(at: Standing) -> str:
+    """Return why none of the finds of the leg can enter; a leg with seeds and without finds is judged by its seeds."""
     if at.leg is None:
         return ""
-    if at.reach and all(reach in ("boost-only", "unreachable") for reach in at.reach.values()):
-        return (
-            f"{at.leg} is boost-only at k = {at.k} for the lists of these questions: it lifts what another leg found, "
-            "and brought in nothing of its own, so whether it finds anything cannot be judged"
-        )
-    if at.leg_only == 0:
-        return (
-            f"{at.leg} returned no memory that another leg did not return too, so it cannot have found anything; "
-            "lower the depths below the number of memories in scope"
-        )
-    return ""
+    if at.finds is None:
+        barred = at.reach and all(reach in ("boost-only", "unreachable") for reach in at.reach.values())
+        return f"{at.leg} is boost-only at k = {at.k}, so none of its finds can enter" if barred else ""
+    if not at.finds.found:
+        return "" if at.finds.seeds else f"{at.leg} found nothing that is not in a list without it; lower the depths"
+    if at.finds.may_enter:
+        return ""
+    return f"arithmetic keeps all {at.finds.found:,} finds of {at.leg} out of the first {at.k}"
 
 
 def _notes(at: Standing) -> list[str]:
     out = []
-    classes = sorted(set(at.reach.values()))
-    if len(classes) > 1:
+    if len(set(at.reach.values())) > 1:
         out.append("reach of " + str(at.leg) + ": " + ", ".join(f"{r} {c}" for r, c in sorted(at.reach.items())))
-    if 0 < at.boost_only < at.questions:
-        out.append(f"{at.leg} is boost-only for {at.boost_only} of {at.questions} questions")
-    if at.entered == 0 and "boost-only" not in classes:
-        out.append(f"nothing that only {at.leg} returned is in the first {at.k}: what changed is the order")
+    if at.finds is not None and at.finds.seeds:
+        out.append(f"{at.leg} gives the graph its seeds, so its finds also come by the graph")
+    if at.finds is not None and at.finds.may_enter and not at.finds.entered:
+        out.append(f"none of the {at.finds.found:,} finds of {at.leg} is in the first {at.k}, though some may be")
     if 0 < at.vacuous <= _MOST:
         out.append(f"k is not below the number of candidates for {at.vacuous:.0%} of the questions")
     if at.leg and 0 < at.empty <= _MOST:
@@ -173,16 +200,26 @@ def _notes(at: Standing) -> list[str]:
 
 def numbers(paired: Paired) -> str:
     """Return a difference with its interval, p value and counts; without an interval, why there is none."""
-    counts = f"won {paired.won}, tied {paired.tied}, lost {paired.lost}"
+    counts = f"won {paired.won}, lost {paired.lost}"
+    delta = _short(paired.delta)
     if paired.p_holm is None:
-        each = f" ({', '.join(f'{delta:+.3f}' for delta in paired.each)})" if paired.units < paired.n else ""
-        return (
-            f"{paired.delta:+.3f} over {_many(paired)}{each}, {counts}; fewer than {FEWEST} of them, so there is no "
-            "interval and nothing is said of others"
-        )
+        return f"{delta}, {_many(paired)}, {counts}; no interval"
     if paired.low is None or paired.high is None:
-        return f"{paired.delta:+.3f}, no interval: {'no question differs' if not paired.delta else 'all differ alike'}"
-    return f"{paired.delta:+.3f} [{paired.low:+.3f}, {paired.high:+.3f}], p = {paired.p_holm:.4f}, {counts}"
+        return f"{delta}, no interval: {'no question differs' if not paired.delta else 'all differ alike'}"
+    least = "<.001" if paired.p_holm < 0.0005 else _short(paired.p_holm)[1:]
+    p = f"p {least}, " if paired.p_holm < ALPHA else ""
+    return f"{delta} [{_short(paired.low)}, {_short(paired.high)}], {p}{counts}"
+
+
+def numbers_of(kept: Mapping[str, Any]) -> str:
+    """Return the numbers of a kept difference; see ``numbers``."""
+    return numbers(Paired(**{**kept, "each": tuple(kept.get("each", ()))}))
+
+
+def _short(value: float) -> str:
+    """Return a number with its sign and three places, as records print it: +.053."""
+    text = f"{value:+.3f}"
+    return f"{text[0]}{text[2:]}" if text[1] == "0" else text
 
 
 def interval(paired: Mapping[str, Any]) -> str:

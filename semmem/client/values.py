@@ -272,8 +272,9 @@ def explanation(value: Any) -> Explanation:
 def lists(value: Any) -> Lists:
     """Return what reach reads of the lists of one recall."""
     each = {
-        leg: Listed(**{**one, "firsts": tuple(one["firsts"]), "unsure": frozenset(one["unsure"])})
+        leg: Listed(**{**one, "firsts": tuple(one["firsts"]), "unsure": frozenset(one["unsure"]), "shares": shares})
         for leg, one in value["lists"].items()
+        for shares in [None if one.get("shares") is None else tuple(one["shares"])]
     }
     return Lists(**{**value, "lists": each, "notes": tuple(value["notes"])})
 

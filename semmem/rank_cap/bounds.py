@@ -17,6 +17,7 @@ from semmem.model.recipe import Recipe
 from semmem.rank_cap.report import ReachClass
 
 __all__ = [
+    "AGREED",
     "LARGEST_CONSTANT",
     "NOISE",
     "Base",
@@ -34,7 +35,8 @@ LARGEST_CONSTANT = 1_000_000
 NOISE = Fraction(2, 10**13)
 """Scores that differ by less than this share of the largest possible score may tie: fusion rounds to 13 places."""
 
-_AGREED = "agreed"
+AGREED = "agreed"
+"""The name in a reserve for the memory that most legs put first."""
 
 _MOST_WAYS = 1_000
 """The most ways to share a small scope among legs that are tried; where there are more, no sharing is assumed."""
@@ -268,7 +270,7 @@ def agreed_places(recipe: Recipe, others: int, k: int) -> int:
 
     Of two legs both must agree, so a memory that one leg alone found has no such rival.
     """
-    return int(recipe.reserve.get(_AGREED, k + 1) <= k and others >= 2)
+    return int(recipe.reserve.get(AGREED, k + 1) <= k and others >= 2)
 
 
 def exact_floor(recipe: Recipe, constants: Mapping[str, float]) -> Fraction:

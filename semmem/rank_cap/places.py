@@ -39,7 +39,8 @@ class Listed:
     ``length`` counts its rows, each a memory or a part of one. ``firsts`` are the ranks, from 1, at which a memory
     begins that stays and that no row before could be folded with. ``unsure`` are the ranks of rows that may be missing
     from the hits however high they stand. ``least`` and ``most`` are the importances of its rows; ``exact`` says
-    whether one of them has the exact-match bonus.
+    whether one of them has the exact-match bonus. ``shares`` are what its places earn at weight 1 in a fusion that
+    reads scores, where these are known: they never rise from one place to the next.
     """
 
     length: int
@@ -48,6 +49,7 @@ class Listed:
     least: float = 0.5
     most: float = 0.5
     exact: bool = False
+    shares: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -59,6 +61,7 @@ class Listed:
         unsure: Collection[Hashable] = (),
         importance: Mapping[Any, float] | None = None,
         exact: Collection[Hashable] = (),
+        shares: Sequence[float] | None = None,
     ) -> Listed:
         """Read the facts off a list of keys, best first; the other arguments are those of ``Effect``, by key.
 
@@ -72,7 +75,8 @@ class Listed:
         weighed = [importance.get(key, 0.5) for key in keys] or [0.5]
         missing = frozenset(rank for rank, key in enumerate(keys, 1) if key in gone or key in unsure)
         bonus = any(key in exact for key in keys)
-        return cls(len(keys), tuple(firsts.values()), missing, min(weighed), max(weighed), bonus)
+        known = None if shares is None else tuple(shares)
+        return cls(len(keys), tuple(firsts.values()), missing, min(weighed), max(weighed), bonus, known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,11 @@ class Facts:
         least = min(self.k, most)
         return least, most, self.k if least == self.k else None
 
+    def shares(self, leg: str) -> tuple[float, ...] | None:
+        """Return what the places of ``leg`` earn at weight 1 in a fusion that reads scores; None where unknown."""
+        ranking = None if self.lists is None else self.lists.lists.get(leg)
+        return None if ranking is None else ranking.shares
+
     def factors(self, recipe: Recipe, constants: Mapping[str, float], leg: str) -> dict[str, Any]:
         """Return the factors that the priors can apply, as arguments of ``Odds``; all 1 without lists or a prior."""
         if self.lists is None or not (recipe.prior or recipe.recency_half_life):

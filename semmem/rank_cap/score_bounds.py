@@ -15,17 +15,22 @@ from semmem.rank_cap.report import ReachClass
 __all__ = [
     "MEEK",
     "NOTHING",
+    "RANKED",
     "Rival",
     "ScoreContest",
     "guaranteed_above",
     "guaranteed_up_to",
     "last_over",
     "last_possible",
+    "possible_above",
     "ranks_without_own",
 ]
 
 MEEK = "lexical"
 """The scaled leg whose first place may earn less than its weight in ``scored``."""
+
+RANKED = "graph"
+"""The leg that counts by rank in ``scored``."""
 
 NOTHING = 1e-9
 """A score that is next to nothing compared with 1."""
@@ -36,7 +41,7 @@ class Rival:
     """Another leg, which returns between ``least`` and ``most`` rows.
 
     ``kth`` is the rank by which it has surely named k memories, None where it may have fewer. ``sure`` says that its
-    first place earns the whole weight.
+    first place earns the whole weight. ``shares`` are what its places earn, where its scores are known.
     """
 
     leg: str
@@ -46,24 +51,48 @@ class Rival:
     most: int
     kth: int | None
     sure: bool
+    shares: tuple[Fraction, ...] | None = None
+
+    @property
+    def known(self) -> bool:
+        """Return whether it is known what each place earns."""
+        return self.constant is not None or self.shares is not None or not self.most
 
     def share(self, rank: int) -> Fraction:
         """Return the least share that ``rank`` is sure of."""
         if self.constant is not None:
             return self.weight * (self.constant + 1) / (self.constant + rank)
+        if self.shares is not None:
+            return self.shares[rank - 1]
         return self.weight if self.sure and rank == 1 else Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreContest(Odds):
-    """One leg against the others; ``constant`` is None where its shares are scaled scores."""
+    """One leg against the others; ``constant`` is None where its shares are scaled scores.
+
+    ``shares`` are what its places earn, where its scores are known.
+    """
 
     constant: Fraction | None
     sure: bool
     rivals: tuple[Rival, ...]
+    shares: tuple[Fraction, ...] | None = None
+
+    @property
+    def loose(self) -> bool:
+        """Return whether any place of this leg may earn as much as its first."""
+        return self.constant is None and self.shares is None
+
+    @property
+    def known(self) -> bool:
+        """Return whether it is known what each place of each leg earns."""
+        return not self.loose and all(r.known for r in self.rivals)
 
     def share(self, rank: int = 1) -> Fraction:
         """Return the most that ``rank`` can earn without the bonus; for a ranked leg, exactly what it earns."""
+        if self.shares is not None:
+            return self.shares[rank - 1] if rank <= len(self.shares) else Fraction(0)
         if self.constant is None:
             return self.weight
         return self.weight * (self.constant + 1) / (self.constant + rank)
@@ -99,7 +128,14 @@ class ScoreContest(Odds):
         return sum((r.weight for r in self.rivals if r.most), Fraction(0)) + self.bonus
 
     def upper_bar(self, rank: int, k: int) -> Fraction:
-        """Return the most that k rivals of a memory at ``rank`` can all score."""
+        """Return the most that k rivals of a memory at ``rank`` can all score.
+
+        Where every share is known it is what they have on average if they share the first places of all lists.
+        """
+        if self.known:
+            of_others = (r.share(i) for r in self.rivals for i in range(1, min(k, r.most) + 1))
+            own = [self.share(i) for i in range(1, min(k + 1, self.depth) + 1) if i != rank]
+            return (sum(of_others, Fraction(0)) + sum(own[:k], Fraction(0))) / k + self.bonus
         if self.constant is None:
             return self.others() + (self.weight if self.depth > 1 else 0)
         last = k + 1 if rank <= k else k  # of k rivals in this leg, the last stands here
@@ -111,7 +147,8 @@ class ScoreContest(Odds):
         Memories behind it in this leg count too, where they may score the same, have the bonus that it lacks, or weigh
         more.
         """
-        behind_too = worst or self.bonus > 0 or self.constant is None
+        level = self.loose or (self.shares is not None and self.share(rank) - self.share(rank + 1) <= self.slack)
+        behind_too = worst or self.bonus > 0 or level
         ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
@@ -123,8 +160,10 @@ class ScoreContest(Odds):
         if k < 1 or rank > k:
             return False
         own, most = (self.own_least, self.rival_most) if scale is None else (scale, Fraction(1))
-        level = self.constant is not None and own * (self.share(rank) - self.share(rank + 1)) <= self.slack
+        level = not self.loose and own * (self.share(rank) - self.share(rank + 1)) <= self.slack
         if self.outnumbers(rank, k, worst=own < most or level):
+            return True
+        if self.known and self.surely_above(own * self.share(rank), most * self.upper_bar(rank, k)):
             return True
         if self.constant is None:
             return False
@@ -144,12 +183,12 @@ class ScoreContest(Odds):
 def last_possible(c: ScoreContest) -> int:
     """Return the last rank that can enter, if only by a tie, with the known importances.
 
-    A scaled score may be equal at every rank, so no memory of a scaled leg is surely behind those before it.
+    A score that is not known may be equal at every rank, so no memory is surely behind those before it.
     """
     bar = c.rival_least * c.lower_bar()
     if not c.at_least(c.own_most * c.best(), bar):
         return 0
-    if c.constant is None:
+    if c.loose:
         return c.depth
     last = 1
     while last < c.depth and c.at_least(c.own_most * c.best(last + 1), bar):
@@ -168,12 +207,20 @@ def last_over(c: ScoreContest, lower: Fraction) -> int:
 
 def ranks_without_own(c: ScoreContest, k: int) -> int:
     """Return how many first ranks nothing keeps out if the leg does not rank the rivals: their share is above W."""
-    if c.constant is None:
+    if c.loose:
         return int(c.sure and c.weight > c.others())
     last = 0
     while last < min(k, c.depth) and c.share(last + 1) > c.others():
         last += 1
     return last
+
+
+def possible_above(c: ScoreContest, lower: Fraction) -> Fraction | None:
+    """Return the weight above which the first place clears ``lower``; None where its score is worth nothing."""
+    first = c.share() / c.weight
+    if not first:
+        return None
+    return lower / (first + c.unit) if c.unit else max(Fraction(0), lower - c.may) / first
 
 
 def guaranteed_above(c: ScoreContest, k: int) -> Fraction | None:

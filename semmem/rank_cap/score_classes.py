@@ -14,6 +14,11 @@ There are two kinds of legs. A *scaled* leg of weight w gives its first memory w
 (guaranteed). Else ``possible``: some scores let it in, and whether those of a corpus do has to be counted there. A
 share of 1 is the *best* a scaled leg can give, so a memory at a rank below the first may earn as much, or nothing. A
 tie may go either way, as in ``classes``.
+
+Where the lists are known, so are their scores, and a place of a list earns one share, as in a fusion by rank. Then both
+bars are those of ``classes``: the K-th share of another list is the least that the K-th best has, and K rivals cannot
+all have more than the first K places of all lists give on average. The classes are those of lists with these scores at
+these places, whichever memory stands there.
 """
 
 from __future__ import annotations
@@ -28,19 +33,19 @@ from semmem.rank_cap.report import LegReach, ReachClass
 from semmem.rank_cap.reserved_places import Facts, noise
 from semmem.rank_cap.score_bounds import (
     MEEK,
+    RANKED,
     Rival,
     ScoreContest,
     guaranteed_above,
     guaranteed_up_to,
     last_over,
     last_possible,
+    possible_above,
     ranks_without_own,
 )
 from semmem.rank_cap.witness import score_certificate, score_counter_witness, score_witness
 
 __all__ = ["score_reach"]
-
-_RANKED = "graph"
 
 
 def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> LegReach:
@@ -74,7 +79,8 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
         class_ = c.class_of(scale, free)
         return "possible" if class_ == "boost-only" and reserve.place is not None else class_
 
-    open_ = facts.plain and not facts.all_shown and not reserve.shut
+    # a witness is made of scores of its own: where the scores are known it would show nothing
+    open_ = facts.plain and not facts.all_shown and not reserve.shut and not c.known
     return LegReach(
         leg,
         headline,
@@ -89,16 +95,16 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
         rank_constant=c.constant,
         depth=c.depth,
         reserve=recipe.reserve.get(leg),
-        value=c.weight,
+        value=c.share(),
         lower_bar=lower,
         upper_bar=upper,
         base_bar=c.others(),
         tie=tie,
-        last_rank_over_bar=0 if c.best() <= lower else c.depth if c.constant is None else last_over(c, lower),
+        last_rank_over_bar=0 if c.best() <= lower else c.depth if c.loose else last_over(c, lower),
         last_possible_rank=last,
         guaranteed_ranks=sure,
         base_guaranteed_ranks=ranks_without_own(c, sure_places) if sure_places else 0,
-        possible_above_weight=lower / (1 + c.unit) if c.unit else max(Fraction(0), lower - c.may),
+        possible_above_weight=possible_above(c, lower),
         guaranteed_above_weight=guaranteed_above(c, k) if sure_places >= k else None,
         possible_up_to_constant=LARGEST_CONSTANT if c.constant is not None and c.best() > lower else None,
         guaranteed_up_to_constant=guaranteed_up_to(c, k) if sure_places >= k else None,
@@ -107,20 +113,24 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
         leg_only_impossible=facts.scope is not None
         and any(r.leg in facts.endless and recipe.depths.get(r.leg, USUAL_DEPTH) >= facts.scope for r in c.rivals),
         witness=score_witness(c, k, tied=tie == "lower_bar") if open_ and bare != "boost-only" else None,
-        counter_witness=score_counter_witness(c, k) if facts.plain and bare == "possible" else None,
+        counter_witness=score_counter_witness(c, k) if facts.plain and bare == "possible" and not c.known else None,
     )
 
 
 def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> ScoreContest:
     def constant(name: str) -> Fraction | None:
-        return as_written(constants[name]) if recipe.fusion == "scored" and name == _RANKED else None
+        return as_written(constants[name]) if recipe.fusion == "scored" and name == RANKED else None
 
     def sure(name: str) -> bool:
         return not (recipe.fusion == "scored" and name == MEEK)
 
+    def shares(name: str) -> tuple[Fraction, ...] | None:
+        known = facts.shares(name)
+        return None if known is None else tuple(weights[name] * as_written(share) for share in known)
+
     weights = {name: as_written(recipe.weights[name]) for name in constants}
     rivals = [
-        Rival(name, weights[name], constant(name), *facts.rows(recipe, name, other=True), sure(name))
+        Rival(name, weights[name], constant(name), *facts.rows(recipe, name, other=True), sure(name), shares(name))
         for name in constants
         if name != leg
     ]
@@ -132,6 +142,7 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
         weight=weights[leg],
         constant=constant(leg),
         sure=sure(leg),
+        shares=shares(leg),
         depth=depth,
         rivals=tuple(rivals),
         k=facts.k,

@@ -208,7 +208,8 @@ def score_certificate(c: ScoreContest, bare: ReachClass, reserve: Reserved, fact
         sentences.append(f"Fewer than {facts.kept} other memories can be ahead of the first of {c.leg}.")
     elif bare == "guaranteed":
         sentences.append(
-            f"{earns} by rank, and {k} rivals cannot all have more than {plain(upper)} = {float(upper):.5f}."
+            f"{earns}{'' if c.known and c.constant is None else ' by rank'}, and {k} rivals cannot all have more than "
+            f"{plain(upper)} = {float(upper):.5f}."
         )
     elif bare == "boost-only":
         sentences.append(f"{earns}; the {k} best of the others have at least {plain(lower)} each, which is more.")

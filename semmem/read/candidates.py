@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as
+from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as, reads_scores, shares_of
 from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local
 from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
@@ -201,6 +202,19 @@ class Candidates:
     def most(self) -> dict[str, float]:
         """Return the best score that the question allows, for each leg that knows it."""
         return {leg: trace.most for leg, trace in self.traces.items() if trace.most is not None}
+
+    def shares(self) -> dict[str, list[float]]:
+        """Return what each place earns at weight 1, by leg, for the legs whose scores the fusion scales.
+
+        A leg whose scores rise somewhere in its list is left out: there a place says nothing of the next one.
+        """
+        fusion, scores = self.recipe.fusion, self._scores(self.rankings)
+        shares = {
+            leg: shares_of(fusion, leg, scores[leg], len(keys), 0, self.most)
+            for leg, keys in self.rankings.items()
+            if reads_scores(fusion, leg)
+        }
+        return {leg: of_leg for leg, of_leg in shares.items() if all(a >= b for a, b in pairwise(of_leg))}
 
     def _scores(self, lists: Mapping[str, Sequence[Key]]) -> dict[str, tuple[float, ...]]:
         """Return the scores of the legs by rank; where a list is longer than its scores, the last score is repeated."""

@@ -70,10 +70,18 @@ def lists(candidates: Candidates, window: Cut, *, withheld: bool = False) -> Lis
     one = merged([f.key for f in candidates.ranked], [effect.one for effect in effects if effect.one])
     dropped = {key for effect in effects for key in effect.gone}
     unsure = {key for effect in effects for key in effect.unsure}
-    importance = candidates.priors().weighed
+    importance, shares = candidates.priors().weighed, candidates.shares()
     return Lists(
         {
-            leg: Listed.of(keys, one=one, gone=dropped, unsure=unsure, importance=importance, exact=candidates.exact)
+            leg: Listed.of(
+                keys,
+                one=one,
+                gone=dropped,
+                unsure=unsure,
+                importance=importance,
+                exact=candidates.exact,
+                shares=shares.get(leg),
+            )
             for leg, keys in called.items()
         },
         {leg: _why_not(leg, candidates, withheld) for leg in candidates.recipe.legs if leg not in called},

@@ -58,6 +58,7 @@ READ: list[Callable[[Semmem], Any]] = [
     lambda mem: mem.list(filters=Filters(authors=("Ada",), created_after=datetime(2020, 1, 1, tzinfo=UTC))),
     lambda mem: mem.list(filters={"created_before": date(2026, 3, 2)}),
     lambda mem: hits(mem.recall("where is the key?")),
+    lambda mem: hits(mem.recall("where is the key?", recipe="convex")),
     lambda mem: hits(mem.recall("where is the key?", limit=1, offset=1, exclude=["key"], recipe="seed")),
     lambda mem: hits(mem.recall("key", filters={"metadata": {"n": 1}}, sort_by="created", namespace=["default", "x"])),
     lambda mem: hits(mem.recall("key", recipe=semmem.recipe("lexical", lexical={"k1": 0.4}), min_confidence=1.0)),

@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from eval.reports.verdicts import SUMMED, summed
 from semmem import RECIPES, Semmem
 from semmem.client.routes import ROUTES, Route
 from semmem.config import Settings
@@ -169,6 +170,19 @@ def floors() -> str:
     return table(head, iter(rows))
 
 
+def finds() -> str:
+    """Return what each leg found on each set, how often arithmetic guarantees it a place, and what became of it."""
+
+    def rows() -> Iterator[Sequence[str]]:
+        for path in sorted((ROOT / "eval" / "results").glob("*-legs.json")):
+            result = json.loads(path.read_text(encoding="utf-8"))
+            for c in result["comparisons"]:
+                if (c["group"], c["metric"]) == ("headline", "R@10"):
+                    yield result["corpus"]["name"], c["leg"], *summed(c)
+
+    return table(["data set", "leg", *(name.replace("first k", "first ten") for name in SUMMED)], rows())
+
+
 def rights() -> str:
     """Return what a key of each right may do at a server, beside what those before it may."""
     grown = {
@@ -202,6 +216,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "peers": peers.everywhere,
     "readme peers": peers.on_three,
     "floors": floors,
+    "finds": finds,
 }
 
 

@@ -80,7 +80,7 @@ def test_preflight_says_reach_depth_and_emptiness_of_every_leg() -> None:
 def test_a_scope_no_larger_than_k_makes_the_metric_vacuous() -> None:
     queries = [Query("q", "?", "n", ("a",))]
     asked = {"q": Asked("q", "any", {"lexical": keys("a"), "dense": keys("a")})}
-    at = standing(named("hybrid"), None, 10, queries, asked, {"n": 10})
+    at = standing(named("hybrid"), named("hybrid"), None, 10, queries, asked, asked, {"n": 10})
     assert (
         judge(at, None).sentence
         == "not evaluable: k = 10 is not below the number of candidates for 100% of the questions"
@@ -90,17 +90,15 @@ def test_a_scope_no_larger_than_k_makes_the_metric_vacuous() -> None:
 def test_a_leg_that_failed_was_not_measured() -> None:
     queries = [Query("q", "?", "n", ("a",))]
     asked = {"q": Asked("q", "any", {"lexical": keys("a")}, degraded={"dense": "no answer within 10 s"})}
-    at = standing(named("hybrid"), None, 10, queries, asked, {"n": 500})
+    at = standing(named("hybrid"), named("lexical"), None, 10, queries, asked, asked, {"n": 500})
     assert judge(at, None).sentence == "not evaluable: dense could not answer 1 of 1 questions (no answer within 10 s)"
-    assert standing(named("lexical"), None, 10, queries, asked, {"n": 500}).degraded is None
+    alone = named("lexical")
+    assert standing(alone, alone, None, 10, queries, asked, asked, {"n": 500}).degraded is None
 
 
 def test_turnover_counts_what_came_and_went_and_the_gold_among_it() -> None:
-    lists = {"q": Asked("q", "any", {"lexical": keys("a", "b", "c"), "dense": keys("a"), "graph": keys("g", "c")})}
     query = Query("q", "?", "n", ("g", "b"))
-    counts = turnover(
-        [query], {"q": ["a", "b"]}, {"q": ["g", "c"]}, 2, leg="graph", holder=RECIPES["seed"], asked=lists
-    )
+    counts = turnover([query], {"q": ["a", "b"]}, {"q": ["g", "c"]}, 2, own={"q": {"g", "h"}})
     assert counts == {
         "leg-only": 1,
         "leg-only gold": 1,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import semmem
-from eval.confidence import ANSWERED, KINDS, THRESHOLDS, Row, ask, auc, fit, markdown, report
+from eval.confidence import ANSWERED, CANNOT_TELL, KINDS, THRESHOLDS, Row, ask, auc, fit, markdown, report
 from eval.datasets import Corpus, DatasetError, Query
 from semmem.read.candidates import CURVES
 
@@ -37,10 +39,14 @@ def test_a_report_measures_each_set_by_what_the_others_fitted() -> None:
     assert one[ANSWERED]["questions"] == 20
     assert one[KINDS[2]]["AUC"] == 1.0
     assert KINDS[0] not in one
-    misses = result["shipped"]["one"][ANSWERED]["misses"]
+    misses = result["left out"]["dense + lexical"]["one"][ANSWERED]["misses"]
     assert list(misses) == [f"{t:g}" for t in THRESHOLDS]
     assert list(misses.values()) == sorted(misses.values())
+    # what is printed is of the curve that was fitted without the set, and not of the shipped one
+    result["left out"]["dense + lexical"]["one"][ANSWERED]["misses"] = dict.fromkeys(misses, 0.77)
     table = markdown(result)
+    assert "| one: misses | 0.77 | 0.77 | 0.77 | 0.77 | 0.77 |" in table
+    assert table.endswith(CANNOT_TELL)
     assert "| one | – | " in table
     assert "| two: false alarms, of another set | " in table
 
@@ -80,6 +86,34 @@ def test_the_shipped_curves_are_those_of_the_published_fit() -> None:
     for name, one in result["left out"]["dense + lexical"].items():
         (row,) = (line for line in record.splitlines() if line.startswith(f"| {name} |"))
         assert [f"{one[kind]['AUC']:.2f}".lstrip("0") in row for kind in KINDS if kind in one].count(False) == 0
-    for name, one in result["shipped"].items():
-        misses = " | ".join(f"{share:.2f}".lstrip("0") for share in one[ANSWERED]["misses"].values())
-        assert f"| {name}: misses | {misses} |" in record
+    for name, one in result["left out"]["dense + lexical"].items():
+        for label, shares in rates(name, one):
+            assert f"| {label} | {' | '.join(printed(share) for share in shares)} |" in record
+
+
+def printed(share: float) -> str:
+    text = f"{share:.2f}"
+    return text.lstrip("0") if text.startswith("0") else text
+
+
+def rates(name: str, one: Mapping[str, Any]) -> Iterator[tuple[str, Collection[float]]]:
+    """Yield the misses of a set, and its false alarms by kind of question, with the label of their row."""
+    yield f"{name}: misses", one[ANSWERED]["misses"].values()
+    for kind in KINDS:
+        if kind in one:
+            yield f"{name}: false alarms, {kind}", one[kind]["alarms"].values()
+
+
+def test_the_page_says_what_passes_by_kind_of_question_and_every_number_is_of_a_set_left_out() -> None:
+    result = json.loads((ROOT / "eval" / "results" / "confidence.json").read_text(encoding="utf-8"))
+    sets = result["left out"]["dense + lexical"].values()
+    passed = {kind: [one[kind]["alarms"]["0.4"] for one in sets if kind in one] for kind in KINDS}
+    passed[ANSWERED] = [1 - one[ANSWERED]["misses"]["0.4"] for one in sets]
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    for kind, words in (
+        (ANSWERED, "answered by a memory"),
+        (KINDS[2], "about something else"),
+        (KINDS[1], "about these memories, its answer taken out"),
+        (KINDS[0], "written as a near miss: the right words about the wrong person"),
+    ):
+        assert f"| {words} | {100 * min(passed[kind]):.0f} to {100 * max(passed[kind]):.0f} % |" in page

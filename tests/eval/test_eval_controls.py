@@ -136,8 +136,15 @@ def test_the_report_of_an_ablation_has_the_controls_and_leg_only_gold(store_url:
     # six comparisons were asked, so the least p is six times the raw one at most, and never below it
     assert all(c["paired"]["p"] <= c["paired"]["p_holm"] <= 6 * c["paired"]["p"] for c in rows)
     moved = rows[0]["turnover"]
-    assert f"{moved['leg-only']} ({moved['leg-only gold']})" in done.output
-    assert "leg-only (gold)" in done.output
+    parts = rows[0]["finds"]["parts"]
+    assert sum(part["entered"] for part in parts) == moved["leg-only"]
+    assert sum(part["gold entered"] for part in parts) == moved["leg-only gold"]
+    total = sum(part["found"] for part in parts)
+    assert f"of {total:,} finds arithmetic guarantees " in done.output
+    assert "class at its rank" in done.output
+    assert "## What each leg found" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    told = done.output.split("\n", 2)[2].splitlines()  # behind the first sentence, which a terminal wraps
+    assert [line for line in told if len(line) > 100 and not line.startswith("/")] == []
     assert result["conditions"]["default, random graph"]["rewired"] == 0
     assert result["line"] == ("python -m eval ablate --leg graph --data eval/data/toy --embedder hashing --metric R@10")
     assert result["corpus"]["standing"] == "written for this project, not tuned on"

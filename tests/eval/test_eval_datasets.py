@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import semmem
 from eval.datasets import FORMATS, KNOWN_SHA256, DatasetError, data_root, is_known_copy, load
 
 
@@ -229,3 +230,18 @@ def test_locomos_own_file_and_its_rows_are_the_same_corpus() -> None:
 
 def test_the_known_sums_are_of_full_length() -> None:
     assert all(len(sum) == 64 and set(sum) <= set("0123456789abcdef") for sum in KNOWN_SHA256.values())
+
+
+def test_an_exported_namespace_is_a_set_as_it_is_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        mem.remember("The ferry leaves at nine.", id="m1", namespace="notes")
+        mem.remember("Tickets are sold on board.", id="m2", namespace="notes")
+        rows = [json.dumps(row) + "\n" for row in mem.export(namespace="notes")]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "documents.jsonl").write_text("".join(rows), encoding="utf-8")
+    (tmp_path / "mine" / "queries.jsonl").write_text(
+        '{"id": "q1", "question": "When does the ferry leave?", "gold_ids": ["m1"]}\n', encoding="utf-8"
+    )
+    corpus = load(tmp_path / "mine")
+    assert [(q.namespace, q.gold) for q in corpus.queries] == [("notes", ("m1",))]
+    assert corpus.namespaces == ("notes",)

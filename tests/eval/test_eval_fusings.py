@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval.experiments.fusion import fused_places, regime_of, unfolded
+from eval.experiments.fusion import fused_places, lists_of, regime_of
 from eval.experiments.lists import Asked, Found, Key
 from semmem.model.recipe import RECIPES, Recipe, recipe
 
@@ -127,9 +127,18 @@ def test_the_reserve_gives_every_formula_the_same_promise(fusion: str) -> None:
     assert fused_places(reserved, lists, memories).places[2] == "z"
 
 
-def test_where_copies_leave_fewer_than_asked_the_whole_list_has_been_looked_at() -> None:
+def test_what_reach_may_know_of_cached_lists_is_where_each_memory_begins_when_copies_are_folded() -> None:
     lists = Asked("q", "named", {"lexical": keys("a", "b", "c", "d", "e", "f")})
     alone = Recipe("alone", {"lexical": 1.0}, {"lexical": 60.0}, prior=False)
     copies = known(a="1", b="1", c="1", d="2", e="3", f="3")
-    assert [unfolded(alone, lists, copies, k) for k in (1, 2, 3, 4, 7)] == [1, 4, 5, 6, 7]
-    assert [unfolded(recipe(alone, dedup=False), lists, copies, k) for k in (1, 2, 3, 4, 7)] == [1, 2, 3, 4, 7]
+    told = lists_of(alone, lists, copies, 2)
+    assert (told.lists["lexical"].firsts, told.places, told.folded, told.decided) == ((1, 4, 5), 3, 3, 2)
+    assert lists_of(recipe(alone, dedup=False), lists, copies, 2).lists["lexical"].firsts == (1, 2, 3, 4, 5, 6)
+
+
+def test_the_scores_of_cached_lists_are_known_to_reach_where_the_formula_reads_them() -> None:
+    lists = Asked("q", "named", {"lexical": [(("a", 0), 6.0), (("b", 0), 3.0), (("c", 0), 2.0)]})
+    alone = Recipe("alone", {"lexical": 1.0}, {"lexical": 60.0}, prior=False)
+    memories = known(a="1", b="2", c="3")
+    assert lists_of(recipe(alone, fusion="convex"), lists, memories, 2).lists["lexical"].shares == (1.0, 0.25, 0.0)
+    assert lists_of(alone, lists, memories, 2).lists["lexical"].shares is None

@@ -101,6 +101,7 @@ def test_a_result_or_a_record_that_was_written_makes_no_code_doubtful(tmp_path: 
 def test_a_set_is_told_by_its_bytes_and_a_copy_of_another_name_does_not_hide_it() -> None:
     toy = load(ROOT / "eval" / "data" / "toy")
     assert role(toy) == "written for this project, not tuned on"
+    assert role(load(ROOT / "eval" / "data" / "harbour")).endswith("the curve of confidence was fitted on it too")
     assert role(replace(toy, name="mine")) == "not known to this project"
     assert role(replace(toy, name="mine", sha256=KNOWN_SHA256["musique100"])) == "tuning set"
     assert role(replace(toy, name="agentnotes_c")) == "kept apart, looked at twice"

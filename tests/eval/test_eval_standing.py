@@ -14,12 +14,15 @@ from typer.testing import CliRunner
 from eval.cli import app
 from eval.datasets import Query
 from eval.experiments.conditions import Condition, named
-from eval.experiments.fusion import fused_places, unfolded
+from eval.experiments.fusion import fused_places
 from eval.experiments.lists import Asked, Found, Key
 from eval.statistics.clusters import clusters, described, unit
 from eval.statistics.comparison import Comparison, ExperimentError, Lists, compare, idle
+from eval.statistics.finds import Contradicted
 from eval.statistics.measures import Measured
-from eval.statistics.preflight import Contradicted, preflight, standing, witness_holds
+from eval.statistics.preflight import leg_only, preflight, standing, witness_holds
+from eval.statistics.significance import paired
+from eval.statistics.verdict import Standing, judge
 from semmem.model.recipe import recipe
 from semmem.rank_cap import reach
 
@@ -45,17 +48,32 @@ def known(*lists: Asked, importance: Mapping[str, float] | None = None) -> dict[
     return {key: Found((importance or {}).get(key[0], 0.5), f"{key[0]} {key[1]}") for key in all_keys}
 
 
-def judged(lists: Asked, memories: Mapping[Key, Found], holder: Condition = SEED, k: int = 10, **more: Any) -> Any:
+BARE = Condition("seed~graph", recipe("hybrid", name="seed~graph", prior=False))
+
+
+def judged(
+    lists: Asked, memories: Mapping[Key, Found], holder: Condition = SEED, k: int = 10, leg: str = "graph",
+    without: Condition = BARE, lacking: Asked | None = None, gold: Sequence[str] = ("g0",),
+) -> Standing:  # fmt: skip
+    """Return the standing of ``leg`` in ``holder``; ``lacking`` are the lists of ``without``, by default the same."""
     run = {lists.id: fused_places(holder.recipe, lists, memories).places}
     return standing(
-        holder, "graph", k, [question()], {lists.id: lists}, {"n": 500}, found={"n": memories}, run=run, **more
-    )
+        holder, without, leg, k, [question(gold=gold)], {lists.id: lists}, {lists.id: lacking or lists}, {"n": 500},
+        found={"n": memories}, run=run,
+    )  # fmt: skip
+
+
+def counted(at: Standing) -> dict[tuple[tuple[str, ...], str], tuple[int, int, int, int]]:
+    """Return found, entered, gold and gold that entered of the finds, by legs and class."""
+    assert at.finds is not None
+    return {(p.by, p.class_): (p.found, p.entered, p.gold, p.gold_entered) for p in at.finds.parts}
 
 
 def test_with_long_lists_the_lightly_weighted_graph_is_boost_only_and_nothing_of_it_enters() -> None:
     lists = asked()
     at = judged(lists, known(lists))
-    assert (at.reach, at.boost_only, at.entered, at.leg_only) == ({"any": "boost-only"}, 1, 0, 40)
+    assert at.reach == {"any": "boost-only"}
+    assert counted(at) == {(("graph",), "boost-only"): (40, 0, 1, 0)}
 
 
 def test_a_list_that_ended_early_holds_no_bar_beyond_its_end() -> None:
@@ -63,7 +81,10 @@ def test_a_list_that_ended_early_holds_no_bar_beyond_its_end() -> None:
     lists = asked(lexical=4, dense=4)
     at = judged(lists, known(lists))
     assert at.reach == {"any": "guaranteed"}
-    assert (at.boost_only, at.entered) == (0, 2)
+    # eight others can be ahead of the first of them and nine of the second; of ten places two are left
+    assert counted(at)[("graph",), "guaranteed"] == (2, 2, 1, 1)
+    assert at.finds is not None
+    assert (at.finds.found, at.finds.entered) == (40, 2)
 
 
 def test_parts_of_one_memory_free_places_for_what_only_the_graph_found() -> None:
@@ -71,17 +92,18 @@ def test_parts_of_one_memory_free_places_for_what_only_the_graph_found() -> None
     parts = [((f"l{i % 2}", i + 1), 40.0 - i) for i in range(40)]
     lists = Asked("q", "any", {"lexical": parts, "dense": parts, "graph": keys("g", 12)})
     memories = known(lists)
-    assert unfolded(SEED.recipe, lists, memories, 10) == 48
     at = judged(lists, memories)
-    assert at.entered == 8
-    assert at.reach == {"any": "possible"}
+    assert at.finds is not None
+    assert at.finds.entered == 8
+    assert at.reach["any"] in ("possible", "guaranteed")
 
 
 def test_copies_of_one_text_free_places_too() -> None:
     lists = asked()
     same = {key: Found(0.5, "copy" if key[0][0] in "ld" else memory.content) for key, memory in known(lists).items()}
     at = judged(lists, same)
-    assert at.entered == 9
+    assert at.finds is not None
+    assert at.finds.entered == 9
     assert at.reach["any"] != "boost-only"
 
 
@@ -103,15 +125,79 @@ def test_only_regimes_that_a_question_is_in_are_judged() -> None:
 def test_a_boost_only_leg_with_a_memory_of_its_own_in_the_first_k_stops_the_run() -> None:
     lists = asked()
     run = {"q": ("g7", *(f"l{i}" for i in range(9)))}
-    with pytest.raises(Contradicted, match=r"boost-only at k = 10, and 1 of the memories that only it returned"):
-        standing(SEED, "graph", 10, [question()], {"q": lists}, {"n": 500}, found={"n": known(lists)}, run=run)
+    with pytest.raises(Contradicted, match="at k = 10: by arithmetic a memory at graph 8 is boost-only, and it is"):
+        of_run(SEED, lists, run)
+
+
+def of_run(holder: Condition, lists: Asked, run: Mapping[str, Sequence[str]], k: int = 10) -> Standing:
+    """Return the standing of the graph in ``holder`` where its fused list is said to be ``run``."""
+    return standing(
+        holder, BARE, "graph", k, [question()], {"q": lists}, {"q": lists}, {"n": 500}, found={"n": known(lists)},
+        run={id: tuple(places) for id, places in run.items()},
+    )  # fmt: skip
+
+
+def test_a_find_with_a_guaranteed_place_that_has_none_stops_the_run() -> None:
+    lists = asked(lexical=4, dense=4)
+    run = {"q": [f"l{i}" for i in range(4)] + [f"d{i}" for i in range(4)]}
+    with pytest.raises(Contradicted, match="a memory at graph 1 is guaranteed a place, and it is not among the first"):
+        of_run(SEED, lists, run)
 
 
 def test_a_leg_that_is_empty_for_most_questions_is_so_end_to_end() -> None:
     lists = {str(i): asked(graph=5 if i == 0 else 0, id=str(i)) for i in range(4)}
     queries = [question(id) for id in lists]
-    at = standing(SEED, "graph", 10, queries, lists, {"n": 500}, found={"n": known(*lists.values())})
+    run = {id: fused_places(SEED.recipe, one, known(one)).places for id, one in lists.items()}
+    found = {"n": known(*lists.values())}
+    at = standing(SEED, BARE, "graph", 10, queries, lists, lists, {"n": 500}, found=found, run=run)
     assert at.empty == 0.75
+
+
+# --- what a leg found -------------------------------------------------------------------------------------------------
+
+WHOLE = Condition("default", recipe("default-0.1", prior=False))
+
+
+def test_what_dense_found_and_the_graph_repeats_is_what_dense_found() -> None:
+    # d0 to d3 are in no list without dense: its graph walks from the heads of the lexical leg alone
+    lexical, dense = keys("l", 40), [*keys("d", 4), *keys("l", 36)]
+    with_dense = Asked("q", "named", {"lexical": lexical, "dense": dense, "graph": keys("d", 4)})
+    without = Asked("q", "named", {"lexical": lexical, "graph": keys("l", 4)})
+    bare = Condition("default~dense", recipe("default-0.1", name="default~dense", prior=False, weights={"dense": 0.0}))
+    memories = known(with_dense)
+    at = judged(with_dense, memories, WHOLE, leg="dense", without=bare, lacking=without, gold=("d0", "d1"))
+    assert at.finds is not None
+    assert (at.finds.seeds, at.finds.found, at.finds.entered) == (True, 4, 4)
+    assert {by for by, _ in counted(at)} == {("dense", "graph")}
+    verdict = judge(at, None)
+    assert "dense gives the graph its seeds, so its finds also come by the graph" in verdict.notes
+    assert verdict.kind != "ruled out"
+    # beside the other lists of the same condition nothing would be its own
+    assert leg_only(WHOLE.recipe, "dense", with_dense) == set()
+
+
+def test_a_leg_whose_finds_are_all_boost_only_is_ruled_out_although_its_first_place_is_guaranteed() -> None:
+    # l0, its first, is the first of dense too; its own are at ranks 30 to 39, where 1/90 is below 1/70
+    shared, own = [((f"d{i}", 0), 40.0 - i) for i in range(29)], keys("l", 10)
+    lists = Asked("q", "any", {"lexical": [*shared, *own], "dense": keys("d", 40)})
+    hybrid = Condition("hybrid", recipe("hybrid", prior=False, reserve={"lexical": 4}))
+    dense = Condition("hybrid~lexical", recipe("dense", prior=False))
+    at = judged(lists, known(lists), hybrid, leg="lexical", without=dense)
+    assert at.reach == {"any": "guaranteed"}
+    assert counted(at) == {(("lexical",), "boost-only"): (10, 0, 0, 0)}
+    verdict = judge(at, paired(np.zeros(8), np.ones(8)), metric="R@10")
+    assert verdict.sentence == "ruled out: arithmetic keeps all 10 finds of lexical out of the first 10"
+    assert verdict.reranking is not None
+
+
+def test_two_shares_may_bring_in_what_neither_could_alone() -> None:
+    # of the legs without the graph, 1/(60 + 25) is below 1/70; with the graph's .35/(8 + 14) = .0159 it is .0277
+    lists = Asked("q", "unnamed", {"lexical": keys("l", 40), "dense": keys("d", 40), "graph": keys("d", 40)[14:]})
+    only = Asked("q", "unnamed", {"lexical": keys("l", 40), "graph": []})
+    bare = Condition("default~dense", recipe("default-0.1", name="default~dense", prior=False, weights={"dense": 0.0}))
+    at = judged(lists, known(lists), WHOLE, leg="dense", without=bare, lacking=only)
+    assert counted(at)[("dense",), "boost-only"][1] == 0
+    assert counted(at)[("dense", "graph"), "possible"][1] > 0
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
@@ -305,8 +391,8 @@ def test_the_harness_says_what_its_own_result_says(store_url: str, tmp_path: Pat
     assert CliRunner().invoke(app, ["ablate", *given, *more], catch_exceptions=False).exit_code == 0
     result = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     for c in result["comparisons"]:
-        assert (c["verdict"] == "re-ranking only") <= (c["turnover"]["leg-only"] == 0), c["group"]
+        assert (c["verdict"] == "ruled out") <= (c["turnover"]["leg-only"] == 0), c["group"]
     whole = next(c for c in result["comparisons"] if c["group"] == "headline")
     assert whole["turnover"]["leg-only"] > 0
     assert whole["reach"]["any"] in ("possible", "guaranteed")
-    assert "boost-only for" in " ".join(whole["notes"])
+    assert {part["class"] for part in whole["finds"]["parts"]} >= {"boost-only", "possible"}

@@ -218,14 +218,14 @@ def test_19_a_comparison_says_whether_the_difference_is_significant() -> None:
     assert (told.kind, told.refused) == ("helps", False)
     assert told.paired is not None
     assert told.paired.p < 0.001
-    assert judge(Standing(10), paired([0.0, 1.0] * 15, [1.0, 0.0] * 15)).kind == "no difference"
+    assert judge(Standing(10), paired([0.0, 1.0] * 15, [1.0, 0.0] * 15)).kind == "not separated"
 
 
 def test_19_what_the_arithmetic_barred_is_never_called_no_effect() -> None:
     reach = semmem.reach(RECIPES["seed"], 10).regimes["any"].legs["graph"].class_
     told = judge(Standing(10, "graph", {"any": reach}), paired([0.0] * 30, [0.0] * 30))
     # .35/61 = .00574 never clears 1/70 = .01429, so equal results say nothing about the graph
-    assert (reach, told.kind, told.refused, told.paired) == ("boost-only", "re-ranking only", True, None)
+    assert (reach, told.kind, told.refused, told.paired) == ("boost-only", "ruled out", True, None)
     assert "no difference" not in told.sentence
     assert "no effect" not in told.sentence
 

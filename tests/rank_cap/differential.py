@@ -25,7 +25,9 @@ import semmem
 from eval.experiments.evidence.provenance import COMMIT
 from semmem.rank_cap.places import ASSUMPTIONS
 from semmem.rank_cap.report import Reach
+from semmem.rank_cap.several import class_of_find
 from semmem.read.result import Recall
+from semmem.read.steps import lists
 from semmem.read.superseding import above
 from tests.rank_cap.cases import Case, aged, crowded, draw_case, harder
 from tests.rank_cap.worlds import CROWDED, HARDER, PLAIN, WORLDS, World, is_earlier, world
@@ -63,8 +65,13 @@ def _end(where: World, ids: Sequence[str], at: int | None) -> None:
         where.mem.store._run(lambda c, asked=asked: c.execute(*asked))  # type: ignore[attr-defined]
 
 
-def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None) -> list[str]:
-    """Return what the hits say against ``reach``, in sentences; ``seen`` counts what happened by class."""
+def contradictions(
+    found: Recall, reach: Reach, seen: Counter[str] | None = None, several: Counter[str] | None = None
+) -> list[str]:
+    """Return what the hits say against ``reach``, in sentences; ``seen`` counts what happened by class.
+
+    ``several`` counts hits of several legs by the class that they have at their ranks.
+    """
     seen = Counter() if seen is None else seen
     said = []
     legs = reach.regimes[found.regime].legs
@@ -78,6 +85,14 @@ def contradictions(found: Recall, reach: Reach, seen: Counter[str] | None = None
                 said.append(f"{leg} is {class_} at rank {at.rank}, and its own {hit.memory.id} is hit {hit.rank}")
             if legs[leg].class_ in ("boost-only", "unreachable"):
                 said.append(f"{leg} is {legs[leg].class_}, and its own {hit.memory.id} is hit {hit.rank}")
+        elif not reach.assumptions and hit.legs:
+            ranks = {leg: at.rank for leg, at in hit.legs.items()}
+            known = lists(found.candidates, found.cut, withheld=bool(found.withheld))
+            class_ = class_of_find(found.recipe, found.regime, known, reach.regimes[found.regime], ranks)
+            if several is not None:
+                several[f"{class_}: in"] += 1
+            if class_ == "boost-only":
+                said.append(f"{hit.memory.id} is boost-only at {ranks}, and hit {hit.rank}")
         said += [f"{leg} is unreachable, and found hit {hit.rank}" for leg in hit.legs if not legs[leg].called]
     for leg, its in legs.items():
         keys = rankings.get(leg, ())
@@ -156,13 +171,19 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
 
 @dataclass
 class Tally:
-    """What came of some cases: how many, what was seen by class, and what contradicts a class."""
+    """What came of some cases: how many, what was seen by class, and what contradicts a class.
+
+    ``scored`` counts by class where the fusion reads scores and no place is reserved; ``of_several`` hits of
+    several legs.
+    """
 
     cases: int = 0
     without_data: int = 0
     hits: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     seen_without_data: Counter[str] = field(default_factory=Counter)
+    scored: Counter[str] = field(default_factory=Counter)
+    of_several: Counter[str] = field(default_factory=Counter)
     contradictions: list[str] = field(default_factory=list)
 
 
@@ -203,8 +224,12 @@ def run(seeds: Sequence[int], tally: Tally | None = None, worlds: Sequence[str] 
                 tally.cases += 1
                 tally.hits.update(_kinds(found))
                 tally.contradictions += [f"case {seed}: {said}" for said in out_of_order(found)]
-                for said in contradictions(found, found.reach, tally.seen):
+                seen = Counter[str]()
+                for said in contradictions(found, found.reach, seen, tally.of_several):
                     tally.contradictions.append(f"case {seed}: {said}")
+                tally.seen.update(seen)
+                if case.recipe.fusion in ("convex", "tm2c2", "scored") and not case.recipe.reserve:
+                    tally.scored.update(seen)
                 if (bare := without_data(found, case)) is not None:
                     tally.without_data += 1
                     for said in contradictions(found, bare, tally.seen_without_data):

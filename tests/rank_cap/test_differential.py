@@ -34,6 +34,9 @@ def test_some_hundred_random_recalls_contradict_no_class() -> None:
     tally = run([*range(300), 7035, 11654, 12942, 14667, 17963, 22454])
     assert tally.contradictions == []
     assert set(tally.seen) == ALL_SEEN
+    assert set(tally.of_several) == {"possible: in", "guaranteed: in"}
+    assert tally.scored["boost-only: out"] > 100  # where the fusion reads scores
+    assert tally.scored["guaranteed: in"] > 20
     assert set(tally.seen_without_data) == ALL_SEEN - {"unreachable: out"}
 
 

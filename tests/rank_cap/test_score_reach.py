@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from semmem.fusion import rank_as
+from semmem.fusion import rank_as, reads_scores, shares_of
 from semmem.model.recipe import RECIPES, Fusion, Recipe, recipe
 from semmem.rank_cap import reach, reach_in
 from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import LegReach, Reach, Witness, describe
+from semmem.rank_cap.several import class_of_find
 
 SCALED: tuple[Fusion, ...] = ("convex", "tm2c2", "scored")
 ONLY = "zzz"  # the last key of all: ties lose
@@ -382,3 +383,104 @@ def test_every_recipe_says_its_reach_in_a_table_and_as_plain_values(name: str) -
             for at in legs.legs.values():
                 if at.witness is not None:
                     assert comes_out(RECIPES[name], regime, k, at.witness)
+
+
+# --- lists whose scores are known --------------------------------------------------------------------------------
+
+
+def known(
+    chosen: Recipe,
+    lists: Mapping[str, Sequence[str]],
+    scores: Mapping[str, Sequence[float]],
+    k: int,
+    exact: Sequence[str] = (),
+) -> Lists:
+    """Return what reach may know of these lists: a recall knows it, too."""
+    listed = {}
+    for leg, keys in lists.items():
+        scaled = reads_scores(chosen.fusion, leg)
+        shares = shares_of(chosen.fusion, leg, scores[leg], len(keys), 0) if scaled else None
+        listed[leg] = Listed.of(keys, exact=exact, shares=shares)
+    return Lists.at(k, listed)
+
+
+def test_a_light_leg_is_boost_only_where_the_scores_of_the_other_leave_it_no_place() -> None:
+    plan = recipe("convex", weights={"lexical": 1.0, "dense": 0.3})
+    lists = {"lexical": list("abcde"), "dense": [ONLY, "f"]}
+    scores = {"lexical": [10.0, 8.0, 6.0, 4.0, 0.0], "dense": [0.7, 0.2]}
+
+    def of_dense(k: int) -> LegReach:
+        return reach_in(plan, known(plan, lists, scores, k), k).regimes["any"].legs["dense"]
+
+    # the lexical places earn 1, .8, .6, .4 and 0; the first of dense .3, and its second 0
+    assert [(of_dense(k).lower_bar, of_dense(k).class_) for k in (3, 4)] == [
+        (Fraction(3, 5), "boost-only"),
+        (Fraction(2, 5), "boost-only"),
+    ]
+    assert (of_dense(5).lower_bar, of_dense(5).class_) == (0, "possible")
+    assert [is_in(plan, "any", k, lists, scores, ONLY) for k in (3, 4, 5)] == [False, False, True]
+    assert of_dense(3).certificate == (
+        "The first place of dense earns at most 0.3; the 3 best of the others have at least 0.6 each, which is more."
+    )
+    # without the scores nothing is proven: the lexical places after the first may earn next to nothing
+    bare = Lists.at(3, {leg: Listed.of(keys) for leg, keys in lists.items()})
+    assert reach_in(plan, bare, 3).regimes["any"].legs["dense"].class_ == "possible"
+
+
+def test_a_first_place_is_guaranteed_where_the_scores_of_all_others_together_are_less() -> None:
+    plan = recipe("tm2c2", weights={"lexical": 0.5, "dense": 1.0})
+    lists = {"lexical": list("abc"), "dense": [ONLY, "d", "e"]}
+    scores = {"lexical": [10.0, 2.0, 1.0], "dense": [0.6, -0.2, -1.0]}
+    # lexical: .5, .1, .05; dense from -1: 1, .5, 0. Two rivals share .5 + .1 + .5 + 0 = 1.1, so .55 each
+    at = reach_in(plan, known(plan, lists, scores, 2), 2).regimes["any"].legs["dense"]
+    assert (at.class_, at.guaranteed_ranks, float(at.upper_bar)) == ("guaranteed", 1, pytest.approx(0.55))
+    assert at.certificate.startswith("The first place of dense earns at most 1, and 2 rivals cannot all have more than")
+    turned = {"lexical": ["d", "e", "c"], "dense": lists["dense"]}
+    assert is_in(plan, "any", 2, turned, scores, ONLY)
+
+
+def test_the_share_of_a_weak_first_place_counts_and_not_its_weight() -> None:
+    # in scored the best lexical score there could be is 40, so 5 is a quarter of half of it. A rival has .2 + .025
+    plan = recipe("scored", weights={"lexical": 1.0, "dense": 0.2, "graph": 0.0}, regime_weights={})
+    shares = shares_of("scored", "lexical", [5.0, 0.5], 2, 0, {"lexical": 40.0})
+    assert shares == [0.25, 0.025]
+    lists = Lists.at(1, {"lexical": Listed.of("ab", shares=shares), "dense": Listed.of("c", shares=[1.0])})
+    legs = reach_in(plan, lists, 1).regimes["any"].legs
+    assert (legs["lexical"].class_, legs["dense"].class_) == ("guaranteed", "boost-only")
+    assert legs["dense"].possible_above_weight == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("fusion", SCALED)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_lists_with_these_scores_contradict_a_class_and_every_class_occurs(fusion: Fusion, seed: int) -> None:
+    draw = random.Random(f"known {fusion} {seed}")
+    seen: dict[str, set[bool]] = {"boost-only": set(), "possible": set(), "guaranteed": set()}
+    several: dict[str, set[bool]] = {"boost-only": set(), "possible": set(), "guaranteed": set()}
+    for _ in range(200):
+        chosen, k = some_recipe(draw, fusion), draw.choice([1, 2, 3])
+        leg = draw.choice(chosen.legs)
+        rank = draw.randint(1, min(k + 1, chosen.depths[leg]))
+        lists, scores = some_lists(draw, chosen, leg, rank, k, 8)
+        exact = draw.choice([[], lists.get("lexical", []), [m for m in lists.get("lexical", []) if m != ONLY]])
+        other = draw.choice([name for name in chosen.legs if name != leg])
+        twice = draw.random() < 0.5 and len(lists[other]) > 0
+        ranks = {leg: rank}
+        if twice:
+            at = draw.randrange(len(lists[other]))
+            lists[other][at] = ONLY
+            ranks[other] = at + 1
+        told = known(chosen, lists, scores, k, exact)
+        said = class_of_find(chosen, "any", told, reach_in(chosen, told, k).regimes["any"], ranks)
+        for _ in range(6):
+            entered = is_in(chosen, "any", k, lists, scores, ONLY, exact)
+            assert entered or said != "guaranteed", (chosen, k, ranks, lists, scores, exact)
+            assert not entered or said != "boost-only", (chosen, k, ranks, lists, scores, exact)
+            (several if twice else seen)[said].add(entered)
+            if exact:  # who has the bonus is one of the facts
+                break
+            names = {f"m{i}": f"m{at}" for i, at in enumerate(draw.sample(range(8), 8))}
+            lists = {
+                name: [names.get(m, m) for m in keys] if draw.random() < 0.5 else keys for name, keys in lists.items()
+            }
+    assert seen == {"boost-only": {False}, "possible": {True, False}, "guaranteed": {True}}
+    assert several == seen

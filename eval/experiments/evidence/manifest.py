@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets import DatasetError
+from eval.statistics.verdict import kind_of
 
 __all__ = ["MANIFEST", "Made", "differences", "manifest"]
 
@@ -87,7 +88,7 @@ def _plain(value: float | None) -> str:
 
 def _verdict_and_delta(comparison: Mapping[str, Any]) -> str:
     at = comparison.get("paired") or comparison.get("reranking")
-    return comparison["verdict"] if at is None else f"{comparison['verdict']} {at['delta']:+.3f}"
+    return kind_of(comparison) if at is None else f"{kind_of(comparison)} {at['delta']:+.3f}"
 
 
 def result_in(folder: Path) -> Mapping[str, Any]:

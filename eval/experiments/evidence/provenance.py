@@ -16,8 +16,11 @@ ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
 """Sets on which settings of the recipes were chosen."""
 KEPT_APART = {"agentnotes_c": "kept apart, looked at twice"}
-OURS = ("harbour", "toy")
-"""Sets in this repository, written for it: no setting was chosen on them, and nobody else has written them."""
+OURS = {
+    "harbour": "written for this project; no recipe was tuned on it, the curve of confidence was fitted on it too",
+    "toy": "written for this project, not tuned on",
+}
+"""Sets in this repository, written for it: no setting of a recipe was chosen on them, and nobody else wrote them."""
 
 
 def commit_of(root: Path) -> str | None:
@@ -58,5 +61,5 @@ def role(corpus: Corpus) -> str:
     if name in TUNED_ON:
         return "tuning set"
     if name in OURS:
-        return "written for this project, not tuned on"
+        return OURS[name]
     return KEPT_APART.get(name, "not known to this project")

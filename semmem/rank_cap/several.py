@@ -1,0 +1,83 @@
+"""The class of a memory that several legs found: what lists as long as these can do with it, at its ranks.
+
+For one leg ``LegReach.class_at`` says it. Several shares add up, so a memory that no leg could bring in alone may come
+in by their sum: it is boost-only where the sum, with the importance that is best for it, is below what the k-th other
+memory of some list earns at least. What one of its legs guarantees, further shares do not take away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from semmem.model.recipe import Recipe
+from semmem.rank_cap.bounds import AGREED, as_written, exact_floor
+from semmem.rank_cap.places import Listed, Lists
+from semmem.rank_cap.report import CLASSES, ReachClass, RegimeReach
+from semmem.rank_cap.reserved_places import noise
+from semmem.rank_cap.score_bounds import RANKED
+
+__all__ = ["class_of_find"]
+
+
+def class_of_find(
+    recipe: Recipe, regime: str, lists: Lists, reach: RegimeReach, ranks: Mapping[str, int]
+) -> ReachClass:
+    """Return the class of a memory that the legs of ``ranks`` list there, from 1, and no other leg does.
+
+    ``reach`` is that of ``lists``, which are known. Of a memory with several rows in a list the best one counts.
+    """
+    classes: list[ReachClass] = [reach.legs[leg].class_at(rank) for leg, rank in ranks.items()]
+    strongest = max(classes, key=CLASSES.index)
+    if len(ranks) < 2 or strongest != "boost-only" or lists.decided is None:
+        return strongest
+    if AGREED in recipe.reserve and set(ranks.values()) == {1}:
+        return "possible"
+    return "possible" if _may_enter(recipe, regime, lists, lists.decided, ranks) else "boost-only"
+
+
+def _may_enter(recipe: Recipe, regime: str, lists: Lists, k: int, ranks: Mapping[str, int]) -> bool:
+    """Return whether the sum of its shares reaches the least that the k-th other memory of every list earns."""
+    called = {leg: listed for leg, listed in lists.lists.items() if listed.length}
+    weights, constants = recipe.weights_in(regime), recipe.constants(regime)
+    worth = {
+        leg: _Worth(recipe, leg, as_written(weights[leg]), as_written(constants[leg]), called[leg]) for leg in called
+    }
+    firsts = {leg: one.first for leg, one in worth.items()}
+    bonus = as_written(recipe.exact_bonus) * firsts.get("lexical", Fraction(0))
+    value = sum((worth[leg].most(rank) for leg, rank in ranks.items()), Fraction(0))
+    value += bonus if any(called[leg].exact for leg in ranks) else 0
+    # the k-th other memory stands behind this one in a list that names it earlier, and earns less there
+    kths = {leg: listed.firsts[k - 1] for leg, listed in called.items() if len(listed.firsts) >= k}
+    bars = (worth[leg].least(kth) for leg, kth in kths.items() if ranks.get(leg, kth + 1) > kth)
+    bar = max(bars, default=Fraction(0))
+    if recipe.prior or recipe.recency_half_life is not None:
+        floor = exact_floor(recipe, constants)
+        value *= floor + (1 - floor) * Fraction(max(called[leg].most for leg in ranks))
+        bar *= floor + (1 - floor) * Fraction(min(listed.least for listed in called.values()))
+    return value >= bar - noise(firsts, bonus)
+
+
+class _Worth:
+    """What a place of one list earns, at most and at least: the two are one where the fusion reads ranks."""
+
+    def __init__(self, recipe: Recipe, leg: str, weight: Fraction, constant: Fraction, listed: Listed) -> None:
+        self._weight, self._constant, self._shares = weight, constant, listed.shares
+        if recipe.fusion == "rank-scaled":
+            self._constant = weight * (max(constant, Fraction(1)) - 1)
+        elif recipe.fusion == "scored":
+            self._weight = weight * (constant + 1) if leg == RANKED else weight
+        self._by_rank = recipe.fusion in ("rrf", "rank-scaled") or (recipe.fusion == "scored" and leg == RANKED)
+
+    @property
+    def first(self) -> Fraction:
+        """Return the most that a first place can earn."""
+        return self.most(1) if self._by_rank else self._weight
+
+    def most(self, rank: int) -> Fraction:
+        if self._by_rank:
+            return self._weight / (self._constant + rank)
+        return self._weight * (1 if self._shares is None else as_written(self._shares[rank - 1]))
+
+    def least(self, rank: int) -> Fraction:
+        return self.most(rank) if self._by_rank or self._shares is not None else Fraction(0)
