@@ -6,7 +6,7 @@ from importlib import util
 
 __all__ = ["NEEDED", "missing"]
 
-NEEDED = {"ir_measures": "ir-measures", "matplotlib": "matplotlib", "bm25s": "bm25s"}
+NEEDED = {"ir_measures": "ir-measures", "matplotlib": "matplotlib", "bm25s": "bm25s", "scipy": "scipy"}
 """Modules, and what their packages are called."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eval.experiments.ingredients import is_of_ingredients, worth
+from eval.statistics.significance import FEW
 from eval.statistics.verdict import interval
 
 __all__ = ["formulas", "headline", "leg_only", "markdown", "plain_sentence"]
@@ -65,9 +66,10 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
     at = comparison["paired"]
     if kind == "described only":
         each = ", ".join(f"{delta:+.3f}" for delta in at["each"])
+        unit = _UNITS.get(result.get("draws", {}).get("unit"), "unit")
         return (
-            f"{where}, {metric} is {at['base']:.3f} without and {at['mean']:.3f} with {what} ({at['delta']:+.3f}; by "
-            f"{_UNITS.get(result.get('draws', {}).get('unit'), 'unit')}: {each}); "
+            f"{where}, {metric} is {at['base']:.3f} without and {at['mean']:.3f} with {what} "
+            f"({at['delta']:+.3f}{f'; by {unit}: {each}' if each else interval(at)}); "
             "they are too few to say anything of others."
         )
     if kind == "no difference":
@@ -77,7 +79,8 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
             f"if there is one, it is not larger than {bound}."
         )
     verb = "raises" if kind == "helps" else "lowers"
-    spread = "" if at["low"] is None else f", 95 % interval {at['low']:+.3f} to {at['high']:+.3f}"
+    about = "approximate " if at["units"] < FEW else ""
+    spread = "" if at["low"] is None else f", {about}95 % interval {at['low']:+.3f} to {at['high']:+.3f}"
     return (
         f"{where}, {what} {verb} {metric} from {at['base']:.3f} to {at['mean']:.3f} "
         f"({at['delta']:+.3f}{spread}, {at['n']} questions)."

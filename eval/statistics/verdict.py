@@ -99,12 +99,15 @@ def judge(standing: Standing, paired: Paired | None, *, metric: str = "the metri
         return Verdict(kind, f"{kind}: {reason}", None, notes)
     if paired is None:
         return Verdict("not evaluable", "not evaluable: no question could be measured", None, notes)
-    if paired.p_holm is None or paired.mde is None:
+    if paired.p_holm is None:
         return Verdict("described only", f"described only: {metric} {numbers(paired)}", paired, notes)
     if paired.p_holm < alpha and paired.delta > 0:
         return Verdict("helps", f"helps: {metric} {numbers(paired)}", paired, notes)
     if paired.p_holm < alpha and paired.delta < 0:
         return Verdict("hurts", f"hurts: {metric} {numbers(paired)}", paired, notes)
+    if paired.mde is None:
+        reason = f"{_many(paired)} are too few for any effect to reach {alpha:g} among all that was asked"
+        return Verdict("described only", f"described only: {metric} {numbers(paired)}; {reason}", paired, notes)
     # Neither an effect beyond the interval nor one the questions could not have shown may be denied.
     bound = max(paired.mde, abs(paired.low or 0.0), abs(paired.high or 0.0))
     sentence = (
@@ -182,7 +185,8 @@ def numbers(paired: Paired) -> str:
         )
     if paired.low is None or paired.high is None:
         return f"{paired.delta:+.3f}, no interval: {'no question differs' if not paired.delta else 'all differ alike'}"
-    return f"{paired.delta:+.3f} [{paired.low:+.3f}, {paired.high:+.3f}], p = {paired.p_holm:.4f}, {counts}"
+    about = " approximate" if paired.approximate else ""
+    return f"{paired.delta:+.3f} [{paired.low:+.3f}, {paired.high:+.3f}]{about}, p = {paired.p_holm:.4f}, {counts}"
 
 
 def interval(paired: Mapping[str, Any]) -> str:

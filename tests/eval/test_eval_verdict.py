@@ -117,7 +117,18 @@ def test_three_conversations_are_described_and_nothing_is_inferred_from_them() -
     assert not verdict.refused
     assert verdict.sentence == (
         "described only: R@10 +0.333 over 9 questions in 3 clusters (+0.333, +0.667, +0.000), won 3, tied 6, lost 0; "
-        "fewer than 6 of them, so there is no interval and nothing is said of others"
+        "fewer than 8 of them, so there is no interval and nothing is said of others"
+    )
+
+
+def test_eight_clusters_are_described_where_no_effect_of_theirs_could_pass_the_correction() -> None:
+    # the least p of eight is 2/256 = .0078; over seven tests it is .055, so nothing could be found and nothing denied
+    at = paired(np.zeros(8), np.array([1, 1, 1, 1, 1, 1, 1, 0.5]), alpha=0.05 / 7)
+    verdict = judge(OPEN, dataclasses.replace(at, p_holm=0.0547), metric="R@10")
+    assert verdict.kind == "described only"
+    assert verdict.sentence == (
+        "described only: R@10 +0.938 [+0.750, +1.000] approximate, p = 0.0547, won 8, tied 0, lost 0; "
+        "8 questions are too few for any effect to reach 0.05 among all that was asked"
     )
 
 
