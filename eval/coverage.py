@@ -167,7 +167,7 @@ def _table(runs: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Simulate, print the table in Markdown, and write it as JSON where asked."""
     parser = argparse.ArgumentParser(prog="python -m eval.coverage", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=2000, help="simulated experiments a cell")
+    parser.add_argument("--runs", type=int, default=500, help="simulated experiments a cell")
     parser.add_argument("--out", type=Path, help="file for the table as JSON")
     asked = parser.parse_args()
     rows = _table(asked.runs)

@@ -39,7 +39,12 @@ def headline(result: Mapping[str, Any]) -> str:
 
 
 def formulas(result: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Return the formulas of the named conditions that nothing was tuned for: all but weighted rank fusion."""
+    """Return the formulas of the named conditions that nothing was tuned for: all but weighted rank fusion.
+
+    Of another system's runs it is not known what was tuned.
+    """
+    if result["corpus"].get("format") == "runs":
+        return []
     used = {str(result["conditions"][name]["recipe"].get("fusion", "rrf")) for name in names}
     return sorted(used - {"rrf"})
 
@@ -137,10 +142,12 @@ def markdown(result: Mapping[str, Any]) -> str:
     parts += ["## Before the numbers", "", *_preflight(result), ""]
     if live := _live(result):
         parts += ["## A witness through the real store", "", *live, ""]
-    parts += ["## Ceilings of recall", "", *_ceilings(result), ""]
+    if any(condition["ceilings"] for condition in result["conditions"].values()):
+        parts += ["## Ceilings of recall", "", *_ceilings(result), ""]
     if result["linkage"]:
         parts += ["## Are the gold memories of a question tied in the graph?", "", *_linkage(result["linkage"]), ""]
-    parts += ["## Cost", "", *_cost(result["cost"]), ""]
+    if result["cost"]:
+        parts += ["## Cost", "", *_cost(result["cost"]), ""]
     notes = "; ".join(f"{n} {what}" for what, n in corpus["notes"].items())
     parts += [
         "## What was run",
@@ -150,11 +157,15 @@ def markdown(result: Mapping[str, Any]) -> str:
         f"{_standing(result)}",
         "",
         f"Python {env['python']}, {env['machine']}, embedder {env['embedder']}, seed {env['seed']}, commit "
-        f"{env['commit']}; {', '.join(f'{n} {v}' for n, v in env['packages'].items())}. The fast path agreed with "
-        f"recall on {result['fast path agreed with recall on']} lists.",
+        f"{env['commit']}; {', '.join(f'{n} {v}' for n, v in env['packages'].items())}.{_checked(result)}",
         "",
     ]
     return "\n".join(parts)
+
+
+def _checked(result: Mapping[str, Any]) -> str:
+    lists = result.get("fast path agreed with recall on")
+    return "" if lists is None else f" The fast path agreed with recall on {lists} lists."
 
 
 def _standing(result: Mapping[str, Any]) -> str:

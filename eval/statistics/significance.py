@@ -184,7 +184,8 @@ def flip_interval(
     # arrangements beyond one end, the observed one among them, that are still too few for the test not to reject
     beyond = math.ceil((1 - level) / 2 * (sum(counted) + _drawn(len(sums), samples))) - 1
     at = min(max(beyond - 1, 0), (len(means) - 1) // 2)
-    return float(means[at]), float(means[-1 - at])
+    low, high = (0.0 if abs(end) < _SAME else float(end) for end in (means[at], means[-1 - at]))
+    return low, high
 
 
 def permutation_p(sums: NDArray[np.float64], *, samples: int = SAMPLES, seed: int = 0) -> float:
