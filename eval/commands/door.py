@@ -56,7 +56,10 @@ Metrics = Annotated[
 Seed = Annotated[int, typer.Option(help="seed of every random draw")]
 AsJson = Annotated[bool, typer.Option("--json", help="print the aggregate result as JSON")]
 Base = Annotated[
-    str, typer.Option(help="RECIPE, RECIPE~leg (without it), RECIPE!leg (its list dropped) or RECIPE+fusion")
+    str,
+    typer.Option(
+        help="RECIPE, RECIPE~leg (without it), RECIPE!leg (list dropped), RECIPE+fusion, RECIPE+leg (a declared one)"
+    ),
 ]
 METRICS = ("R@10", "R@5", "nDCG@10")
 _WRONG_PLACE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)

@@ -353,7 +353,10 @@ def _cached_linkage(cache: Path, corpus: Corpus) -> dict[str, Any]:
 def _claim(private: Path, corpus: Corpus) -> None:
     mark = private / "corpus.sha256"
     if mark.is_file() and mark.read_text(encoding="utf-8") != corpus.sha256:
-        raise ExperimentError(f"{private.parent} holds results of another corpus; pass another --out, or delete it.")
+        raise ExperimentError(
+            f"{private.parent} holds results of other questions or memories than {corpus.name} has now; give the new "
+            f"results a folder of their own (--out {private.parent}-2), or delete the old folder."
+        )
     _write_whole(mark, corpus.sha256)
 
 
