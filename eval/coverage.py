@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -164,12 +164,12 @@ def _table(runs: int) -> list[dict[str, Any]]:
     ]
 
 
-def main() -> None:
+def main(args: Sequence[str] | None = None) -> None:
     """Simulate, print the table in Markdown, and write it as JSON where asked."""
     parser = argparse.ArgumentParser(prog="python -m eval.coverage", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=500, help="simulated experiments a cell")
     parser.add_argument("--out", type=Path, help="file for the table as JSON")
-    asked = parser.parse_args()
+    asked = parser.parse_args(args)
     rows = _table(asked.runs)
     print("| " + " | ".join(rows[0]) + " |\n" + "|---" * len(rows[0]) + "|")
     for row in rows:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import robustness, scale, second_day, speed, starts
+from eval import coverage, robustness, scale, second_day, speed, starts
 from eval.cli import app
 from eval.reports.page import page
 
@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "eval" / "README.md").read_text(encoding="utf-8")
 COMMANDS = [shlex.split(line, comments=True) for line in re.findall(r"(?m)^ {4}(python -m eval[ .].*)$", README)]
 OTHERS = {
+    "eval.coverage": coverage,
     "eval.robustness": robustness,
     "eval.scale": scale,
     "eval.second_day": second_day,
