@@ -14,7 +14,7 @@ from eval.datasets import DatasetError
 if TYPE_CHECKING:
     from eval.experiments.experiment import Experiment
 
-__all__ = ["adr", "compare", "keep", "report"]
+__all__ = ["adr", "compare", "keep", "register", "report"]
 
 
 @app.command()
@@ -128,6 +128,27 @@ def _between(results: list[str], metric: list[str] | None, seed: int, json_: boo
         typer.echo(json.dumps(rows, indent=1))
         return
     table(["metric", "A", "B", "verdict"], [[r["metric"], r["a"], r["b"], r["sentence"]] for r in rows])
+
+
+@app.command()
+def register(
+    results: Annotated[Path | None, typer.Option(help="folder of results; default: eval/results")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Print all that was ever asked in the committed results, and what remains when it is corrected as one family."""
+    from eval.reports.register import register as registered
+
+    with error_line():
+        folder = results or RESULTS
+        if not folder.is_dir():
+            raise DatasetError(f"There is no folder {folder}; pass --results FOLDER.")
+        whole = registered(folder)
+        head = ["result", "tests", "p below .05", "false discovery rate .05", "Holm"]
+        if json_:
+            typer.echo(json.dumps([dict(zip(head, row, strict=True)) for row in whole.rows()], indent=1))
+            return
+        table(head, whole.rows())
+        say(whole.sentence())
 
 
 @app.command()
