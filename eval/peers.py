@@ -3,7 +3,7 @@
     python -m eval.peers --data eval/data/harbour [--data musique100 ...] [--out eval/results/peers.json]
 
 Each system of ``eval/bench/others.py`` that is installed is filled with the memories of a namespace, as title and text,
-and asked for ten hits. Recall@10 is over the questions of the headline, its interval a bootstrap over their clusters.
+and asked for ten hits. Recall@10 is over the questions of the headline, its interval by sign flips of their clusters.
 Below six clusters there is no interval. Bytes are what a system has written to its folder or database.
 """
 
@@ -28,7 +28,7 @@ import semmem
 from eval.bench.others import OTHERS, absent, opened
 from eval.datasets.corpus import Corpus, Query
 from eval.statistics.clusters import clusters
-from eval.statistics.significance import FEWEST, bootstrap_interval, clustered
+from eval.statistics.significance import FEWEST, clustered, flip_interval
 from semmem.embedders.minilm import MiniLM
 from semmem.stores.embedded.server import EmbeddedServer
 
@@ -54,7 +54,7 @@ def _shown(memory: Mapping[str, Any]) -> str:
 def _summary(queries: Sequence[Query], values: Mapping[str, float], size: int) -> dict[str, Any]:
     of = clusters(queries)
     sums, sizes = clustered(np.array([values[q.id] for q in queries]), [of[q.id] for q in queries])
-    low, high = bootstrap_interval(sums, sizes) if len(sizes) >= FEWEST else (None, None)
+    low, high = flip_interval(sums, sizes) if len(sizes) >= FEWEST else (None, None)
     rounded = [None if one is None else round(float(one), 4) for one in (low, high)]
     return {
         "R@10": round(mean(values.values()), 4),

@@ -6,7 +6,7 @@
 Rows: as they are; questions in lower case; memories in a shuffled order; titles left out (where there are titles); and
 foreign memories, of other sets or of a file with one sentence a line, in the same namespace: those of the first source,
 then of the first two, and so on up to the count. Each row is compared to
-the first by a paired bootstrap. The text of a set is embedded once, whatever the number of rows it stands in.
+the first by sign flips. The text of a set is embedded once, whatever the number of rows it stands in.
 """
 
 from __future__ import annotations

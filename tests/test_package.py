@@ -154,7 +154,13 @@ def test_the_wheel_holds_every_file_that_the_program_reads_and_no_tests(packages
     ).stdout.split()
     names = zipfile.ZipFile(packages[0]).namelist()
     assert [name for name in tracked if name not in names] == []
-    assert [name for name in names if not name.startswith(("semmem/", "semmem-"))] == []
+    assert [name for name in names if not name.startswith(("semmem/", "semmem-", "semmem_eval/"))] == []
+    harness = subprocess.run(
+        ["git", "ls-files", "eval", ":!eval/results", ":!eval/mutants.json", ":!eval/README.md"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    ).stdout.split()  # fmt: skip
+    assert [name for name in harness if f"semmem_eval/{name}" not in names] == []
+    assert [name for name in names if "/results/" in name or "/runs/" in name or "/private/" in name] == []
     with tarfile.open(packages[1]) as sdist:
         inside = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"Makefile", "constraints.txt", "CHANGELOG.md", "tests/test_package.py", "pyproject.toml"} <= inside
@@ -176,3 +182,13 @@ def test_the_installed_wheel_answers_away_from_its_sources(packages: tuple[Path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.stdout == "The ferry leaves at noon.\n", done.stderr
+    (tmp_path / "qrels").write_text("q1 0 a 1\n")
+    (tmp_path / "a.trec").write_text("q1 Q0 b 1 1 mine\n")
+    (tmp_path / "b.trec").write_text("q1 Q0 a 1 1 mine\n")
+    done = subprocess.run(
+        [tmp_path / "venv" / "bin" / "python", "-I", "-m", "semmem_eval", "compare", "--run", "a.trec", "--run",
+         "b.trec", "--qrels", "qrels", "--metric", "R@1"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert "described only: R@1 +1.000 over 1 questions" in " ".join(done.stdout.split()), done.stderr

@@ -50,9 +50,9 @@ def gate(
 
 @app.command()
 def reach(
-    recipe: Annotated[str, typer.Argument(help="a recipe, or RECIPE~leg")] = "default",
+    recipe: Annotated[str, typer.Argument(help="RECIPE, RECIPE~leg, or RECIPE+leg with a declared one")] = "default",
     k: Annotated[int, typer.Option("-k", "--k", help="cut-off")] = 10,
-    system: Annotated[str | None, typer.Option(help="another system's fusion instead: its name, or all")] = None,
+    system: Annotated[str | None, typer.Option(help="another system's fusion: a name, all, or your .toml")] = None,
     weights: Annotated[str | None, typer.Option(help="your own weights for that system, such as .7,.3")] = None,
     json_: AsJson = False,
 ) -> None:

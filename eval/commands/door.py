@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from rich.table import Table
 
 from eval.datasets import Corpus, DatasetError
 from eval.experiments.conditions import ConditionError
+from eval.extra import written_to
 from eval.statistics.comparison import ExperimentError
 from semmem.doors.cli.terminal import Terminal
 from semmem.model.errors import SemmemError
@@ -22,6 +22,7 @@ from semmem.text.control_characters import encodable, visible
 __all__ = [
     "EXIT_INTERRUPTED",
     "EXIT_REFUSED",
+    "HERE",
     "METRICS",
     "RESULTS",
     "RUNS",
@@ -38,8 +39,9 @@ __all__ = [
     "table",
 ]
 
-RUNS = Path(__file__).resolve().parents[1] / "runs"
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+HERE = written_to()
+RUNS = HERE / "runs"
+RESULTS = HERE / "results"
 EXIT_REFUSED = 3
 EXIT_INTERRUPTED = 130
 app = typer.Typer(
@@ -56,7 +58,10 @@ Metrics = Annotated[
 Seed = Annotated[int, typer.Option(help="seed of every random draw")]
 AsJson = Annotated[bool, typer.Option("--json", help="print the aggregate result as JSON")]
 Base = Annotated[
-    str, typer.Option(help="RECIPE, RECIPE~leg (without it), RECIPE!leg (its list dropped) or RECIPE+fusion")
+    str,
+    typer.Option(
+        help="RECIPE, RECIPE~leg (without it), RECIPE!leg (list dropped), RECIPE+fusion, RECIPE+leg (a declared one)"
+    ),
 ]
 METRICS = ("R@10", "R@5", "nDCG@10")
 _WRONG_PLACE = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from eval.commands.door import Seed, app, error_line, opened, say
+from eval.commands.door import HERE, Seed, app, error_line, opened, say
 from eval.datasets import DatasetError
 from semmem.doors.cli.show import counted
 
@@ -42,7 +42,7 @@ def make(
         if not keys_can_be_read():
             raise DatasetError("make asks a person and reads single keys: start it in a terminal, not through a pipe.")
     with error_line(), opened(None, own, embedder) as mem:
-        folder = out or Path(__file__).resolve().parents[1] / "data" / "private" / re.sub(r"[^\w.-]+", "_", namespace)
+        folder = out or HERE / "data" / "private" / re.sub(r"[^\w.-]+", "_", namespace)
         desk, names = Desk(folder, namespace), [r.strip() for r in recipes.split(",")]
         memories = sample(mem, namespace, items, seed=seed)
         if not memories:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval.commands.door import METRICS, RESULTS, AsJson, Metrics, Seed, app, error_line, say, table
+from eval.commands.door import EXIT_REFUSED, METRICS, RESULTS, AsJson, Metrics, Seed, app, err, error_line, say, table
 from eval.datasets import DatasetError
 
-__all__ = ["adr", "compare", "keep", "report"]
+if TYPE_CHECKING:
+    from eval.experiments.experiment import Experiment
+
+__all__ = ["adr", "compare", "keep", "register", "report"]
 
 
 @app.command()
@@ -51,16 +54,101 @@ def adr(
 
 
 @app.command()
-def compare(a: str, b: str, metric: Metrics = None, seed: Seed = 0, json_: AsJson = False) -> None:
-    """Compare two results on the same questions: A and B are result folders, or FOLDER:CONDITION."""
+def compare(
+    results: Annotated[list[str] | None, typer.Argument(help="two result folders, or FOLDER:CONDITION")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="[NAME=]FILE: what a retriever returned; each is compared with the first")
+    ] = None,
+    leg: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE: the list of one leg; fused again with and without each")
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help="what is relevant to each question")] = None,
+    system: Annotated[str | None, typer.Option(help="whose fusion: a modelled system, or a .toml of your own")] = None,
+    fusion: Annotated[str | None, typer.Option(help="which of its fusions; default: the first of these legs")] = None,
+    weights: Annotated[str | None, typer.Option(help="weights of the legs, in their order, such as .7,.3")] = None,
+    constant: Annotated[float, typer.Option(help="rank constant, where no --system is named")] = 60,
+    documents: Annotated[int | None, typer.Option(min=1, help="how many documents there were to find")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the result and its report")] = None,
+    metric: Metrics = None,
+    seed: Seed = 0,
+    json_: AsJson = False,
+    strict: Annotated[bool, typer.Option(help="exit with code 3 when a comparison is refused")] = False,
+) -> None:
+    """Compare runs of any retriever (--run, --leg, --qrels), or two results on the same questions.
+
+    Runs: TREC, the JSON of ranx and BEIR, JSON lines. Judgements: TREC, BEIR's table, ranx, questions with gold_ids.
+    """
+    with error_line():
+        if run or leg:
+            if results or qrels is None:
+                raise DatasetError("--run and --leg go with --qrels FILE, and without result folders.")
+            from eval.foreign.compared import Files, ablated, compared
+            from eval.foreign.named import fusion_of, named_paths
+
+            files = Files(named_paths(run or ()), named_paths(leg or ()), qrels, documents)
+            metrics = tuple(metric or METRICS)
+            if leg:
+                asked = fusion_of(list(files.legs), system, fusion, weights, constant)
+                experiment = ablated(files, asked, metrics, out=out, seed=seed)
+            else:
+                experiment = compared(files, metrics, out=out, seed=seed)
+            _show(experiment, out, json_)
+            if strict and experiment.refused:
+                raise typer.Exit(EXIT_REFUSED)
+            return
+        if len(results or ()) != 2:
+            raise DatasetError("Pass two result folders, or --run twice, or --leg for each leg, with --qrels.")
+        _between(results or [], metric, seed, json_)
+
+
+def _show(experiment: Experiment, out: Path | None, json_: bool) -> None:
+    from eval.reports.page import write_reports
+    from eval.reports.summary import headline, leg_only
+
+    pages = () if out is None else write_reports(out)
+    if json_:
+        typer.echo(json.dumps(experiment.result, indent=1))
+        return
+    for what, count in experiment.result["corpus"]["notes"].items():
+        err.print(f"note: {count} {what}.", soft_wrap=True)
+    say(headline(experiment.result))
+    whole = [c for c in experiment.result["comparisons"] if c["group"] == "headline"]
+    rows = [[c["metric"], c["name"], c["sentence"], leg_only(c)] for c in whole]
+    table(["metric", "comparison", "verdict", "leg-only (gold)"], rows)
+    for page in pages:
+        say(page)
+
+
+def _between(results: list[str], metric: list[str] | None, seed: int, json_: bool) -> None:
     from eval.experiments.evidence.between import between
 
+    a, b = results
+    rows = between(a, b, metric or METRICS, seed=seed)
+    if json_:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    table(["metric", "A", "B", "verdict"], [[r["metric"], r["a"], r["b"], r["sentence"]] for r in rows])
+
+
+@app.command()
+def register(
+    results: Annotated[Path | None, typer.Option(help="folder of results; default: eval/results")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Print all that was ever asked in the committed results, and what remains when it is corrected as one family."""
+    from eval.reports.register import register as registered
+
     with error_line():
-        rows = between(a, b, metric or METRICS, seed=seed)
+        folder = results or RESULTS
+        if not folder.is_dir():
+            raise DatasetError(f"There is no folder {folder}; pass --results FOLDER.")
+        whole = registered(folder)
+        head = ["result", "tests", "p below .05", "false discovery rate .05", "Holm"]
         if json_:
-            typer.echo(json.dumps(rows, indent=1))
+            typer.echo(json.dumps([dict(zip(head, row, strict=True)) for row in whole.rows()], indent=1))
             return
-        table(["metric", "A", "B", "verdict"], [[r["metric"], r["a"], r["b"], r["sentence"]] for r in rows])
+        table(head, whole.rows())
+        say(whole.sentence())
 
 
 @app.command()

@@ -47,17 +47,21 @@ def load(path: Path) -> Corpus:
     """Read the folder. The memories are what ``semmem import`` stores of the one file that is named in ``MEMORIES``.
 
     A memory may name its ``namespace``; without one it is the folder's name. Questions have ``id``, ``question``
-    and ``gold_ids``, and a ``stratum`` (or ``type``, ``category``). A question that names no namespace is asked in
-    that of the memories, if they are all of one, as those of an export are. Raises DatasetError.
+    and ``gold_ids``, and a ``stratum`` (or ``type``, ``category``); they are asked of the memories' one namespace,
+    or of the one they name. Raises DatasetError.
     """
     source = Source(path)
     names = [name for name in MEMORIES if (path / name).exists()]
     if len(names) != 1:
         raise DatasetError(f"{path} holds {', '.join(names) or 'no memories'}; put one of {', '.join(MEMORIES)} there.")
     memories = source.imported(MEMORIES[names[0]], names[0], path.name)
-    spaces = {str(memory["namespace"]) for _, memory in memories}
-    space = spaces.pop() if len(spaces) == 1 else path.name
-    queries = [(where, question(row, where, space)) for where, row in source.rows("queries.jsonl", ("id", "gold_ids"))]
+    spaces = list(dict.fromkeys(str(memory["namespace"]) for _, memory in memories))
+    space = spaces[0] if len(spaces) == 1 else path.name
+    queries = []
+    for where, row in source.rows("queries.jsonl", ("id", "gold_ids")):
+        if spaces and space not in spaces and not row.get("namespace"):
+            raise DatasetError(f"{where} names no 'namespace'; {names[0]} has memories in {', '.join(spaces[:5])}.")
+        queries.append((where, question(row, where, space)))
     return build(path.name, NAME, memories, queries, source)
 
 

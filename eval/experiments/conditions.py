@@ -9,9 +9,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from importlib.metadata import entry_points
 from typing import Any, TypeAlias
 
 from eval.experiments.fusion import FUSIONS
+from semmem.legs import GROUP
 from semmem.model.recipe import SETTINGS, Recipe
 from semmem.model.recipe import recipe as _recipe
 from semmem.model.recipe_settings import Choice, Number, OrNone, Reranker, Section, Switch, Values
@@ -26,10 +28,12 @@ __all__ = [
     "ConditionError",
     "Value",
     "ablations",
+    "declared",
     "fusions",
     "named",
     "sweep",
     "turned",
+    "with_leg",
 ]
 
 Value: TypeAlias = float | str
@@ -117,7 +121,8 @@ OF_A_LEG = ("weight", "k", "depth", "reserve")
 def named(name: str | Recipe, *, legs: Sequence[str] = ()) -> Condition:
     """Return the condition of a recipe. ``NAME~leg`` leaves a leg out, ``NAME!leg`` drops what only it found.
 
-    ``NAME+convex`` (rank-scaled, tm2c2) changes the formula. Raises UnknownRecipe and ConditionError.
+    ``NAME+convex`` (rank-scaled, tm2c2) changes the formula, ``NAME+leg`` adds a leg that a package declares. Raises
+    UnknownRecipe and ConditionError.
     """
     if isinstance(name, Recipe):
         return Condition(name.name, name)
@@ -126,20 +131,45 @@ def named(name: str | Recipe, *, legs: Sequence[str] = ()) -> Condition:
         raise ConditionError(f"{name!r} is no condition; write RECIPE, RECIPE~leg, RECIPE!leg or RECIPE+fusion.")
     base, without, excluded, fusion = match.groups()
     recipe = variant(base)
+    if fusion in declared():
+        recipe, fusion = with_leg(recipe, fusion), None
     if without:
         recipe = _without(recipe, without)
     if excluded and excluded not in recipe.legs:
         raise ConditionError(f"{base} has no leg {excluded!r}; it has {', '.join(recipe.legs)}.")
     if fusion and fusion not in FUSIONS:
-        raise ConditionError(f"There is no fusion {fusion!r}; choose one of {', '.join(sorted(FUSIONS))}.")
+        legs_there = f"; and no package declares a leg of that name (declared: {', '.join(declared()) or 'none'})"
+        raise ConditionError(f"There is no fusion {fusion!r}; choose one of {', '.join(sorted(FUSIONS))}{legs_there}.")
     if fusion:
         recipe = variant(recipe, name=name, fusion=fusion)
     return Condition(name, recipe, excluded=excluded)
 
 
+def declared() -> list[str]:
+    """Return the names of the legs that installed packages declare."""
+    return sorted({point.name for point in entry_points(group=GROUP)})
+
+
+def with_leg(recipe: Recipe, leg: str) -> Recipe:
+    """Return ``recipe`` with a declared leg: the largest weight and the least rank constant of its legs; both sweep."""
+    if leg in recipe.legs:
+        return recipe
+    least = min(constant for regime in recipe.regimes for constant in recipe.constants(regime).values())
+    return variant(
+        recipe,
+        name=f"{recipe.name}+{leg}",
+        weights={leg: max(recipe.weights.values())},
+        rank_constants={leg: least},
+    )
+
+
 def _without(recipe: Recipe, leg: str) -> Recipe:
     if leg not in recipe.legs:
-        raise ConditionError(f"{recipe.name} has no leg {leg!r} to leave out; it has {', '.join(recipe.legs)}.")
+        raise ConditionError(
+            f"{recipe.name} has no leg {leg!r} to leave out; it has {', '.join(recipe.legs)}. A leg of your own joins "
+            f"as {recipe.name}+LEG once a package that declares it is installed (declared: "
+            f"{', '.join(declared()) or 'none'})."
+        )
     if len(recipe.legs) == 1:
         raise ConditionError(f"{recipe.name} has the leg {leg} alone; without it nothing would be asked.")
     by_leg = ("weights", "rank_constants", "depths", "timeouts", "reserve")

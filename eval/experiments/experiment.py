@@ -37,7 +37,7 @@ from eval.statistics.preflight import preflight
 from semmem.files import new_file
 from semmem.model.errors import NotFound
 
-__all__ = ["Experiment", "conduct"]
+__all__ = ["Experiment", "conduct", "fuse_all", "means", "write"]
 
 DEEP = 100
 SAMPLE = 20
@@ -132,12 +132,12 @@ def conduct(
         "line": line,
         "corpus": corpus.describe() | {"standing": role(corpus)},
         "draws": described(headline),
-        "environment": environment(mem, seed) | {"vectors": origin(mem, corpus)},
+        "environment": environment(mem.stats().embedder, seed) | {"vectors": origin(mem, corpus)},
         "metrics": list(metrics),
         "seed": seed,
         "fast path agreed with recall on": agreed_lists,
         "conditions": {},
-        "baselines": {n: _means(m) for n, m in measured.items() if n not in by_name},
+        "baselines": {n: means(m) for n, m in measured.items() if n not in by_name},
         "comparisons": [],
         "linkage": {} if corpus.stored else _cached_linkage(private / "linkage.json", corpus),
         # of the first group of lists: for later groups the vectors of the questions are cached
@@ -155,8 +155,8 @@ def conduct(
             **condition.as_dict(),
             "preflight": before
             | {"live witness": [one for (holder, _), of in witnesses.items() if holder == name for one in of]},
-            "measures": _means(measured[name]),
-            "components": component_means(condition, headline, lists[name]) if len(by_name) <= _DETAILED else [],
+            "measures": means(measured[name]),
+            "components": componentmeans(condition, headline, lists[name]) if len(by_name) <= _DETAILED else [],
             "ceilings": {str(k): ceilings(condition.recipe, headline, own, k).as_dict() for k in (5, 10) if detailed},
         }
     dropped = {at: stage for at, of in witnesses.items() if (stage := dropping_stage(of))}
@@ -164,7 +164,7 @@ def conduct(
         comparisons, metrics, by_name, runs, measured, lists, with_gold, sizes, seed=seed, dropped=dropped
     )
     experiment = Experiment(result, runs, measured, lists, comparisons)
-    _write(out, experiment, corpus)
+    write(out, experiment, corpus)
     return experiment
 
 
@@ -190,7 +190,7 @@ def recall_all(mem: Any, condition: Condition, queries: Sequence[Query], *, limi
     }
 
 
-def component_means(condition: Condition, queries: Sequence[Query], lists: Lists, places: int = 10) -> list[Any]:
+def componentmeans(condition: Condition, queries: Sequence[Query], lists: Lists, places: int = 10) -> list[Any]:
     """Return the mean share of every component at each of the first places, over the questions."""
     sums: list[dict[str, float]] = [defaultdict(float) for _ in range(places)]
     for query in queries:
@@ -333,7 +333,8 @@ def origin(mem: Any, corpus: Corpus) -> dict[str, Any]:
     return sha256_of_stored | {"model": None if isinstance(embedder, str) else embedder.name}
 
 
-def _means(measured: Measured) -> dict[str, dict[str, float]]:
+def means(measured: Measured) -> dict[str, dict[str, float]]:
+    """Return the mean of every measure, by group of questions."""
     return {
         group: {"questions": len(measured.rows(group)), **{n: measured.mean(n, group) for n in measured.values}}
         for group in measured.groups
@@ -352,7 +353,10 @@ def _cached_linkage(cache: Path, corpus: Corpus) -> dict[str, Any]:
 def _claim(private: Path, corpus: Corpus) -> None:
     mark = private / "corpus.sha256"
     if mark.is_file() and mark.read_text(encoding="utf-8") != corpus.sha256:
-        raise ExperimentError(f"{private.parent} holds results of another corpus; pass another --out, or delete it.")
+        raise ExperimentError(
+            f"{private.parent} holds results of other questions or memories than {corpus.name} has now; give the new "
+            f"results a folder of their own (--out {private.parent}-2), or delete the old folder."
+        )
     _write_whole(mark, corpus.sha256)
 
 
@@ -362,8 +366,10 @@ def _write_whole(path: Path, text: str) -> None:
         out.write(text.encode())
 
 
-def _write(out: Path, experiment: Experiment, corpus: Corpus) -> None:
+def write(out: Path, experiment: Experiment, corpus: Corpus) -> None:
+    """Write ``result.json`` and the private files of an experiment under ``out``."""
     private = out / "private"
+    private.mkdir(parents=True, exist_ok=True)
     write_qrels(private / "qrels.txt", corpus.queries)
     for name, run in experiment.runs.items():
         safe = "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from eval.experiments.conditions import OF_A_LEG, Condition, ConditionError, ablations, fusions, named, sweep
+from eval.experiments.conditions import (
+    OF_A_LEG,
+    Condition,
+    ConditionError,
+    ablations,
+    declared,
+    fusions,
+    named,
+    sweep,
+    with_leg,
+)
 from eval.experiments.controls import NEIGHBOURS, USUAL, with_controls
 from eval.statistics.comparison import Comparison
 
@@ -30,6 +41,10 @@ def of_ablation(recipe: str, legs: Sequence[str], *, controls: Collection[str] =
     if unknown := [name for name in controls if name not in (*USUAL, NEIGHBOURS)]:
         raise ConditionError(f"There is no control {unknown[0]!r}; choose one of {', '.join((*USUAL, NEIGHBOURS))}.")
     base = named(recipe)
+    for leg in legs:
+        if leg not in base.recipe.legs and leg in declared():
+            joined = with_leg(base.recipe, leg)
+            base = replace(base, name=joined.name, recipe=joined)
     lesser = ablations(base, legs)
     names = legs or base.recipe.legs
     comparisons = [

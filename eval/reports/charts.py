@@ -60,7 +60,7 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
     labels = (labels_with_group if several else groups)[::-1]
     axes.set_yticks(range(len(rows)), labels)
     axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel(f"difference in {metric}, bootstrap interval at 95 %")
+    axes.set_xlabel(f"difference in {metric}, interval at 95 %")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     return _svg(figure, f"Differences in {metric}")

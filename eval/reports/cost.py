@@ -52,7 +52,7 @@ def cost(mem: Any, report: Any, asked: Sequence[Asked]) -> dict[str, Any]:
     return out
 
 
-def environment(mem: Any, seed: int) -> dict[str, Any]:
+def environment(embedder: str | None, seed: int) -> dict[str, Any]:
     """Return versions, machine, embedder, seed and git commit; no path and no name of a person or a host."""
     versions = {}
     for package in _PACKAGES:
@@ -64,7 +64,7 @@ def environment(mem: Any, seed: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "packages": versions,
-        "embedder": mem.stats().embedder,
+        "embedder": embedder,
         "seed": seed,
         "commit": COMMIT,
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from eval.experiments.ingredients import is_of_ingredients, worth
 from eval.reports.verdicts import FOUND, found_rows
+from eval.statistics.significance import FEW
 from eval.statistics.verdict import bounds, interval, kind_of
 
 __all__ = ["formulas", "headline", "leg_only", "markdown", "plain_sentence"]
@@ -40,7 +41,12 @@ def headline(result: Mapping[str, Any]) -> str:
 
 
 def formulas(result: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Return the formulas of the named conditions that nothing was tuned for: all but weighted rank fusion."""
+    """Return the formulas of the named conditions that nothing was tuned for: all but weighted rank fusion.
+
+    Of another system's runs it is not known what was tuned.
+    """
+    if result["corpus"].get("format") == "runs":
+        return []
     used = {str(result["conditions"][name]["recipe"].get("fusion", "rrf")) for name in names}
     return sorted(used - {"rrf"})
 
@@ -66,9 +72,10 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
     at = comparison["paired"]
     if kind == "described only":
         each = ", ".join(f"{delta:+.3f}" for delta in at["each"])
+        unit = _UNITS.get(result.get("draws", {}).get("unit"), "unit")
         return (
-            f"{where}, {metric} is {at['base']:.3f} without and {at['mean']:.3f} with {what} ({at['delta']:+.3f}; by "
-            f"{_UNITS.get(result.get('draws', {}).get('unit'), 'unit')}: {each}); "
+            f"{where}, {metric} is {at['base']:.3f} without and {at['mean']:.3f} with {what} "
+            f"({at['delta']:+.3f}{f'; by {unit}: {each}' if each else interval(at)}); "
             "they are too few to say anything of others."
         )
     if kind == "not separated":
@@ -78,7 +85,8 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
             f"{at['n']} questions; the true difference may lie between {low:+.3f} and {high:+.3f}."
         )
     verb = "raises" if kind == "helps" else "lowers"
-    spread = "" if at["low"] is None else f", 95 % interval {at['low']:+.3f} to {at['high']:+.3f}"
+    about = "approximate " if at["units"] < FEW else ""
+    spread = "" if at["low"] is None else f", {about}95 % interval {at['low']:+.3f} to {at['high']:+.3f}"
     return (
         f"{where}, {what} {verb} {metric} from {at['base']:.3f} to {at['mean']:.3f} "
         f"({at['delta']:+.3f}{spread}, {at['n']} questions)."
@@ -137,10 +145,12 @@ def markdown(result: Mapping[str, Any]) -> str:
     parts += ["## Before the numbers", "", *_preflight(result), ""]
     if live := _live(result):
         parts += ["## A witness through the real store", "", *live, ""]
-    parts += ["## Ceilings of recall", "", *_ceilings(result), ""]
+    if any(condition["ceilings"] for condition in result["conditions"].values()):
+        parts += ["## Ceilings of recall", "", *_ceilings(result), ""]
     if result["linkage"]:
         parts += ["## Are the gold memories of a question tied in the graph?", "", *_linkage(result["linkage"]), ""]
-    parts += ["## Cost", "", *_cost(result["cost"]), ""]
+    if result["cost"]:
+        parts += ["## Cost", "", *_cost(result["cost"]), ""]
     notes = "; ".join(f"{n} {what}" for what, n in corpus["notes"].items())
     parts += [
         "## What was run",
@@ -150,11 +160,15 @@ def markdown(result: Mapping[str, Any]) -> str:
         f"{_standing(result)}",
         "",
         f"Python {env['python']}, {env['machine']}, embedder {env['embedder']}, seed {env['seed']}, commit "
-        f"{env['commit']}; {', '.join(f'{n} {v}' for n, v in env['packages'].items())}. The fast path agreed with "
-        f"recall on {result['fast path agreed with recall on']} lists.",
+        f"{env['commit']}; {', '.join(f'{n} {v}' for n, v in env['packages'].items())}.{_checked(result)}",
         "",
     ]
     return "\n".join(parts)
+
+
+def _checked(result: Mapping[str, Any]) -> str:
+    lists = result.get("fast path agreed with recall on")
+    return "" if lists is None else f" The fast path agreed with recall on {lists} lists."
 
 
 def _standing(result: Mapping[str, Any]) -> str:

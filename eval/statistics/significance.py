@@ -1,23 +1,27 @@
 """Paired statistics over questions: whether a difference is real, how large it is, and the smallest detectable one.
 
-All draws are seeded. A resample of n paired differences only depends on how often each distinct value is drawn, so
-the bootstrap draws multinomial counts of the distinct values (few, for recall) instead of n indices: the same
-distribution, a fraction of the work. Where questions come in clusters, the clusters are what is drawn and flipped.
+Test and interval are one thing: the interval holds every difference that the sign-flip test does not reject. Where
+questions come in clusters, the sign of a cluster is flipped. All draws are seeded. A flip of n differences only depends
+on how often each distinct value is flipped, so binomial counts of the distinct values (few, for recall) are drawn
+instead of n signs: the same distribution, a fraction of the work. `adr/0060` has what each number holds in simulation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
 
 __all__ = [
     "ALPHA",
+    "FEW",
     "FEWEST",
     "POWER",
     "SAMPLES",
@@ -25,6 +29,7 @@ __all__ = [
     "corrected",
     "enough",
     "family",
+    "flip_interval",
     "holm",
     "minimum_detectable",
     "paired",
@@ -35,8 +40,12 @@ Name = TypeVar("Name", bound=Hashable)
 ALPHA = 0.05
 POWER = 0.80
 SAMPLES = 10_000
-FEWEST = 6
-"""Units below which no arrangement of signs can reach .05: 2 of 2^5 is .0625, 2 of 2^6 is .031."""
+FEWEST = 8
+"""Units below which there is no interval and no p value: a test that can hardly reject shows nothing."""
+FEW = 20
+"""Units below which an interval is called approximate: where effects are skewed it covers less than it says."""
+_ALL = 13
+"""Units up to which every arrangement of signs is counted, and none drawn."""
 _CELLS = 2_000_000  # numbers drawn at once: 16 MB
 _SAME = 1e-12  # two values nearer than this are tied: measures are ratios of small numbers in floating point
 
@@ -45,14 +54,15 @@ _SAME = 1e-12  # two values nearer than this are tied: measures are ratios of sm
 class Paired:
     """The difference of a condition to its base, over the same ``n`` questions.
 
-    ``delta`` is the mean difference over questions, ``low`` and ``high`` its bootstrap interval at 95 %, ``p`` the
-    two-sided permutation p value, ``p_holm`` the same after Holm's correction within its family. ``mde`` is the
-    smallest true difference that as many units with this spread would show at 80 % power. ``units`` is what was
-    resampled and flipped: questions, or ``n`` questions in fewer clusters.
+    ``delta`` is the mean difference over questions, ``low`` and ``high`` its interval at 95 %, ``p`` the two-sided
+    permutation p value, ``p_holm`` the same after Holm's correction within its family. ``mde`` is the smallest true
+    difference that as many units with this spread would show at 80 % power; None where even the least p that so few
+    units allow is above the level of the family. ``units`` is what was flipped: questions, or ``n`` questions in fewer
+    clusters.
 
-    An interval without width is none (``low`` and ``high`` are None): where no question differs nothing was resampled.
-    Below six units there is neither interval nor p value: no arrangement of signs can reach .05. ``each`` then has the
-    mean difference of every unit.
+    An interval without width is none (``low`` and ``high`` are None): where no question differs there is no spread.
+    Below eight units there is neither interval nor p value. ``each`` then has the mean difference of every unit. Below
+    twenty the interval is approximate.
     """
 
     n: int
@@ -69,6 +79,11 @@ class Paired:
     mde: float | None
     units: int
     each: tuple[float, ...] = ()
+
+    @property
+    def approximate(self) -> bool:
+        """True where the units are too few for the interval to hold its level with any shape of effects."""
+        return self.units < FEW
 
     @property
     def tested(self) -> bool:
@@ -91,8 +106,8 @@ def paired(
 ) -> Paired:
     """Compare per-question values of two conditions, question by question.
 
-    Percentile bootstrap (Efron 1979; Sakai 2006 for retrieval) and a sign-flip permutation test (Fisher; Smucker, Allan
-    and Carterette 2007), over questions, or over the ``clusters`` they come in, one label a question: questions of one
+    A sign-flip permutation test (Fisher; Smucker, Allan and Carterette 2007) and the interval that it does not reject
+    (Hartigan 1969), over questions, or over the ``clusters`` they come in, one label a question: questions of one
     conversation are no independent draws (Cameron, Gelbach and Miller 2008). ``alpha`` is the level of the minimum
     detectable effect. Raises ValueError when the lengths differ or there is no question.
     """
@@ -110,7 +125,7 @@ def paired(
     if len(sums) >= FEWEST:
         p = permutation_p(sums, samples=samples, seed=seed)
         mde = minimum_detectable(difference, clusters=clusters, alpha=alpha)
-        low, high = bootstrap_interval(sums, sizes, samples=min(samples, SAMPLES), seed=seed)
+        low, high = flip_interval(sums, sizes, samples=min(samples, SAMPLES), seed=seed)
         if high - low < _SAME:
             low = high = None
     return Paired(
@@ -145,45 +160,68 @@ def clustered(
     )
 
 
-def bootstrap_interval(
+def flip_interval(
     sums: NDArray[np.float64],
     sizes: NDArray[np.float64] | None = None,
     *,
     samples: int = SAMPLES,
     seed: int = 0,
-    level: float = 0.95,
+    level: float = 1 - ALPHA,
 ) -> tuple[float, float]:
-    """Return the percentile interval of the mean over questions when units of ``sizes`` questions are resampled."""
+    """Return the least and the largest mean over questions that the sign-flip test does not reject.
+
+    ``sums`` are of units of ``sizes`` questions. An assumed mean d is rejected where the units less d times their sizes
+    are as far from 0 in too few arrangements of signs, and d passes the mean of a subset of the units exactly when the
+    arrangement that flips this subset changes side. So the ends are quantiles of the means of subsets.
+    """
     many = np.ones(len(sums)) if sizes is None else sizes
-    units, counts = np.unique(np.stack([sums, many]), axis=1, return_counts=True)
-    n = len(sums)
-    rng = np.random.default_rng(seed)
-    step = max(1, _CELLS // units.shape[1])
-    means = []
-    for start in range(0, samples, step):
-        drawn = rng.multinomial(n, counts / n, size=min(step, samples - start))
-        means.append((drawn @ units[0]) / (drawn @ units[1]))
-    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    flipped, counted = [], []
+    for plus, values in _arrangements(np.stack([sums, many]), samples, np.random.default_rng([seed, 0])):
+        taken = plus @ values[1]
+        flipped.append((plus @ values[0])[taken > 0] / taken[taken > 0])
+        counted.append(len(taken))
+    means = np.sort(np.concatenate(flipped))
+    # arrangements beyond one end, the observed one among them, that are still too few for the test not to reject
+    beyond = math.ceil((1 - level) / 2 * (sum(counted) + _drawn(len(sums), samples))) - 1
+    at = min(max(beyond - 1, 0), (len(means) - 1) // 2)
+    low, high = (0.0 if abs(end) < _SAME else float(end) for end in (means[at], means[-1 - at]))
+    return low, high
 
 
 def permutation_p(sums: NDArray[np.float64], *, samples: int = SAMPLES, seed: int = 0) -> float:
     """Return the two-sided p value of the sum when the sign of each unit's difference is a coin's.
 
-    The observed arrangement counts as one of the samples, so p is never 0.
+    Every arrangement is counted where there are few units; else the observed one counts as one of the samples. So p is
+    never 0.
     """
-    sizes, counts = np.unique(np.abs(sums[sums != 0]), return_counts=True)
+    sizes = np.abs(sums[sums != 0])
     if not len(sizes):
         return 1.0
-    # A stream of its own: the interval and the p value must not share their draws.
-    rng = np.random.default_rng([seed, 1])
-    observed = abs(float(sums.sum()))
-    reached = 0
-    step = max(1, _CELLS // len(sizes))
+    observed, reached, counted = abs(float(sums.sum())), _drawn(len(sizes), samples), _drawn(len(sizes), samples)
+    for plus, (values,) in _arrangements(sizes[None], samples, np.random.default_rng([seed, 1])):
+        reached += int((np.abs(2 * (plus @ values) - sizes.sum()) >= observed - 1e-9).sum())
+        counted += len(plus)
+    return reached / counted
+
+
+def _drawn(units: int, samples: int) -> int:
+    """Return how often the observed arrangement is not among those of ``_arrangements``: 1 where they are drawn."""
+    return int(2**units > min(samples, 2**_ALL))
+
+
+def _arrangements(
+    units: NDArray[np.float64], samples: int, rng: np.random.Generator
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield blocks of (how often each distinct unit is in a subset, the distinct units): all subsets, or draws."""
+    many = units.shape[1]
+    if not _drawn(many, samples):
+        yield (np.arange(2**many)[:, None] >> np.arange(many) & 1).astype(np.float64), units
+        return
+    distinct, counts = np.unique(units, axis=1, return_counts=True)
+    step = max(1, _CELLS // distinct.shape[1])
     for start in range(0, samples, step):
-        plus = rng.binomial(counts, 0.5, size=(min(step, samples - start), len(sizes)))
-        reached += int((np.abs((2 * plus - counts) @ sizes) >= observed - 1e-9).sum())
-    return (1 + reached) / (samples + 1)
+        drawn = rng.binomial(counts, 0.5, size=(min(step, samples - start), len(counts)))
+        yield drawn.astype(np.float64), distinct
 
 
 def minimum_detectable(
@@ -192,25 +230,28 @@ def minimum_detectable(
     clusters: Sequence[Hashable] | None = None,
     alpha: float = ALPHA,
     power: float = POWER,
-) -> float:
-    """Return the smallest true mean difference that would be found with ``power``.
+) -> float | None:
+    """Return the smallest true mean difference that would be found with ``power``, None where no effect would be.
 
-    It is (z of 1 - alpha/2, plus z of power) times the standard error: s/√n, with s the spread of the differences, or
-    that of the cluster sums around the mean (Liang and Zeger 1986), over n.
+    It is the standard error of the mean, of clusters by CR2 (Bell and McCaffrey 2002), times a factor for their
+    degrees of freedom. With so few units that even the largest effect has a p above ``alpha``, nothing is detectable.
 
     Where no question differs at all the spread is unknown, not zero: up to 3/n of all units may differ, by up to 1 (the
     rule of three, Hanley and Lippman-Hand 1983), which bounds s by √(3/n).
     """
     sums, sizes = clustered(difference, clusters)
     units, n = len(sums), len(difference)
+    if units < 2 or 2.0 ** (1 - units) > alpha:
+        return None
+    shares = sizes / n
     if not np.any(difference):
         error = math.sqrt(min(1.0, 3 / units) / units)
-    elif units < 2:
-        error = 1.0
     else:
-        around = sums - sizes * difference.mean()
-        error = math.sqrt(units / (units - 1) * float((around**2).sum())) / n
-    return _z(alpha, power) * error
+        error = math.sqrt(float(((sums - sizes * difference.mean()) ** 2 / (1 - shares)).sum())) / n
+    # Satterthwaite's, for independent questions; equal clusters have one less than there are
+    weights = shares**2 / (1 - shares)
+    freedom = 1 / float((shares**2).sum() + weights.sum() ** 2 - (weights**2).sum())
+    return error * _factor(freedom, alpha, power)
 
 
 def questions_needed(difference: ArrayLike, effect: float, *, alpha: float = ALPHA, power: float = POWER) -> int:
@@ -221,8 +262,12 @@ def questions_needed(difference: ArrayLike, effect: float, *, alpha: float = ALP
     if effect <= 0:
         raise ValueError(f"The effect of interest must be above 0, not {effect}.")
     values = np.asarray(difference, dtype=np.float64)
-    reachable = minimum_detectable(values, alpha=alpha, power=power)
-    return max(2, math.ceil(len(values) * (reachable / effect) ** 2))
+    spread = float(values.std(ddof=1)) if np.any(values) else math.sqrt(min(1.0, 3 / len(values)))
+
+    def _needed(many: int) -> int:
+        return math.ceil((_factor(many - 1, alpha, power) * spread / effect) ** 2 - 1e-9)
+
+    return bisect_left(range(_needed(FEWEST)), True, lo=FEWEST, key=lambda many: many >= _needed(many))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -268,6 +313,15 @@ def enough(tests: int, samples: int = SAMPLES) -> int:
     return max(samples, 50 * tests)
 
 
-def _z(alpha: float, power: float) -> float:
-    normal = NormalDist()
-    return normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(power)
+def _factor(freedom: float, alpha: float, power: float) -> float:
+    """Return how many standard errors an effect needs to be found with ``power`` by a test at ``alpha``.
+
+    Large samples need z of 1 - alpha/2 plus z of power. Here the standard error itself is an estimate, once in these
+    questions and once in those that would show the effect, each as far off as ``freedom`` allows. With a quantile t,
+    the mean c of s/sigma and its variance v, the factor f solves (f - t) c = z √(1 + (f² + t²) v).
+    """
+    t, z = float(student.ppf(1 - alpha / 2, freedom)), NormalDist().inv_cdf(power)
+    c = math.sqrt(2 / freedom) * math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
+    v = 1 - c * c
+    square, linear, rest = c * c - z * z * v, -2 * t * c * c, (t * c) ** 2 - z * z * (1 + t * t * v)
+    return (-linear + math.sqrt(linear * linear - 4 * square * rest)) / (2 * square)

@@ -116,11 +116,11 @@ def judge(standing: Standing, paired: Paired | None, *, metric: str = "the metri
 
 
 def _kind(paired: Paired, alpha: float) -> Kind:
-    if paired.p_holm is None or paired.mde is None:
+    if paired.p_holm is None:
         return "described only"
-    if paired.p_holm >= alpha or not paired.delta:
-        return "not separated"
-    return "helps" if paired.delta > 0 else "hurts"
+    if paired.p_holm < alpha and paired.delta:
+        return "helps" if paired.delta > 0 else "hurts"
+    return "described only" if paired.mde is None else "not separated"  # too few for any effect to be found
 
 
 def questions_to_show(paired: Paired, effect: float = EFFECT) -> int:
@@ -208,7 +208,8 @@ def numbers(paired: Paired) -> str:
         return f"{delta}, no interval: {'no question differs' if not paired.delta else 'all differ alike'}"
     least = "<.001" if paired.p_holm < 0.0005 else _short(paired.p_holm)[1:]
     p = f"p {least}, " if paired.p_holm < ALPHA else ""
-    return f"{delta} [{_short(paired.low)}, {_short(paired.high)}], {p}{counts}"
+    about = " approximate" if paired.approximate else ""
+    return f"{delta} [{_short(paired.low)}, {_short(paired.high)}]{about}, {p}{counts}"
 
 
 def numbers_of(kept: Mapping[str, Any]) -> str:

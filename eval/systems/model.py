@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from semmem.model.errors import InvalidInput
 
@@ -27,6 +28,21 @@ RULES: Mapping[Rule, str] = {
     "interleave": "the legs take turns, in their order",
 }
 """The formulas a model may name."""
+Made = TypeVar("Made")
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+    "datetime.date": (datetime.date,),
+}
+_WORDS: Mapping[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    datetime.date: "a date such as 2026-11-26",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,33 +138,75 @@ def names() -> list[str]:
 
 
 def load(name: str) -> System:
-    """Return the model of a system. Raises InvalidInput for one that is not modelled."""
+    """Return the model of a system: one of ours by its name, or one by the path of its file.
+
+    Raises InvalidInput for one that is not modelled, and for a file that is no model, with its place and the key.
+    """
+    path = _HERE / f"{name}.toml"
     if name not in names():
-        raise InvalidInput(f"{name} is not modelled: source not read. Modelled are {', '.join(names())}.")
-    return _system(name, tomllib.loads((_HERE / f"{name}.toml").read_text(encoding="utf-8")))
+        path = Path(name)
+        if path.suffix != ".toml":
+            raise InvalidInput(
+                f"{name} is not modelled: source not read. Modelled are {', '.join(names())}; a model of your own is a "
+                "path that ends in .toml."
+            )
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path} is not TOML: {error}.") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
+    keys: dict[str, Any] = {"name": path.stem, **raw}
+    keys["fusions"] = tuple(_fusion(path, at, f) for at, f in _tables(path, keys.pop("fusion", []), "fusion"))
+    keys["sources"] = tuple(_made(path, at, Source, s) for at, s in _tables(path, keys.pop("source", []), "source"))
+    keys["not_modelled"] = tuple(keys.get("not_modelled", ()))
+    if not keys["fusions"]:
+        raise InvalidInput(f"{path} has no [[fusion]]; write one for each way in which the system fuses.")
+    return _made(path, "the file", System, {"repository": "", "release": "", **keys})
 
 
-def _system(name: str, raw: dict[str, Any]) -> System:
-    fusions = tuple(_fusion(name, f) for f in raw.pop("fusion"))
-    sources = tuple(Source(**s) for s in raw.pop("source"))
-    return System(
-        name=name, fusions=fusions, sources=sources, not_modelled=tuple(raw.pop("not_modelled")), **raw
-    )  # an unknown key is a TypeError: the file is ours
-
-
-def _fusion(system: str, raw: dict[str, Any]) -> Fusion:
-    legs = tuple(Leg(**leg) for leg in raw.pop("legs"))
+def _fusion(path: Path, at: str, raw: Mapping[str, Any]) -> Fusion:
+    keys: dict[str, Any] = {"when": "", "short": "", "threshold": "", "mend": "", "weights": "yours", **raw}
+    legs = _tables(path, keys.get("legs", []), f"legs of {at}")
+    keys["legs"] = tuple(_made(path, where, Leg, leg) for where, leg in legs)
     for key in ("depth", "pool"):
-        if key in raw:
-            raw[key] = Depth(**raw[key])
-    fusion = Fusion(legs=legs, **raw)
-    right = (
-        fusion.rule in RULES
-        and fusion.weights in get_args(WeightUse)
-        and fusion.origin in (0, 1)
-        and (fusion.pool is None) == (not fusion.reranker)
-        and len({leg.name for leg in legs}) == len(legs) > 1
-    )
-    if not right:
-        raise InvalidInput(f"The model of {system} has a fusion {fusion.name!r} that does not hold together.")
+        if key in keys:
+            keys[key] = _made(path, f"{key} of {at}", Depth, keys[key])
+    fusion = _made(path, at, Fusion, keys)
+    wrong = {
+        f"rule = {fusion.rule!r}, which is none of {', '.join(RULES)}": fusion.rule not in RULES,
+        f"weights = {fusion.weights!r}, which is none of {', '.join(get_args(WeightUse))}": (
+            fusion.weights not in get_args(WeightUse)
+        ),
+        f"origin = {fusion.origin!r}, which is neither 0 nor 1": fusion.origin not in (0, 1),
+        "a pool without a reranker, or a reranker without a pool": (fusion.pool is None) != (not fusion.reranker),
+        "fewer than two legs": len(fusion.legs) < 2,
+        "two legs of one name": len({leg.name for leg in fusion.legs}) < len(fusion.legs),
+    }
+    for what, is_so in wrong.items():
+        if is_so:
+            raise InvalidInput(f"{path}, {at}, has {what}.")
     return fusion
+
+
+def _tables(path: Path, value: Any, what: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return each table of an array with the words for its place."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise InvalidInput(f"{path} has {what} that is no array of tables.")
+    return [(f"{what} {one.get('name', number)!r}", one) for number, one in enumerate(value, start=1)]
+
+
+def _made(path: Path, at: str, kind: type[Made], raw: Mapping[str, Any]) -> Made:
+    """Return the record of a table. Raises InvalidInput for an unknown or a missing key, or another kind of value."""
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    for key, value in raw.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            raise InvalidInput(f"{path}, {at}, has {key!r}, which is no key{f'; {near[0]} is' if near else ''}.")
+        expected = _KINDS.get(str(known[key].type))
+        if expected and (not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected)):
+            raise InvalidInput(f"{path}, {at}, has {key} = {value!r}; it must be {_WORDS[expected[0]]}.")
+    needed = [name for name, field in known.items() if field.default is MISSING and name not in raw]
+    if needed:
+        raise InvalidInput(f"{path}, {at}, has no {needed[0]!r}.")
+    return kind(**raw)

@@ -16,14 +16,14 @@ from fractions import Fraction
 from typing import Any
 
 from eval.systems.formulas import place, replay
-from eval.systems.model import Fusion, Leg
+from eval.systems.model import RULES, Fusion, Leg
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Fusion as Formula
 from semmem.model.recipe import Recipe
 from semmem.rank_cap import reach
 from semmem.rank_cap.report import LegReach, ReachClass
 
-__all__ = ["FusionReach", "LegVerdict", "Lists", "fusion_reach", "with_weights"]
+__all__ = ["FusionReach", "LegVerdict", "Lists", "as_recipe", "fusion_reach", "with_weights"]
 
 _DEEP = 10_000
 _MOST_COPIES = 1_000
@@ -114,20 +114,30 @@ def with_weights(fusion: Fusion, weights: Sequence[float]) -> Fusion:
     return replace(fusion, legs=legs, name=f"{fusion.name} {', '.join(f'{w:g}' for w in weights)}")
 
 
-def _by_bounds(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
-    cut, others = fusion.shown(k), [other for other in fusion.legs if other.name != leg.name]
+def as_recipe(fusion: Fusion, depths: Mapping[str, int], *, name: str | None = None) -> Recipe:
+    """Return the recipe that fuses as ``fusion`` does. Raises InvalidInput for a rule that is no sum over lists."""
+    if fusion.rule not in _AS:
+        raise InvalidInput(
+            f"The fusion {fusion.name!r} is no sum over lists ({RULES[fusion.rule]}), so its lists cannot be fused "
+            "again here; compare its runs with and without the leg by --run."
+        )
     # 1/(constant + position), positions from 0, is 1/(constant - 1 + rank), ranks from 1
     shift = fusion.origin - 1 if fusion.rule == "rrf" else 0
-    depth = fusion.depth.at(k) if fusion.depth else _DEEP
-    recipe = Recipe(
-        fusion.name,
+    return Recipe(
+        name or fusion.name,
         {one.name: one.weight for one in fusion.legs},
         dict.fromkeys((one.name for one in fusion.legs), fusion.constant + shift),
-        depths=dict.fromkeys((one.name for one in fusion.legs), depth),
+        depths=depths,
         prior=False,
         dedup=False,
         fusion=_AS[fusion.rule],
     )
+
+
+def _by_bounds(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
+    cut, others = fusion.shown(k), [other for other in fusion.legs if other.name != leg.name]
+    depth = fusion.depth.at(k) if fusion.depth else _DEEP
+    recipe = as_recipe(fusion, dict.fromkeys((one.name for one in fusion.legs), depth))
     leg_reach = reach(recipe, cut, deepened=False).regimes["any"].legs[leg.name]
     class_: ReachClass = leg_reach.class_
     why = _because(leg_reach, cut)

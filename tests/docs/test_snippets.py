@@ -58,6 +58,7 @@ ELSEWHERE = {
     "semmem restore": "tests/doors/cli/test_cli_moving.py",
     "semmem stats --verify": "tests/doors/cli/test_cli_moving.py",
     "python -m eval": "tests/eval; test_a_command_of_the_harness_is_one",
+    "semmem-eval": "tests/eval; test_a_command_of_the_harness_is_one",
 }
 """How lines of a shell begin that are run elsewhere, and where."""
 
@@ -131,13 +132,16 @@ def test_every_block_says_what_it_is() -> None:
     assert {block.language for page in PAGES for block in blocks(page)} <= known
 
 
-@pytest.mark.parametrize("line", [line for page in PAGES for line in lines(page, "sh") if "-m eval" in line])
+@pytest.mark.parametrize(
+    "line",
+    [line for page in PAGES for line in lines(page, "sh") if "-m eval" in line or line.startswith("semmem-eval ")],
+)
 def test_a_command_of_the_harness_is_one(line: str) -> None:
     import typer
 
     from eval.cli import app
 
-    args = shlex.split(line)[3:]
+    args = shlex.split(line)[1:] if line.startswith("semmem-eval ") else shlex.split(line)[3:]
     command = typer.main.get_command(app)
     _, chosen, rest = command.resolve_command(command.make_context("eval", args), args)  # type: ignore[attr-defined]
     chosen.make_context("eval", rest)  # raises for an option that is none

@@ -32,6 +32,24 @@ ASK = {"id": 9, "question": "Which port?", "gold_ids": [1], "type": "exact", "an
 # --- the folder form ---------------------------------------------------------------------------------------------
 
 
+def test_an_exported_namespace_is_half_a_data_set_as_it_is(store_url: str, tmp_path: Path) -> None:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember("Redis listens on 6380.", id="1", namespace="team", title="Ports")
+        jsonl(tmp_path / "tiny" / "documents.jsonl", *mem.export(namespace="team"))
+    jsonl(tmp_path / "tiny" / "queries.jsonl", ASK)
+    corpus = load(tmp_path / "tiny")
+    assert [(q.namespace, q.gold) for q in corpus.headline] == [("team", ("1",))]
+
+
+def test_questions_about_several_namespaces_name_theirs(tmp_path: Path) -> None:
+    documents = [DOC | {"namespace": "a"}, DOC | {"namespace": "b"}]
+    words = r"queries\.jsonl line 1 names no 'namespace'; documents\.jsonl has memories in a, b"
+    with pytest.raises(DatasetError, match=words):
+        load(folder(tmp_path, documents, [ASK]))
+    corpus = load(folder(tmp_path, documents, [ASK | {"namespace": "b"}]))
+    assert corpus.headline[0].namespace == "b"
+
+
 def test_integer_ids_become_strings_and_the_namespace_is_the_folder(tmp_path: Path) -> None:
     corpus = load(folder(tmp_path, [DOC], [ASK]))
     assert corpus.format == "folder"

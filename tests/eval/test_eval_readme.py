@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import erasure, robustness, scale, second_day, speed, starts
+from eval import coverage, erasure, robustness, scale, second_day, speed, starts
 from eval.cli import app
 from eval.reports.page import page
 
@@ -20,6 +20,7 @@ README = (ROOT / "eval" / "README.md").read_text(encoding="utf-8")
 COMMANDS = [shlex.split(line, comments=True) for line in re.findall(r"(?m)^ {4}(python -m eval[ .].*)$", README)]
 OTHERS = {
     "eval.erasure": erasure,
+    "eval.coverage": coverage,
     "eval.robustness": robustness,
     "eval.scale": scale,
     "eval.second_day": second_day,

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from eval.statistics.significance import (
     corrected,
     enough,
     family,
+    flip_interval,
     holm,
     minimum_detectable,
     paired,
@@ -31,27 +33,61 @@ def test_the_difference_and_its_wins_ties_and_losses() -> None:
 
 
 def test_values_that_differ_by_rounding_only_are_tied() -> None:
-    at = paired([0.1 + 0.2] * 6, [0.3] * 6)
-    assert (at.tied, at.delta, at.p) == (6, 0.0, 1.0)
+    at = paired([0.1 + 0.2] * 8, [0.3] * 8)
+    assert (at.tied, at.delta, at.p) == (8, 0.0, 1.0)
 
 
 def test_an_interval_without_width_is_none() -> None:
     at = paired([0.5] * 40, [0.5] * 40)
-    # nobody differs; rule of three: sqrt(3/40) = .27386; 2.80158 * that / sqrt(40)
+    # nobody differs; rule of three: sqrt(3/40) = .27386; 39 degrees of freedom: 2.93572 * that / sqrt(40)
     assert (at.delta, at.low, at.high, at.p) == (0.0, None, None, 1.0)
-    assert at.mde == pytest.approx(0.121312, abs=1e-5)
+    assert at.mde == pytest.approx(0.127121, abs=1e-5)
     same = paired([0.25] * 40, [0.5] * 40)
     assert (same.delta, same.low, same.high) == (0.25, None, None)
 
 
-def test_below_six_units_there_is_neither_interval_nor_p_value() -> None:
-    five, six = paired([0.0] * 5, [1.0] * 5), paired([0.0] * 6, [1.0, 1.0, 1.0, 1.0, 1.0, 0.5])
-    # of 2^5 arrangements of signs two are as extreme: .0625 at best; of 2^6, .03125
-    assert (five.low, five.high, five.p, five.p_holm, five.mde, five.tested) == (None, None, None, None, None, False)
-    assert (five.delta, five.units, five.each) == (1.0, 5, (1.0, 1.0, 1.0, 1.0, 1.0))
-    assert six.tested
-    assert six.p == pytest.approx(2 / 64, abs=0.006)
-    assert six.low is not None
+def test_below_eight_units_there_is_neither_interval_nor_p_value_and_below_twenty_the_interval_is_approximate() -> None:
+    seven, eight = paired([0.0] * 7, [1.0] * 7), paired([0.0] * 8, [1.0] * 7 + [0.5])
+    assert (seven.low, seven.high, seven.p, seven.p_holm, seven.mde) == (None, None, None, None, None)
+    assert (seven.delta, seven.units, seven.each, seven.tested) == (1.0, 7, (1.0,) * 7, False)
+    # of 2^8 arrangements of signs two are as extreme
+    assert eight.p == 2 / 256
+    assert (eight.tested, eight.approximate) == (True, True)
+    assert not paired([0.0] * 20, [1.0] * 20).approximate
+
+
+def test_the_interval_of_eight_units_by_hand() -> None:
+    # p < .05 takes at most 6 of 256 arrangements a side: the observed one and the flips of 5 subsets, so each end is
+    # the sixth of the means of subsets in order. From below: 0, 1, .5 (of 0 and 1), 2, 1 (0 and 2), 1 (0, 1 and 2),
+    # 1.5 (1 and 2), 3, 1.5 (0 and 3)...: in order 0, .5, 1, 1, 1, 4/3 (0, 1, 3); by symmetry 7 - 4/3 from above.
+    at = paired([0.0] * 8, [0, 1, 2, 3, 4, 5, 6, 7])
+    assert (at.low, at.high) == (pytest.approx(4 / 3), pytest.approx(7 - 4 / 3))
+
+
+def test_the_interval_is_what_the_test_does_not_reject() -> None:
+    rng = np.random.default_rng(6)
+    sizes = rng.integers(1, 6, 12).astype(float)
+    sums = sizes * rng.choice([-0.5, 0.0, 0.25, 0.5, 1.0], 12)
+    low, high = flip_interval(sums, sizes)
+    assert permutation_p(sums - sizes * (low - 1e-6)) < 0.05 <= permutation_p(sums - sizes * (low + 1e-6))
+    assert permutation_p(sums - sizes * (high + 1e-6)) < 0.05 <= permutation_p(sums - sizes * (high - 1e-6))
+
+
+def test_the_p_value_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(7)
+    for units in (8, 12, 40):
+        sums = rng.integers(1, 5, units) * rng.choice([-0.5, 0.0, 0.25, 1.0], units)
+        theirs = scipy.stats.permutation_test((sums,), np.sum, permutation_type="samples", n_resamples=20_000, rng=1)
+        assert permutation_p(sums, samples=20_000) == pytest.approx(theirs.pvalue, abs=0 if units < 14 else 0.01)
+
+
+def test_the_p_value_is_that_of_the_wild_cluster_bootstrap() -> None:
+    # wildboottest 0.3.2, bootstrap 11, null imposed, Rademacher weights, all 256 of them (adr/0060)
+    rng = np.random.default_rng(1)
+    sizes = np.full(8, 4)
+    values = np.repeat(rng.normal(0.12, 0.2, 8), sizes) + rng.normal(0, 0.2, 32)
+    labels = list(np.repeat(np.arange(8), sizes))
+    assert paired(np.zeros(32), values, clusters=labels).p == 0.015625
 
 
 def test_the_questions_of_one_conversation_are_drawn_together() -> None:
@@ -65,8 +101,10 @@ def test_the_questions_of_one_conversation_are_drawn_together() -> None:
     assert together.low is not None
     # eight draws, not four hundred: the interval is about sqrt(50) = 7.07 times as wide
     width = (together.high - together.low) / (alone.high - alone.low)  # type: ignore[operator]
-    assert 5.5 < width < 8.5
-    assert together.mde / alone.mde == pytest.approx(math.sqrt(50 * 399 / 400 * 8 / 7), rel=1e-6)  # type: ignore[operator]
+    assert 5.5 < width < 10
+    # and the factor of 7 degrees of freedom is 3.69346, that of 399 is 2.81427
+    wider = math.sqrt(50 * 399 / 400 * 8 / 7) * 3.69346 / 2.81427
+    assert together.mde / alone.mde == pytest.approx(wider, rel=1e-4)  # type: ignore[operator]
     assert together.p > 5 * alone.p  # type: ignore[operator]
 
 
@@ -101,8 +139,8 @@ def test_the_effect_that_a_family_could_have_shown_is_larger_than_that_of_one_te
     base = rng.random(60)
     others = {name: base + rng.choice([-0.5, 0.0, 0.5], 60) for name in "abcd"}
     one, of_four = paired(base, others["a"]), family(base, others)["a"]
-    # z of 1 - .05/8 is 2.4977, of 1 - .05/2 1.95996, of the power .84162: 3.33932 / 2.80158
-    assert of_four.mde / one.mde == pytest.approx(3.33932 / 2.80158, rel=1e-4)  # type: ignore[operator]
+    # the factors of 59 degrees of freedom at .05/4 and at .05
+    assert of_four.mde / one.mde == pytest.approx(3.48633 / 2.88914, rel=1e-4)  # type: ignore[operator]
 
 
 def test_p_is_never_zero() -> None:
@@ -131,7 +169,7 @@ def test_the_permutation_p_agrees_with_enumerating_every_sign_pattern() -> None:
     assert permutation_p(difference, samples=20_000) == pytest.approx(exact, abs=0.012)
 
 
-def test_the_bootstrap_interval_of_coin_flips_is_the_binomial_one() -> None:
+def test_the_interval_of_coin_flips_is_the_binomial_one() -> None:
     # 100 questions, 30 won by 1, 70 tied: sd = sqrt(.3 * .7 / 100) = .0458, so .3 -+ 1.96 * .0458 = .210 ... .390
     at = paired(np.zeros(100), np.repeat([1.0, 0.0], [30, 70]))
     assert at.low == pytest.approx(0.21, abs=0.011)
@@ -146,24 +184,34 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others() -> None:
 
 
 def test_the_minimum_detectable_effect_by_hand() -> None:
-    # 50 differences of +1 and 50 of -1: s = sqrt(100/99) = 1.00504; (1.95996 + .84162) * s / 10 = .28157
-    assert minimum_detectable(np.repeat([1.0, -1.0], 50)) == pytest.approx(0.28157, abs=1e-5)
+    # 50 differences of +1 and 50 of -1: s = sqrt(100/99) = 1.00504; the factor of 99 degrees 2.85326; * s / 10
+    assert minimum_detectable(np.repeat([1.0, -1.0], 50)) == pytest.approx(0.286763, abs=1e-5)
 
 
 def test_the_spread_is_around_the_mean_and_not_around_zero() -> None:
-    # half gain 1, half nothing: mean .5, s = sqrt(100 * .25 / 99) = .502519; 2.80158 * s / 10 = .140785
-    assert minimum_detectable(np.repeat([1.0, 0.0], 50)) == pytest.approx(0.140785, abs=1e-5)
+    # half gain 1, half nothing: mean .5, s = sqrt(100 * .25 / 99) = .502519; 2.85326 * s / 10 = .143382
+    assert minimum_detectable(np.repeat([1.0, 0.0], 50)) == pytest.approx(0.143382, abs=1e-5)
 
 
 def test_no_difference_at_all_is_not_infinite_precision() -> None:
-    # rule of three: s <= sqrt(3/100) = .173205; 2.80158 * .0173205 = .048525
-    assert minimum_detectable(np.zeros(100)) == pytest.approx(0.048525, abs=1e-5)
+    # rule of three: s <= sqrt(3/100) = .173205; 2.85326 * .0173205 = .049420
+    assert minimum_detectable(np.zeros(100)) == pytest.approx(0.049420, abs=1e-5)
 
 
-def test_four_times_the_questions_halve_what_can_be_seen() -> None:
+def test_what_the_least_p_of_few_units_cannot_reach_is_not_detectable() -> None:
+    difference = np.array([1.0, 0.5] * 4)
+    assert minimum_detectable(difference) is not None  # the least p of 8 units is 2/256 = .0078
+    assert minimum_detectable(difference, alpha=0.05 / 7) is None  # .0071
+    at = paired(np.zeros(8), difference, alpha=0.05 / 7)
+    assert (at.mde, at.p) == (None, 2 / 256)
+
+
+def test_four_times_the_questions_a_little_more_than_halve_what_can_be_seen() -> None:
     difference = np.repeat([1.0, -1.0], 50)
     now = minimum_detectable(difference)
-    assert questions_needed(difference, now / 2) == 400
+    # s = 1.00504, the effect .143382; the factor of 389 degrees is 2.81461: (2.81461 s / .143382)^2 = 389.2
+    assert questions_needed(difference, now / 2) == 390  # type: ignore[operator]
+    assert questions_needed(difference, 5) == 8  # never fewer than an interval needs
     with pytest.raises(ValueError, match="above 0"):
         questions_needed(difference, 0)
 

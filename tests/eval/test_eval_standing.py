@@ -269,8 +269,8 @@ def test_holm_runs_over_the_metrics_of_a_run_too() -> None:
 def test_the_effect_that_could_have_been_shown_is_that_of_the_family() -> None:
     (alone,) = [c for c in compared({"a": GAIN}) if c["group"] == "headline"]
     first = next(c for c in compared({"a": GAIN, "b": GAIN, "c": GAIN}) if c["group"] == "headline")
-    # z of 1 - .05/6 is 2.39398, of 1 - .05/2 1.95996, of the power .84162: 3.23560 / 2.80158
-    assert first["paired"]["mde"] / alone["paired"]["mde"] == pytest.approx(3.23560 / 2.80158, rel=1e-4)
+    # the factors of 29 degrees of freedom at .05/3 and at .05
+    assert first["paired"]["mde"] / alone["paired"]["mde"] == pytest.approx(1.178456, rel=1e-4)
 
 
 def test_a_stratum_is_corrected_over_everything_that_was_looked_at() -> None:
@@ -296,14 +296,14 @@ def test_what_moved_in_a_question_apart_is_not_counted_in_the_headline() -> None
 
 def test_questions_that_share_their_gold_are_drawn_together() -> None:
     (each,) = [c for c in compared({"a": GAIN}) if c["group"] == "headline"]
-    six = [f"gold {i % 6}" for i in range(30)]
-    (shared,) = [c for c in compared({"a": GAIN}, golds=six) if c["group"] == "headline"]
-    assert (each["paired"]["units"], shared["paired"]["units"]) == (30, 6)
-    # nine wins in six documents, two in each of three and one in each of the others: 2/2^6 where all of them win
-    assert shared["paired"]["p"] == pytest.approx(2 / 64, abs=0.01)
-    five = [f"gold {i % 5}" for i in range(30)]
-    (few,) = [c for c in compared({"a": GAIN}, golds=five) if c["group"] == "headline"]
-    assert (few["verdict"], few["paired"]["units"]) == ("described only", 5)
+    eight = [f"gold {i % 8}" for i in range(30)]
+    (shared,) = [c for c in compared({"a": GAIN}, golds=eight) if c["group"] == "headline"]
+    assert (each["paired"]["units"], shared["paired"]["units"]) == (30, 8)
+    # nine wins in eight documents, two in the first and one in each of the others: 2/2^8 where all of them win
+    assert shared["paired"]["p"] == 2 / 256
+    seven = [f"gold {i % 7}" for i in range(30)]
+    (few,) = [c for c in compared({"a": GAIN}, golds=seven) if c["group"] == "headline"]
+    assert (few["verdict"], few["paired"]["units"]) == ("described only", 7)
 
 
 def test_what_cannot_be_evaluated_says_how_much_moved_and_not_how_much_gold() -> None:

@@ -248,3 +248,60 @@ def test_the_commands_of_the_example_action_pass_and_fail_as_it_says() -> None:
     for shut in ("graph=60", "graph=8"):
         changed = commands[1].replace("graph=20", shut)
         assert run(changed.split()) == 3
+
+
+MODEL = """
+title = "Mine"
+version = "1.0"
+read = 2026-11-26
+
+[[fusion]]
+name = "both"
+rule = "rrf"
+constant = 60
+legs = [{ name = "vector" }, { name = "words", weight = 0.5 }]
+"""
+
+
+def own(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_a_model_of_ones_own_is_read_by_its_path(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["reach", "--system", own(tmp_path, MODEL)])
+    assert result.exit_code == 0
+    assert "Mine, 1.0" in result.output
+    assert "words" in result.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("constant = 60", "constnat = 60", "fusion 'both', has 'constnat', which is no key; constant is."),
+        ("weight = 0.5", "wieght = 0.5", "legs of fusion 'both' 'words', has 'wieght', which is no key; weight is."),
+        ("constant = 60", 'constant = "60"', "has constant = '60'; it must be a number."),
+        ('rule = "rrf"', 'rule = "sum"', "has rule = 'sum', which is none of rrf, rank-scaled"),
+        ('rule = "rrf"', "", "fusion 'both', has no 'rule'."),
+        ('version = "1.0"', "", "the file, has no 'version'."),
+        ("read = 2026-11-26", 'read = "today"', "has read = 'today'; it must be a date such as 2026-11-26."),
+        (', { name = "words", weight = 0.5 }', "", "has fewer than two legs."),
+        ("[[fusion]]", "[[fusions]]", "has no [[fusion]]"),
+        ('title = "Mine"', "title =", "is not TOML"),
+    ],
+)
+def test_a_mistake_in_a_model_is_told_with_its_file_and_key(tmp_path: Path, old: str, new: str, words: str) -> None:
+    path = own(tmp_path, MODEL.replace(old, new))
+    result = CliRunner().invoke(app, ["reach", "--system", path])
+    assert result.exit_code == 2
+    output = " ".join(result.output.split())
+    assert output.startswith(f"error: {path}")
+    assert words in output
+
+
+def test_a_system_that_is_neither_modelled_nor_a_file_is_told(tmp_path: Path) -> None:
+    for name, words in (("nobody", "Modelled are graphiti"), (str(tmp_path / "no.toml"), "cannot be read: No such")):
+        result = CliRunner().invoke(app, ["reach", "--system", name])
+        assert result.exit_code == 2
+        assert words in " ".join(result.output.split())

@@ -146,6 +146,14 @@ def test_three_conversations_are_described_and_nothing_is_inferred_from_them() -
     assert verdict.sentence == ("described only: R@10 +.333, 9 questions in 3 clusters, won 3, lost 0; no interval")
 
 
+def test_eight_clusters_are_described_where_no_effect_of_theirs_could_pass_the_correction() -> None:
+    # the least p of eight is 2/256 = .0078; over seven tests it is .055, so nothing could be found and nothing denied
+    at = paired(np.zeros(8), np.array([1, 1, 1, 1, 1, 1, 1, 0.5]), alpha=0.05 / 7)
+    verdict = judge(OPEN, dataclasses.replace(at, p_holm=0.0547), metric="R@10")
+    assert verdict.kind == "described only"
+    assert verdict.sentence == "described only: R@10 +.938 [+.750, +1.000] approximate, won 8, lost 0"
+
+
 def test_a_leg_that_may_enter_and_did_not_is_judged_and_the_reader_is_told() -> None:
     at = dataclasses.replace(OPEN, reach={"any": "possible"}, finds=found("graph", ("possible", 12, 0)), questions=40)
     assert judge(at, GOOD).notes == ("none of the 12 finds of graph is in the first 10, though some may be",)

@@ -1,0 +1,52 @@
+"""All that was ever asked is listed and corrected as one family, and the documents say the number."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from eval.cli import app
+from eval.reports.register import register
+from tests.docs.pages import ROOT, text
+
+
+def result(path: Path, *p_values: float | None) -> None:
+    rows = [
+        {"name": f"c{i}", "metric": "R@10", "group": "headline", "verdict": "helps"}
+        | ({} if p is None else {"paired": {"delta": 0.1, "p": p}})
+        for i, p in enumerate(p_values)
+    ]
+    path.write_text(json.dumps({"comparisons": rows}), encoding="utf-8")
+
+
+def test_the_tests_of_all_results_are_one_family(tmp_path: Path) -> None:
+    result(tmp_path / "a.json", 0.001, 0.03, None)
+    result(tmp_path / "b.json", 0.02, 0.5, 0.9)
+    (tmp_path / "bench.json").write_text('{"seconds": 3}', encoding="utf-8")
+    whole = register(tmp_path)
+    # five tests: Holm asks the first for .01 and the second for .0125; Benjamini and Hochberg the second for .02, and
+    # the third for .03
+    assert (whole.results, len(whole.asked), whole.without, whole.alone) == (2, 5, 1, 3)
+    assert [whole.asked[i].p for i in sorted(whole.holm)] == [0.001]
+    assert {whole.asked[i].p for i in whole.discoveries} == {0.001}
+    assert whole.rows() == [["a", "2", "2", "1", "1"], ["b", "3", "1", "0", "0"]]
+    result(tmp_path / "b.json", 0.0199, 0.5, 0.9)
+    assert {register(tmp_path).asked[i].p for i in register(tmp_path).discoveries} == {0.001, 0.0199}
+
+
+def test_a_folder_without_results_asked_nothing(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["register", "--results", str(tmp_path)])
+    assert done.exit_code == 0
+    assert "0 tests in 0 committed results" in done.output
+    assert CliRunner().invoke(app, ["register", "--results", str(tmp_path / "none")]).exit_code == 2
+
+
+def test_the_evidence_says_what_the_register_says() -> None:
+    whole, said = register(ROOT / "eval" / "results"), " ".join(text("docs/evidence.md").split())
+    for number in (len(whole.asked), whole.results, whole.without, whole.alone, len(whole.discoveries)):
+        assert f"{number:,}" in said
+    assert whole.sentence().partition(" by themselves")[0].replace(": ", "; ") in said
+    assert (len(whole.holm) == 0) == ("None remains by Holm's correction" in said)
+    assert f"{whole.least:.1e}" in said
