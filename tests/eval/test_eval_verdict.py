@@ -131,10 +131,10 @@ def test_a_loss_that_holm_does_not_leave_is_no_loss() -> None:
 
 
 def test_where_no_question_differs_there_is_no_interval_and_a_number_of_questions_all_the_same() -> None:
-    # up to three of a hundred may differ by 1: .049, nearly what a hundred can show
+    # the detectable effect of a hundred is .0494, and 100 (.0494 / .05)² = 97.7
     verdict = judge(OPEN, paired(np.zeros(100), np.zeros(100)))
     assert verdict.sentence == (
-        "not separated: 95 questions needed for .05: the metric +.000, no interval: no question differs"
+        "not separated: 98 questions needed for .05: the metric +.000, no interval: no question differs"
     )
 
 
