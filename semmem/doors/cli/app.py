@@ -27,7 +27,7 @@ __all__ = ["COMMANDS", "GROUPS", "app", "program", "run"]
 COMMANDS = {
     "cli.demo:register": ("demo",),
     "cli.commands.write:register": ("remember", "update", "forget", "maintain"),
-    "cli.commands.links:register": ("link", "unlink", "links"),
+    "cli.commands.links:register": ("link", "unlink", "links", "contradictions"),
     "cli.commands.import_export:register": ("import",),
     "cli.commands.import_export:register_export": ("export",),
     "cli.commands.life:register": ("history", "restore-memory"),
@@ -39,6 +39,7 @@ COMMANDS = {
     "cli.commands.graph:register": ("graph",),
     "cli.commands.reach:register": ("reach",),
     "cli.commands.reach:register_probe": ("probe",),
+    "explorer.command:register": ("explore",),
     "cli.commands.doctor:register": ("doctor",),
     "cli.commands.completion:register": ("completion",),
     "mcp.command:register": ("mcp",),
