@@ -121,7 +121,7 @@ function Hit({ hit, most, moved, open, explain, recall, may, toast, ns }) {
 
 const constantOf = (plan, leg, regime) => {
   const value = plan.rank_constants[leg];
-  return typeof value === "object" ? value[regime] : value;
+  return typeof value === "object" ? (value[regime] ?? Object.values(value)[0]) : value;
 };
 
 function withWeight(plan, leg, weight) {
@@ -130,7 +130,7 @@ function withWeight(plan, leg, weight) {
 
 function withConstant(plan, leg, regime, constant) {
   const before = plan.rank_constants[leg];
-  const after = typeof before === "object" ? { ...before, [regime]: constant } : constant;
+  const after = typeof before === "object" && regime in before ? { ...before, [regime]: constant } : constant;
   return { ...plan, rank_constants: { ...plan.rank_constants, [leg]: after } };
 }
 
@@ -169,14 +169,15 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
   const keep = async () => {
     const before = (await api.settings(ns)).settings;
     await api.configure(ns, changes);
+    const after = (await api.settings(ns)).settings;
     setPlan(null);
     reload();
     toast(`Kept for the namespace ${ns}: every recall there uses it from now on.`, async () => {
-      const flat = Object.entries(changes).flatMap(([name, value]) => (name === "prior" || name === "reserve" ? [name] : Object.keys(value).map((key) => `${name}.${key}`)));
-      const mine = flat.filter((name) => name in before);
-      const unset = flat.filter((name) => !(name in before));
-      if (unset.length) await api.unset(ns, unset);
-      if (mine.length) await api.configure(ns, nested(mine, before));
+      const different = Object.keys(after).filter((name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]));
+      const added = different.filter((name) => !(name in before));
+      const replaced = different.filter((name) => name in before);
+      if (added.length) await api.unset(ns, added);
+      if (replaced.length) await api.configure(ns, nested(replaced, before));
       reload();
       toast("Undone: the namespace has its earlier settings again.");
     });
