@@ -279,6 +279,7 @@ class AsyncSemmem:
     link = _awaited(Semmem.link)
     unlink = _awaited(Semmem.unlink)
     links = _awaited(Semmem.links)
+    contradictions = _awaited(Semmem.contradictions)
     list = _awaited(Semmem.list)
     forget = _awaited(Semmem.forget)
     stats = _awaited(Semmem.stats)

@@ -304,6 +304,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "link": values.link,
     "unlink": lambda value: value["unlinked"],
     "links": values.links,
+    "contradictions": values.links,
     "probe": values.probe,
     "graph": values.network,
     "graph_hash": lambda value: value["graph_hash"],

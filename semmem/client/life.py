@@ -137,6 +137,16 @@ class Life(Connection):
             self._check_stored(id, namespace)
         return links
 
+    @observed
+    def contradictions(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Link]:
+        """Return the contradictions that wait for a decision, newest first: links from a newer memory to an older one.
+
+        A decision is a link ``supersedes`` between the two, in either direction, ``unlink`` where both hold, or
+        ``forget``. Raises InvalidInput.
+        """
+        whole("limit", limit, 1, 10_000, example=100)
+        return self._life().contradictions(string("namespace", namespace), limit)
+
     def _check_stored(self, id: str, namespace: str) -> None:
         if not self.store.get(namespace, [id]):
             raise self._unknown(id, namespace)

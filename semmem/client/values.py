@@ -177,7 +177,7 @@ def link(value: Any) -> Link:
 
 
 def links(value: Any) -> list[Link]:
-    """Return the links of a memory."""
+    """Return some links."""
     return list(map(link, value["links"]))
 
 

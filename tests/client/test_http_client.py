@@ -180,6 +180,8 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         other = remote.remember("Another one.")
         link = remote.link(other.id, "supersedes", made.id, made_by="clerk")
         assert (remote.links(made.id), local.links(other.id)) == ([link], [link])
+        against = remote.link(made.id, "contradicts", remote.remember("A third one.", id="third").id)
+        assert remote.contradictions() == local.contradictions() == [against]
         with pytest.raises(semmem.InvalidInput, match="which supersedes it, directly"):
             remote.link(made.id, "supersedes", other.id)
         with pytest.raises(semmem.NotFound, match="There is no memory 'nobody'"):
@@ -206,7 +208,7 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert remote.history(made.id) == local.history(made.id)
         assert remote.restore_memory(made.id) == local.get(made.id)
         assert remote.forget(made.id) == 1
-        assert remote.forget(everything=True) == 1
+        assert remote.forget(everything=True) == 2
         assert local.stats().memories == 0
         assert dict(remote.maintain()).keys() == dict(local.maintain()).keys()
 

@@ -22,6 +22,7 @@ BASE: dict[str, dict[str, Any]] = {
     "concepts": {},
     "configure": {"weights": {"lexical": 1}},
     "context": {"query": "tide"},
+    "contradictions": {},
     "copy_namespace": {"old": "default", "new": "copied"},
     "drop_namespace": {"name": "nowhere"},
     "export": {},

@@ -312,3 +312,22 @@ def test_a_link_that_semmem_made_is_no_edge_of_the_walk_until_a_person_makes_it(
     assert sorted(life.linked(space, ords)) == sorted(both)
     life.link(space, [Link(space, "m01", "contradicts", "m00", made_by=MADE_BY)])
     assert [one.made_by for one in mem.links("m00", namespace=space)] == ["ana"]
+
+
+def test_a_contradiction_waits_until_one_supersedes_the_other_or_it_is_taken_away_or_one_is_forgotten(
+    mem: semmem.Semmem, space: str
+) -> None:
+    waiting = [mem.link(f"m0{newer}", "contradicts", f"m0{newer - 1}", namespace=space) for newer in (1, 3, 5, 7)]
+    mem.link("m09", "see-also", "m08", namespace=space)
+    assert mem.contradictions(namespace=space) == waiting[::-1]
+    assert mem.contradictions(namespace=space, limit=1) == waiting[3:]
+    mem.link("m01", "supersedes", "m00", namespace=space)
+    mem.link("m02", "supersedes", "m03", namespace=space)  # the older one holds
+    mem.unlink("m05", "contradicts", "m04", namespace=space)
+    assert mem.contradictions(namespace=space) == waiting[3:]
+    mem.forget("m06", namespace=space)
+    assert mem.contradictions(namespace=space) == []
+    mem.restore_memory("m06", namespace=space)
+    assert mem.contradictions(namespace=space) == waiting[3:]
+    with pytest.raises(InvalidInput, match="limit must be from 1 to 10000"):
+        mem.contradictions(namespace=space, limit=0)

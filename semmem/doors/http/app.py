@@ -23,7 +23,8 @@ from semmem.client.routes import REFUSED, ROUTES, Route, refusal
 from semmem.client.values import plan_of
 from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag, with_warnings
 from semmem.doors.http.arguments import arguments_of, read_arguments, right_of, spread
-from semmem.doors.http.documents import docs_page, index
+from semmem.doors.http.documents import docs_page
+from semmem.doors.http.explorer import add_pages
 from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Send
 from semmem.doors.http.keys import Key, KeySet, authorise, principal
 from semmem.doors.http.limits import Limits, Rates, Workers
@@ -31,6 +32,7 @@ from semmem.doors.http.metrics import Metrics, traced
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
 from semmem.doors.http.replays import Once, Replays, answered_once, id_for, sent_once
 from semmem.doors.http.schemas import PROBLEMS, components, described
+from semmem.doors.http.sessions import Sessions
 from semmem.doors.http.streams import FOREVER, Items, Progress, Reports, wants_lines
 from semmem.doors.pages import bounded_page
 from semmem.model.errors import (
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPEN", "Service", "application"]
 
-OPEN = ("/", "/docs", "/healthz", "/readyz", "/openapi.json")
+OPEN = ("/", "/docs", "/healthz", "/readyz", "/openapi.json", "/page/")
 """Paths that need no key: they say nothing of what is stored."""
 
 _log = logging.getLogger("semmem.http")
@@ -72,8 +74,10 @@ class Service:
         limits: Limits | None = None,
         stopping: Callable[[], bool] = lambda: False,
         grace_s: float = 10.0,
+        sessions: Sessions | None = None,
     ) -> None:
         self.mem = mem
+        self.sessions = sessions
         self.grace_s = grace_s
         self.stopped_at: float | None = None
         """When it began to stop, on the monotonic clock."""
@@ -330,9 +334,12 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False) -> A
     for verb in REFUSED:
         app.add_api_route(f"/v1/{verb}", _endpoint(partial(_refuse, verb)), methods=["POST"], include_in_schema=False)
     _add_state(app, service)
+    add_pages(app, service.sessions)
     app.add_exception_handler(HTTPException, _handled)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]  # FastAPI's way to add schemas
-    return Guarded(traced(_by_raw_path(app)), guard, service.keys, open_paths=OPEN, wants_key=wants_key)
+    return Guarded(
+        traced(_by_raw_path(app)), guard, service.keys, open_paths=OPEN, wants_key=wants_key, sessions=service.sessions
+    )
 
 
 async def _refuse(verb: str, _: Request) -> Response:
@@ -365,10 +372,6 @@ def _grouped() -> list[tuple[tuple[str, str], tuple[Route, ...]]]:
 
 def _add_state(app: FastAPI, service: Service) -> None:
     """Add what a server says of itself: its API, whether it lives and can answer, and what it counted."""
-
-    @app.get("/", include_in_schema=False)
-    async def root(request: Request) -> Response:
-        return index(__version__, html="text/html" in request.headers.get("accept", ""))
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:

@@ -1,7 +1,7 @@
-"""What a server says to a person: an index at ``/``, and the description of the API as a page at ``/docs``.
+"""The description of the API as a page at ``/docs``.
 
-Both are made here, from the OpenAPI document, of HTML and a style of their own: a browser loads nothing else for them,
-also where there is no network, and runs no script.
+It is made here, from the OpenAPI document, of HTML and a style of its own: a browser loads nothing else for it, also
+where there is no network, and runs no script.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 
-__all__ = ["LINKS", "docs_page", "index"]
+__all__ = ["LINKS", "docs_page"]
 
 LINKS = {
     "docs": "/docs",
@@ -22,23 +22,13 @@ LINKS = {
     "readyz": "/readyz",
     "metrics": "/metrics",
 }
-"""What the index leads to."""
+"""Where a program finds the rest, in the answer of ``/``."""
 
 _HEADERS = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'", "vary": "Accept"}
 _STYLE = """body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}
 code,pre{font-family:monospace}pre{white-space:pre-wrap}summary{cursor:pointer}details{margin:.5rem 0}
 table{border-collapse:collapse;width:100%}td,th{border:1px solid #8888;padding:.2rem .5rem;text-align:left;
 vertical-align:top}"""
-
-
-def index(version: str, *, html: bool) -> Response:
-    """Return the name, the version and the links of a server, for a browser as a page, else as JSON."""
-    if not html:
-        return JSONResponse({"name": "semmem", "version": version, "links": LINKS}, headers={"vary": "Accept"})
-    links = "".join(f'<li><a href="{path}">{path}</a></li>' for path in LINKS.values())
-    return _page(
-        f"semmem {version}", f"<p>Memory for AI agents. The API is under <code>/v1</code>.</p><ul>{links}</ul>"
-    )
 
 
 def docs_page(description: Mapping[str, Any]) -> Response:

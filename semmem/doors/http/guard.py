@@ -8,13 +8,14 @@ allowed. Addresses need no list, because nobody can make an address point elsewh
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from semmem.doors.http.keys import KeySet, found
+from semmem.doors.http.keys import Key, KeySet, found
 from semmem.doors.http.problems import send_problem
+from semmem.doors.http.sessions import Sessions
 from semmem.model.errors import AccessDenied, InvalidInput, SemmemError
 
 __all__ = ["KEY", "Guard", "Guarded", "check_address", "is_loopback"]
@@ -114,18 +115,29 @@ def _is_address(name: str) -> bool:
 class Guarded:
     """An ASGI application behind a guard: Host and Origin are checked, and the key, whose Key is put into the scope.
 
-    ``open_paths`` are answered without a key, to whoever may ask at all. ``wants_key``: a key is wanted where there is
-    none, too, so that a server which once had keys is not open to all when the last one is removed.
+    ``open_paths`` are answered without a key, to whoever may ask at all; one that ends with a slash stands for all
+    under it. ``wants_key``: a key is wanted where there is none, too, so that a server which once had keys is not open
+    to all when the last one is removed. ``sessions`` are those of browsers, whose cookie stands for a key in requests
+    of the server's own pages alone.
     """
 
     def __init__(
-        self, app: App, guard: Guard, keys: KeySet, *, open_paths: Iterable[str] = (), wants_key: bool = False
+        self,
+        app: App,
+        guard: Guard,
+        keys: KeySet,
+        *,
+        open_paths: Iterable[str] = (),
+        wants_key: bool = False,
+        sessions: Sessions | None = None,
     ) -> None:
         self.app = app
         self.guard = guard
         self.keys = keys
         self.open_paths = frozenset(open_paths)
+        self._open_folders = tuple(path for path in self.open_paths if path.endswith("/") and path != "/")
         self.wants_key = wants_key
+        self._sessions = sessions
         self._answer: App = self._guarded
         if guard.origins:
             from starlette.middleware.cors import CORSMiddleware  # a server alone needs it
@@ -154,14 +166,27 @@ class Guarded:
         try:
             self.guard.check(headers.get("host"), headers.get("origin"), scope.get("scheme", "http"))
             scope[KEY] = None
-            if scope["path"] not in self.open_paths:
+            if not self._is_open(scope["path"]):
                 known = await self.keys.fresh()
                 self.wants_key = self.wants_key or bool(known)
-                scope[KEY] = found(known, headers.get("authorization"), wants_key=self.wants_key)
+                scope[KEY] = self._in_session(headers, known) or found(
+                    known, headers.get("authorization"), wants_key=self.wants_key
+                )
         except SemmemError as error:
             await send_problem(send, error)
             return
         await self.app(scope, receive, send)
+
+    def _is_open(self, path: str) -> bool:
+        return path in self.open_paths or path.startswith(self._open_folders)
+
+    def _in_session(self, headers: Mapping[str, str], known: Mapping[str, Key]) -> Key | None:
+        """Return the key for which the cookie of a request stands; a page of elsewhere cannot use the cookie."""
+        if self._sessions is None or "authorization" in headers:
+            return None
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return None
+        return self._sessions.find(headers.get("cookie"), known)
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -169,6 +194,6 @@ def _headers(scope: Scope) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
-        if key in ("host", "origin", "authorization"):
+        if key in ("host", "origin", "authorization", "cookie", "sec-fetch-site"):
             headers[key] = f"{headers[key]}, {value.decode('latin-1')}" if key in headers else value.decode("latin-1")
     return headers

@@ -13,9 +13,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from semmem.doors.http.guard import Guard, check_address
-from semmem.doors.http.keys import Keys, KeySet, ServerKeys
+from semmem.doors.http.keys import Key, Keys, KeySet, ServerKeys
 from semmem.doors.http.limits import Limits
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem
+from semmem.doors.http.sessions import Sessions
 from semmem.model.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ class Server:
         guard: Guard | None = None,
         limits: Limits | None = None,
         grace_s: float = 10.0,
+        owner: Key | None = None,
     ) -> None:
+        """Take the address. ``owner`` is the key of links to the page; with one, every request needs a key."""
         need_extra()
         import uvicorn
 
@@ -63,11 +66,17 @@ class Server:
         address = self._socket.getsockname()
         shown = f"[{address[0]}]" if ":" in address[0] else address[0]
         self.url = f"http://{shown}:{address[1]}"
+        self.sessions = Sessions(address[1], owner=owner)
         self.service = service = Service(
-            mem, keys=keys, limits=limits, stopping=lambda: self._uvicorn.should_exit, grace_s=grace_s
+            mem,
+            keys=keys,
+            limits=limits,
+            stopping=lambda: self._uvicorn.should_exit,
+            grace_s=grace_s,
+            sessions=self.sessions,
         )
         config = uvicorn.Config(
-            application(service, guard or Guard(), wants_key=bool(keys)),
+            application(service, guard or Guard(), wants_key=owner is not None or bool(keys)),
             http=protocol(service.limits),
             ws="none",
             loop="asyncio",

@@ -68,6 +68,12 @@ class LifeStore(Protocol):
         """Return the links from and to some memories, in order; links to a missing memory are left out."""
         ...
 
+    def contradictions(self, namespace: str, limit: int) -> Sequence[Link]:
+        """Return up to ``limit`` links of that type, newest first, between memories that exist and of which neither
+        supersedes the other.
+        """
+        ...
+
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
         """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory.
 

@@ -152,6 +152,11 @@ class PostgresLinks:
         rows = self._pool.rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
         return [Link(namespace, *row) for row in rows]
 
+    def contradictions(self, namespace: str, limit: int) -> Sequence[Link]:
+        """Return up to ``limit`` undecided contradictions, newest first; see LifeStore."""
+        rows = self._pool.rows("link_contradictions", {"namespace": namespace, "limit": limit})
+        return [Link(namespace, *row) for row in rows]
+
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
         """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory."""
         which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "limit": MOST_LINKS}

@@ -86,6 +86,11 @@ class SqliteLinks:
             _link(namespace, row) for row in self._file._rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
         ]
 
+    def contradictions(self, namespace: str, limit: int) -> Sequence[Link]:
+        """Return up to ``limit`` undecided contradictions, newest first; see LifeStore."""
+        which = {"namespace": namespace, "limit": limit}
+        return [_link(namespace, row) for row in self._file._rows("link_contradictions", which)]
+
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
         """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory."""
         now = microsecond(datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""The commands about links between memories: link, unlink and links."""
+"""The commands about links between memories: link, unlink, links and contradictions."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     command(app, "link", "url", "namespace")(link)
     command(app, "unlink", "url", "namespace")(unlink)
     command(app, "links", "url", "namespace")(links)
+    command(app, "contradictions", "url", "namespace")(contradictions)
 
 
 def link(
@@ -42,7 +43,7 @@ def link(
     """
     with door.connect() as mem:
         new_link = mem.link(id, type, to, namespace=door.namespace, made_by=made_by)
-    door.give(new_link, lambda: _show(door, [new_link], id))
+    door.give(new_link, lambda: _show(door, [new_link], ""))
 
 
 def unlink(door: Door, id: From, type: Type, to: To) -> None:
@@ -57,14 +58,27 @@ def links(door: Door, id: One) -> None:
     """List the links from and to a memory."""
     with door.connect() as mem:
         rows = mem.links(id, namespace=door.namespace)
-    door.give({"links": rows}, lambda: _show(door, rows, id))
+    door.give({"links": rows}, lambda: _show(door, rows, f"{id} has no links."))
 
 
-def _show(door: Door, rows: Sequence[Link], id: str) -> None:
+def contradictions(
+    door: Door, limit: Annotated[int, typer.Option(help="At most this many, newest first.")] = 100
+) -> None:
+    """List the contradictions that wait for a decision: a newer memory that changes a value of an older one.
+
+    Decide with `semmem link NEW supersedes OLD`, with `semmem unlink NEW contradicts OLD` where both hold, or with
+    `semmem forget`.
+    """
+    with door.connect() as mem:
+        rows = mem.contradictions(namespace=door.namespace, limit=limit)
+    door.give({"links": rows}, lambda: _show(door, rows, f"No contradiction in {door.namespace} waits for a decision."))
+
+
+def _show(door: Door, rows: Sequence[Link], none: str) -> None:
     from semmem.doors.cli.terminal import Shown
 
     if not rows:
-        door.out.print(f"{id} has no links.", markup=False)
+        door.out.print(none, markup=False)
     for one in rows:
         since = f"{one.since:%Y-%m-%d}" if one.since else ""
         by = f", by {one.made_by}" if one.made_by else ""

@@ -54,6 +54,17 @@ WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = 
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND m.part = 0) AND <open>
 ORDER BY l.from_id, l.type, l.to_id;
 
+-- link_contradictions --
+-- Return the newest contradictions of memories that exist, without those of which one supersedes the other.
+SELECT l.from_id, l.type, l.to_id, l.since, l.made_by FROM link l
+WHERE l.namespace = %(namespace)s AND l.type = 'contradicts'
+  AND NOT EXISTS (SELECT FROM link s WHERE s.namespace = %(namespace)s AND s.type = 'supersedes'
+                  AND (s.from_id, s.to_id) IN ((l.from_id, l.to_id), (l.to_id, l.from_id)))
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id AND m.part = 0)
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND m.part = 0) AND <open>
+ORDER BY l.since DESC, l.from_id DESC, l.to_id DESC
+LIMIT %(limit)s;
+
 -- link_newer --
 -- Return the memories that supersede others, along each chain to the newest, each with its row. A memory that is not
 -- valid yet supersedes nothing, and an expired one does not exist. A sensitive one, which is in no index, is returned

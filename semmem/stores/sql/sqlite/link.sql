@@ -52,6 +52,17 @@ WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id 
   AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.to_id AND m.part = 0)
 ORDER BY l.from_id, l.type, l.to_id;
 
+-- link_contradictions --
+-- Return the newest contradictions of memories that exist, without those of which one supersedes the other.
+SELECT l.from_id, l.type, l.to_id, l.since, l.made_by FROM link AS l
+WHERE l.namespace = :namespace AND l.type = 'contradicts'
+  AND NOT EXISTS (SELECT 1 FROM link AS s WHERE s.namespace = :namespace AND s.type = 'supersedes'
+                  AND ((s.from_id = l.from_id AND s.to_id = l.to_id) OR (s.from_id = l.to_id AND s.to_id = l.from_id)))
+  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.from_id AND m.part = 0)
+  AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.to_id AND m.part = 0)
+ORDER BY l.since DESC, l.from_id DESC, l.to_id DESC
+LIMIT :limit;
+
 -- link_newer --
 -- Return the memories that supersede others, along each chain to the newest, each with its row. A memory that is not
 -- valid yet supersedes nothing, and an expired one does not exist. A sensitive one, which is in no index, is returned

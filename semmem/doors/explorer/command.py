@@ -1,0 +1,56 @@
+"""The command `explore`: the page over one store, for the person who started it alone."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from semmem.doors.cli.context import Door, command
+from semmem.model.errors import InvalidInput
+from semmem.stores import is_server
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "explore", "url", "namespace", "recipe")(explore)
+
+
+def explore(
+    door: Door,
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.")] = 0,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in your browser, or only print its link.")
+    ] = True,
+) -> None:
+    """Open a page that shows the memories: recall, why and why not, other weights, the graph, edits.
+
+    Only this machine can reach it, and only the browser that opened the link, which works once. Ctrl-C stops it.
+    """
+    from semmem.doors.http.keys import Key, Keys
+    from semmem.doors.http.server import Server, need_extra
+
+    need_extra()
+    with door.connect(create=True) as mem:
+        if is_server(mem.settings.url):
+            raise InvalidInput(
+                f"That store is behind a server, which has the page: open {mem.settings.url} in a browser."
+            )
+        door.storing = False
+        owner = Key("explore", "explore", "", "admin", None, datetime.now(UTC).isoformat())
+        server = Server(mem, port=port, keys=Keys(), owner=owner)
+        link = f"{server.url}/?token={server.sessions.invite()}#/recall?ns={quote(door.namespace, safe='')}"
+        door.give({"url": link}, lambda: None)
+        door.say(f"The page is at {link}")
+        door.say("The link works once. Ctrl-C stops the page.")
+        sys.stdout.flush()
+        if open_browser:
+            webbrowser.open(link)
+        server.run()
+    door.say("Stopped.")

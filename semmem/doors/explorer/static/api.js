@@ -1,0 +1,102 @@
+// The documented HTTP API, and what the views share of it: errors as sentences, pages of memories, the place in the URL.
+
+export class Problem extends Error {
+  constructor(status, told) {
+    super(told.detail || `The server answered with status ${status}.`);
+    this.status = status;
+    this.kind = told.class || "";
+  }
+}
+
+export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    for (const one of Array.isArray(value) ? value : [value])
+      if (one !== undefined && one !== null && one !== "") search.append(name, one);
+  const options = { method, headers: { accept: "application/json", ...headers }, signal, credentials: "same-origin" };
+  if (body !== undefined) {
+    options.body = typeof body === "string" ? body : JSON.stringify(body);
+    options.headers["content-type"] ??= "application/json";
+  }
+  let answer;
+  try {
+    answer = await fetch(path + (search.size ? `?${search}` : ""), options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, { detail: "The server does not answer. Start it again, or check the connection, and repeat." });
+  }
+  const text = await answer.text();
+  if (answer.ok) return text ? JSON.parse(text) : null;
+  let told = {};
+  try {
+    told = JSON.parse(text);
+  } catch {
+    // an answer of something between the page and the server
+  }
+  if (answer.status === 401) window.dispatchEvent(new Event("signed-out"));
+  throw new Problem(answer.status, told);
+}
+
+const of = (id) => `/v1/memories/${encodeURIComponent(id)}`;
+
+export const api = {
+  session: () => call("GET", "/session"),
+  signIn: (key) => call("POST", "/session", { headers: { authorization: `Bearer ${key}` } }),
+  signOut: () => call("DELETE", "/session"),
+  version: () => call("GET", "/healthz"),
+  ready: () => call("GET", "/readyz"),
+  namespaces: () => call("GET", "/v1/namespaces").then((answer) => answer.namespaces),
+  stats: (namespace) => call("GET", "/v1/stats", { query: { namespace } }),
+  limits: (name) => call("GET", `/v1/namespaces/${encodeURIComponent(name)}/limits`),
+  settings: (namespace) => call("GET", "/v1/settings", { query: { namespace } }),
+  configure: (namespace, changes) => call("PATCH", "/v1/settings", { query: { namespace }, body: changes }),
+  unset: (namespace, names) => call("DELETE", "/v1/settings", { query: { namespace, names } }),
+  recall: (body, signal) => call("POST", "/v1/recall", { body, signal }),
+  reach: (body, signal) => call("POST", "/v1/reach", { body, signal }),
+  explain: (id, body) => call("POST", `${of(id)}/explain`, { body }),
+  list: (query, signal) => call("GET", "/v1/memories", { query, signal }),
+  get: (id, namespace) => call("GET", of(id), { query: { namespace } }),
+  remember: (memory) => call("POST", "/v1/memories", { body: memory }),
+  rememberLines: (namespace, lines) =>
+    call("POST", "/v1/memories", { query: { namespace, on_error: "skip" }, body: lines, headers: { "content-type": "application/x-ndjson" } }),
+  update: (id, namespace, changes, version) =>
+    call("PATCH", of(id), { query: { namespace }, body: changes, headers: version ? { "if-match": `"${version}"` } : {} }),
+  forget: (id, namespace) => call("DELETE", of(id), { query: { namespace } }),
+  restore: (id, namespace) => call("POST", `${of(id)}/restore`, { body: { namespace } }),
+  history: (id, namespace) => call("GET", `${of(id)}/history`, { query: { namespace } }).then((answer) => answer.versions),
+  contradictions: (namespace) => call("GET", "/v1/contradictions", { query: { namespace, limit: 200 } }).then((answer) => answer.links),
+  links: (id, namespace) => call("GET", `${of(id)}/links`, { query: { namespace } }).then((answer) => answer.links),
+  link: (id, namespace, type, to) => call("POST", `${of(id)}/links`, { body: { namespace, type, to } }),
+  unlink: (id, namespace, type, to) => call("DELETE", `${of(id)}/links`, { query: { namespace, type, to } }),
+  graph: (query) => call("GET", "/v1/graph", { query }),
+  concepts: (query) => call("GET", "/v1/concepts", { query }).then((answer) => answer.concepts),
+  merge: (namespace, a, b) => call("POST", "/v1/concepts/merge", { body: { namespace, a, b } }),
+  split: (namespace, name) => call("POST", "/v1/concepts/split", { body: { namespace, name } }),
+  feedback: (body) => call("POST", "/v1/feedback", { body }),
+};
+
+export async function* pages(query, most) {
+  let cursor;
+  for (let read = 0; read < most; ) {
+    const page = await api.list({ ...query, limit: Math.min(500, most - read), cursor });
+    yield page.memories;
+    read += page.memories.length;
+    cursor = page.cursor;
+    if (!cursor) return;
+  }
+}
+
+// The place: #/view?ns=…&q=…; a view changes it with `go`, and the browser's back button takes a step back.
+export function place() {
+  const [view, search] = location.hash.replace(/^#\/?/, "").split("?");
+  return { view: view || "recall", query: Object.fromEntries(new URLSearchParams(search || "")) };
+}
+
+export function go(view, query = {}, { replace = false } = {}) {
+  const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const hash = `#/${view}?${new URLSearchParams(kept)}`;
+  if (replace) {
+    history.replaceState(null, "", hash);
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+  } else location.hash = hash;
+}

@@ -1,0 +1,101 @@
+// The page: the session, the namespace, and the views.
+import { html, render, useCallback, useEffect, useState } from "/page/vendor/preact.js";
+import { api, go, place } from "/page/api.js";
+import { Notice, useToast, visible } from "/page/parts.js";
+import { RecallView } from "/page/recall.js";
+import { MemoryDialog } from "/page/memory.js";
+
+// Views that are not the first thing to see are loaded when they are opened.
+const VIEWS = {
+  recall: { title: "Recall", load: async () => RecallView },
+  browse: { title: "Browse", load: () => import("/page/browse.js").then((module) => module.BrowseView) },
+  graph: { title: "Graph", load: () => import("/page/graph.js").then((module) => module.GraphView) },
+  time: { title: "Time", load: () => import("/page/browse.js").then((module) => module.TimeView) },
+  inbox: { title: "Inbox", load: () => import("/page/browse.js").then((module) => module.InboxView) },
+  health: { title: "Health", load: () => import("/page/browse.js").then((module) => module.HealthView) },
+};
+
+const RIGHTS = ["read", "write", "admin"];
+const allowed = ({ right }) => Object.fromEntries(RIGHTS.map((one, at) => [one, RIGHTS.indexOf(right) >= at]));
+
+function App() {
+  const [session, setSession] = useState(null); // null: not yet known; false: a key is needed
+  const [namespaces, setNamespaces] = useState([]);
+  const [at, setAt] = useState(place());
+  const [error, setError] = useState(null);
+  const [memory, setMemory] = useState(null);
+  const [changed, setChanged] = useState(0);
+  const [toast, show] = useToast();
+  const [View, setView] = useState(null);
+  const begin = useCallback(async () => {
+    try {
+      const told = await api.session();
+      const names = (await api.namespaces()).map((one) => one.name);
+      setNamespaces(told.namespaces || names);
+      setSession(told);
+      setError(null);
+    } catch (failed) {
+      if (failed.status === 401) setSession(false);
+      else setError(failed);
+    }
+  }, []);
+  useEffect(() => { begin(); }, []);
+  useEffect(() => {
+    const moved = () => setAt(place());
+    const out = () => setSession(false);
+    const failed = (event) => { if (event.reason?.status !== undefined) { show(event.reason.message); event.preventDefault(); } };
+    window.addEventListener("hashchange", moved);
+    window.addEventListener("signed-out", out);
+    window.addEventListener("unhandledrejection", failed);
+    return () => {
+      window.removeEventListener("hashchange", moved);
+      window.removeEventListener("signed-out", out);
+      window.removeEventListener("unhandledrejection", failed);
+    };
+  }, []);
+  const name = at.view in VIEWS ? at.view : "recall";
+  useEffect(() => {
+    let late = false;
+    document.title = `${VIEWS[name].title} · semmem`;
+    VIEWS[name].load().then((view) => late || setView(() => view), setError);
+    return () => { late = true; };
+  }, [name]);
+  if (session === false) return html`<${SignIn} onDone=${begin} />`;
+  if (error && !session) return html`<main class="sign"><${Notice} error=${error} /><button onClick=${begin}>Try again</button></main>`;
+  if (!session) return html`<p class="hint" role="status">Opening…</p>`;
+  const { ns: wanted, ...query } = at.query;
+  const ns = wanted || (namespaces.includes("default") ? "default" : namespaces[0]) || "default";
+  const listed = namespaces.includes(ns) ? namespaces : [ns, ...namespaces];
+  const open = (id, of) => setMemory({ id, ns: of || ns });
+  const may = allowed(session);
+  return html`
+    <a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
+    <header class="top"><a class="home" href=${`#/recall?ns=${encodeURIComponent(ns)}`}><img src="/page/icon.svg" alt="" width="22" height="22" />semmem</a>
+      <nav aria-label="Views">${Object.entries(VIEWS).map(([view, { title }]) => html`<a href=${`#/${view}?ns=${encodeURIComponent(ns)}`} aria-current=${view === name ? "page" : null}>${title}</a>`)}</nav>
+      <label class="ns">Namespace<select value=${ns} onChange=${(e) => go(name, { ns: e.target.value })}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}</select></label>
+      ${session.name && session.name !== "explore" && html`<button class="plain" onClick=${async () => { await api.signOut(); setSession(false); }}>Sign out ${visible(session.name)}</button>`}</header>
+    <main id="main" tabindex="-1">${View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed }} />`}</main>
+    ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), onChange: () => setChanged((count) => count + 1) }} />`}
+    ${toast}`;
+}
+
+function SignIn({ onDone }) {
+  const [key, setKey] = useState("");
+  const [problem, setProblem] = useState(null);
+  const submit = async (event) => {
+    event.preventDefault();
+    try {
+      await api.signIn(key.trim());
+      setProblem(null);
+      onDone();
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  return html`<main class="sign"><h1>semmem</h1>
+    <p>This page needs a key. If <code>semmem explore</code> opened it, its link was used already: run the command again. For a server, use a key of <code>semmem keys add</code>.</p>
+    <form class="ask" onSubmit=${submit}><label class="grow">Key<input type="password" autocomplete="off" required value=${key} onInput=${(e) => setKey(e.target.value)} /></label><button>Open</button></form>
+    <${Notice} error=${problem} /></main>`;
+}
+
+render(html`<${App} />`, document.getElementById("page"));

@@ -1,0 +1,244 @@
+// Browse: all memories of a namespace by filters, and what can be done with several at once.
+import { html, useEffect, useRef, useState } from "/page/vendor/preact.js";
+import { api, call, go, pages } from "/page/api.js";
+import { Notice, useLoaded, visible, when } from "/page/parts.js";
+
+const PAGE = 50;
+const ORDERS = { created: "newest first", updated: "changed last", accessed: "recalled last", importance: "important first" };
+const day = (value, after) => (value ? `${value}T${after ? "00:00:00" : "23:59:59.999999"}Z` : undefined);
+const words = (text) => (text || "").split(",").map((one) => one.trim()).filter(Boolean);
+
+export const filtersOf = (query) => ({
+  authors: words(query.author), sessions: words(query.session), tags: words(query.tags), titles: words(query.title),
+  source_types: words(query.source_type), created_after: day(query.from, true), created_before: day(query.to, false), sort_by: query.sort,
+});
+
+export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
+  const [rows, setRows] = useState([]);
+  const [cursor, setCursor] = useState(null);
+  const [chosen, setChosen] = useState(new Set());
+  const [problem, setProblem] = useState(null);
+  const key = JSON.stringify([ns, query, changed]);
+  const first = useLoaded((signal) => api.list({ namespace: ns, limit: PAGE, ...filtersOf(query) }, signal), [key]);
+  useEffect(() => {
+    if (!first.value) return;
+    setRows(first.value.memories);
+    setCursor(first.value.cursor);
+    setChosen(new Set());
+  }, [first.value]);
+  const more = async () => {
+    try {
+      const page = await api.list({ namespace: ns, limit: PAGE, cursor, ...filtersOf(query) });
+      setRows((before) => [...before, ...page.memories]);
+      setCursor(page.cursor);
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const set = (changes) => go("browse", { ns, ...query, ...changes }, { replace: true });
+  const toggle = (id) => setChosen((before) => {
+    const after = new Set(before);
+    if (!after.delete(id)) after.add(id);
+    return after;
+  });
+  const each = async (work, sentence, undo) => {
+    setProblem(null);
+    const done = [];
+    try {
+      for (const id of chosen) {
+        await work(id);
+        done.push(id);
+      }
+    } catch (error) {
+      setProblem(error);
+    }
+    if (done.length) toast(`${done.length} ${done.length === 1 ? "memory" : "memories"} ${sentence}.`, undo && (async () => { for (const id of done) await undo(id); first.reload(); }));
+    first.reload();
+  };
+  return html`<section aria-labelledby="browse-title">
+    <h1 id="browse-title">Browse</h1>
+    <form class="ask filters" onSubmit=${(e) => e.preventDefault()}>
+      <label>Author<input value=${query.author || ""} onChange=${(e) => set({ author: e.target.value })} /></label>
+      <label>Session<input value=${query.session || ""} onChange=${(e) => set({ session: e.target.value })} /></label>
+      <label>Title<input value=${query.title || ""} onChange=${(e) => set({ title: e.target.value })} /></label>
+      <label>Tags, all of<input value=${query.tags || ""} placeholder="a, b" onChange=${(e) => set({ tags: e.target.value })} /></label>
+      <label>Comes from<select value=${query.source_type || ""} onChange=${(e) => set({ source_type: e.target.value })}>
+        <option value="">anybody</option>${["user", "agent", "tool", "imported"].map((one) => html`<option>${one}</option>`)}</select></label>
+      <label>From<input type="date" value=${query.from || ""} onChange=${(e) => set({ from: e.target.value })} /></label>
+      <label>To<input type="date" value=${query.to || ""} onChange=${(e) => set({ to: e.target.value })} /></label>
+      <label>Order<select value=${query.sort || "created"} onChange=${(e) => set({ sort: e.target.value })}>
+        ${Object.entries(ORDERS).map(([name, told]) => html`<option value=${name}>${told}</option>`)}</select></label>
+    </form>
+    <p class="buttons">
+      ${may.write && html`<button onClick=${() => openMemory("", ns)}>New memory</button><${Import} ...${{ ns, toast, done: first.reload }} />`}
+      <a class="button second" href=${`/v1/export?namespace=${encodeURIComponent(ns)}`} download=${`${ns}.jsonl`}>Export</a>
+      ${chosen.size > 0 && may.write && html`<span role="status">${chosen.size} chosen:</span>
+        <button class="second" onClick=${() => each((id) => api.forget(id, ns), "forgotten", (id) => api.restore(id, ns))}>Forget</button>
+        <button class="second" onClick=${() => each((id) => api.update(id, ns, { pinned: true }), "pinned", (id) => api.update(id, ns, { pinned: false }))}>Pin</button>
+        <button class="second" onClick=${() => each((id) => api.update(id, ns, { pinned: false }), "no longer pinned")}>Unpin</button>`}
+    </p>
+    <${Notice} error=${first.error || problem} />
+    ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${Object.keys(query).length > 1 ? " with these filters" : ""}.</p>`}
+    <div class="scroll"><table class="rows"><thead><tr><th><span class="hidden">chosen</span></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
+      <tbody>${rows.map((memory) => html`<tr key=${memory.id}>
+        <td><input type="checkbox" aria-label=${`Choose ${memory.id}`} checked=${chosen.has(memory.id)} onChange=${() => toggle(memory.id)} /></td>
+        <td><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${visible(memory.title || memory.id)}</button>
+          ${memory.pinned && html`<span class="tag">pinned</span>`}${memory.sensitive && html`<span class="tag warn">sensitive</span>`}${memory.source_type && html`<span class="tag">${memory.source_type}</span>`}
+          <span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span></td>
+        <td>${visible(memory.author || "")}</td><td>${visible(memory.session || "")}</td><td class="time">${when(memory.created_at)}</td></tr>`)}</tbody></table></div>
+    ${cursor && html`<${More} more=${more} />`}
+  </section>`;
+}
+
+// Reads the next page when its button comes into view; the button works by itself too.
+function More({ more }) {
+  const button = useRef();
+  const latest = useRef(more);
+  latest.current = more;
+  useEffect(() => {
+    const watch = new IntersectionObserver(([entry]) => entry.isIntersecting && latest.current(), { rootMargin: "400px" });
+    watch.observe(button.current);
+    return () => watch.disconnect();
+  }, []);
+  return html`<p><button class="second" ref=${button} onClick=${() => latest.current()}>More</button></p>`;
+}
+
+// A file of memories: JSON lines as the export writes them, or one text a file.
+function Import({ ns, toast, done }) {
+  const [problem, setProblem] = useState(null);
+  const [over, setOver] = useState(false);
+  const take = async (files) => {
+    setProblem(null);
+    setOver(false);
+    try {
+      for (const file of files) {
+        const text = await file.text();
+        if (/\.(jsonl|ndjson)$/i.test(file.name)) {
+          const told = await api.rememberLines(ns, text);
+          const bad = told.rejected?.length || 0;
+          toast(`${file.name}: ${told.remembered} stored, ${told.unchanged} unchanged${bad ? `, ${bad} refused: ${told.rejected[0].reason || told.rejected[0].error || ""}` : ""}.`);
+        } else {
+          const title = file.name.replace(/\.\w+$/, "");
+          await api.remember({ namespace: ns, id: file.name, title, text, source: file.name, source_type: "imported" });
+          toast(`${file.name} is stored as one memory. The command semmem import reads folders of notes and files of other programs.`);
+        }
+      }
+    } catch (error) {
+      setProblem(error);
+    }
+    done();
+  };
+  return html`<label class=${`button second drop ${over ? "over" : ""}`} onDragOver=${(e) => { e.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)}
+      onDrop=${(e) => { e.preventDefault(); take([...e.dataTransfer.files]); }}>Import, or drop a file here
+      <input type="file" multiple accept=".jsonl,.ndjson,.md,.txt" class="hidden" onChange=${(e) => { take([...e.target.files]); e.target.value = ""; }} /></label>
+    <${Notice} error=${problem} />`;
+}
+
+// Inbox: contradictions that wait for a decision.
+export function InboxView({ ns, openMemory, may, toast, changed }) {
+  const found = useLoaded(() => api.contradictions(ns), [ns, changed]);
+  return html`<section aria-labelledby="inbox-title"><h1 id="inbox-title">Inbox</h1>
+    <p class="hint">Memories whose values contradict each other, the newer one first. Both are recalled until you decide which one holds.</p>
+    <${Notice} error=${found.error} />
+    ${found.loading && !found.value && html`<p class="hint" role="status">Reading…</p>`}
+    ${found.value && html`<p class="facts" role="status">${found.value.length || "No"} ${found.value.length === 1 ? "contradiction waits" : "contradictions wait"} for a decision.</p>
+      <ul class="pairs">${found.value.map((link) => html`<${Pair} key=${`${link.from_id} ${link.to_id}`} ...${{ link, ns, openMemory, may, toast, done: found.reload }} />`)}</ul>`}</section>`;
+}
+
+function Pair({ link, ns, openMemory, may, toast, done }) {
+  const [from, to] = [link.from_id, link.to_id];
+  const { value, error } = useLoaded(() => Promise.all([api.get(from, ns), api.get(to, ns)]), [from, to, ns]);
+  const [newer, older] = value || [];
+  const [problem, setProblem] = useState(null);
+  const decide = (work, sentence, undo) => async () => {
+    try {
+      await work();
+      toast(sentence, undo && (async () => { await undo(); done(); }));
+      done();
+    } catch (failed) {
+      setProblem(failed);
+    }
+  };
+  const side = (memory) => memory && html`<div class="side"><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${visible(memory.title || memory.id)}</button>
+    <p dir="auto">${visible((memory.text || "").slice(0, 500))}</p><p class="under">${visible([memory.author, when(memory.created_at)].filter(Boolean).join(" · "))}</p></div>`;
+  return html`<li class="pair">${side(newer)}<span class="against">contradicts</span>${side(older)}
+    <${Notice} error=${error || problem} />
+    ${may.write && older && html`<p class="buttons">
+      <button onClick=${decide(() => api.link(from, ns, "supersedes", to), `${from} supersedes ${to}.`, () => api.unlink(from, ns, "supersedes", to))}>The first one holds</button>
+      <button class="second" onClick=${decide(() => api.link(to, ns, "supersedes", from), `${to} supersedes ${from}.`, () => api.unlink(to, ns, "supersedes", from))}>The second one holds</button>
+      <button class="second" onClick=${decide(() => api.unlink(from, ns, "contradicts", to), "Both hold.", () => api.link(from, ns, "contradicts", to))}>Both hold</button>
+      <button class="second" onClick=${decide(() => api.forget(to, ns), `${to} is forgotten.`, () => api.restore(to, ns))}>Forget the second</button></p>`}</li>`;
+}
+
+// Time: memories by day as bars, an author a shade; a bar, or a stretch of them, filters the list below.
+export function TimeView({ ns, query, changed }) {
+  const MOST = 20000;
+  const { value, error, loading } = useLoaded(async () => {
+    const days = new Map();
+    let read = 0;
+    for await (const rows of pages({ namespace: ns }, MOST)) {
+      read += rows.length;
+      for (const { created_at: at, author } of rows) {
+        const name = at.slice(0, 10);
+        const of = days.get(name) || new Map();
+        of.set(author || "nobody", (of.get(author || "nobody") || 0) + 1);
+        days.set(name, of);
+      }
+    }
+    return { days: [...days].sort(([a], [b]) => (a < b ? -1 : 1)), read };
+  }, [ns, changed]);
+  const [start, setStart] = useState(null);
+  const [end, setEnd] = useState(null);
+  const days = value?.days || [];
+  const most = Math.max(1, ...days.map(([, of]) => [...of.values()].reduce((a, b) => a + b, 0)));
+  const authors = [...new Set(days.flatMap(([, of]) => [...of.keys()]))];
+  const width = Math.max(3, Math.min(24, 900 / Math.max(1, days.length)));
+  const inside = (at) => start !== null && at >= Math.min(start, end) && at <= Math.max(start, end);
+  const chosen = start === null ? null : [days[Math.min(start, end)]?.[0], days[Math.max(start, end)]?.[0]];
+  return html`<section aria-labelledby="time-title"><h1 id="time-title">Time</h1>
+    <${Notice} error=${error} />
+    ${loading && html`<p class="hint" role="status">Reading…</p>`}
+    ${days.length > 0 && html`<p class="hint">A bar is a day with memories, its parts are authors. Drag over bars, or choose one by keyboard, to see what was written then.</p>
+      <div class="scroll"><div class="days" role="group" aria-label="Memories by day" onPointerLeave=${(e) => e.buttons === 0 || null}>
+        ${days.map(([name, of], at) => {
+          const sum = [...of.values()].reduce((a, b) => a + b, 0);
+          return html`<button key=${name} class=${`day ${inside(at) ? "in" : ""}`} style=${{ width: `${width}px` }} title=${`${name}: ${sum}`} aria-label=${`${name}, ${sum} memories`} aria-pressed=${inside(at)}
+            onPointerDown=${(e) => { e.target.releasePointerCapture?.(e.pointerId); setStart(at); setEnd(at); }} onPointerEnter=${(e) => e.buttons && start !== null && setEnd(at)} onClick=${(e) => { if (e.detail === 0) { setStart(at); setEnd(at); } }}>
+            ${[...of].map(([author, count]) => html`<i class=${`shade${authors.indexOf(author) % 6}`} style=${{ height: `${(120 * count) / most}px` }}></i>`)}</button>`;
+        })}</div></div>
+      <p class="under">${days[0][0]} to ${days.at(-1)[0]}, the newest ${value.read.toLocaleString("en")} memories</p>
+      <ul class="legend">${authors.slice(0, 12).map((author, at) => html`<li><i class=${`shade${at % 6}`}></i>${visible(author)}</li>`)}</ul>
+      ${chosen && html`<p><button onClick=${() => go("browse", { ns, from: chosen[0], to: chosen[1] })}>Show ${chosen[0] === chosen[1] ? chosen[0] : `${chosen[0]} to ${chosen[1]}`}</button></p>`}`}
+    ${!loading && days.length === 0 && !error && html`<p class="notice">This namespace has no memory yet.</p>`}</section>`;
+}
+
+// Health: what the store holds and how it is searched.
+export function HealthView({ ns, may, toast }) {
+  const told = useLoaded(async () => {
+    const [stats, settings, limits, version] = await Promise.all([api.stats(ns), api.settings(ns), api.limits(ns).catch(() => null), api.version()]);
+    const ready = await api.ready().then(() => "ready", (error) => error.message);
+    const reach = await call("GET", "/v1/reach", { query: { namespace: ns, k: 10 } });
+    return { stats, settings, limits, version, ready, reach };
+  }, [ns]);
+  const { value, error } = told;
+  const own = value ? Object.entries(value.settings.settings) : [];
+  return html`<section aria-labelledby="health-title"><h1 id="health-title">Health</h1>
+    <${Notice} error=${error} />
+    ${value && html`<dl class="health">
+      <dt>Store</dt><dd>${value.ready}, semmem ${value.version.version}</dd>
+      <dt>Memories</dt><dd>${value.stats.memories.toLocaleString("en")}, with ${value.stats.vectors.toLocaleString("en")} vectors of ${value.stats.embedder || "no embedder"}</dd>
+      <dt>Graph</dt><dd>${value.stats.concepts.toLocaleString("en")} concepts, ${value.stats.mentions.toLocaleString("en")} mentions</dd>
+      <dt>Size of the store</dt><dd>${(value.stats.bytes / 2 ** 20).toFixed(1)} MB</dd>
+      ${value.stats.stale > 0 && html`<dt>Stale</dt><dd class="warn">${value.stats.stale} memories were derived by an older version; semmem maintain derives them again</dd>`}
+      ${value.stats.pending > 0 && html`<dt>Pending</dt><dd>${value.stats.pending} memories wait for comparison; semmem maintain makes their links</dd>`}
+      ${value.limits && Object.entries(value.limits).filter(([name, one]) => one !== null && name !== "namespace").map(([name, one]) => html`<dt>${name.replaceAll("_", " ")}</dt><dd>${typeof one === "object" ? JSON.stringify(one) : String(one)}</dd>`)}
+    </dl>
+    <h2>How ${visible(ns)} is searched</h2>
+    <p>Recipe ${value.settings.recipe.name}${own.length ? ", with settings of its own:" : "; it has no settings of its own."}</p>
+    ${own.length > 0 && html`<ul>${own.map(([name, one]) => html`<li><code>${name}</code> = ${JSON.stringify(one)}
+      ${may.admin && html` <button class="small" onClick=${async () => { await api.unset(ns, [name]); toast(`${name} is that of the recipe again.`); told.reload(); }}>Remove</button>`}</li>`)}</ul>`}
+    <h2>Reach: what each leg can do in the first 10</h2>
+    <div class="scroll"><table><thead><tr><th>question</th><th>leg</th><th>class</th><th>why</th></tr></thead><tbody>
+      ${Object.entries(value.reach.regimes).flatMap(([regime, { legs }]) => Object.entries(legs).map(([leg, one]) => html`<tr><td>${regime}</td><td>${leg}</td><td><span class=${`badge ${one.class}`}>${one.class}</span></td><td class="certificate">${one.certificate}</td></tr>`))}</tbody></table></div>
+    <p><a href="/docs">The API</a> · <a href="/metrics">Metrics</a></p>`}</section>`;
+}

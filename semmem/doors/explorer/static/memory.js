@@ -1,0 +1,145 @@
+// One memory: its fields, an edit that minds the version, its history with differences, its links.
+import { html, useEffect, useState } from "/page/vendor/preact.js";
+import { api, go } from "/page/api.js";
+import { Dialog, LongText, Notice, useLoaded, visible, when } from "/page/parts.js";
+
+const LINKS = ["supersedes", "resolved-by", "part-of", "see-also", "contradicts"];
+const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, valid_to: null };
+
+export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory }) {
+  const isNew = id === "";
+  const { value: memory, error, loading, reload } = useLoaded(async () => (isNew ? EMPTY : api.get(id, ns)), [id, ns]);
+  const [tab, setTab] = useState(isNew ? "edit" : "memory");
+  useEffect(() => setTab(isNew ? "edit" : "memory"), [id]);
+  const changed = (sentence, undo) => {
+    toast(sentence, undo && (async () => { await undo(); onChange(); }));
+    onChange();
+  };
+  const forget = async () => {
+    await api.forget(id, ns);
+    changed(`${id} is forgotten.`, () => api.restore(id, ns));
+    onClose();
+  };
+  const tabs = isNew ? [] : ["memory", ...(may.write ? ["edit"] : []), "history", "links"];
+  return html`<${Dialog} title=${isNew ? "New memory" : visible(memory?.title || id)} onClose=${onClose}>
+    <${Notice} error=${error} />
+    ${tabs.length > 0 && html`<div class="tabs" role="tablist">${tabs.map((name) => html`<button role="tab" aria-selected=${tab === name} onClick=${() => setTab(name)}>${name}</button>`)}</div>`}
+    ${memory && tab === "memory" && html`<${Fields} ...${{ memory, ns, onClose, openMemory }} />
+      ${may.write && html`<p class="buttons"><button class="second" onClick=${async () => { await api.update(id, ns, { pinned: !memory.pinned }); changed(memory.pinned ? `${id} is no longer pinned.` : `${id} is pinned: every context of this namespace has it.`); reload(); }}>${memory.pinned ? "Unpin" : "Pin"}</button>
+        <button class="second" onClick=${forget}>Forget</button></p>`}`}
+    ${memory && tab === "edit" && !loading && html`<${Edit} key=${memory.version} ...${{ memory, id, ns, isNew, onClose, done: (sentence, undo) => { changed(sentence, undo); reload(); setTab("memory"); } }} />`}
+    ${tab === "history" && html`<${History} ...${{ id, ns }} />`}
+    ${tab === "links" && html`<${Links} ...${{ id, ns, may, openMemory, changed }} />`}
+  <//>`;
+}
+
+function Fields({ memory, ns, onClose, openMemory }) {
+  const times = { written: memory.created_at, changed: memory.updated_at, "valid from": memory.valid_from, "valid to": memory.valid_to, expires: memory.expires_at, "recalled last": memory.last_accessed };
+  const rows = { id: memory.id, author: memory.author, session: memory.session, source: memory.source, "comes from": memory.source_type, tags: memory.tags.join(", "), importance: memory.importance, version: memory.version, recalls: memory.access_count };
+  const shown = (value) => value !== null && value !== undefined && value !== "";
+  return html`<${LongText} text=${memory.text || ""} />
+    <dl class="fields">${Object.entries(rows).filter(([, value]) => shown(value)).map(([name, value]) => html`<dt>${name}</dt><dd>${visible(String(value))}</dd>`)}
+      ${Object.entries(times).filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${when(value)}</dd>`)}
+      ${memory.contradicts.length > 0 && html`<dt>contradicts</dt><dd>${memory.contradicts.map((one) => html`<button class="plain" onClick=${() => openMemory(one, ns)}>${visible(one)}</button> `)}</dd>`}
+      ${Object.keys(memory.metadata).length > 0 && html`<dt>metadata</dt><dd><code>${visible(JSON.stringify(memory.metadata, null, 1))}</code></dd>`}</dl>
+    <p><button class="plain" onClick=${() => { onClose(); go("graph", { ns, around: memory.id }); }}>Show it in the graph</button></p>`;
+}
+
+function Edit({ memory, id, ns, isNew, onClose, done }) {
+  const [draft, setDraft] = useState(memory);
+  const [problem, setProblem] = useState(null);
+  const set = (name) => (event) => setDraft({ ...draft, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
+  const save = async (event) => {
+    event.preventDefault();
+    setProblem(null);
+    const fields = { text: draft.text, title: draft.title || null, author: draft.author || null, session: draft.session || null, tags: Array.isArray(draft.tags) ? draft.tags : draft.tags.split(",").map((one) => one.trim()).filter(Boolean), importance: Number(draft.importance), pinned: draft.pinned };
+    try {
+      if (isNew) {
+        const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+        const stored = await api.remember({ namespace: ns, ...given });
+        done(`Stored as ${stored.id}.`, () => api.forget(stored.id, ns));
+        onClose();
+        return;
+      }
+      const changes = Object.fromEntries(Object.entries(fields).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(memory[name])));
+      if (!Object.keys(changes).length) throw new Error("Nothing is changed.");
+      const before = Object.fromEntries(Object.keys(changes).map((name) => [name, memory[name]]));
+      await api.update(id, ns, changes, memory.version);
+      done(`${id} is changed; its history has the earlier version.`, () => api.update(id, ns, before));
+    } catch (error) {
+      setProblem(error.status === 412 ? new Error("Somebody changed this memory meanwhile. Close it, open it again, and repeat your change.") : error);
+    }
+  };
+  return html`<form class="edit" onSubmit=${save}>
+    <label>Text<textarea rows="8" required value=${draft.text} onInput=${set("text")}></textarea></label>
+    <div class="two"><label>Title<input value=${draft.title || ""} onInput=${set("title")} /></label>
+      <label>Author<input value=${draft.author || ""} onInput=${set("author")} /></label>
+      <label>Session<input value=${draft.session || ""} onInput=${set("session")} /></label>
+      <label>Tags<input value=${Array.isArray(draft.tags) ? draft.tags.join(", ") : draft.tags} onInput=${set("tags")} /></label>
+      <label>Importance, 0 to 1<input type="number" min="0" max="1" step="0.05" value=${draft.importance} onInput=${set("importance")} /></label>
+      <label class="check"><input type="checkbox" checked=${draft.pinned} onChange=${set("pinned")} /> pinned: in every context</label></div>
+    <${Notice} error=${problem} />
+    <p class="buttons"><button>Save</button></p></form>`;
+}
+
+function History({ id, ns }) {
+  const { value: versions, error, loading } = useLoaded(() => api.history(id, ns), [id, ns]);
+  return html`<${Notice} error=${error} />${loading && html`<p class="hint">Reading…</p>`}
+    <ol class="versions" reversed>${versions && [...versions].reverse().map((version, at, all) => html`<li>
+      <p class="under">version ${version.version} · ${when(version.changed_at)}${version.changed_by ? ` · by ${visible(version.changed_by)}` : ""}${version.forgotten_at ? ` · forgotten ${when(version.forgotten_at)}` : ""}${version.changed.length ? ` · changed: ${version.changed.join(", ")}` : ""}</p>
+      <${Difference} before=${all[at + 1]?.memory.text} after=${version.memory.text || ""} /></li>`)}</ol>`;
+}
+
+const MOST_WORDS = 1500; // words of a text above which two versions are not compared word by word
+
+function Difference({ before, after }) {
+  if (before === undefined || before === after) return html`<${LongText} text=${after} most=${1200} />`;
+  const [a, b] = [before.split(/(\s+)/), after.split(/(\s+)/)];
+  if (a.length > MOST_WORDS || b.length > MOST_WORDS) return html`<${LongText} text=${after} most=${1200} />`;
+  return html`<p class="text" dir="auto">${compared(a, b).map(([kind, text]) => (kind === "=" ? visible(text) : kind === "-" ? html`<del>${visible(text)}</del>` : html`<ins>${visible(text)}</ins>`))}</p>`;
+}
+
+// The words of two texts by their longest common subsequence: ["=" | "-" | "+", text].
+export function compared(a, b) {
+  const longest = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i--)
+    for (let j = b.length - 1; j >= 0; j--) longest[i][j] = a[i] === b[j] ? longest[i + 1][j + 1] + 1 : Math.max(longest[i + 1][j], longest[i][j + 1]);
+  const out = [];
+  const add = (kind, text) => (out.at(-1)?.[0] === kind ? (out.at(-1)[1] += text) : out.push([kind, text]));
+  let [i, j] = [0, 0];
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) (add("=", a[i]), i++, j++);
+    else if (i < a.length && (j === b.length || longest[i + 1][j] >= longest[i][j + 1])) add("-", a[i++]);
+    else add("+", b[j++]);
+  }
+  return out;
+}
+
+function Links({ id, ns, may, openMemory, changed }) {
+  const { value: links, error, reload } = useLoaded(() => api.links(id, ns), [id, ns]);
+  const [type, setType] = useState("see-also");
+  const [to, setTo] = useState("");
+  const [problem, setProblem] = useState(null);
+  const act = (work, sentence, undo) => async (event) => {
+    event?.preventDefault();
+    setProblem(null);
+    try {
+      await work();
+      changed(sentence, async () => { await undo(); reload(); });
+      setTo("");
+      reload();
+    } catch (failed) {
+      setProblem(failed);
+    }
+  };
+  return html`<${Notice} error=${error || problem} />
+    ${links?.length === 0 && html`<p class="hint">It has no links.</p>`}
+    <ul class="links">${links?.map((link) => {
+      const { from_id: from, to_id: other } = link;
+      return html`<li><button class="plain" onClick=${() => openMemory(from, ns)}>${visible(from)}</button> ${link.type} <button class="plain" onClick=${() => openMemory(other, ns)}>${visible(other)}</button>
+        ${may.write && html` <button class="small" onClick=${act(() => api.unlink(from, ns, link.type, other), "The link is removed.", () => api.link(from, ns, link.type, other))}>Remove</button>`}</li>`;
+    })}</ul>
+    ${may.write && html`<form class="ask" onSubmit=${act(() => api.link(id, ns, type, to.trim()), `${id} ${type} ${to.trim()}.`, () => api.unlink(id, ns, type, to.trim()))}>
+      <label>This memory<select value=${type} onChange=${(e) => setType(e.target.value)}>${LINKS.map((one) => html`<option>${one}</option>`)}</select></label>
+      <label class="grow">the memory with the id<input required value=${to} onInput=${(e) => setTo(e.target.value)} /></label><button>Link</button></form>`}`;
+}

@@ -1,0 +1,116 @@
+// Parts that several views are made of. Texts of memories are set as text, never as HTML.
+import { html, useCallback, useEffect, useRef, useState } from "/page/vendor/preact.js";
+
+export const LEGS = ["lexical", "dense", "graph"];
+const colours = new Map();
+export function legClass(name) {
+  if (LEGS.includes(name)) return name;
+  if (!colours.has(name)) colours.set(name, colours.size % 3);
+  return `other${colours.get(name)}`;
+}
+
+export const number = (value, digits = 3) =>
+  value === null || value === undefined ? "–" : Number(value).toFixed(digits).replace(/^(-?)0\./, "$1.");
+
+export function when(time) {
+  return time ? time.slice(0, 16).replace("T", " ") : "";
+}
+
+// Bidirectional marks and control characters are shown as codes, so that no text can pass for another.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+export const visible = (text) =>
+  (text ?? "").replace(HIDDEN, (mark) => `⟨${mark.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
+
+export function Marked({ text, matches = [] }) {
+  const parts = [];
+  let at = 0;
+  for (const [from, to] of matches) {
+    if (from < at) continue;
+    parts.push(visible(text.slice(at, from)), html`<mark>${visible(text.slice(from, to))}</mark>`);
+    at = to;
+  }
+  return html`<span dir="auto">${parts}${visible(text.slice(at))}</span>`;
+}
+
+// A text of megabytes is shown by its beginning until somebody asks for the rest.
+export function LongText({ text, most = 4000 }) {
+  const [whole, setWhole] = useState(false);
+  if (whole || text.length <= most) return html`<div class="text" dir="auto">${visible(text)}</div>`;
+  return html`<div class="text" dir="auto">${visible(text.slice(0, most))}…
+    <button class="plain" onClick=${() => setWhole(true)}>Show all ${text.length.toLocaleString("en")} characters</button></div>`;
+}
+
+export function Bars({ components, most }) {
+  const parts = Object.entries(components).filter(([, value]) => value > 0);
+  const sum = parts.reduce((total, [, value]) => total + value, 0);
+  const words = parts.map(([name, value]) => `${name} ${number(value)}`).join(", ");
+  return html`<div class="bars" role="img" aria-label=${`Score: ${words}`} title=${words}>
+    <div class="bar" style=${{ width: `${(100 * sum) / (most || 1)}%` }}>
+      ${parts.map(([name, value]) => html`<i class=${`leg ${legClass(name)}`} style=${{ width: `${(100 * value) / sum}%` }}></i>`)}
+    </div>
+  </div>`;
+}
+
+export function Legend({ names }) {
+  return html`<ul class="legend" aria-label="Colours of the legs">
+    ${names.map((name) => html`<li><i class=${`leg ${legClass(name)}`}></i>${name}</li>`)}</ul>`;
+}
+
+const MEANING = {
+  guaranteed: "its first find is always in the list",
+  possible: "a memory that it alone finds can enter the list",
+  "boost-only": "no memory that it alone finds can enter the list; it reorders the finds of others",
+  off: "its weight is 0",
+};
+export function Badge({ kind }) {
+  return html`<span class=${`badge ${kind}`} title=${MEANING[kind] || ""}>${kind}</span>`;
+}
+export const meaning = (kind) => MEANING[kind] || "";
+
+export function Notice({ error, children }) {
+  if (error) return html`<p class="notice bad" role="alert">${error.message || String(error)}</p>`;
+  return children ? html`<p class="notice">${children}</p>` : null;
+}
+
+// Runs `work` when `keys` change; the newest answer wins, an older one that comes late is dropped.
+export function useLoaded(work, keys) {
+  const [state, setState] = useState({ value: null, error: null, loading: true });
+  const [again, setAgain] = useState(0);
+  useEffect(() => {
+    const controller = new AbortController();
+    setState((before) => ({ ...before, loading: true }));
+    work(controller.signal).then(
+      (value) => controller.signal.aborted || setState({ value, error: null, loading: false }),
+      (error) => controller.signal.aborted || setState((before) => ({ value: before.value, error, loading: false })),
+    );
+    return () => controller.abort();
+  }, [...keys, again]);
+  return { ...state, reload: useCallback(() => setAgain((count) => count + 1), []) };
+}
+
+export function Dialog({ title, onClose, children }) {
+  const box = useRef();
+  useEffect(() => {
+    const before = document.activeElement;
+    box.current.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return html`<dialog ref=${box} aria-label=${title} onClose=${onClose} onClick=${(e) => e.target === box.current && box.current.close()}>
+    <div class="inside"><header><h2>${title}</h2>
+      <button class="plain" aria-label="Close" onClick=${() => box.current.close()}>✕</button></header>${children}</div></dialog>`;
+}
+
+// A sentence at the foot of the page, with an undo where there is one.
+export function useToast() {
+  const [toast, setToast] = useState(null);
+  const show = useCallback((sentence, undo) => setToast({ sentence, undo, at: Date.now() }), []);
+  useEffect(() => {
+    if (!toast) return undefined;
+    const timer = setTimeout(() => setToast(null), 12000);
+    return () => clearTimeout(timer);
+  }, [toast]);
+  const shown = html`<div class="toast" role="status">${toast && html`<p>${toast.sentence}
+    ${toast.undo && html`<button onClick=${() => { setToast(null); toast.undo(); }}>Undo</button>`}
+    <button class="plain" aria-label="Dismiss" onClick=${() => setToast(null)}>✕</button></p>`}</div>`;
+  return [shown, show];
+}

@@ -1,0 +1,232 @@
+// Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
+import { html, useEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
+import { api, go } from "/page/api.js";
+import { Badge, Bars, LEGS, Legend, Marked, Notice, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
+import { Explained } from "/page/explained.js";
+
+const LIMIT = 10;
+const SLOW = 80; // milliseconds without a change before the reach of a recipe is worked out
+
+export function RecallView({ ns, query, openMemory, may, toast }) {
+  const [text, setText] = useState(query.q || "");
+  const limit = Number(query.limit) || LIMIT;
+  const [plan, setPlan] = useState(null); // the recipe as the sliders make it; null is that of the namespace
+  useEffect(() => setText(query.q || ""), [query.q]);
+  useEffect(() => setPlan(null), [ns, query.q]);
+  const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit]);
+  const changed = useLoaded(
+    async (signal) => (query.q && plan ? api.recall({ query: query.q, namespace: ns, limit, recipe: plan }, signal) : null),
+    [ns, query.q, limit, plan],
+  );
+  const shown = (plan && changed.value) || base.value;
+  const search = (event) => {
+    event.preventDefault();
+    if (text.trim() === query.q) base.reload();
+    else go("recall", { ns, q: text.trim(), limit: query.limit });
+  };
+  return html`<section aria-labelledby="recall-title">
+    <h1 id="recall-title">Recall</h1>
+    <form class="ask" role="search" onSubmit=${search}>
+      <label class="grow">Question<input type="search" value=${text} autofocus required maxlength="4000"
+        placeholder="Ask as an agent would" onInput=${(e) => setText(e.target.value)} /></label>
+      <label>Hits<input type="number" min="1" max="1000" value=${limit} onChange=${(e) => go("recall", { ns, q: query.q, limit: e.target.value })} /></label>
+      <button>Recall</button>
+    </form>
+    <${Notice} error=${base.error || changed.error} />
+    ${!query.q && html`<p class="hint">Each hit shows the legs that found it. The sliders ask again with other weights, and say which leg can bring in a memory of its own.</p>`}
+    ${shown && html`<div class="columns">
+      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, limit, plan, setPlan, openMemory, may, toast, busy: base.loading || changed.loading }} /></div>
+      <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, reload: base.reload }} /></aside>
+    </div>`}
+    ${base.loading && !shown && query.q && html`<p class="hint" role="status">Recalling…</p>`}
+  </section>`;
+}
+
+function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory, may, toast, busy }) {
+  const [why, setWhy] = useState(null);
+  const [wanted, setWanted] = useState("");
+  useEffect(() => setWhy(null), [question, ns]);
+  const most = Math.max(...answer.hits.map((hit) => Object.values(hit.components).reduce((sum, value) => sum + value, 0)), 0);
+  const names = [...new Set([...LEGS, ...answer.hits.flatMap((hit) => Object.keys(hit.components))])];
+  const places = new Map((before?.hits || []).map((hit) => [hit.id, hit.rank]));
+  const degraded = Object.entries(answer.degraded);
+  const set = (leg, what, value, regime) => {
+    const from = plan || answer.plan;
+    setPlan(what === "weight" ? withWeight(from, leg, Math.ceil(value * 1000) / 1000) : withConstant(from, leg, regime, Math.floor(value)));
+  };
+  return html`
+    <p class="facts" role="status" aria-busy=${busy}>
+      <span><b>${answer.hits.length}</b>${` of ${answer.total_is_exact ? "" : "at least "}${answer.total} found, ${answer.scope_size.toLocaleString("en")} memories searched`}</span>
+      <span title="How sure the recall is that some memory answers the question, from 0 to 1">confidence <b>${number(answer.confidence, 2)}</b></span>
+      <span title="named: the question names something that the graph knows">question: ${answer.regime}</span>
+      <span title=${Object.entries(answer.timings).map(([leg, s]) => `${leg} ${number(1000 * s, 1)} ms`).join(", ")}>${number(1000 * answer.timings.total, 1)} ms</span>
+    </p>
+    ${degraded.map(([leg, reason]) => html`<p class="notice bad">The leg ${leg} did not answer: ${reason}</p>`)}
+    ${answer.hits.length === 0 && html`<p class="notice">${answer.withheld ? `${answer.withheld} hits are below the floor of confidence.` : "No memory of this namespace shares a word, a meaning or a name with the question."}</p>`}
+    <${Legend} names=${names} />
+    <${Hits}>${answer.hits.map((hit) => html`<${Hit} key=${hit.id + (hit.part || "")} ...${{
+      hit, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
+      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall: answer.id, may, toast, ns,
+    }} />`)}<//>
+    <form class="ask" onSubmit=${(e) => { e.preventDefault(); setWhy(wanted.trim()); }}>
+      <label class="grow">Why not another memory?<input value=${wanted} required placeholder="Its id, such as one from Browse" onInput=${(e) => setWanted(e.target.value)} /></label>
+      <button>Explain</button>
+    </form>
+    ${why && html`<${Explained} key=${why} ...${{ id: why, ns, question, limit, plan, openMemory, set, onClose: () => setWhy(null) }} />`}`;
+}
+
+// Hits glide to their new place: each is moved back to where it was, then let go.
+function Hits({ children }) {
+  const list = useRef();
+  const before = useRef(new Map());
+  useEffect(() => {
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const now = new Map();
+    for (const item of list.current.children) {
+      const top = item.offsetTop;
+      now.set(item.dataset.id, top);
+      const old = before.current.get(item.dataset.id);
+      if (old !== undefined && old !== top && !calm) item.animate([{ transform: `translateY(${old - top}px)` }, { transform: "none" }], { duration: 250, easing: "ease-out" });
+    }
+    before.current = now;
+  });
+  return html`<ol class="hits" ref=${list}>${children}</ol>`;
+}
+
+function Hit({ hit, most, moved, open, explain, recall, may, toast, ns }) {
+  const { memory } = hit;
+  const judge = async (verdict) => {
+    await api.feedback({ recall_id: recall, namespace: ns, [verdict]: [hit.id] });
+    toast(`Recorded: ${hit.id} was ${verdict === "useful" ? "useful" : "not useful"}. It changes no ranking; python -m eval reads it.`);
+  };
+  return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${hit.id + (hit.part || "")}>
+    <div class="place"><b>${hit.rank}</b>${moved === "new" ? html`<span class="up">new</span>` : moved ? html`<span class=${moved > 0 ? "up" : "down"}>${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}</span>` : null}</div>
+    <div class="body">
+      <h3><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
+        ${memory.pinned && html`<span class="tag">pinned</span>`}
+        ${memory.source_type && html`<span class="tag" title="Who the text comes from">${memory.source_type}</span>`}
+        ${hit.superseded_by && html`<span class="tag warn">superseded by ${visible(hit.superseded_by)}</span>`}
+        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(visible).join(", ")}</span>`}</h3>
+      <p class="snippet"><${Marked} text=${hit.snippet} matches=${hit.matches} /></p>
+      <${Bars} components=${hit.components} most=${most} />
+      <p class="under"><b>${number(hit.score)}</b>
+        ${Object.entries(hit.legs).map(([leg, found]) => html`<span class="rank"><i class=${`leg ${legClass(leg)}`}></i>${leg} #${found.rank}</span>`)}
+        <span>${visible([memory.author, memory.session, when(memory.created_at)].filter(Boolean).join(" · ")).slice(0, 200)}</span>
+        <button class="plain" onClick=${explain}>Why?</button>
+        <button class="plain" onClick=${() => go("graph", { ns: hit.namespace, around: hit.id })}>Graph</button>
+        ${recall && may.write && html`<button class="plain" onClick=${() => judge("useful")}>Useful</button><button class="plain" onClick=${() => judge("not_useful")}>Not useful</button>`}
+      </p>
+    </div></li>`;
+}
+
+const constantOf = (plan, leg, regime) => {
+  const value = plan.rank_constants[leg];
+  return typeof value === "object" ? (value[regime] ?? Object.values(value)[0]) : value;
+};
+
+function withWeight(plan, leg, weight) {
+  return { ...plan, weights: { ...plan.weights, [leg]: weight } };
+}
+
+function withConstant(plan, leg, regime, constant) {
+  const before = plan.rank_constants[leg];
+  const after = typeof before === "object" && regime in before ? { ...before, [regime]: constant } : constant;
+  return { ...plan, rank_constants: { ...plan.rank_constants, [leg]: after } };
+}
+
+function withReserve(plan, leg, place) {
+  const reserve = { ...plan.reserve };
+  if (place > 0) reserve[leg] = place;
+  else delete reserve[leg];
+  return { ...plan, reserve };
+}
+
+// The settings that differ from the recipe which the namespace has now, as PATCH /v1/settings takes them.
+export function changesOf(from, to) {
+  const changes = {};
+  for (const name of ["weights", "rank_constants", "reserve"]) {
+    const different = Object.entries(to[name]).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(from[name][key]));
+    if (different.length) changes[name] = Object.fromEntries(different);
+    if (name === "reserve" && Object.keys(from.reserve).some((key) => !(key in to.reserve))) changes.reserve = to.reserve;
+  }
+  if (to.prior !== from.prior) changes.prior = to.prior;
+  return changes;
+}
+
+function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
+  const now = plan || answer.plan;
+  const regime = answer.regime;
+  const [slow, setSlow] = useState(now);
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(now), SLOW);
+    return () => clearTimeout(timer);
+  }, [now]);
+  const reach = useLoaded((signal) => api.reach({ recipe: slow, k: limit, scope_size: answer.scope_size }, signal), [slow, limit]);
+  const regimes = reach.value?.regimes || {}; // a recipe whose legs know no regimes has one for all questions
+  const legs = (regimes[regime] || Object.values(regimes)[0])?.legs || {};
+  const changes = useMemo(() => changesOf(answer.plan, now), [answer.plan, now]);
+  const any = Object.keys(changes).length > 0;
+  const keep = async () => {
+    const before = (await api.settings(ns)).settings;
+    await api.configure(ns, changes);
+    const after = (await api.settings(ns)).settings;
+    setPlan(null);
+    reload();
+    toast(`Kept for the namespace ${ns}: every recall there uses it from now on.`, async () => {
+      const different = Object.keys(after).filter((name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]));
+      const added = different.filter((name) => !(name in before));
+      const replaced = different.filter((name) => name in before);
+      if (added.length) await api.unset(ns, added);
+      if (replaced.length) await api.configure(ns, nested(replaced, before));
+      reload();
+      toast("Undone: the namespace has its earlier settings again.");
+    });
+  };
+  return html`<section class="replay" aria-labelledby="replay-title">
+    <h2 id="replay-title">What if a leg counted more?</h2>
+    <p class="hint">Question: ${regime}. First ${limit} hits.</p>
+    <${Notice} error=${reach.error} />
+    ${Object.keys(now.weights).map((leg) => html`<fieldset key=${leg}>
+      <legend><i class=${`leg ${legClass(leg)}`}></i>${leg}
+        ${now.weights[leg] === 0 ? html`<${Badge} kind="off" />` : legs[leg] && html`<${Badge} kind=${legs[leg].class} />`}</legend>
+      <${Slider} label="weight" value=${now.weights[leg]} max=${5} step=${0.05} base=${answer.plan.weights[leg]}
+        mark=${legs[leg]?.possible_above_weight} set=${(value) => setPlan(withWeight(now, leg, value))} />
+      <${Slider} label="rank constant" value=${constantOf(now, leg, regime)} max=${100} step=${1} base=${constantOf(answer.plan, leg, regime)}
+        set=${(value) => setPlan(withConstant(now, leg, regime, value))} />
+      <${Slider} label="guaranteed slot" value=${now.reserve[leg] || 0} max=${limit} step=${1} base=${answer.plan.reserve[leg] || 0}
+        set=${(value) => setPlan(withReserve(now, leg, value))} />
+      ${legs[leg] && now.weights[leg] > 0 && html`<details><summary>${meaning(legs[leg].class)}</summary>
+        <p class="certificate">${legs[leg].certificate}</p>
+        ${legs[leg].possible_above_weight !== null && html`<p>A memory that it alone finds can enter above weight ${number(legs[leg].possible_above_weight, 4)}.</p>`}</details>`}
+    </fieldset>`)}
+    <label class="check"><input type="checkbox" checked=${now.prior} onChange=${(e) => setPlan({ ...now, prior: e.target.checked })} /> importance counts</label>
+    <p class="buttons">
+      <button disabled=${!any || !may.admin} onClick=${keep} title=${may.admin ? "" : "Your key may not change the settings of a namespace"}>Keep for ${visible(ns)}</button>
+      <button class="second" disabled=${!plan} onClick=${() => setPlan(null)}>Reset</button></p>
+  </section>`;
+}
+
+export function nested(names, values) {
+  const table = {};
+  for (const name of names) {
+    const [group, key] = name.split(".");
+    if (key === undefined) table[name] = values[name];
+    else (table[group] ??= {})[key] = values[name];
+  }
+  return table;
+}
+
+function Slider({ label, value, max, step, base, mark, set }) {
+  const [typed, setTyped] = useState(null); // what stands in the field while somebody types
+  const shown = Number(value.toFixed(3));
+  const type = (event) => {
+    setTyped(event.target.value);
+    const number = event.target.valueAsNumber;
+    if (number >= 0 && number <= max) set(number);
+  };
+  return html`<label class="slider">${label}
+    <input type="range" min="0" max=${max} step=${step} value=${shown} style=${{ "--mark": mark > 0 && mark < max ? `${(100 * mark) / max}%` : "-9px" }}
+      onInput=${(e) => set(Number(e.target.value))} />
+    <input type="number" min="0" max=${max} step="any" value=${typed ?? shown} aria-label=${`${label} as a number`} onInput=${type} onBlur=${() => setTyped(null)} />
+    ${shown !== Number(base.toFixed(3)) ? html`<button type="button" class="plain" title=${`Back to ${number(base, 2)}`} aria-label=${`${label} back to ${number(base, 2)}`} onClick=${() => set(base)}>↺</button>` : html`<span></span>`}</label>`;
+}

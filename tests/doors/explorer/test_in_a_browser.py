@@ -1,0 +1,326 @@
+"""The page in a real Chromium, used as a person uses it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.doors.http.keys import Key, Keys
+from semmem.doors.http.server import Server
+from tests.doors.explorer.browser import MISSING, chromium, expect, watched
+from tests.serving import running
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.timeout(300)]
+
+OWNER = Key("explore", "explore", "", "admin", None, "2026-01-01T00:00:00+00:00")
+NOTES = [
+    ("kestrel", "The Kestrel is our logger. Petra Lindqvist designed it.", "Kestrel", "Ana", 1),
+    ("petra", "Her childhood was spent above a bakery in Norrbeck.", "Petra Lindqvist", "Ana", 2),
+    ("norrbeck", "The bakery burned down in spring.", "Norrbeck", "Bo", 3),
+    ("port", "The Kestrel listens on port 6543.", "Port", "Bo", 4),
+    ("harbour", "The harbour office opens at nine.", "Harbour", "Ana", 5),
+    ("tide", "High tide is at noon on Fridays.", "Tide", "Bo", 6),
+]
+UNNAMED = """() => [...document.querySelectorAll("button, a, input:not([type=file]), select, textarea")]
+    .filter((one) => one.offsetParent !== null)
+    .filter((one) => !(one.innerText || one.ariaLabel || one.labels?.length || one.title))
+    .map((one) => one.outerHTML.slice(0, 80))"""
+"""The controls on a page that a screen reader has no name for."""
+QUESTION = "In which town did the designer of the Kestrel grow up?"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[Semmem]:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        for id, text, title, author, day in NOTES:
+            mem.remember(
+                text, id=id, title=title, author=author, namespace="team", created_at=f"2026-03-0{day}T09:00:00+00:00"
+            )
+        yield mem
+
+
+@pytest.fixture
+def site(mem: Semmem) -> Iterator[Server]:
+    with running(mem, owner=OWNER) as server:
+        yield server
+
+
+@pytest.fixture
+def page(browser: Any, site: Server) -> Iterator[Any]:
+    """The page, opened by its link; at the end it has said no error and asked no other host."""
+    with watched(browser) as page:
+        page.goto(f"{site.url}/?token={site.sessions.invite()}#/recall?ns=team")
+        page.get_by_label("Question").wait_for()
+        yield page
+        assert page.errors == []
+        assert page.hosts == {site.url.removeprefix("http://")}
+
+
+def ask(page: Any, question: str = QUESTION) -> None:
+    page.get_by_label("Question").fill(question)
+    page.get_by_role("button", name="Recall", exact=True).click()
+    page.locator(".hit").first.wait_for()
+
+
+def leg(page: Any, name: str) -> Any:
+    return page.locator("fieldset").filter(has=page.locator("legend", has_text=name))
+
+
+def titles(page: Any) -> list[str]:
+    return [str(text) for text in page.locator(".hit .title").all_inner_texts()]
+
+
+def settled(page: Any, sentence: str) -> None:
+    page.get_by_role("status").filter(has_text=sentence).wait_for()
+
+
+def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, mem: Semmem) -> None:
+    ask(page)
+    expected = [hit.title for hit in mem.recall(QUESTION, namespace="team")]
+    assert titles(page) == expected
+    bar = page.locator(".hit .bars").first.get_attribute("aria-label")
+    assert re.match(r"Score: lexical \.\d{3}, ", bar)
+    assert page.locator(".hit mark").first.inner_text()
+    page.reload()
+    page.locator(".hit").first.wait_for()
+    assert titles(page) == expected
+
+
+def test_the_weight_of_a_leg_changes_the_list_and_its_reach_and_can_be_kept_and_undone(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Hits", exact=True).fill("2")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "bakery in spring")
+    lexical = leg(page, "lexical")
+    lexical.get_by_label("guaranteed slot as a number").fill("0")
+    lexical.get_by_label("weight as a number").fill("0.001")
+    lexical.locator(".badge.boost-only").wait_for()
+    lexical.get_by_label("weight as a number").fill("5")
+    for other in ("dense", "graph"):
+        leg(page, other).get_by_label("weight as a number").fill("0")
+        leg(page, other).locator(".badge.off").wait_for()
+    lexical.locator(".badge.guaranteed").wait_for()
+    alone = [hit.title for hit in mem.recall("bakery in spring", namespace="team", limit=2, recipe="lexical")]
+    expect(page.locator(".hit .title")).to_have_text(alone)
+    page.get_by_role("button", name="Keep for team").click()
+    settled(page, "Kept for the namespace team")
+    kept = mem.settings_of(namespace="team")
+    assert (kept["weights.graph"], kept["weights.dense"], kept["weights.lexical"]) == (0, 0, 5)
+    page.get_by_role("button", name="Undo").click()
+    settled(page, "Undone")
+    assert mem.settings_of(namespace="team") == {}
+
+
+def test_why_not_says_what_would_let_a_memory_in_and_a_button_sets_it(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page)
+    first = titles(page)
+    other = next(hit.id for hit in mem.recall(QUESTION, namespace="team", limit=3) if hit.title not in first)
+    page.get_by_label("Why not another memory?").fill(other)
+    page.get_by_role("button", name="Explain").click()
+    told = page.get_by_role("region", name=f"Why {other}")
+    told.get_by_text("the last of the first 1 has").wait_for()
+    page.get_by_label("Why not another memory?").fill("nobody")
+    page.get_by_role("button", name="Explain").click()
+    page.get_by_role("alert").filter(has_text="nobody").wait_for()
+    page.errors.clear()  # the browser itself notes an answer with status 404
+
+
+def test_a_memory_is_written_edited_compared_forgotten_and_taken_back(page: Any, mem: Semmem) -> None:
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.get_by_role("button", name="New memory").click()
+    page.get_by_label("Text", exact=True).fill("The ferry leaves at ten.")
+    page.get_by_label("Title", exact=True).last.fill("Ferry")
+    page.get_by_role("button", name="Save").click()
+    settled(page, "Stored as")
+    ferry = next(one for one in mem.list(namespace="team").memories if one.title == "Ferry")
+    page.locator(".rows").get_by_role("button", name="Ferry", exact=True).click()
+    page.get_by_role("tab", name="edit").click()
+    page.get_by_label("Text", exact=True).fill("The ferry leaves at eleven.")
+    page.get_by_role("button", name="Save").click()
+    settled(page, "is changed")
+    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at eleven."
+    page.get_by_role("tab", name="history").click()
+    page.locator(".versions ins", has_text="eleven.").wait_for()
+    assert page.locator(".versions del").inner_text() == "ten."
+    page.get_by_role("tab", name="edit").click()
+    page.get_by_label("Text", exact=True).fill("The ferry leaves at two.")
+    mem.update(ferry.id, namespace="team", text="The ferry leaves at one.")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("alert").filter(has_text="Somebody changed this memory meanwhile").wait_for()
+    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at one."
+    page.get_by_role("tab", name="memory").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    settled(page, "is forgotten")
+    assert mem.list(namespace="team", filters={"titles": ["Ferry"]}).memories == ()
+    page.get_by_role("button", name="Undo").click()
+    page.locator(".rows").get_by_role("button", name="Ferry", exact=True).wait_for()
+    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at one."
+    page.errors.clear()  # the browser itself notes the answer with status 412
+
+
+def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, mem: Semmem) -> None:
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.get_by_label("Author").fill("Bo")
+    page.get_by_label("Author").press("Tab")
+    expect(page.locator(".rows tbody tr")).to_have_count(3)
+    for id in ("port", "tide"):
+        page.get_by_label(f"Choose {id}").check()
+    page.get_by_role("button", name="Pin", exact=True).click()
+    settled(page, "2 memories pinned")
+    assert [one.id for one in mem.list(namespace="team").memories if one.pinned] == ["tide", "port"]
+    page.locator(".rows .tag", has_text="pinned").first.wait_for()
+    page.get_by_label("Choose norrbeck").check()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    settled(page, "1 memory forgotten")
+    assert mem.stats(namespace="team").memories == 5
+
+
+def test_a_file_is_imported_and_its_refused_lines_are_told(page: Any, mem: Semmem, tmp_path: Path) -> None:
+    file = tmp_path / "more.jsonl"
+    file.write_text('{"id": "a", "text": "One."}\n{"id": "b", "text": ""}\n', encoding="utf-8")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator("input[type=file]").set_input_files(str(file))
+    settled(page, "more.jsonl: 1 stored, 0 unchanged, 1 refused")
+    assert mem.get("a", namespace="team").text == "One."
+
+
+def test_the_graph_shows_a_name_its_neighbours_and_merges_with_undo(page: Any, mem: Semmem) -> None:
+    page.get_by_role("link", name="Graph", exact=True).click()
+    page.get_by_label("Around a name or the id of a memory").fill("Petra Lindqvist")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("heading", name="Petra Lindqvist").wait_for()
+    page.locator(".canvas canvas").first.wait_for()
+    beside = page.locator(".beside button").all_inner_texts()
+    assert "Kestrel" in beside
+    page.get_by_label("Is the same as").fill("Norrbeck")
+    page.get_by_role("button", name="Merge").click()
+    settled(page, "is taken for Norrbeck")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("heading", name="Petra Lindqvist").wait_for()
+
+
+def test_a_contradiction_is_decided_in_the_inbox(page: Any, mem: Semmem) -> None:
+    mem.remember("The Kestrel listens on port 7000.", id="new-port", namespace="team")
+    mem.link("new-port", "contradicts", "port", namespace="team")
+    page.get_by_role("link", name="Inbox", exact=True).click()
+    page.get_by_text("1 contradiction waits").wait_for()
+    page.get_by_role("button", name="The first one holds").click()
+    page.get_by_text("No contradictions wait").wait_for()
+    assert [link.type for link in mem.links("port", namespace="team")] == ["contradicts", "supersedes"]
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("1 contradiction waits").wait_for()
+
+
+def test_days_filter_the_list_and_health_says_what_is_stored(page: Any) -> None:
+    page.get_by_role("link", name="Time", exact=True).click()
+    page.get_by_role("button", name="2026-03-04, 1 memories").press("Enter")
+    page.get_by_role("button", name="Show 2026-03-04").click()
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="Health", exact=True).click()
+    page.get_by_text("6, with 6 vectors of").wait_for()
+    page.get_by_role("cell", name="guaranteed").first.wait_for()
+
+
+def test_hostile_texts_are_shown_as_texts(page: Any, mem: Semmem) -> None:
+    hostile = (
+        '<img src=x onerror="document.title=1"><script>document.title=2</script> \u202egnp.exe ' + "long " * 200_000
+    )
+    mem.remember(hostile, id='<b>"id"', title="<i>title</i>\u202e", author="<u>who</u>", namespace="team")
+    ask(page, "gnp exe onerror")
+    assert titles(page)[0] == "<i>title</i>⟨202e⟩"
+    page.locator(".hit .title").first.click()
+    page.get_by_role("button", name="Show all").click()
+    page.locator("dialog .text", has_text="⟨202e⟩gnp.exe").wait_for()
+    assert page.locator("main img, main script, dialog img, dialog script, dialog b, dialog i, dialog u").count() == 0
+    assert page.title() == "Recall · semmem"
+
+
+def test_a_reader_sees_no_button_that_writes(browser: Any, mem: Semmem, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, text = keys.add("reader", namespaces=["team"])
+    with running(mem, keys=keys) as server, watched(browser) as page:
+        page.goto(server.url)
+        page.get_by_label("Key").fill("semmem_00000000_" + "x" * 43)
+        page.get_by_role("button", name="Open").click()
+        page.get_by_role("alert").filter(has_text="does not know that key").wait_for()
+        page.get_by_label("Key").fill(text)
+        page.get_by_role("button", name="Open").click()
+        page.get_by_role("link", name="Browse", exact=True).click()
+        page.locator(".rows .title").first.click()
+        page.get_by_role("tab", name="history").wait_for()
+        assert page.get_by_role("tab", name="edit").count() == 0
+        assert (
+            page.get_by_role("button", name="Forget").count()
+            == page.get_by_role("button", name="New memory").count()
+            == 0
+        )
+        keys.remove("reader")
+        page.keyboard.press("Escape")
+        page.get_by_role("link", name="Health", exact=True).click()
+        page.get_by_text("This page needs a key").wait_for()
+
+
+def test_a_link_that_was_used_says_what_to_do_and_a_server_that_went_says_so(browser: Any, mem: Semmem) -> None:
+    with running(mem, owner=OWNER) as server, watched(browser) as page, watched(browser) as other:
+        link = f"{server.url}/?token={server.sessions.invite()}#/recall?ns=team"
+        page.goto(link)
+        page.get_by_label("Question").wait_for()
+        other.goto(link)
+        other.get_by_text("its link was used already").wait_for()
+        second = page.context.new_page()  # a second tab of the same browser needs no link
+        second.goto(f"{server.url}/#/browse?ns=team")
+        second.locator(".rows .title").first.wait_for()
+        server.stop()
+        page.wait_for_timeout(1500)
+        page.get_by_label("Question").fill("tide")
+        page.get_by_role("button", name="Recall", exact=True).click()
+        page.get_by_role("alert").filter(has_text="The server does not answer").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_every_view_fits_its_window_and_has_names_for_screen_readers(
+    browser: Any, site: Server, scheme: str, width: int
+) -> None:
+    with watched(browser, viewport={"width": width, "height": 740}, color_scheme=scheme) as page:
+        page.goto(f"{site.url}/?token={site.sessions.invite()}#/recall?ns=team&q=Kestrel")
+        page.locator(".hit").first.wait_for()
+        for view in ("recall", "browse", "graph", "time", "inbox", "health"):
+            page.goto(f"{site.url}/#/{view}?ns=team&q=Kestrel&around=Kestrel")
+            page.get_by_role("heading", level=1, name=view.capitalize()).wait_for()
+            page.wait_for_load_state("networkidle")
+            too_wide = page.evaluate(
+                "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+            assert too_wide <= 0, view
+            unnamed = page.evaluate(UNNAMED)
+            assert unnamed == [], view
+        assert page.errors == []
+
+
+def test_the_keyboard_alone_asks_opens_a_memory_and_comes_back(page: Any) -> None:
+    page.keyboard.type(QUESTION)  # the question has the focus
+    page.keyboard.press("Enter")
+    page.locator(".hit").first.wait_for()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.classList.contains('title')"):
+            break
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="hidden")
+    assert page.evaluate("() => document.activeElement.classList.contains('title')")

@@ -1,0 +1,128 @@
+"""The page's files and the sessions of browsers, spoken to in plain HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.doors.http.explorer import POLICY
+from semmem.doors.http.keys import Key, Keys
+from semmem.doors.http.sessions import Sessions
+from tests.doors.http.test_routes import problem
+from tests.serving import running
+
+STATIC = Path(semmem.__file__).parent / "doors" / "explorer" / "static"
+OWNER = Key("explore", "explore", "", "admin", None, "2026-01-01T00:00:00+00:00")
+BROWSER = {"accept": "text/html"}
+
+
+@pytest.fixture
+def mem() -> Iterator[Semmem]:
+    with semmem.connect("sqlite::memory:") as mem:
+        mem.remember("The tide is high at noon.", id="tide")
+        yield mem
+
+
+def test_the_page_and_its_files_come_with_a_policy_that_loads_nothing_from_elsewhere(mem: Semmem) -> None:
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        page = browser.get("/", headers=BROWSER)
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        named = set(re.findall(r'(?:src|href)="(/page/[^"]+)"', page.text))
+        for file in STATIC.glob("*.js"):
+            named |= set(re.findall(r'"(/page/[^"]+)"', file.read_text(encoding="utf-8")))
+        assert {"/page/app.js", "/page/vendor/cytoscape.js", "/page/style.css"} <= named
+        for path in ["/", *sorted(named)]:
+            answer = browser.get(path, headers=BROWSER)
+            assert answer.status_code == 200, path
+            assert answer.headers["content-security-policy"] == POLICY
+            again = browser.get(path, headers=BROWSER | {"if-none-match": answer.headers["etag"]})
+            assert (again.status_code, again.content) == (304, b"")
+        assert "unsafe" not in POLICY
+        assert problem(browser.get("/page/../page/secret.js")) == (404, "NotFound")
+        assert problem(browser.get("/page/vendor/README.md")) == (404, "NotFound")
+        assert browser.get("/").json()["name"] == "semmem"
+
+
+def test_the_files_of_others_are_those_whose_hashes_are_written_beside_them_and_all_weigh_less_than_600_kilobytes() -> (
+    None
+):
+    table = (STATIC / "vendor" / "README.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (\S+\.js) \|.*\| ([0-9a-f]{64}) \|$", table, re.MULTILINE))
+    files = {file.name: file.read_bytes() for file in (STATIC / "vendor").glob("*.js")}
+    assert rows == {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    own = [file.stat().st_size for file in STATIC.iterdir() if file.is_file()]
+    assert sum(own) + sum(map(len, files.values())) < 600_000
+
+
+def test_a_link_opens_one_session_and_works_once(mem: Semmem) -> None:
+    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
+        assert browser.get("/", headers=BROWSER).status_code == 200  # the page shows how to come in, and no memory
+        link = f"/?token={server.sessions.invite()}"
+        opened = browser.get(link, headers=BROWSER)
+        assert (opened.status_code, opened.headers["location"]) == (303, "/")
+        cookie = opened.headers["set-cookie"]
+        assert re.fullmatch(r"semmem_\d+=[\w-]{43}; Path=/; HttpOnly; SameSite=Strict", cookie)
+        assert browser.get("/v1/stats").json()["memories"] == 1
+        assert browser.get("/session").json() == {"name": "explore", "right": "admin", "namespaces": None}
+        with httpx.Client(base_url=server.url, trust_env=False) as other:
+            again = other.get(link, headers=BROWSER)
+            assert (again.status_code, "set-cookie" in again.headers) == (303, False)
+            assert problem(other.get("/v1/stats")) == (401, "KeyRequired")
+        assert browser.delete("/session").status_code == 204
+        assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
+        browser.headers["cookie"] = cookie.split(";")[0]  # the session has ended at the server too
+        assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
+
+
+def test_a_page_of_elsewhere_cannot_use_the_cookie(mem: Semmem) -> None:
+    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        browser.get(f"/?token={server.sessions.invite()}", headers=BROWSER)
+        for site in ("cross-site", "same-site"):
+            assert problem(browser.get("/v1/stats", headers={"sec-fetch-site": site})) == (401, "KeyRequired")
+        assert browser.get("/v1/stats", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+        foreign = browser.post("/v1/forget", json={"everything": True}, headers={"origin": "http://example.org"})
+        assert problem(foreign) == (403, "AccessDenied")
+        assert mem.stats().memories == 1
+
+
+def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, reader = keys.add("reader", namespaces=["default"])
+    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        begun = browser.post("/session", headers={"authorization": f"Bearer {reader}"})
+        assert begun.json() == {"name": "reader", "right": "read", "namespaces": ["default"]}
+        assert browser.post("/v1/recall", json={"query": "tide"}).json()["hits"][0]["id"] == "tide"
+        assert problem(browser.post("/v1/memories", json={"text": "More."})) == (403, "AccessDenied")
+        assert problem(browser.get("/v1/stats", params={"namespace": "other"})) == (403, "AccessDenied")
+        keys.remove("reader")
+        assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
+
+
+def test_a_server_without_keys_needs_no_session(mem: Semmem) -> None:
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        assert browser.get("/session").json() == {"name": None, "right": "admin", "namespaces": None}
+        assert "set-cookie" not in browser.post("/session").headers
+
+
+def test_a_session_that_is_not_used_ends_and_the_oldest_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("semmem.doors.http.sessions.time.monotonic", lambda: now[0])
+    sessions = Sessions(80, owner=OWNER)
+    cookies = []
+    for _ in range(Sessions.MOST + 2):
+        now[0] += 1
+        cookies.append(sessions.begin(OWNER).split(";")[0])
+    assert [sessions.find(cookie, {}) for cookie in cookies[:3]] == [None, None, OWNER]
+    now[0] += Sessions.LASTING_S - 5
+    assert sessions.find(cookies[-1], {}) == OWNER
+    now[0] += 6
+    assert [sessions.find(cookie, {}) for cookie in (cookies[5], cookies[-1])] == [None, OWNER]
+    assert sessions.find("semmem_80=; =;;", {}) is None
