@@ -69,7 +69,7 @@ class Use(Connection):
             min_confidence=min_confidence, as_of=as_of,
         )  # fmt: skip
         at = None if as_of is None else at_time("as_of", as_of)
-        pinned = self._pinned(result.candidates.scope.namespaces, frozenset(strings("exclude", exclude)), at)
+        pinned = self._pinned(result.candidates.scope.namespaces, frozenset(result.candidates.scope.exclude), at)
         return composed(result, pinned, token_budget)
 
     def _pinned(self, namespaces: Sequence[str], out: Collection[str], at: datetime | None) -> Sequence[Memory]:
@@ -102,7 +102,11 @@ class Use(Connection):
         are labels for ``python -m eval`` and change no ranking. Raises NotFound for an unknown recall or memory,
         InvalidInput.
         """
-        return judge(life_of(self.store), recall_id, useful, not_useful, namespace, made_by)
+        names = strings("namespace", namespace)
+        useful, not_useful = (
+            self._whole_ids(names, strings(name, ids)) for name, ids in (("useful", useful), ("not_useful", not_useful))
+        )
+        return judge(life_of(self.store), recall_id, useful, not_useful, names, made_by)
 
     @observed
     def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:
