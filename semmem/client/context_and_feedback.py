@@ -70,7 +70,18 @@ class Use(Connection):
         )  # fmt: skip
         at = None if as_of is None else at_time("as_of", as_of)
         pinned = self._pinned(result.candidates.scope.namespaces, frozenset(result.candidates.scope.exclude), at)
-        return composed(result, pinned, token_budget)
+        return composed(result, pinned, token_budget, self._short_of(result, pinned))
+
+    def _short_of(self, result: Recall, pinned: Sequence[Memory]) -> Mapping[tuple[str, str], str]:
+        """Return the short ids of what a context may show."""
+        ids: dict[str, set[str]] = {}
+        names = [(one.namespace, one.id) for one in pinned]
+        for hit in result.hits:
+            names += [(hit.namespace, id) for id in (hit.id, hit.superseded_by) if id is not None]
+        for name, id in names:
+            ids.setdefault(name, set()).add(id)
+        short = {name: self._short_ids(some, namespace=name) for name, some in ids.items()}
+        return {(name, id): shown for name, some in short.items() for id, shown in some.items()}
 
     def _pinned(self, namespaces: Sequence[str], out: Collection[str], at: datetime | None) -> Sequence[Memory]:
         """Return the pinned memories of some namespaces, whole, in order, without the ids ``out``.

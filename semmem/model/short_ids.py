@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from os.path import commonprefix
 
 from semmem.model.errors import InvalidInput
 
@@ -31,7 +30,9 @@ def is_short(id: str) -> bool:
     """Return whether ``id`` may be the beginning of a longer one that semmem made."""
     if not LEAST <= len(id) < len(_PATTERN):
         return False
-    return all((one == "-") == (place == "-") and one in "0123456789abcdef-" for one, place in zip(id, _PATTERN, strict=False))
+    return all(
+        (one == "-") == (place == "-") and one in "0123456789abcdef-" for one, place in zip(id, _PATTERN, strict=False)
+    )
 
 
 def whole_id(id: str, found: Sequence[str], namespace: str) -> str:
@@ -46,15 +47,21 @@ def whole_id(id: str, found: Sequence[str], namespace: str) -> str:
         some = ", ".join(whole[:3]) + (", …" if len(whole) > 3 else "")
         count = f"{MOST_ALIKE} or more" if len(found) >= MOST_ALIKE else str(len(whole))
         raise InvalidInput(
-            f"The id {id!r} is ambiguous in namespace {namespace!r}: {count} ids begin with it ({some}); give more of it."
+            f"The id {id!r} is ambiguous in namespace {namespace!r}: {count} ids begin with it ({some}); "
+            "give more of it."
         )
     return whole[0]
 
 
 def shortened(id: str, alike: Sequence[str]) -> str:
     """Return the shortest form of ``id`` to show; ``alike`` are the stored ids with the same first characters."""
-    if not _UUID.fullmatch(id) or len(alike) >= MOST_ALIKE:
+    if not _UUID.fullmatch(id) or id not in alike or len(alike) >= MOST_ALIKE:
         return id
-    shared = max((len(commonprefix((id, one))) for one in alike if one != id), default=0)
+    shared = max((_alike(id, one) for one in alike if one != id), default=0)
     size = max(SHOWN, shared + 1)
     return id[: size + (id[size - 1] == "-")]
+
+
+def _alike(one: str, other: str) -> int:
+    """Return how many characters two ids have in common at their beginning."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

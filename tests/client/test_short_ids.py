@@ -98,7 +98,7 @@ def test_a_forgotten_id_makes_a_beginning_ambiguous_for_it_could_be_restored(mem
         mem.get("01a21778-29eb", namespace=space)
 
 
-def test_many_beginnings_are_looked_up_at_once_and_ids_are_shown_as_short_as_they_are_unique(mem: semmem.Semmem, space: str) -> None:
+def test_ids_are_shown_as_short_as_they_are_unique(mem: semmem.Semmem, space: str) -> None:
     assert mem.store.ids_with_prefix(space, ["01a21778", "01a21779", "02"], 2) == {
         "01a21778": [ONE, NEAR], "01a21779": [LATER], "02": [],
     }  # fmt: skip

@@ -56,6 +56,13 @@ def mcp(
         bool,
         typer.Option("--reveal", help="Show agents the texts of sensitive memories too; not with --http."),
     ] = False,
+    tools: Annotated[
+        str,
+        typer.Option(
+            help="Tools to offer: core (remember, recall, get, update, forget), all, or names with commas, such as "
+            "recall,remember. Their descriptions are read by the model in every session."
+        ),
+    ] = "core",
     compat: Annotated[
         Compatible | None,
         typer.Option(help="Offer the tools of this other server instead of semmem's own."),
@@ -79,6 +86,8 @@ def mcp(
     if importlib.util.find_spec("mcp_types") is None:
         raise MissingExtra("The MCP server needs the package mcp; install it with: pip install 'semmem[mcp]'")
 
+    from semmem.doors.mcp.table import ALL, CORE, chosen
+
     settings = Settings.load(**({} if door.url is None else {"url": door.url}))
 
     if reveal and (http or compat is not None):
@@ -97,6 +106,8 @@ def mcp(
         return memory
 
     scope: dict[str, Any] = {
+        "tools": chosen(tools.split(",")),
+        "seldom": tools == ALL,
         "named": door.namespace if door.named else None,
         "personal": None if only_namespace else settings.personal_namespace or None,
         "only": only_namespace,
@@ -104,6 +115,9 @@ def mcp(
     }
     if compat is not None:
         from semmem.doors.mcp.compat_server_memory import RESOURCES, TOOLS
+
+        if tools != CORE:
+            raise InvalidInput("--compat offers the tools of the other server; leave --tools out.")
 
         scope = {"named": door.namespace, "personal": None, "tools": TOOLS, "resources": RESOURCES, "instructions": ""}
     from semmem.doors.http.limits import Limits

@@ -194,9 +194,7 @@ class PostgresStore(Pooled):
         memories = {m.id: m for m in map(memory_of, self.rows("memory_get", which))}
         return [memories[i] for i in ids if i in memories]
 
-    def ids_with_prefix(
-        self, namespace: str, prefixes: Collection[str], limit: int
-    ) -> Mapping[str, Sequence[str]]:
+    def ids_with_prefix(self, namespace: str, prefixes: Collection[str], limit: int) -> Mapping[str, Sequence[str]]:
         """Return, for each of ``prefixes``, up to ``limit`` ids that begin with it, in order; forgotten ones too."""
         ids: dict[str, list[str]] = {prefix: [] for prefix in prefixes}
         which = {"namespace": namespace, "prefixes": list(ids), "limit": limit}
