@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import semmem
 from semmem.doors.cli.app import app
-from semmem.doors.coding_agents.hook import quick
+from semmem.doors.coding_agents.asking import quick
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
 from semmem.doors.mcp.opening import Opening

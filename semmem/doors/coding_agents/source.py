@@ -1,4 +1,4 @@
-"""Where a hook finds and stores memories: at a server that runs for the store, else in the store itself."""
+"""Where a hook finds and stores memories: in the store, or at the server that the settings name."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ import http.client
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlencode, urlsplit
 
-from semmem.doors.http.announcement import server_of, store_name
 from semmem.model.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.config import Settings
 
-__all__ = ["Found", "ServerGone", "Source", "source_of"]
+__all__ = ["Found", "Source", "of_memory", "source_of", "store_name"]
 
 _WITHIN_S = 5.0
 _LONGEST_QUERY = 4_000
 _HTTP = ("http://", "https://")
-
-
-class ServerGone(StoreUnavailable):
-    """The server that is noted for the store does not answer; the store itself may."""
 
 
 class Found(NamedTuple):
@@ -40,6 +36,7 @@ class Source(Protocol):
     """What a hook asks."""
 
     name: str
+    settings: Settings
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
@@ -53,29 +50,48 @@ class Source(Protocol):
         """Store items, and return why some were not."""
         ...
 
+    def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
+        """Return the ids to show of memories, by namespace and id."""
+        ...
+
 
 @contextmanager
-def source_of(url: str | None, *, fast: bool, direct: bool = False) -> Iterator[Source]:
+def source_of(url: str | None, *, fast: bool) -> Iterator[Source]:
     """Yield what answers for the store of ``url``, None being that of the settings.
 
-    That is the server that the settings name; or, for what has to be ``fast``, one that is noted for the store, unless
-    ``direct``; else the store itself. ``fast``, it is asked without the dense leg, whose model takes long to load.
+    That is the server that the settings name, for what has to be ``fast``; else the store. ``fast``, the store is asked
+    without the dense leg, whose model takes long to load, unless the setting ``hook_dense`` wants it.
     """
     from semmem.config import Settings
 
     settings = Settings.load(**({} if url is None else {"url": url}))
-    store_url = settings.url or ""
-    remote = store_url.startswith(_HTTP)
-    name = store_url if remote else store_name(settings.url, settings.home)
-    address = store_url if remote else None if direct else server_of(name)
-    if fast and address is not None:
-        with closing(_Server(name, address, settings, StoreUnavailable if remote else ServerGone)) as server:
+    if fast and (settings.url or "").startswith(_HTTP):
+        with closing(_Server(settings)) as server:
             yield server
         return
     import semmem
 
     with semmem.connect(url) as memory:
-        yield _Store(name, memory, fast)
+        yield of_memory(memory, fast=fast and not settings.hook_dense)
+
+
+def of_memory(memory: Semmem, *, fast: bool = False) -> Source:
+    """Return a store that is open; ``fast``, it is asked without the dense leg."""
+    return _Store(store_name(memory.settings), memory, fast)
+
+
+def store_name(settings: Settings) -> str:
+    """Return what a store is known by, in hexadecimal digits: the same for every way to write its URL's path.
+
+    Raises InvalidInput for a URL that names no store.
+    """
+    from semmem.stores import parse_url
+
+    if (settings.url or "").startswith(_HTTP):
+        return settings.url or ""
+    target = parse_url(settings.url, home=settings.home)
+    place = target.dsn if target.path is None else str(target.path)
+    return blake2b(f"{target.kind}\n{place}".encode(), digest_size=12).hexdigest()
 
 
 class _Store:
@@ -83,6 +99,7 @@ class _Store:
 
     def __init__(self, name: str, memory: Semmem, fast: bool) -> None:
         self.name = name
+        self.settings = memory.settings
         self._memory = memory
         self._fast = fast
 
@@ -104,16 +121,29 @@ class _Store:
         report = self._memory.remember_many(items, namespace=namespace, on_error="skip")
         return [rejected.reason for rejected in report.rejected]
 
+    def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
+        """Return the ids to show of memories, by namespace and id."""
+        ids: dict[str, set[str]] = {}
+        for one in memories:
+            ids.setdefault(one["namespace"], set()).add(one["id"])
+        shorten = getattr(self._memory, "_short_ids", None)  # a store behind a server has none
+        return {
+            (namespace, id): shown
+            for namespace, some in ids.items()
+            if shorten is not None
+            for id, shown in shorten(some, namespace=namespace).items()
+        }
+
 
 class _Server:
     """A server, asked with nothing that takes long to load."""
 
-    def __init__(self, name: str, address: str, settings: Settings, failure: type[StoreUnavailable]) -> None:
-        self.name = name
-        parts = urlsplit(address)
+    def __init__(self, settings: Settings) -> None:
+        self.name = settings.url or ""
+        self.settings = settings
+        parts = urlsplit(self.name)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.hostname or "", parts.port, timeout=_WITHIN_S)
-        self._failure = failure
         self._least = settings.agent_min_confidence
         self._path = parts.path.rstrip("/")
         key = getattr(settings, "key", None)
@@ -141,6 +171,10 @@ class _Server:
         """Not asked of it: what stores takes its time, and goes through the facade."""
         raise NotImplementedError
 
+    def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
+        """Return none: a server is asked once."""
+        return {}
+
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return what the server answers. Raises StoreUnavailable where it does not, or says no."""
         headers = {**self._headers, "Accept": "application/json"}
@@ -153,7 +187,7 @@ class _Server:
             reply = json.loads(answer.read())
         except (OSError, ValueError, http.client.HTTPException) as error:
             self._connection.close()
-            raise self._failure(f"The server of the store does not answer: {error}") from None
+            raise StoreUnavailable(f"The server of the store does not answer: {error}") from None
         if answer.status >= 400:
-            raise self._failure(f"The server of the store says: {reply.get('detail', answer.status)}")
+            raise StoreUnavailable(f"The server of the store says: {reply.get('detail', answer.status)}")
         return reply

@@ -103,6 +103,7 @@ def mcp(
         memory = semmem.connect(door.url, recipe=door.recipe)
         if file is not None:
             _bring_in(door, memory, file)
+        begin(memory)
         return memory
 
     scope: dict[str, Any] = {
@@ -120,24 +121,27 @@ def mcp(
             raise InvalidInput("--compat offers the tools of the other server; leave --tools out.")
 
         scope = {"named": door.namespace, "personal": None, "tools": TOOLS, "resources": RESOURCES, "instructions": ""}
+    from semmem.doors.coding_agents.listening import hooks_answered
     from semmem.doors.http.limits import Limits
 
     limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads)
-    if not http:
-        from semmem.doors.mcp.stdio import run
+    with hooks_answered(door.url, door.recipe) as begin:
+        if not http:
+            from semmem.doors.mcp.stdio import run
 
-        run(opened, **scope)
-        return
-    from semmem.doors.http.guard import Guard
-    from semmem.doors.http.keys import Keys
-    from semmem.doors.mcp.streamable_http import HttpServer
+            run(opened, **scope)
+            return
+        from semmem.doors.http.guard import Guard
+        from semmem.doors.http.keys import Keys
+        from semmem.doors.mcp.streamable_http import HttpServer
 
-    guard = Guard.of(allow_host or (), allow_origin or ())
-    server = HttpServer(opened, host=host, port=port, keys=Keys(keys), guard=guard, limits=limits, **scope)
-    door.give({"url": server.url}, lambda: None)
-    sys.stdout.flush()
-    door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
-    if not server.run():
+        guard = Guard.of(allow_host or (), allow_origin or ())
+        server = HttpServer(opened, host=host, port=port, keys=Keys(keys), guard=guard, limits=limits, **scope)
+        door.give({"url": server.url}, lambda: None)
+        sys.stdout.flush()
+        door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
+        finished = server.run()
+    if not finished:
         door.say("Stopped; a call that was still running was interrupted.")
         sys.stdout.flush()
         sys.stderr.flush()
