@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from eval.commands.door import AsJson, app, say, table
+from eval.commands.door import AsJson, app, error_line, say, table
 
-__all__ = ["tokens"]
+__all__ = ["hooks", "tokens"]
 
 
 @app.command()
@@ -39,3 +39,23 @@ def tokens(
         say(json.dumps(rows))
         return
     table(["cl100k_base tokens of", *rows["semmem"]], [[name, *row.values()] for name, row in rows.items()])
+
+
+@app.command()
+def hooks(
+    calls: Annotated[int, typer.Option(help="hooks beside a process that answers them", min=1)] = 200,
+    alone: Annotated[int, typer.Option(help="hooks without one, which take longer", min=1)] = 20,
+    json_: AsJson = False,
+) -> None:
+    """Measure how long a person waits for the hook of a prompt, and what processes and files are left."""
+    import eval.hooks as waiting
+
+    with error_line():
+        result = waiting.measured(calls, alone)
+    if json_:
+        say(json.dumps(result))
+        return
+    rows = result.pop("rows")
+    table(["hook of a prompt", *next(iter(rows.values()))], [[name, *row.values()] for name, row in rows.items()])
+    for name, value in result.items():
+        say(f"{name}: {value}")
