@@ -65,9 +65,8 @@ def measured(calls: int, alone: int) -> dict[str, Any]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SEMMEM_", "XDG_"))}
         env = {**kept, "HOME": folder, "SEMMEM_IDLE_STOP_S": "60", "SEMMEM_CONFIG": ""}
         os.environ |= {"HOME": folder, "SEMMEM_CONFIG": ""}
-        store = {"url": f"embedded://{folder}/store", "idle_stop_s": 60}
-        env["SEMMEM_URL"] = str(store["url"])
-        with semmem.connect(**store) as mem:
+        env["SEMMEM_URL"] = url = f"embedded://{folder}/store"
+        with semmem.connect(url, idle_stop_s=60) as mem:
             notes = [f"Note {n}: the Kestrel is our logger, and this is line {n} of the harbour." for n in range(200)]
             mem.remember_many([{"text": note} for note in notes], namespace="hooks")
             rows = {

@@ -122,6 +122,14 @@ class Connection:
         found = self.store.ids_with_prefix(namespace, {id[:SHOWN] for id in ids if is_short(id[:SHOWN])}, MOST_ALIKE)
         return {id: shortened(id, found.get(id[:SHOWN], ())) for id in ids}
 
+    def _short_names(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+        """Return the shortest unique form of the id in each (namespace, id)."""
+        ids: dict[str, set[str]] = {}
+        for namespace, id in names:
+            ids.setdefault(namespace, set()).add(id)
+        short = {namespace: self._short_ids(some, namespace=namespace) for namespace, some in ids.items()}
+        return {(namespace, id): short[namespace][id] for namespace, id in names}
+
     def close(self) -> None:
         """Release connections and threads. The embedded server keeps running for other processes."""
         self._recaller.close()

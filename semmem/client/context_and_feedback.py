@@ -74,14 +74,10 @@ class Use(Connection):
 
     def _short_of(self, result: Recall, pinned: Sequence[Memory]) -> Mapping[tuple[str, str], str]:
         """Return the short ids of what a context may show."""
-        ids: dict[str, set[str]] = {}
-        names = [(one.namespace, one.id) for one in pinned]
+        names = {(one.namespace, one.id) for one in pinned}
         for hit in result.hits:
-            names += [(hit.namespace, id) for id in (hit.id, hit.superseded_by) if id is not None]
-        for name, id in names:
-            ids.setdefault(name, set()).add(id)
-        short = {name: self._short_ids(some, namespace=name) for name, some in ids.items()}
-        return {(name, id): shown for name, some in short.items() for id, shown in some.items()}
+            names |= {(hit.namespace, id) for id in (hit.id, hit.superseded_by) if id is not None}
+        return self._short_names(names)
 
     def _pinned(self, namespaces: Sequence[str], out: Collection[str], at: datetime | None) -> Sequence[Memory]:
         """Return the pinned memories of some namespaces, whole, in order, without the ids ``out``.

@@ -6,7 +6,6 @@ beginning of ``fact-10``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from semmem.model.errors import InvalidInput
@@ -22,7 +21,6 @@ SHOWN = 13
 MOST_ALIKE = 100
 """Ids of one beginning that are looked at; an id with more of them beside it is shown whole."""
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _PATTERN = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 
 
@@ -40,7 +38,7 @@ def whole_id(id: str, found: Sequence[str], namespace: str) -> str:
 
     ``found`` are the stored ids that begin with it. Raises InvalidInput where several do.
     """
-    whole = [one for one in found if _UUID.fullmatch(one)]
+    whole = [one for one in found if len(one) == len(_PATTERN) and _is_made(one)]
     if id in found or not whole:
         return id
     if len(whole) > 1:
@@ -55,7 +53,7 @@ def whole_id(id: str, found: Sequence[str], namespace: str) -> str:
 
 def shortened(id: str, alike: Sequence[str]) -> str:
     """Return the shortest form of ``id`` to show; ``alike`` are the stored ids with the same first characters."""
-    if not _UUID.fullmatch(id) or id not in alike or len(alike) >= MOST_ALIKE:
+    if id not in alike or len(id) != len(_PATTERN) or not _is_made(id) or len(alike) >= MOST_ALIKE:
         return id
     shared = max((_alike(id, one) for one in alike if one != id), default=0)
     size = max(SHOWN, shared + 1)
@@ -65,3 +63,10 @@ def shortened(id: str, alike: Sequence[str]) -> str:
 def _alike(one: str, other: str) -> int:
     """Return how many characters two ids have in common at their beginning."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _is_made(id: str) -> bool:
+    """Return whether ``id`` is an id that semmem makes, or the beginning of one."""
+    return all(
+        one == "-" if place == "-" else one in "0123456789abcdef" for one, place in zip(id, _PATTERN, strict=False)
+    )

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import semmem
+from semmem.doors.cli.app import app
 from semmem.model.short_ids import is_short, shortened, whole_id
+from tests.serving import serving
 
 ONE = "01a21778-29eb-7b28-b94e-55cfd07622ef"
 NEAR = "01a21778-29eb-7c00-8000-000000000000"  # of the same millisecond
@@ -105,3 +108,18 @@ def test_ids_are_shown_as_short_as_they_are_unique(mem: semmem.Semmem, space: st
     assert mem._short_ids([ONE, LATER, "fact-10"], namespace=space) == {
         ONE: "01a21778-29eb-7b", LATER: "01a21779-0000", "fact-10": "fact-10",
     }  # fmt: skip
+
+
+def test_a_server_takes_short_ids_and_its_client_shows_whole_ones(mem: semmem.Semmem, space: str) -> None:
+    with serving(mem) as address, semmem.connect(address) as client:
+        assert client.get("01a21779", namespace=space).id == LATER
+        with pytest.raises(semmem.InvalidInput, match="The id '01a21778-29eb' is ambiguous"):
+            client.get("01a21778-29eb", namespace=space)
+        assert client._short_ids([LATER], namespace=space) == {LATER: LATER}
+
+
+def test_the_command_line_takes_a_short_id(mem: semmem.Semmem, space: str) -> None:
+    words = [LATER[:13], "--url", mem.store.url, "--namespace", space]
+    assert "The ferry of" in CliRunner().invoke(app, ["get", *words]).output
+    wrong = CliRunner().invoke(app, ["get", ONE[:13], *words[1:]])
+    assert (wrong.exit_code, "is ambiguous" in wrong.output) == (2, True)

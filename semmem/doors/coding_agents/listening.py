@@ -19,20 +19,16 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
-from semmem.client.connection import Connection, warm_up
-from semmem.client.memory import connect
+from semmem.client.connection import warm_up
+from semmem.client.memory import Semmem, connect
 from semmem.config import Settings
 from semmem.doors.coding_agents.error_log import error_log
 from semmem.doors.coding_agents.hook import HookOptions, answer
 from semmem.doors.coding_agents.source import of_memory
 from semmem.doors.local_socket import Address, address_of, short_path
 from semmem.files import private_folder
-from semmem.model.errors import SemmemError
-
-if TYPE_CHECKING:
-    from semmem.client.memory import Semmem
+from semmem.model.errors import LocalOnly, SemmemError
 
 __all__ = ["Listener", "begin_listener", "hooks_answered", "run_listener"]
 
@@ -141,8 +137,10 @@ def hooks_answered(url: str | None, recipe: str | None) -> Iterator[Callable[[Se
     running: list[tuple[Listener, threading.Thread]] = []
 
     def begin(memory: Semmem) -> None:
-        if not isinstance(memory, Connection):
-            return  # the store is behind a server, and hooks ask that
+        try:
+            _ = memory.store
+        except LocalOnly:
+            return  # it is behind a server, and hooks ask that
         listener = Listener(address, memory)
 
         def run() -> None:
@@ -162,7 +160,7 @@ def hooks_answered(url: str | None, recipe: str | None) -> Iterator[Callable[[Se
             thread.join(5)
 
 
-def _warmed(memory: Connection) -> None:
+def _warmed(memory: Semmem) -> None:
     """Load the model; without one, the other legs answer."""
     with suppress(SemmemError):
         warm_up(memory)

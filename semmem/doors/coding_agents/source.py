@@ -123,16 +123,7 @@ class _Store:
 
     def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
         """Return the ids to show of memories, by namespace and id."""
-        ids: dict[str, set[str]] = {}
-        for one in memories:
-            ids.setdefault(one["namespace"], set()).add(one["id"])
-        shorten = getattr(self._memory, "_short_ids", None)  # a store behind a server has none
-        return {
-            (namespace, id): shown
-            for namespace, some in ids.items()
-            if shorten is not None
-            for id, shown in shorten(some, namespace=namespace).items()
-        }
+        return self._memory._short_names({(one["namespace"], one["id"]) for one in memories})
 
 
 class _Server:

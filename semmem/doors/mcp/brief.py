@@ -90,12 +90,11 @@ def _value(name: str, value: Any, namespace: str, home: str, agent: str | None, 
 
 
 def _short_ids(values: Mapping[str, Any], call: Call, home: str) -> dict[str, Mapping[str, str]]:
-    """Return the short form of each id in ``values``, by namespace; whole ids where the store is behind a server."""
+    """Return the short form of each id in ``values``, by namespace."""
     ids: dict[str, set[str]] = {}
     for namespace, id in _ids(values, home):
         ids.setdefault(namespace, set()).add(id)
-    shorten = getattr(call.memory, "_short_ids", None)
-    return {} if shorten is None else {name: shorten(some, namespace=name) for name, some in ids.items()}
+    return {name: call.memory._short_ids(some, namespace=name) for name, some in ids.items()}
 
 
 def _ids(values: Mapping[str, Any], within: str) -> Iterator[tuple[str, str]]:

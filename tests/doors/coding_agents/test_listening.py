@@ -67,7 +67,7 @@ def listener(tmp_path: Path) -> Iterator[Listener]:
         thread = threading.Thread(target=one.run)
         thread.start()
         try:
-            until(lambda: os.path.exists(address_of().path))
+            until(listens)
             yield one
         finally:
             one.stop()
@@ -80,6 +80,15 @@ def until(holds: Callable[[], object]) -> None:
             return
         time.sleep(0.1)
     pytest.fail("it did not happen")
+
+
+def listens() -> bool:
+    """Return whether a process answers at the address of the settings."""
+    try:
+        local_socket.connected(address_of(), 60).close()
+    except OSError:
+        return False
+    return True
 
 
 def left() -> list[str]:
@@ -242,7 +251,7 @@ def test_a_listener_whose_socket_is_removed_ends(url: str, tmp_path: Path) -> No
         one = Listener(address_of(), mem)
         thread = threading.Thread(target=one.run)
         thread.start()
-        until(lambda: os.path.exists(address_of().path))
+        until(listens)
         os.unlink(address_of().path)
         thread.join(60)
         assert not thread.is_alive()
@@ -304,7 +313,7 @@ def test_a_hook_starts_the_process_and_a_signal_ends_it(url: str, monkeypatch: p
     done = subprocess.run(command, input=PROMPT, capture_output=True, check=True)
     assert b"in-the-store" in done.stdout
     assert done.stderr == b""
-    until(lambda: os.path.exists(address_of().path))
+    until(listens)
     (process,) = processes(os.environ["XDG_STATE_HOME"])
     os.kill(process, 15)
     until(lambda: not processes(os.environ["XDG_STATE_HOME"]))
@@ -348,6 +357,6 @@ async def test_the_session_of_an_mcp_client_answers_its_hooks(
     monkeypatch.setattr("tests.doors.mcp.clients.environment", lambda url: {**environment(url), "HOME": str(tmp_path)})
     async with over_stdio(url, tmp_path) as client:
         await client.list_tools()
-        until(lambda: os.path.exists(address_of().path))
+        until(listens)
         assert b"in-the-store" in (ask(address_of(), WORDS, PROMPT, 60) or (b"",))[0]
     until(lambda: left() == [])
