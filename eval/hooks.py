@@ -3,7 +3,7 @@
     python -m eval hooks --calls 200
 
 Each call is a fresh `semmem hook prompt` over a store of 200 memories in PostgreSQL with MiniLM. Rows: without another
-process, as the settings have it and with the dense leg; beside the process that a hook starts; beside `semmem mcp`.
+process, with every leg and with the lexical one; beside the process that a hook starts; beside `semmem mcp`.
 Wall times include what the machine does meanwhile; the time on a processor is the hook's own. At the end it says which
 processes and files are left.
 """
@@ -70,9 +70,9 @@ def measured(calls: int, alone: int) -> dict[str, Any]:
             notes = [f"Note {n}: the Kestrel is our logger, and this is line {n} of the harbour." for n in range(200)]
             mem.remember_many([{"text": note} for note in notes], namespace="hooks")
             rows = {
-                "alone, as by default": _row({**env, "SEMMEM_HOOK_PROCESS_S": "0"}, alone),
-                "alone, with hook_dense": _row(
-                    {**env, "SEMMEM_HOOK_PROCESS_S": "0", "SEMMEM_HOOK_DENSE": "true"}, alone
+                "alone, every leg": _row({**env, "SEMMEM_HOOK_PROCESS_S": "0"}, alone),
+                "alone, the lexical leg": _row(
+                    {**env, "SEMMEM_HOOK_PROCESS_S": "0", "SEMMEM_HOOK_LEGS": "lexical"}, alone
                 ),
             }
             own = {**env, "SEMMEM_HOOK_PROCESS_S": "5"}

