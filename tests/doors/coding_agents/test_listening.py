@@ -173,7 +173,7 @@ print(connection.recv(1_000))
         os.close(folder)
     assert (b"at-the-listener" in done.stdout) is told, done.stderr
     if not told:
-        assert done.stdout == b"b''\n" or b"Connection reset" in done.stderr
+        assert done.stdout in (b"b''\n", b""), done.stderr  # nothing, or a connection that was closed meanwhile
 
 
 def test_another_version_or_other_settings_have_another_address(
