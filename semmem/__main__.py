@@ -25,7 +25,7 @@ def _hook() -> int | None:
     """Run a hook of a coding agent without loading the command line; None for another command."""
     if sys.argv[1:2] != ["hook"]:
         return None
-    from semmem.doors.coding_agents.hook import quick
+    from semmem.doors.coding_agents.asking import quick
 
     return quick(sys.argv[2:])
 

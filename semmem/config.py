@@ -139,6 +139,17 @@ class Settings(BaseModel):
         "(show every hit) to 1; auto: the floor measured for the embedder and the legs that answer.",
     )
 
+    hook_process_s: float = Field(
+        900.0,
+        ge=0,
+        le=86_400,
+        description="Seconds without a prompt after which the process that answers hooks ends; a hook starts it where "
+        "no other process has the store open. 0: no hook starts one.",
+    )
+    hook_legs: Literal["all", "lexical"] = Field(
+        "all",
+        description="Legs that a hook asks where no process answers it: all, or lexical, which loads no model.",
+    )
     otel: bool = Field(False, description="Make OpenTelemetry spans and metrics; needs the extra otel.")
     log: Literal["none", "json"] = Field(
         "none", description="json: one line of JSON for each call on standard error, without texts."
@@ -159,7 +170,7 @@ class Settings(BaseModel):
     @field_validator(
         "llm_timeout_s", "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
         "agent_min_confidence", "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days",
-        "keep_answers_days",
+        "keep_answers_days", "hook_process_s",
         mode="before",
     )  # fmt: skip
     @classmethod

@@ -26,6 +26,7 @@ BANNED_MODULES = {"utils", "util", "core", "common", "helpers", "helper", "base"
 READ_THE_ENVIRONMENT = {
     "semmem/config.py",
     "semmem/model/process/telemetry.py",  # it sets variables of libraries
+    "semmem/doors/local_socket.py",  # it compares the variables of two processes, and loads nothing for it
     "semmem/doors/cli/commands/completion.py",  # the variable with which a shell runs the program
 }
 NO_IO = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -17,10 +17,12 @@ from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
 from semmem.legs.today import Today
 from semmem.model.errors import SemmemError
+from semmem.model.filters import string
 from semmem.model.process.forks import cached_property, undivided
 from semmem.model.protocols import Embedder, Extractor, Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
+from semmem.model.short_ids import MOST_ALIKE, SHOWN, is_short, shortened, whole_id
 from semmem.model.store import Store, absence
 from semmem.read.recall import Recaller
 from semmem.stores.resident.store import resident, resident_sizes
@@ -100,6 +102,35 @@ class Connection:
         recalls later. A namespace that is too large, or changes too often between recalls, stays in the database.
         """
         return resident_sizes(self._reader)
+
+    def _whole_id(self, namespace: str, id: str, name: str = "id") -> str:
+        """Return the id that ``id`` stands for: a memory's, of which the beginning is enough where semmem made it.
+
+        Raises InvalidInput where several ids begin so.
+        """
+        return self._whole_ids((string("namespace", namespace),), (string(name, id),))[0]
+
+    def _whole_ids(self, namespaces: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+        """Return the ids that ``ids`` stand for in the first of ``namespaces`` that has them. Raises InvalidInput."""
+        whole: dict[str, str] = {}
+        for namespace in namespaces:
+            if short := [id for id in ids if is_short(id) and whole.get(id, id) == id]:
+                found = self.store.ids_with_prefix(namespace, short, MOST_ALIKE)
+                whole |= {id: whole_id(id, found[id], namespace) for id in short}
+        return tuple(whole.get(id, id) for id in ids)
+
+    def _short_ids(self, ids: Collection[str], *, namespace: str) -> Mapping[str, str]:
+        """Return the shortest unique form of each of ``ids``, which are of memories of one namespace."""
+        found = self.store.ids_with_prefix(namespace, {id[:SHOWN] for id in ids if is_short(id[:SHOWN])}, MOST_ALIKE)
+        return {id: shortened(id, found.get(id[:SHOWN], ())) for id in ids}
+
+    def _short_names(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+        """Return the shortest unique form of the id in each (namespace, id)."""
+        ids: dict[str, set[str]] = {}
+        for namespace, id in names:
+            ids.setdefault(namespace, set()).add(id)
+        short = {namespace: self._short_ids(some, namespace=namespace) for namespace, some in ids.items()}
+        return {(namespace, id): short[namespace][id] for namespace, id in names}
 
     def close(self) -> None:
         """Release connections and threads. The embedded server keeps running for other processes."""

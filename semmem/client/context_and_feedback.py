@@ -68,8 +68,15 @@ class Use(Connection):
             min_confidence=min_confidence, as_of=as_of,
         )  # fmt: skip
         at = None if as_of is None else at_time("as_of", as_of)
-        pinned = self._pinned(result.candidates.scope.namespaces, frozenset(strings("exclude", exclude)), at)
-        return composed(result, pinned, token_budget)
+        pinned = self._pinned(result.candidates.scope.namespaces, frozenset(result.candidates.scope.exclude), at)
+        return composed(result, pinned, token_budget, self._short_of(result, pinned))
+
+    def _short_of(self, result: Recall, pinned: Sequence[Memory]) -> Mapping[tuple[str, str], str]:
+        """Return the short ids of what a context may show."""
+        names = {(one.namespace, one.id) for one in pinned}
+        for hit in result.hits:
+            names |= {(hit.namespace, id) for id in (hit.id, hit.superseded_by) if id is not None}
+        return self._short_names(names)
 
     def _pinned(self, namespaces: Sequence[str], out: Collection[str], at: datetime | None) -> Sequence[Memory]:
         """Return the pinned memories of some namespaces, whole, in order, without the ids ``out``.
@@ -101,7 +108,11 @@ class Use(Connection):
         Judgments are labels for ``python -m eval`` and change no ranking. Raises NotFound for an unknown recall or
         memory, InvalidInput.
         """
-        return judge(life_of(self.store), recall_id, useful, not_useful, namespace, made_by)
+        names = strings("namespace", namespace)
+        useful, not_useful = (
+            self._whole_ids(names, strings(name, ids)) for name, ids in (("useful", useful), ("not_useful", not_useful))
+        )
+        return judge(life_of(self.store), recall_id, useful, not_useful, names, made_by)
 
     @observed
     def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:

@@ -10,7 +10,7 @@ import inspect
 import json
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -112,6 +112,9 @@ class HttpSemmem(Semmem):
     def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
         answer = self.ask("settings", {"namespace": namespace})
         return values.recipe_of(answer["recipe"]), answer["used"], answer["unused"]
+
+    def _short_ids(self, ids: Collection[str], *, namespace: str) -> Mapping[str, str]:
+        return {id: id for id in ids}  # one more request would cost more than the rest of the ids
 
     # ------------------------------------------------------------------ asking
 

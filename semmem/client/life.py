@@ -49,8 +49,8 @@ class Life(Connection):
             whole("limit", limit, 1, 10_000, example=100)
         if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**31:
             raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
-        life = self._life()
-        versions = life.history(where, string("id", id), limit, offset)
+        life, id = self._life(), self._whole_id(namespace, id)
+        versions = life.history(where, id, limit, offset)
         if not versions and not (offset and life.history(where, id, 1)):
             raise self._unknown(id, namespace)
         return [replace(one, memory=shown(one.memory), changed=_shown_changes(one, reveal)) for one in versions]
@@ -63,7 +63,7 @@ class Life(Connection):
         ``maintain`` removes the memory, ``keep_forgotten_days`` after it was forgotten. A memory that was forgotten
         with ``hard``, or with its whole namespace, cannot be brought back.
         """
-        where, name = string("namespace", namespace), string("id", id)
+        where, name = namespace, self._whole_id(namespace, id)
         current = self.store.stored_memories([(where, name)])  # what has expired under this id is swept, with all of it
         forgotten = self._life().forgotten(where, name)
         if current:
@@ -116,13 +116,13 @@ class Life(Connection):
         unknown id. Raises InvalidInput for an unknown type, a link to itself, a circle of ``supersedes``, and a chain
         of more than 10 of them.
         """
-        row = checked_link(namespace, id, type, to, made_by)
+        row = self._link(id, type, to, namespace, made_by)
         return self._life().link(row.namespace, [row])[0]
 
     @observed
     def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
         """Remove a link; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
-        row = checked_link(namespace, id, type, to)
+        row = self._link(id, type, to, namespace)
         was_linked = self._life().unlink(row.namespace, row.from_id, row.type, row.to_id)
         if not was_linked:
             self._check_stored(row.from_id, row.namespace)
@@ -132,7 +132,8 @@ class Life(Connection):
     @observed
     def links(self, id: str, *, namespace: str = "default") -> Sequence[Link]:
         """Return the links from and to a memory. Raises NotFound for an unknown id."""
-        links = self._life().links(string("namespace", namespace), [string("id", id)])
+        id = self._whole_id(namespace, id)
+        links = self._life().links(namespace, [id])
         if not links:
             self._check_stored(id, namespace)
         return links
@@ -146,6 +147,10 @@ class Life(Connection):
         """
         whole("limit", limit, 1, 10_000, example=100)
         return self._life().contradictions(string("namespace", namespace), limit)
+
+    def _link(self, id: str, type: str, to: str, namespace: str, made_by: str | None = None) -> Link:
+        ends = self._whole_id(namespace, id), self._whole_id(namespace, to, "to")
+        return checked_link(namespace, ends[0], type, ends[1], made_by)
 
     def _check_stored(self, id: str, namespace: str) -> None:
         if not self.store.get(namespace, [id]):

@@ -235,9 +235,9 @@ class Semmem(Keeping, Use):
         """
         return masked(
             self._ingest.update(
-                string("id", id),
+                self._whole_id(namespace, id),
                 changes,
-                namespace=string("namespace", namespace),
+                namespace=namespace,
                 expected_version=expected_version,
                 changed_by=person("changed_by", changed_by),
             )
@@ -291,7 +291,7 @@ class Semmem(Keeping, Use):
                 limit=limit,
                 offset=offset,
                 filters=checked_filters(filters),
-                exclude=strings("exclude", exclude),
+                exclude=self._whole_ids(namespaces, strings("exclude", exclude)),
                 sort_by=sort_by,
                 vector=vector,
                 fold_parts=fold_parts,
@@ -320,10 +320,10 @@ class Semmem(Keeping, Use):
         With ``as_of`` it returns the version that was valid then. A version is valid from its ``valid_from``, else from
         when it was written, until its ``valid_to`` or until the next version begins.
         """
-        shown = shown_by(reveal)
+        shown, id = shown_by(reveal), self._whole_id(namespace, id)
         if as_of is not None:
-            return shown(self._version_at(string("namespace", namespace), string("id", id), as_of))
-        memories = self.store.get(string("namespace", namespace), [string("id", id)])
+            return shown(self._version_at(namespace, id, as_of))
+        memories = self.store.get(namespace, [id])
         if not memories:
             raise self._unknown(id, namespace)
         return shown(self._with_accesses(namespace, memories)[0])
@@ -388,7 +388,7 @@ class Semmem(Keeping, Use):
         if everything and (id is not None or chosen):
             raise InvalidInput("everything is the whole namespace; leave it out to forget by id or filters.")
         if id is not None:
-            string("id", id)
+            id = self._whole_id(namespace, id)
         where = string("namespace", namespace)
         whom = person("forgotten_by", forgotten_by)
         soft = not hard and self.settings.keep_forgotten_days > 0

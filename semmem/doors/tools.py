@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.doors.arguments import check_memory, check_namespace
 from semmem.doors.mcp.permission import within_scope
-from semmem.doors.mcp.reading import TOOLS as READING
+from semmem.doors.mcp.table import ALL, CORE, TOOLS, chosen, listed
 from semmem.doors.mcp.tools import Call, Tool, answer_call, answer_error
-from semmem.doors.mcp.writing import TOOLS as WRITING
 from semmem.doors.scope import Agent, Scope
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import person
@@ -25,31 +24,29 @@ __all__ = ["Api", "run_call", "tool_schemas"]
 
 Api = Literal["openai", "openai-chat", "anthropic"]
 
-_TOOLS = {tool.name: tool for tool in (*WRITING, *READING) if tool.name.startswith("memory_")}
+_TOOLS = {tool.name: tool for tool in TOOLS if not tool.bare}
 
 
 def tool_schemas(api: Api = "openai", *, only: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Return what the field ``tools`` of a request takes.
 
     ``openai`` is the Responses API, ``openai-chat`` Chat Completions (and every endpoint that speaks it),
-    ``anthropic`` the Messages API. ``only`` names the tools, else it is all of them. Raises InvalidInput for an unknown
-    name.
+    ``anthropic`` the Messages API. ``only`` names the tools, else they are those to remember, recall, get, update and
+    forget; ``["all"]`` is every tool, with arguments that are seldom given. Raises InvalidInput for an unknown name.
     """
     if isinstance(only, str) or not (only is None or isinstance(only, Iterable)):
         raise InvalidInput(f"only must be a list of names of tools, such as ['memory_recall'], not {only!r:.100}.")
-    only = None if only is None else list(only)
-    for name in only or ():
-        _tool(name)
-    chosen = [tool for tool in _TOOLS.values() if only is None or tool.name in only]
+    names = [CORE] if only is None else list(only)
+    rows = [one for one in listed(chosen(names), seldom=names == [ALL]) if not one[0].bare]
     match api:
         case "openai":
-            return [{"type": "function", **_described(tool), "parameters": _schema(tool)} for tool in chosen]
+            return [{"type": "function", **_described(tool), "parameters": schema} for tool, schema in rows]
         case "openai-chat":
             return [
-                {"type": "function", "function": {**_described(tool), "parameters": _schema(tool)}} for tool in chosen
+                {"type": "function", "function": {**_described(tool), "parameters": schema}} for tool, schema in rows
             ]
         case "anthropic":
-            return [{**_described(tool), "input_schema": _schema(tool)} for tool in chosen]
+            return [{**_described(tool), "input_schema": schema} for tool, schema in rows]
     raise InvalidInput(f"api must be 'openai', 'openai-chat' or 'anthropic', not {api!r}.")
 
 
@@ -99,12 +96,3 @@ def _tool(name: str) -> Tool:
 
 def _described(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description}
-
-
-def _schema(tool: Tool) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(tool.arguments),
-        "required": list(tool.required),
-        "additionalProperties": False,
-    }

@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["instant", "plain"]
+__all__ = ["instant", "plain", "to_the_minute"]
 
 
 def plain(value: Any) -> Any:
@@ -55,3 +55,8 @@ def instant(value: Any) -> datetime:
     if not isinstance(value, datetime):
         raise TypeError(f"a time is a datetime, a date or text, not {type(value).__name__}")
     return value.replace(tzinfo=UTC) if value.utcoffset() is None else value
+
+
+def to_the_minute(value: Any) -> str:
+    """Return a time as a reader is shown it: its minute in UTC, such as ``2026-11-26T09:05``."""
+    return instant(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M")

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import semmem
 from semmem.doors.cli.app import app
-from semmem.doors.coding_agents.hook import quick
+from semmem.doors.coding_agents.asking import quick
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
 from semmem.doors.mcp.opening import Opening
@@ -94,9 +94,9 @@ def test_a_hook_beside_a_server_shows_nothing_for_an_unrelated_prompt_and_the_me
     for prompt in (SEA, PHYSICS, "ok do it", "hi"):
         assert withheld("0.25", hook(server_url, prompt)), prompt
     for prompt, id in ((ANSWERED, "n006"), (INSTRUCTION, "n064")):
-        assert f'"id": "{id}"' in hook(server_url, prompt)[0], prompt
+        assert f'"id":"{id}"' in hook(server_url, prompt)[0], prompt
     monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "0")
-    assert '"id": ' in hook(server_url, SEA)[0]
+    assert '"id":' in hook(server_url, SEA)[0]
     monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "1")
     assert withheld("1", hook(server_url, ANSWERED))
     monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "high")
@@ -116,10 +116,10 @@ def test_a_hook_without_the_dense_leg_has_a_floor_of_its_own(
         unrelated = "write a regular expression that matches ISO dates"
         assert mem.recall(unrelated, min_confidence="auto").min_confidence == 0.35
     assert withheld("0.35", hook(url, unrelated))
-    assert '"id": "n006"' in hook(url, ANSWERED)[0]
-    assert '"id": "n064"' in hook(url, INSTRUCTION)[0]
+    assert '"id":"n006"' in hook(url, ANSWERED)[0]
+    assert '"id":"n064"' in hook(url, INSTRUCTION)[0]
     monkeypatch.setenv("SEMMEM_AGENT_MIN_CONFIDENCE", "0")
-    assert '"id": ' in hook(url, unrelated)[0]
+    assert '"id":' in hook(url, unrelated)[0]
 
 
 @pytest.mark.anyio
@@ -131,7 +131,7 @@ async def test_an_mcp_client_is_told_first_that_nothing_answers_and_how_to_see_w
         async with Client(server_of(Handlers(opening))) as client:
             for query in (SEA, PHYSICS):
                 none = await ask(client, "memory_recall", query=query)
-                assert [*none][:4] == ["nothing", "confidence", "withheld", "hits"]
+                assert [*none][:4] == ["confidence", "nothing", "withheld", "hits"]
                 assert (none["hits"], none["withheld"]) == ([], 10)
                 assert none["nothing"] == (
                     f"Nothing stored seems to answer this: the confidence {none['confidence']:.2f} is below 0.25. "
@@ -142,7 +142,7 @@ async def test_an_mcp_client_is_told_first_that_nothing_answers_and_how_to_see_w
                 why = await ask(client, "memory_explain", query=query, id=every[0]["id"])
                 assert "withheld: the confidence of the recall is below 0.25" in why["in_words"]
                 block = await ask(client, "memory_context", query=query)
-                assert ([*block][:3], block["text"]) == (["nothing", "confidence", "withheld"], "")
+                assert ([*block][:3], block["text"]) == (["confidence", "nothing", "withheld"], "")
                 result = await client.call_tool("search", {"query": query})
                 words = none["nothing"].replace("call again", "call memory_recall")
                 assert result.structured_content == {"results": [], "nothing": words}
@@ -195,7 +195,7 @@ def test_a_session_start_asks_no_question_and_so_has_no_floor(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
     assert quick(("session-start", "--url", server_url, "--namespace", "default")) == 0
     out, said = capsys.readouterr()
-    assert ('"id": ' in out, said) == (True, "")
+    assert ('"id":' in out, said) == (True, "")
 
 
 def test_python_has_no_floor_unless_it_asks_for_one(mem: semmem.Semmem) -> None:

@@ -48,10 +48,10 @@ COMMANDS = {
 """What adds commands to a program (module of ``semmem.doors``: function), and their names, in the order of the help."""
 
 _PANELS = {
-    "Start": ("demo", "doctor", "completion"),
+    "Start": ("demo", "explore", "doctor", "completion"),
     "Memories": (
         "remember", "recall", "context", "explain", "get", "list", "update", "forget", "restore-memory", "history",
-        "link", "unlink", "links", "feedback", "judgements",
+        "link", "unlink", "links", "contradictions", "feedback", "judgements",
     ),
     "Agents and servers": ("install", "uninstall", "hook", "mcp", "serve", "keys"),
     "Import and export": ("import", "export", "changes"),

@@ -187,9 +187,9 @@ def hook(
     session-start prints the latest memories of the project, prompt those that the prompt recalls; pre-compact and stop
     store the new turns of the transcript. It never fails the client: errors go to standard error, the exit code is 0.
     """
-    from semmem.doors.coding_agents.hook import EVENTS, HookOptions, answer_hook
+    from semmem.doors.coding_agents.asking import EVENTS, run_hook
 
     if event not in EVENTS:
         door.say(f"There is no hook {event!r}; choose one of {', '.join(EVENTS)}.")
         return
-    answer_hook(HookOptions(event, door.url, door.namespace if door.named else None, budget, agent, detach))
+    run_hook(event, door.url, door.namespace if door.named else None, budget, agent, detach)

@@ -1,4 +1,4 @@
-"""Where a hook finds and stores memories: at a server that runs for the store, else in the store itself."""
+"""Where a hook finds and stores memories: in the store, or at the server that the settings name."""
 
 from __future__ import annotations
 
@@ -8,27 +8,23 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from semmem.doors.http.announcement import server_of, store_name
 from semmem.model.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.config import Settings
 
-__all__ = ["Found", "ServerGone", "Source", "source_of"]
+__all__ = ["Found", "Source", "of_memory", "source_of", "store_name"]
 
 T = TypeVar("T")
 
 _WITHIN_S = 5.0
 _LONGEST_QUERY = 4_000
 _HTTP = ("http://", "https://")
-
-
-class ServerGone(StoreUnavailable):
-    """The server that is noted for the store does not answer; the store itself may."""
 
 
 class Found(NamedTuple):
@@ -44,6 +40,7 @@ class Source(Protocol):
     """What a hook asks."""
 
     name: str
+    settings: Settings
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
@@ -57,45 +54,65 @@ class Source(Protocol):
         """Store items, and return why some were not."""
         ...
 
+    def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
+        """Return the ids to show of memories, by namespace and id."""
+        ...
+
 
 @contextmanager
-def source_of(url: str | None, *, fast: bool, direct: bool = False) -> Iterator[Source]:
+def source_of(url: str | None, *, fast: bool) -> Iterator[Source]:
     """Yield what answers for the store of ``url``, None being that of the settings.
 
-    That is the server that the settings name; or, for what has to be ``fast``, one that is noted for the store, unless
-    ``direct``; else the store itself. ``fast``, it is asked without the dense leg, whose model takes long to load.
+    That is the server that the settings name, for what has to be ``fast``; else the store, by the legs of the setting
+    ``hook_legs``.
     """
     from semmem.config import Settings
 
     settings = Settings.load(**({} if url is None else {"url": url}))
-    store_url = settings.url or ""
-    remote = store_url.startswith(_HTTP)
-    name = store_url if remote else store_name(settings.url, settings.home)
-    address = store_url if remote else None if direct else server_of(name)
-    if fast and address is not None:
-        with closing(_Server(name, address, settings, StoreUnavailable if remote else ServerGone)) as server:
+    if fast and (settings.url or "").startswith(_HTTP):
+        with closing(_Server(settings)) as server:
             yield server
         return
     import semmem
 
     with semmem.connect(url) as memory:
-        yield _Store(name, memory, fast)
+        yield of_memory(memory, lexical=settings.hook_legs == "lexical")
+
+
+def of_memory(memory: Semmem, *, lexical: bool = False) -> Source:
+    """Return a store that is open, asked by all legs or by the ``lexical`` one, which needs no model."""
+    return _Store(store_name(memory.settings), memory, lexical)
+
+
+def store_name(settings: Settings) -> str:
+    """Return what a store is known by, in hexadecimal digits: the same for every way to write its URL's path.
+
+    Raises InvalidInput for a URL that names no store.
+    """
+    from semmem.stores import parse_url
+
+    if (settings.url or "").startswith(_HTTP):
+        return settings.url or ""
+    target = parse_url(settings.url, home=settings.home)
+    place = target.dsn if target.path is None else str(target.path)
+    return blake2b(f"{target.kind}\n{place}".encode(), digest_size=12).hexdigest()
 
 
 class _Store:
     """The store itself, through the facade."""
 
-    def __init__(self, name: str, memory: Semmem, fast: bool) -> None:
+    def __init__(self, name: str, memory: Semmem, lexical: bool) -> None:
         self.name = name
+        self.settings = memory.settings
         self._memory = memory
-        self._fast = fast
+        self._lexical = lexical
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         import semmem
 
         least = self._memory.settings.agent_min_confidence
-        plan = semmem.recipe(self._memory.recipe, weights={"dense": 0.0}) if self._fast else None
+        plan = semmem.recipe(self._memory.recipe, weights={"dense": 0.0, "graph": 0.0}) if self._lexical else None
         hits = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan, min_confidence=least)
         return Found([hit.memory.as_dict() for hit in hits], hits.withheld, hits.confidence, hits.min_confidence)
 
@@ -108,16 +125,20 @@ class _Store:
         report = self._memory.remember_many(items, namespace=namespace, on_error="skip")
         return [rejected.reason for rejected in report.rejected]
 
+    def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
+        """Return the ids to show of memories, by namespace and id."""
+        return self._memory._short_names({(one["namespace"], one["id"]) for one in memories})
+
 
 class _Server:
     """A server, asked with nothing that takes long to load."""
 
-    def __init__(self, name: str, address: str, settings: Settings, failure: type[StoreUnavailable]) -> None:
-        self.name = name
-        parts = urlsplit(address)
+    def __init__(self, settings: Settings) -> None:
+        self.name = settings.url or ""
+        self.settings = settings
+        parts = urlsplit(self.name)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.hostname or "", parts.port, timeout=_WITHIN_S)
-        self._failure = failure
         self._least = settings.agent_min_confidence
         self._path = parts.path.rstrip("/")
         key = getattr(settings, "key", None)
@@ -142,6 +163,10 @@ class _Server:
         """Not asked of it: what stores takes its time, and goes through the facade."""
         raise NotImplementedError
 
+    def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
+        """Return none: a server is asked once."""
+        return {}
+
     def _request(self, method: str, path: str, read: Callable[[Any], T], body: Mapping[str, Any] | None = None) -> T:
         """Return what ``read`` makes of the answer. Raises StoreUnavailable where there is none in time, or a no."""
         headers = {**self._headers, "Accept": "application/json"}
@@ -160,13 +185,13 @@ class _Server:
                 return read(reply)
             reason = reply.get("detail", answer.status)
         except (OSError, http.client.HTTPException) as error:
-            raise self._failure(f"The server of the store does not answer: {error}") from None
+            raise StoreUnavailable(f"The server of the store does not answer: {error}") from None
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            raise self._failure("What answers at the address of the server is no server of semmem.") from None
+            raise StoreUnavailable("What answers at the address of the server is no server of semmem.") from None
         finally:
             cut.cancel()
             self._connection.close()
-        raise self._failure(f"The server of the store says: {reason}")
+        raise StoreUnavailable(f"The server of the store says: {reason}")
 
     def _cut(self) -> None:
         with suppress(OSError, AttributeError):

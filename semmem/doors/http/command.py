@@ -66,7 +66,7 @@ def serve(
     It listens on this machine only; with another --host it requires a key (`semmem keys add`). As soon as one key
     exists, every request needs one. Ctrl-C finishes the running requests and stops.
     """
-    from semmem.doors.http.announcement import announced
+    from semmem.doors.coding_agents.listening import hooks_answered
     from semmem.doors.http.guard import Guard
     from semmem.doors.http.limits import Limits
     from semmem.doors.http.server import Server, check_port, need_extra
@@ -88,7 +88,8 @@ def serve(
         known = server.service.keys.list()
         who = f"with one of {len(known)} keys" if known else "without a key and so to every user of this machine"
         door.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
-        with announced(server.url, mem.settings.url, mem.settings.home):
+        with hooks_answered(door.url, door.recipe) as begin:
+            begin(mem)
             finished = server.run()
         if not finished:
             door.say("Stopped; a verb that was still running was interrupted, and its current batch is not stored.")

@@ -56,6 +56,13 @@ def mcp(
         bool,
         typer.Option("--reveal", help="Show agents the texts of sensitive memories too; not with --http."),
     ] = False,
+    tools: Annotated[
+        str,
+        typer.Option(
+            help="Tools to offer: core (remember, recall, get, update, forget), all, or names with commas, such as "
+            "recall,remember. Their descriptions are read by the model in every session."
+        ),
+    ] = "core",
     compat: Annotated[
         Compatible | None,
         typer.Option(help="Offer the tools of this other server instead of semmem's own."),
@@ -79,6 +86,8 @@ def mcp(
     if importlib.util.find_spec("mcp_types") is None:
         raise MissingExtra("The MCP server needs the package mcp; install it with: pip install 'semmem[mcp]'")
 
+    from semmem.doors.mcp.table import ALL, CORE, chosen
+
     settings = Settings.load(**({} if door.url is None else {"url": door.url}))
 
     if reveal and (http or compat is not None):
@@ -94,9 +103,12 @@ def mcp(
         memory = semmem.connect(door.url, recipe=door.recipe)
         if file is not None:
             _bring_in(door, memory, file)
+        begin(memory)
         return memory
 
     scope: dict[str, Any] = {
+        "tools": chosen(tools.split(",")),
+        "seldom": tools == ALL,
         "named": door.namespace if door.named else None,
         "personal": None if only_namespace else settings.personal_namespace or None,
         "only": only_namespace,
@@ -105,25 +117,31 @@ def mcp(
     if compat is not None:
         from semmem.doors.mcp.compat_server_memory import RESOURCES, TOOLS
 
+        if tools != CORE:
+            raise InvalidInput("--compat offers the tools of the other server; leave --tools out.")
+
         scope = {"named": door.namespace, "personal": None, "tools": TOOLS, "resources": RESOURCES, "instructions": ""}
+    from semmem.doors.coding_agents.listening import hooks_answered
     from semmem.doors.http.limits import Limits
 
     limits = Limits.chosen(max_body=max_body, rate=rate, timeout=timeout, threads=threads)
-    if not http:
-        from semmem.doors.mcp.stdio import run
+    with hooks_answered(door.url, door.recipe) as begin:
+        if not http:
+            from semmem.doors.mcp.stdio import run
 
-        run(opened, **scope)
-        return
-    from semmem.doors.http.guard import Guard
-    from semmem.doors.http.keys import Keys
-    from semmem.doors.mcp.streamable_http import HttpServer
+            run(opened, **scope)
+            return
+        from semmem.doors.http.guard import Guard
+        from semmem.doors.http.keys import Keys
+        from semmem.doors.mcp.streamable_http import HttpServer
 
-    guard = Guard.of(allow_host or (), allow_origin or ())
-    server = HttpServer(opened, host=host, port=port, keys=Keys(keys), guard=guard, limits=limits, **scope)
-    door.give({"url": server.url}, lambda: None)
-    sys.stdout.flush()
-    door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
-    if not server.run():
+        guard = Guard.of(allow_host or (), allow_origin or ())
+        server = HttpServer(opened, host=host, port=port, keys=Keys(keys), guard=guard, limits=limits, **scope)
+        door.give({"url": server.url}, lambda: None)
+        sys.stdout.flush()
+        door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
+        finished = server.run()
+    if not finished:
         door.say("Stopped; a call that was still running was interrupted.")
         sys.stdout.flush()
         sys.stderr.flush()

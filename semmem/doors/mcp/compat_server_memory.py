@@ -47,7 +47,7 @@ _DELETED: dict[str, Schema] = {"success": {"type": "boolean"}, "message": {"type
 
 def _tool(name: str, description: str, run: Any, arguments: dict[str, Schema], result: Any, **more: Any) -> Tool:
     title = name.replace("_", " ").title()
-    return Tool(name, title, description, run, arguments, tuple(arguments), result, bare=True, **more)
+    return Tool(name, title, description, run, arguments, tuple(arguments), result=result, bare=True, **more)
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -19,7 +19,7 @@ from semmem.model.errors import InvalidInput
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-__all__ = ["Fault", "in_own_words", "read_message", "wrong_type"]
+__all__ = ["Fault", "in_own_words", "read_message", "shown", "wrong_type"]
 
 _log = logging.getLogger(__name__)
 

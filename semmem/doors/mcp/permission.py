@@ -25,6 +25,7 @@ _RIGHTS: dict[str, Right] = {
     "recall": "read",
     "context": "read",
     "stats": "read",
+    "_short_ids": "read",
     "remember": "write",
     "remember_many": "write",
     "update": "write",
@@ -53,7 +54,9 @@ class _Permitted:
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         if verb not in _RIGHTS:
-            raise AttributeError(f"A key allows {', '.join(_RIGHTS)}, and nothing named {verb!r}.")
+            raise AttributeError(
+                f"A key allows {', '.join(one for one in _RIGHTS if one[0] != '_')}, and nothing named {verb!r}."
+            )
         return partial(self._called, verb)
 
     def _called(self, verb: str, *arguments: Any, namespace: Any = None, **more: Any) -> Any:

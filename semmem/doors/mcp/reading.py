@@ -8,18 +8,16 @@ from urllib.parse import unquote
 
 from semmem.doors.mcp.schemas import (
     FILTERS,
-    HIT,
     ID,
     LIMIT,
-    MEMORY,
     NAMESPACE,
     NAMESPACES,
     QUERY,
     RECIPE,
+    VERBOSE,
     Schema,
     array,
     integer,
-    number,
     string,
     structure,
 )
@@ -36,16 +34,16 @@ __all__ = ["PREFIX", "TOOLS", "memory_at"]
 
 PREFIX = "semmem://memory/"
 
-OFFSET = integer("How many of the first hits to skip.", minimum=0, default=0)
+OFFSET = integer("How many of the first hits to skip.", minimum=0)
 EXCLUDE = array({"type": "string"}, "Ids to leave out.")
 SORT_BY: Schema = {"type": "string", "enum": list(ORDERS)}
 LEAST: Schema = {
     "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": ["auto"]}],
-    "description": "Return no hit where the confidence is below this. 0: return every hit. Default: a measured floor.",
+    "description": "No hits below this confidence (0 to 1); 0: every hit.",
 }
 NOTHING = string("Only where there are no hits: why, and how to see those that are withheld.")
-BUDGET = integer("Return what fits into about so many tokens; left_out names the rest.", minimum=1)
-AS_OF = string("A time (ISO 8601): the versions that were valid then.")
+BUDGET = integer("Most tokens of the hits; left_out names the rest.", minimum=1)
+AS_OF = string("ISO 8601: what was valid then.")
 
 _LONG = 2_000
 """Characters of a text; of a longer one a hit shows the best passage."""
@@ -65,9 +63,9 @@ def recall(call: Call) -> dict[str, Any]:
         **call.least,
     )
     return {
-        **_empty(answer.scope_size, call.scope.namespaces if named is None else named),
-        **_nothing(answer.withheld, answer.confidence, answer.min_confidence),
         "confidence": answer.confidence,
+        **_empty(answer.scope_size, call.scope.namespaces if named is None else named, not answer.total),
+        **_nothing(answer.withheld, answer.confidence, answer.min_confidence),
         "withheld": answer.withheld,
         "hits": [_hit(hit) for hit in answer],
         "total": answer.total,
@@ -80,10 +78,10 @@ def recall(call: Call) -> dict[str, Any]:
     }
 
 
-def _empty(scope_size: int, asked: str | Sequence[str]) -> dict[str, str]:
-    """Return a sentence for the agent where the namespaces hold no memory that a recall could return."""
+def _empty(scope_size: int, asked: str | Sequence[str], nothing: bool) -> dict[str, str]:
+    """Return a sentence for the agent where there is ``nothing`` that a recall could return, withheld or not."""
     if scope_size:
-        return {}
+        return {"nothing": "No stored memory matches this."} if nothing else {}
     names = ", ".join(map(repr, [asked] if isinstance(asked, str) else asked))
     return {"nothing": f"No memory of namespace {names} matches: it is empty, or the filters leave none."}
 
@@ -132,8 +130,8 @@ def context(call: Call) -> dict[str, Any]:
     values = block.as_dict()
     shown = [(one, True) for one in block.pinned] + [(hit.memory, False) for hit in block.hits]
     return {
-        **_nothing(block.withheld, block.confidence, block.min_confidence),
         "confidence": values.pop("confidence"),
+        **_nothing(block.withheld, block.confidence, block.min_confidence),
         "withheld": values.pop("withheld"),
         **{name: value for name, value in values.items() if name not in ("hits", "pinned", "min_confidence")},
         "shown": [
@@ -144,10 +142,8 @@ def context(call: Call) -> dict[str, Any]:
 
 def get(call: Call) -> dict[str, Any]:
     """Answer memory_get."""
-    id = call.arguments["id"]
-    return {
-        "memory": as_values(call.memory.get(id, namespace=call.home(id), **call.present("as_of"), **call.revealing))
-    }
+    found, more = call.found(call.arguments["id"]), {**call.present("as_of"), **call.revealing}
+    return {"memory": as_values(call.memory.get(found.id, namespace=found.namespace, **more) if more else found)}
 
 
 def history(call: Call) -> dict[str, Any]:
@@ -179,11 +175,10 @@ def list_(call: Call) -> dict[str, Any]:
 
 def explain(call: Call) -> dict[str, Any]:
     """Answer memory_explain."""
-    id = call.arguments["id"]
-    home = call.home(id)
-    among = [home] if call.arguments.get("namespace") is not None else [*call.scope.namespaces]
+    found = call.found(call.arguments["id"])
+    among = [found.namespace] if call.arguments.get("namespace") is not None else [*call.scope.namespaces]
     answer = call.memory.recall(call.arguments["query"], namespace=among, **call.present(*_OF_A_RECALL), **call.least)
-    why = answer.explain(id, home)
+    why = answer.explain(found.id, found.namespace)
     return {"explanation": why.as_dict(), "in_words": str(why)}
 
 
@@ -220,7 +215,8 @@ def fetch(call: Call) -> dict[str, Any]:
 def memory_at(call: Call, address: Any) -> Any:
     """Return the memory of a resource's URI, or of an id in the scope. Raises NotFound, InvalidInput."""
     if not isinstance(address, str) or not address.startswith(PREFIX):
-        return call.memory.get(address, namespace=call.home(address), **call.revealing)
+        found = call.found(address)
+        return call.memory.get(found.id, namespace=found.namespace, **call.revealing) if call.revealing else found
     namespace, slash, id = address.removeprefix(PREFIX).partition("/")
     if not namespace or not slash or not id:
         raise InvalidInput(f"A memory's resource is {PREFIX}NAMESPACE/ID, both percent-encoded, not {address!r}.")
@@ -238,11 +234,6 @@ def _url(source: str | None, uri: str) -> str:
 
 _CONNECTED: dict[str, Schema] = {name: {"type": "string"} for name in ("id", "title", "text", "url")}
 
-_SHOWN: dict[str, Schema] = {
-    **{name: {"type": "string"} for name in ("id", "namespace", "uri")},
-    "pinned": {"type": "boolean"},
-}
-
 _OF_A_RECALL: dict[str, Schema] = {
     "limit": LIMIT,
     "offset": OFFSET,
@@ -255,148 +246,101 @@ _OF_A_RECALL: dict[str, Schema] = {
 }
 """What a recall takes besides the least confidence, and so the explanation of one."""
 
+
+def _as_text(values: dict[str, Any]) -> str:
+    """Return a context as plain text, for in JSON each quotation mark of the block would be escaped once more."""
+    lines = [f"confidence {values['confidence']}", values.get("nothing", ""), values["text"].rstrip("\n")]
+    lines += [f"left out: {', '.join(values['left_out'])}"] if values.get("left_out") else []
+    return "\n".join(line for line in lines if line)
+
+
+_RARELY = ("offset", "exclude", "sort_by", "recipe")
+
 TOOLS = (
     Tool(
         "memory_recall",
         "Recall memories",
-        "Find what is remembered about a question: earlier decisions, preferences, names, how things are done here. "
-        "Call it before you answer or begin a task that may have a history. Ask in plain words, one question a call. "
-        "The hits come best first, with the text; an empty list means that nothing is remembered. Hits that hardly "
-        "match are withheld: `nothing` says so and how to ask for them.",
+        "Find what is remembered about a question: decisions, preferences, names, how things are done here. Call it "
+        "before you answer or begin a task that may have a history; one question a call. Best hit first; `nothing` "
+        "says that none answers.",
         recall,
-        {
-            "query": QUERY,
-            "namespace": NAMESPACES,
-            **_OF_A_RECALL,
-            "min_confidence": LEAST,
-        },
+        {"query": QUERY, "namespace": NAMESPACES, **_OF_A_RECALL, "min_confidence": LEAST, "verbose": VERBOSE},
         ("query",),
-        {
-            "nothing": NOTHING,
-            "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
-            "withheld": integer("How many hits were not returned, because the confidence is below min_confidence."),
-            "hits": array(HIT),
-            "total": integer("How many memories a leg matched."),
-            "total_is_exact": {"type": "boolean"},
-            "left_out": array({"type": "object"}, "Hits that did not fit into token_budget; memory_get has them."),
-            "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
-            "regime": {"type": "string"},
-            "recipe": {"type": "string"},
-            "recall_id": {
-                "type": ["string", "null"],
-                "description": "Names this recall for memory_feedback, where recalls are logged.",
-            },
-        },
-        sometimes=("nothing",),
+        (*_RARELY, "token_budget"),
     ),
     Tool(
         "memory_context",
         "Compose a context",
-        "Return what is pinned and what answers a question as one block of text for a prompt, within a budget of "
-        "tokens, marked as data. Use it at the beginning of a task, or to brief another agent; memory_recall gives "
-        "the hits one by one, with their scores.",
+        "Return the pinned memories and those that answer a question as one block of text within a token budget.",
         context,
         {
             "query": QUERY,
             "namespace": NAMESPACES,
-            "token_budget": integer("About how many tokens the block may have.", minimum=1, default=2000),
-            "limit": {**LIMIT, "default": 20},
+            "token_budget": integer("Most tokens of the block; default 2000.", minimum=1),
+            "limit": {**LIMIT, "description": "Most hits; default 20."},
             "filters": FILTERS,
             "exclude": array({"type": "string"}, "Ids to leave out, pinned or not."),
             "recipe": RECIPE,
             "min_confidence": LEAST,
-            "as_of": string("A time (ISO 8601): show the versions that were valid then."),
+            "as_of": AS_OF,
         },
         ("query",),
-        {
-            "nothing": NOTHING,
-            "confidence": number("In [0, 1]: how well the best hits match; compares across questions."),
-            "withheld": integer("How many hits are not shown, because the confidence is below min_confidence."),
-            "text": string("The block; empty where nothing is shown."),
-            "shown": array(structure(_SHOWN, tuple(_SHOWN)), "The memories in the block, in its order."),
-            "left_out": array({"type": "object"}, "What did not fit into token_budget; memory_get has it."),
-            "tokens": integer("About how many tokens the block has."),
-            "token_budget": {"type": "integer"},
-            "degraded": {"type": "object", "description": "Legs that could not answer, and why."},
-            "recall_id": {
-                "type": ["string", "null"],
-                "description": "Names this recall for memory_feedback, where recalls are logged.",
-            },
-        },
-        sometimes=("nothing",),
+        _RARELY,
+        text=_as_text,
     ),
     Tool(
         "memory_get",
         "Get one memory",
-        "Return one memory whole, by its id, or with as_of the version of it that was valid then. Use it where "
-        "memory_recall showed only a passage of a long text.",
+        "Return one memory whole, where a hit is `cut`.",
         get,
-        {"id": ID, "namespace": NAMESPACE, "as_of": AS_OF},
+        {"id": ID, "namespace": NAMESPACE, "as_of": AS_OF, "verbose": VERBOSE},
         ("id",),
-        {"memory": MEMORY},
+        ("as_of",),
     ),
     Tool(
         "memory_history",
         "Show a memory's versions",
-        "Return the versions of one memory, oldest first: what was changed, when and by whom. Use it to see what was "
-        "true before, or who changed something.",
+        "Return the versions of one memory, oldest first: what was changed, when and by whom.",
         history,
         {
             "id": ID,
             "namespace": NAMESPACE,
-            "limit": integer("How many versions at most; without it all.", minimum=1, maximum=10_000),
-            "offset": integer("How many of the oldest to skip.", minimum=0, default=0),
+            "limit": integer("Most versions; default all.", minimum=1, maximum=10_000),
+            "offset": integer("How many of the oldest to skip.", minimum=0),
         },
         ("id",),
-        {"versions": array({"type": "object"}, "Each with its fields, its memory, and a diff to the one before.")},
     ),
     Tool(
         "memory_list",
         "List memories",
-        "Return a page of memories, newest first unless sort_by says otherwise, without a question: to look around, or "
-        "to work through all of them. A page of long texts ends early; cursor gives the next one. "
-        "To find something, memory_recall is better.",
+        "Return a page of memories without a question, newest first; cursor gives the next one.",
         list_,
         {
             "namespace": NAMESPACE,
             "filters": FILTERS,
-            "limit": integer("How many memories a page.", minimum=1, maximum=_MOST, default=100),
+            "limit": integer("Most memories; default 100.", minimum=1, maximum=_MOST),
             "cursor": string("The cursor of the page before."),
-            "sort_by": {
-                "type": "string",
-                "enum": list(LIST_ORDERS),
-                "description": "The order, downwards; accessed: what a recall returned last.",
-            },
+            "sort_by": {"type": "string", "enum": list(LIST_ORDERS), "description": "The order, downwards."},
         },
-        (),
-        {"memories": array(MEMORY), "cursor": {"type": ["string", "null"]}},
     ),
     Tool(
         "memory_explain",
         "Explain a memory's rank",
-        "Say why a memory is among the hits of a question, or why not, and what would let it in. Use it when a recall "
-        "misses a memory that you know is there.",
+        "Say why a memory is among the hits of a question, or why not, and what would let it in.",
         explain,
-        {
-            "id": ID,
-            "query": QUERY,
-            "namespace": NAMESPACE,
-            **_OF_A_RECALL,
-            "min_confidence": LEAST,
-        },
+        {"id": ID, "query": QUERY, "namespace": NAMESPACE, **_OF_A_RECALL, "min_confidence": LEAST},
         ("id", "query"),
-        {"explanation": {"type": "object"}, "in_words": {"type": "string"}},
+        (*_RARELY, "token_budget"),
     ),
     Tool(
         "search",
         "Search memories",
-        "Find memories for a question; fetch then returns one of them whole. For clients that know these two tools "
-        "only: memory_recall does more.",
+        "Find memories for a question; fetch then returns one of them whole.",
         search,
         {"query": QUERY},
         ("query",),
-        {"results": array(structure(_CONNECTED, ("id", "title", "url"))), "nothing": NOTHING},
-        ("nothing",),
+        result={"results": array(structure(_CONNECTED, ("id", "title", "url"))), "nothing": NOTHING},
+        sometimes=("nothing",),
         bare=True,
     ),
     Tool(
@@ -406,7 +350,7 @@ TOOLS = (
         fetch,
         {"id": string("The id of a result of search.")},
         ("id",),
-        {**_CONNECTED, "metadata": {"type": "object"}},
+        result={**_CONNECTED, "metadata": {"type": "object"}},
         bare=True,
     ),
 )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from semmem.doors import wire
-from semmem.doors.mcp.messages import wrong_type
+from semmem.doors.mcp.brief import brief
+from semmem.doors.mcp.messages import shown, wrong_type
 from semmem.doors.mcp.schemas import Schema
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
 from semmem.model.serialization import plain
@@ -66,23 +67,23 @@ class Call:
         named = self.arguments.get("namespace")
         return self.scope.namespace if named is None else named
 
-    def home(self, id: Any) -> str:
-        """Return the namespace that holds the memory ``id``: the one that was named, or the first of the scope.
+    def found(self, id: Any) -> Memory:
+        """Return the memory ``id`` of the namespace that was named, or of the first of the scope that has it.
 
         Raises NotFound, which says where it was looked for, and InvalidInput for an id that is no string.
         """
         named = self.arguments.get("namespace")
         if named is not None or len(self.scope.namespaces) == 1:
-            return self.memory.get(id, namespace=self.namespace).namespace
+            return self.memory.get(id, namespace=self.namespace)
         for namespace in self.scope.namespaces:
             try:
-                return self.memory.get(id, namespace=namespace).namespace
+                return self.memory.get(id, namespace=namespace)
             except NotFound:
                 continue
         looked = " or ".join(repr(name) for name in self.scope.namespaces)
         raise NotFound(
-            f"There is no memory {id!r} in namespace {looked}; memory_recall and memory_list give ids, and `namespace` "
-            "says where to look for one of another namespace."
+            f"There is no memory {id!r} in namespace {looked}; memory_recall gives ids, and `namespace` says where to "
+            "look for one of another namespace."
         )
 
 
@@ -93,9 +94,11 @@ Run = Callable[[Call], dict[str, Any]]
 class Tool:
     """One row of the table: what is told of a tool, and the function that answers a call of it.
 
-    ``arguments`` and ``result`` are properties of JSON Schemas. ``reads``, ``destroys`` and ``repeatable`` become the
-    annotations. ``sometimes`` names the parts of the result that an answer may lack. ``bare``: its answer is all that
-    it returns, with the scope in ``_meta`` alone. ``text`` gives the text of an answer that is not the JSON of it.
+    ``arguments`` are properties of a JSON Schema; those that are ``seldom`` given are listed only where every tool is.
+    ``reads``, ``destroys`` and ``repeatable`` become the annotations. ``keeps`` names the fields of a memory that a
+    brief answer gives, else all that are not as usual. ``bare``: its answer has a shape of its own, that of ``result``,
+    and no verbose form; ``sometimes`` names the parts that it may lack. ``text`` gives the text of such an answer, or
+    of a brief one, where that is not the JSON of it.
     """
 
     name: str
@@ -104,6 +107,8 @@ class Tool:
     run: Run
     arguments: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    seldom: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
     result: Mapping[str, Schema] = field(default_factory=dict)
     sometimes: tuple[str, ...] = ()
     reads: bool = True
@@ -130,19 +135,26 @@ def answer_call(tool: Tool, call: Callable[[], Call], arguments: Mapping[str, An
     """
     try:
         _check(tool, arguments)
+        verbose = arguments.get("verbose") or False
+        if not isinstance(verbose, bool):
+            raise InvalidInput(f"verbose must be true or false, not {shown(verbose)}.")
         current = call()
         with noting() as warnings:
             values = plain(tool.run(current))
         if warnings and not tool.bare:
             values = {**values, "warnings": warnings}
         who = {"scope": current.scope.as_dict(), "agent": current.agent.as_dict()}
+        if not (verbose or tool.bare):
+            values = brief(values, current, tool.keeps)
     except Exception as error:  # noqa: BLE001  # a tool that fails says so to the model, whatever it is
         if isinstance(error, InvalidInput) and (sentence := _misfit(tool, arguments)):
             error = InvalidInput(sentence)
-        return answer_error(error, plainly=tool.text is not None)
-    if not tool.bare:
-        values = {**values, **who}
-    return Answer(_json(values) if tool.text is None else tool.text(values), values, who)
+        return answer_error(error, plainly=tool.bare and tool.text is not None)
+    if verbose:
+        return Answer(_json({**values, **who}), {**values, **who}, who)
+    if tool.text is None:
+        return Answer(_json(values), values, who)
+    return Answer(tool.text(values), values if tool.bare else None, who)
 
 
 def answer_error(error: BaseException, *, plainly: bool = False) -> Answer:
@@ -163,7 +175,7 @@ def _check(tool: Tool, arguments: Mapping[str, Any]) -> None:
     """Raise InvalidInput for an argument that the tool does not take, or one that it needs and has not got."""
     takes = ", ".join(tool.arguments) or "none"
     for name in arguments:
-        if name not in tool.arguments:
+        if name not in tool.arguments and (name != "verbose" or tool.bare):
             raise InvalidInput(f"{tool.name} has no argument {name!r}; it takes {takes}.")
     for name in tool.required:
         if arguments.get(name) is None:
@@ -206,4 +218,4 @@ def indented(value: Any) -> str:
 
 
 def _json(values: Any) -> str:
-    return json.dumps(values, ensure_ascii=False)
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))

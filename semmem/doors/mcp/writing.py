@@ -9,10 +9,9 @@ from semmem.doors.mcp.schemas import (
     FIELDS,
     FILTERS,
     ID,
-    LINK,
-    MEMORY,
     NAMESPACE,
     NAMESPACES,
+    VERBOSE,
     array,
     boolean,
     integer,
@@ -75,15 +74,15 @@ def _stored(call: Call, id: Any) -> Memory | None:
 
 def update(call: Call) -> dict[str, Any]:
     """Answer memory_update."""
-    id = call.arguments["id"]
+    found = call.found(call.arguments["id"])
     changes = call.arguments_named("text", *FIELDS)
     if changes.get("sensitive", True) is not True:
         raise InvalidInput("A sensitive memory stays sensitive here; a person can change that with `semmem update`.")
     if isinstance(changes.get("metadata"), Mapping):
         changes["metadata"] = with_agent(changes["metadata"], call.agent)
     updated = call.memory.update(
-        id,
-        namespace=call.home(id),
+        found.id,
+        namespace=found.namespace,
         expected_version=call.arguments.get("expected_version"),
         changed_by=call.agent.name,
         **changes,
@@ -94,7 +93,10 @@ def update(call: Call) -> dict[str, Any]:
 def forget(call: Call) -> dict[str, Any]:
     """Answer memory_forget."""
     id = call.arguments.get("id")
-    namespace = call.namespace if id is None else call.home(id)
+    namespace = call.namespace
+    if id is not None:
+        found = call.found(id)
+        id, namespace = found.id, found.namespace
     chosen = call.present("filters", "everything", "hard", "dry_run")
     if chosen.get("everything") is True and not (chosen.get("hard") is True or chosen.get("dry_run") is True):
         raise InvalidInput(
@@ -107,8 +109,9 @@ def forget(call: Call) -> dict[str, Any]:
 
 def link(call: Call) -> dict[str, Any]:
     """Answer memory_link: both memories are of one namespace, that of the first."""
-    id, type, to = (call.arguments[name] for name in ("id", "type", "to"))
-    home = call.home(id)
+    type, to = (call.arguments[name] for name in ("type", "to"))
+    found = call.found(call.arguments["id"])
+    id, home = found.id, found.namespace
     remove = call.present("remove").get("remove", False)
     if not isinstance(remove, bool):
         raise InvalidInput(f"remove must be true or false, not {remove!r}; nothing was changed.")
@@ -133,53 +136,59 @@ def feedback(call: Call) -> dict[str, Any]:
     return {"judged": count}
 
 
+_CHANGED = ("id", "version", "seen_count", "expires_at", "contradicts", "older")
+"""The fields of a memory that a brief answer to a change gives, besides its namespace."""
+
+_RARELY = ("author", "session", "position", "source", "valid_from", "expires_at", "created_at")
+
 TOOLS = (
     Tool(
         "memory_remember",
         "Remember a text",
-        "Store one thing that will be worth knowing later: a decision and its reason, a preference, a name and what it "
-        "stands for, how something is done here, a problem and its solution. One thing a call, in whole sentences that "
-        "can be understood without the conversation: names instead of pronouns, dates instead of 'yesterday'. It is "
-        "stored when this returns. What is true of the person in every project goes to the personal namespace. The "
-        "answer names up to two `older` memories; if one is no longer true, call memory_link with supersedes.",
+        "Store one thing worth knowing later: a decision and its reason, a preference, a name, how something is done, "
+        "a problem and its solution. Whole sentences that stand by themselves: names, dates, no pronouns. If one of "
+        "the `older` memories in the answer is no longer true, update or forget it.",
         remember,
         {
-            "text": string("What is to be remembered."),
+            "text": string("What to remember."),
             "namespace": NAMESPACE,
-            "id": string("An id of your own; the same id and content again changes nothing, other content is refused."),
+            "id": string("An id of your own; with it, the same content again changes nothing."),
             **FIELDS,
             "created_at": string("When it was said or happened (ISO 8601), where that is not now."),
+            "verbose": VERBOSE,
         },
         ("text",),
-        {"memory": MEMORY},
+        ("id", *_RARELY),
+        _CHANGED,
         reads=False,
         repeatable=False,
     ),
     Tool(
         "memory_update",
         "Update a memory",
-        "Change a memory that is no longer right, in place: its id stays and its version counts up. Only the fields "
-        "that are given change; null takes one away. Better than remembering the new state beside the old one.",
+        "Change fields of a memory that is no longer right; the others stay, null takes one away. Better than "
+        "remembering the new state beside the old one.",
         update,
         {
             "id": ID,
-            "namespace": NAMESPACE,
             "text": string("The new text, whole."),
+            "namespace": NAMESPACE,
             **{name: {**schema, "type": [schema["type"], "null"]} for name, schema in FIELDS.items()},
-            "expected_version": integer("Refuse where the memory is at another version, for somebody was faster."),
+            "expected_version": integer("Refuse where the memory is at another version."),
+            "verbose": VERBOSE,
         },
         ("id",),
-        {"memory": MEMORY},
+        (*_RARELY, "ttl", "metadata", "source_type", "sensitive", "expected_version", "verbose"),
+        _CHANGED,
         reads=False,
         destroys=True,
     ),
     Tool(
         "memory_link",
         "Link two memories",
-        "Say what one memory is to another: it supersedes it (the first is the newer fact; recalls then show it before "
-        "the older one, and mark that), is resolved by it, is a part of it, contradicts it, or is worth reading with "
-        "it. Use supersedes where an older memory must stay as it was said; where it may change, memory_update. The "
-        "answer has all links of the first memory. Linked already, they stay so; with remove the link is taken away.",
+        "Say what one memory is to another: it supersedes it (the first is the newer fact, and recalls show it before "
+        "the older one), is resolved by it, part of it, contradicts it, or is worth reading with it. The answer has "
+        "all links of the first.",
         link,
         {
             "id": ID,
@@ -189,37 +198,24 @@ TOOLS = (
             "remove": boolean("Take this link away."),
         },
         ("id", "type", "to"),
-        {
-            "linked": {"type": "boolean"},
-            "unlinked": {"type": "boolean"},
-            "links": array(LINK, "From and to the first memory."),
-        },
         reads=False,
         destroys=True,
     ),
     Tool(
         "memory_forget",
         "Forget memories",
-        "Remove one memory by its id, or all that the filters match. Use it when somebody asks you to forget "
-        "something, or for what was never true; what has changed is better updated. Nothing finds it any more; its "
-        "text is kept apart for some time, so that a person can take it back, unless hard is given: use that where "
-        "somebody asks for it to be gone for good. With dry_run it only counts.",
+        "Remove one memory, or all that the filters match: what somebody wants gone, or what was never true. A person "
+        "can take it back for some time, unless `hard`.",
         forget,
         {
             "id": ID,
             "filters": FILTERS,
             "namespace": NAMESPACE,
             "everything": boolean(
-                "The whole namespace, for good, so it needs hard too; only where somebody asked for exactly that."
+                "The whole namespace, for good; needs hard. Only if somebody asked for exactly that."
             ),
-            "hard": boolean("For good: keep nothing of it, and leave none of its bytes in the files; slow."),
+            "hard": boolean("For good: keep nothing of it; slow."),
             "dry_run": boolean("Only count."),
-        },
-        (),
-        {
-            "forgotten": integer("How many memories."),
-            "dry_run": {"type": "boolean"},
-            "namespace": {"type": "string"},
         },
         reads=False,
         destroys=True,
@@ -227,17 +223,15 @@ TOOLS = (
     Tool(
         "memory_feedback",
         "Judge what was recalled",
-        "Say which memories of a memory_recall were useful and which were not, where it gave a recall_id. The person "
-        "who runs the store can measure and better the search by it; it changes no answer by itself.",
+        "Say which memories of a recall with a recall_id were useful and which were not. It changes no answer.",
         feedback,
         {
-            "recall_id": string("The recall_id of a memory_recall."),
-            "useful": array({"type": "string"}, "Ids of memories that were useful."),
-            "not_useful": array({"type": "string"}, "Ids of memories that were not."),
+            "recall_id": string("The recall_id of a recall."),
+            "useful": array({"type": "string"}, "Ids of useful memories."),
+            "not_useful": array({"type": "string"}, "Ids of those that were not."),
             "namespace": NAMESPACES,
         },
         ("recall_id",),
-        {"judged": integer("How many judgments were stored.")},
         reads=False,
     ),
 )

@@ -111,6 +111,13 @@ class Store(Protocol):
         """Return the memories of ``ids`` that exist, whole, in the order asked."""
         ...
 
+    def ids_with_prefix(self, namespace: str, prefixes: Collection[str], limit: int) -> Mapping[str, Sequence[str]]:
+        """Return, for each of ``prefixes``, up to ``limit`` ids that begin with it, in order; forgotten ones too.
+
+        A prefix consists of hexadecimal digits and hyphens, as the ids that semmem makes.
+        """
+        ...
+
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:

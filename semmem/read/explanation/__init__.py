@@ -13,6 +13,7 @@ from semmem.legs.graph_ways import Step, way_line, ways_to
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Head, local, placed
 from semmem.model.filters import string
+from semmem.model.short_ids import MOST_ALIKE, is_short, whole_id
 from semmem.model.store import Store
 from semmem.model.types import Memory
 from semmem.read.candidates import RECENCY, Candidates, Cut, Key
@@ -128,7 +129,7 @@ def explain(
     Raises NotFound where no namespace has it, and InvalidInput where several have it or where it is in no index.
     """
     memory = _memory(candidates, id, store, namespace)
-    namespace = memory.namespace
+    namespace, id = memory.namespace, memory.id
     heads = _heads(memory, store, candidates.scope.namespaces.index(namespace))
     candidates = with_newer(candidates, store, [(id, namespace)])
     inside = dict(zip(heads, _admitted(candidates, list(heads.values())), strict=True))
@@ -179,7 +180,7 @@ def _memory(candidates: Candidates, id: str, store: Store, space: str | None) ->
     if space is not None and string("namespace", space) not in spaces:
         raise InvalidInput(f"This recall did not search namespace {shown(space)}, only {', '.join(spaces)}.")
     places = (space,) if space is not None else spaces
-    having = [memory for namespace in places for memory in store.get(namespace, [id])]
+    having = [memory for namespace in places for memory in store.get(namespace, [_whole(id, namespace, store)])]
     if not having:
         reason = next(filter(None, (what_became(store, namespace, id) for namespace in places)), "")
         raise NotFound(reason or f"There is no memory {shown(id)} in {', '.join(places)}; `list` shows what is stored.")
@@ -190,6 +191,13 @@ def _memory(candidates: Candidates, id: str, store: Store, space: str | None) ->
             f"explain({shown(id)}, namespace={shown(names[0])})."
         )
     return having[0]
+
+
+def _whole(id: str, namespace: str, store: Store) -> str:
+    """Return the id of which ``id`` may be the beginning."""
+    if not is_short(id):
+        return id
+    return whole_id(id, store.ids_with_prefix(namespace, [id], MOST_ALIKE)[id], namespace)
 
 
 def _lapsed(candidates: Candidates, memory: Memory, head: Head, store: Store, inside: bool) -> str | None:

@@ -194,6 +194,14 @@ class PostgresStore(Pooled):
         memories = {m.id: m for m in map(memory_of, self.rows("memory_get", which))}
         return [memories[i] for i in ids if i in memories]
 
+    def ids_with_prefix(self, namespace: str, prefixes: Collection[str], limit: int) -> Mapping[str, Sequence[str]]:
+        """Return, for each of ``prefixes``, up to ``limit`` ids that begin with it, in order; forgotten ones too."""
+        ids: dict[str, list[str]] = {prefix: [] for prefix in prefixes}
+        which = {"namespace": namespace, "prefixes": list(ids), "limit": limit}
+        for prefix, id in self.rows("memory_prefixed", which):
+            ids[prefix].append(id)
+        return {prefix: sorted(some) for prefix, some in ids.items()}
+
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:

@@ -209,6 +209,14 @@ class SqliteStore(Filed):
         memories = {m.id: m for m in map(memory_of, self._rows("memory_get", parameters))}
         return [memories[i] for i in ids if i in memories]
 
+    def ids_with_prefix(self, namespace: str, prefixes: Collection[str], limit: int) -> Mapping[str, Sequence[str]]:
+        """Return, for each of ``prefixes``, up to ``limit`` ids that begin with it, in order; forgotten ones too."""
+        ids: dict[str, list[str]] = {}
+        for prefix in prefixes:
+            which = {"namespace": namespace, "prefix": prefix, "limit": limit}
+            ids[prefix] = [id for _, id in self._rows("memory_prefixed", which)]
+        return ids
+
     def list(
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:

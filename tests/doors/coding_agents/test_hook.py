@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.doors.coding_agents.hook import BUDGET, quick
-from semmem.doors.coding_agents.source import _Store
-from semmem.doors.http import announcement
-from semmem.doors.http.announcement import announced, server_of, store_name
+from semmem.config import Settings
+from semmem.doors.coding_agents.asking import BUDGET, quick
+from semmem.doors.coding_agents.source import _Store, store_name
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
 from semmem.doors.scope import scope_of
@@ -45,6 +44,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("SEMMEM_URL", where)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("SEMMEM_HOOK_PROCESS_S", "0")
     return where
 
 
@@ -90,7 +90,6 @@ def test_a_prompt_recalls_from_the_project_and_the_personal_namespace(url: str, 
     assert {one["id"] for one in found} == {"tests", "taste"}
     assert found[0] == {
         "id": "tests",
-        "namespace": PROJECT,
         "title": "Tests",
         "created_at": found[0]["created_at"],
         "text": "The tests of the engine are run with make check.",
@@ -231,36 +230,6 @@ def test_a_hook_never_fails_its_client(url: str, client: Client, raw: bytes, wor
     assert "Error" not in client.said
 
 
-def test_a_prompt_asks_the_server_that_is_noted_for_the_store_and_the_store_when_it_has_gone(
-    url: str, project: Path, client: Client, tmp_path: Path
-) -> None:
-    with semmem.connect() as mem:
-        mem.remember("The tests are run with make.", id="in-the-store", namespace=PROJECT)
-    with semmem.connect(f"sqlite:{tmp_path}/other.db") as mem:
-        mem.remember("The tests are run by the server.", id="at-the-server", namespace=PROJECT)
-        server = Server(mem, port=0, keys=Keys(tmp_path / "keys.json"))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        asks = {"prompt": "how are tests run?", "cwd": str(project)}
-        try:
-            with announced(server.url, url):
-                assert server_of(store_name(url)) == server.url
-                assert server_of(store_name("sqlite:another.db")) is None
-                assert [one["id"] for one in in_block(client.runs("prompt", **asks))] == ["at-the-server"]
-                assert [one["id"] for one in in_block(client.runs("session-start", **asks))] == ["at-the-server"]
-                assert client.said == ""
-                server.stop()
-                thread.join(60)
-                assert [one["id"] for one in in_block(client.runs("prompt", **asks))] == ["in-the-store"]
-                assert client.said.startswith("semmem: The server of the store does not answer")
-        finally:
-            server.stop()
-            thread.join(60)
-    assert server_of(store_name(url)) is None
-    assert [one["id"] for one in in_block(client.runs("prompt", **asks))] == ["in-the-store"]
-    assert client.said == ""
-
-
 def test_a_server_that_wants_a_key_gets_that_of_the_settings(
     url: str, project: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,16 +252,14 @@ def test_a_server_that_wants_a_key_gets_that_of_the_settings(
             thread.join(60)
 
 
-def test_only_a_server_of_this_machine_is_asked(url: str) -> None:
-    with announced("http://192.0.2.7:8765", url):
-        assert server_of(store_name(url)) is None
-
-
 def test_a_store_has_one_name_however_its_path_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def name(**settings: Any) -> str:
+        return store_name(Settings.load(**settings))
+
     monkeypatch.chdir(tmp_path)
-    assert store_name("sqlite:notes.db") == store_name(f"sqlite://{tmp_path}/notes.db")
-    assert store_name("sqlite:notes.db") != store_name("sqlite:other.db")
-    assert store_name(None, tmp_path) == store_name(f"embedded://{tmp_path}")
+    assert name(url="sqlite:notes.db") == name(url=f"sqlite://{tmp_path}/notes.db")
+    assert name(url="sqlite:notes.db") != name(url="sqlite:other.db")
+    assert name(home=tmp_path) == name(url=f"embedded://{tmp_path}")
 
 
 def test_a_hook_loads_neither_the_command_line_nor_what_it_does_not_need() -> None:
@@ -518,26 +485,6 @@ def test_with_detach_the_client_goes_on_and_the_turns_are_stored_behind_it(
     pytest.fail("the turns were not stored")
 
 
-def test_the_address_of_a_server_that_was_killed_is_not_asked(url: str) -> None:
-    program = subprocess.Popen([sys.executable, "-c", ""])
-    program.wait()
-    with announced("http://127.0.0.1:8765", url):
-        assert server_of(store_name(url)) == "http://127.0.0.1:8765"
-        file = announcement._file(store_name(url))
-        file.write_text(json.dumps({"url": "http://127.0.0.1:8765", "process": program.pid}), encoding="utf-8")
-        assert server_of(store_name(url)) is None
-
-
-def test_a_hook_that_asks_a_server_loads_nothing_of_a_store() -> None:
-    program = (
-        "import sys, semmem.doors.coding_agents.hook, semmem.doors.coding_agents.source\n"
-        "loaded = [name for name in sys.modules if name.startswith(('semmem.model.store', 'semmem.client'))]\n"
-        "sys.exit(', '.join(loaded) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 class Stranger:
     """A program at a port of this machine that gives every request one answer, its body byte by byte if ``slowly``."""
 
@@ -587,32 +534,18 @@ NOTHING = b'{"hits":[],"memories":[],"withheld":0,"confidence":0,"min_confidence
     ],
 )
 @pytest.mark.parametrize("event", ["prompt", "session-start"])
-def test_a_program_that_is_no_server_of_semmem_keeps_no_memory_back(
-    event: str, answer: tuple[bytes, str], url: str, project: Path, client: Client
+def test_a_program_that_is_no_server_of_semmem_is_told_in_a_sentence(
+    event: str, answer: tuple[bytes, str], project: Path, client: Client
 ) -> None:
-    with semmem.connect() as mem:
-        mem.remember("The tests are run with make.", id="in-the-store", namespace=PROJECT)
-    with Stranger(*answer) as stranger, announced(stranger.url, url):
-        shown = client.runs(event, prompt="how are tests run?", cwd=str(project))
-    assert [one["id"] for one in in_block(shown)] == ["in-the-store"]
+    with Stranger(*answer) as stranger:
+        assert client.runs(event, "--url", stranger.url, prompt="how are tests run?", cwd=str(project)) == ""
     assert client.said == "semmem: What answers at the address of the server is no server of semmem.\n"
 
 
 def test_a_server_that_answers_byte_by_byte_is_asked_for_a_while_only(
-    url: str, project: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+    project: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("semmem.doors.coding_agents.source._WITHIN_S", 0.5)
-    with semmem.connect() as mem:
-        mem.remember("The tests are run with make.", id="in-the-store", namespace=PROJECT)
-    with Stranger(NOTHING, slowly=True) as stranger, announced(stranger.url, url):
-        shown = client.runs("prompt", prompt="how are tests run?", cwd=str(project))
-    assert [one["id"] for one in in_block(shown)] == ["in-the-store"]
+    with Stranger(NOTHING, slowly=True) as stranger:
+        assert client.runs("prompt", "--url", stranger.url, prompt="how are tests run?", cwd=str(project)) == ""
     assert client.said.startswith("semmem: The server of the store does not answer")
-
-
-@pytest.mark.parametrize(
-    "address", ["http://127.0.0.1:99999", "http://127.0.0.1:x", "http://[::1", "ftp://127.0.0.1:1"]
-)
-def test_an_address_that_is_none_is_not_asked(address: str, url: str) -> None:
-    with announced(address, url):
-        assert server_of(store_name(url)) is None

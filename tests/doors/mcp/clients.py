@@ -76,8 +76,9 @@ async def over_stdio(
 
 
 async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool and return its structured result, which its text is the JSON of."""
-    result = await client.call_tool(tool, arguments)
+    """Call a tool and return its structured result, which its text is the JSON of, by default with every field."""
+    verbose = {"verbose": True} if tool.startswith("memory_") else {}
+    result = await client.call_tool(tool, {**verbose, **arguments})
     (content,) = result.content
     assert isinstance(content, types.TextContent)
     assert not result.is_error, content.text

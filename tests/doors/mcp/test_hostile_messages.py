@@ -131,7 +131,21 @@ def test_hostile_messages_on_standard_input_are_all_answered(url: str, tmp_path:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_hostile_messages_over_http_are_all_answered(url: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "semmem", "--json", "mcp", "--http", "--port", "0", "--rate", "0", *SCOPE]
+    command = [
+        sys.executable,
+        "-m",
+        "semmem",
+        "--json",
+        "mcp",
+        "--http",
+        "--port",
+        "0",
+        "--rate",
+        "0",
+        "--tools",
+        "all",
+        *SCOPE,
+    ]
     more = {"XDG_CONFIG_HOME": str(tmp_path)}
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(

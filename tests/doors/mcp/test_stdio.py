@@ -80,7 +80,8 @@ import anyio
 from mcp import Client
 import semmem.doors.cli.app, semmem.doors.mcp.stdio
 from semmem.doors.mcp.opening import Opening
-from semmem.doors.mcp.server import TOOLS, Handlers, server_of
+from semmem.doors.mcp.server import Handlers, server_of
+from semmem.doors.mcp.table import TOOLS
 
 async def main():
     server = server_of(Handlers(Opening(lambda: 1 / 0), prepare=False))
@@ -155,7 +156,7 @@ async def test_a_day_of_a_coding_agent(store_url: str, tmp_path: Path) -> None:
         late = await refusal(noon, "memory_update", id=tests["id"], text="Something else.", expected_version=1)
         assert late["class"] == "Conflict"
 
-    async with over_stdio(store_url, engine, agent="reviewer") as evening:
+    async with over_stdio(store_url, engine, "--tools", "all", agent="reviewer") as evening:
         first = (await ask(evening, "memory_recall", query="how are the tests run?"))["hits"][0]
         assert (first["text"], first["version"]) == (changed, 2)
         why = await ask(evening, "memory_explain", id=tests["id"], query="how are the tests run?")

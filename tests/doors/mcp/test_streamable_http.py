@@ -274,7 +274,7 @@ async def test_a_call_that_takes_too_long_is_told_so(tmp_path: Path, keys: Keys)
 @pytest.mark.slow
 def test_the_command_says_where_it_answers_and_ends_in_order(tmp_path: Path) -> None:
     server = subprocess.Popen(
-        [sys.executable, "-m", "semmem", "--json", "mcp", "--http", "--port", "0"],
+        [sys.executable, "-m", "semmem", "--json", "mcp", "--http", "--port", "0", "--tools", "all"],
         cwd=tmp_path,
         env=environment(f"sqlite:{tmp_path}/notes.db") | {"XDG_CONFIG_HOME": str(tmp_path)},
         stdout=subprocess.PIPE,
@@ -310,7 +310,7 @@ async def test_a_call_at_work_is_answered_when_the_server_is_told_to_end(tmp_pat
     file = tmp_path / "notes.db"
     semmem.connect(f"sqlite:{file}", embedder="hashing").close()
     server = subprocess.Popen(
-        [sys.executable, "-m", "semmem", "--json", "mcp", "--http", "--port", "0"],
+        [sys.executable, "-m", "semmem", "--json", "mcp", "--http", "--port", "0", "--tools", "all"],
         cwd=tmp_path,
         env=environment(f"sqlite:{file}") | {"XDG_CONFIG_HOME": str(tmp_path)},
         stdout=subprocess.PIPE,

@@ -89,6 +89,17 @@ SELECT <memory_columns>
 FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND part = 0 AND <open>
   AND (expires_at IS NULL OR expires_at > now());
 
+-- memory_prefixed --
+-- The ids that begin so, of memories and of softly forgotten ones, by the primary keys; behind a prefix of hexadecimal
+-- digits and hyphens stands nothing from "g" on.
+SELECT p.prefix, m.id FROM unnest(%(prefixes)s::text[]) AS p(prefix) CROSS JOIN LATERAL (
+    (SELECT id FROM memory WHERE namespace = %(namespace)s AND id >= p.prefix AND id < p.prefix || 'g' AND part = 0
+     ORDER BY id LIMIT %(limit)s)
+    UNION
+    (SELECT id FROM history WHERE namespace = %(namespace)s AND id >= p.prefix AND id < p.prefix || 'g'
+       AND forgotten_at IS NOT NULL ORDER BY id LIMIT %(limit)s)
+    ORDER BY id LIMIT %(limit)s) AS m;
+
 -- memory_wholes --
 -- Return, for hits that are parts, the whole memory and the lengths of its parts, from which offsets are computed.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,

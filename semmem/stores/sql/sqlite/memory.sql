@@ -59,6 +59,16 @@ SELECT <memory_columns>
 FROM memory WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND part = 0
   AND (expires_at IS NULL OR expires_at > :now);
 
+-- memory_prefixed --
+-- The ids that begin so, of memories and of softly forgotten ones, by the primary keys; behind a prefix of hexadecimal
+-- digits and hyphens stands nothing from "g" on.
+SELECT :prefix, id FROM (
+    SELECT id FROM memory WHERE namespace = :namespace AND id >= :prefix AND id < :prefix || 'g' AND part = 0
+    UNION
+    SELECT id FROM history WHERE namespace = :namespace AND id >= :prefix AND id < :prefix || 'g'
+      AND forgotten_at IS NOT NULL
+) ORDER BY id LIMIT :limit;
+
 -- memory_wholes --
 -- Return, for hits that are parts, the whole memory and the lengths of its parts, from which offsets are computed.
 SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,

@@ -1,0 +1,61 @@
+"""The commands that measure what an agent pays, and what its user waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from eval.commands.door import AsJson, app, error_line, say, table
+
+__all__ = ["hooks", "tokens"]
+
+
+@app.command()
+def tokens(
+    server_memory: Annotated[
+        str | None, typer.Option(help="command of the reference memory server, measured beside semmem")
+    ] = None,
+    basic_memory: Annotated[str | None, typer.Option(help="command of basic-memory's MCP server, likewise")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Count the tokens of tools, of remembering and of a recall, of semmem's MCP server and of others in one run."""
+    import anyio
+
+    import eval.tokens as counting
+
+    count = counting.counter()
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SEMMEM_")}
+    env |= {"SEMMEM_URL": "sqlite:notes.db", "SEMMEM_EMBEDDER": "hashing", "SEMMEM_CONFIG": ""}
+    rows: dict[str, Any] = {}
+    for server in counting.peers(server_memory, basic_memory):
+        rows[server.name] = anyio.run(partial(counting.measured, server, env, count))
+    (whole,) = counting.peers(None, None, "--tools", "all")
+    rows["semmem, every tool"] = anyio.run(partial(counting.measured, whole, env, count))
+    if json_:
+        say(json.dumps(rows))
+        return
+    table(["cl100k_base tokens of", *rows["semmem"]], [[name, *row.values()] for name, row in rows.items()])
+
+
+@app.command()
+def hooks(
+    calls: Annotated[int, typer.Option(help="hooks beside a process that answers them", min=1)] = 200,
+    alone: Annotated[int, typer.Option(help="hooks without one, which take longer", min=1)] = 20,
+    json_: AsJson = False,
+) -> None:
+    """Measure how long a person waits for the hook of a prompt, and what processes and files are left."""
+    import eval.hooks as waiting
+
+    with error_line():
+        result = waiting.measured(calls, alone)
+    if json_:
+        say(json.dumps(result))
+        return
+    rows = result.pop("rows")
+    table(["hook of a prompt", *next(iter(rows.values()))], [[name, *row.values()] for name, row in rows.items()])
+    for name, value in result.items():
+        say(f"{name}: {value}")
