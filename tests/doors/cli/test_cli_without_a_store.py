@@ -85,7 +85,7 @@ def test_legs_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
         ("remember text --created-at yesterday", 2, "--created-at must be a time in ISO 8601"),
         ("remember text --vector 7", 2, "--vector must be a JSON list of numbers"),
         ("demo --data no-such-folder", 2, "There is no folder no-such-folder"),
-        ("server status --url postgresql://localhost/x", 2, "Only the embedded server"),
+        ("server status --url postgresql://localhost/x", 2, "This command works only on the embedded server"),
     ],
 )
 def test_wrong_input_is_one_sentence_on_standard_error(

@@ -60,7 +60,7 @@ def test_the_whole_show_as_json_and_for_people(
     assert "boost-only" in shown
     assert "Petra Lindqvist" in shown
     assert "with the graph (default, named)" in " ".join(shown.split())
-    assert "dense search shows first: Corrigan tide books; the answer is at 11" in shown
+    assert "search alone shows first: Corrigan tide books; the answer has rank 11" in shown
     assert max(map(len, shown.splitlines())) <= 80
     with semmem.connect(store_url) as mem:
         assert mem.stats().memories == 0  # in a store of your own nothing is left behind
