@@ -26,7 +26,7 @@ from semmem.importers.turn_content import is_acknowledgement, is_answer, is_bare
 from semmem.model.errors import InvalidInput
 from semmem.model.types import source_type_of
 
-__all__ = ["TAG", "Question", "Reading", "Turn", "fields_of", "read", "reading", "storable"]
+__all__ = ["TAG", "Question", "Reading", "Turn", "fields_of", "joined", "read", "reading", "storable"]
 
 TAG = "transcript"
 """The tag of memories that are turns of a transcript."""
@@ -103,11 +103,11 @@ def reading(
             continue
         seen |= set() if id is None else {id}
         said.append(Turn(author, text, first + len(said), _time(row), id, session, number))
-    stored, question = _with_questions(said, question)
+    stored, question = joined(said, question)
     return Reading(stored, len(said), len(whole), question)
 
 
-def _with_questions(said: Sequence[Turn], question: Question | None) -> tuple[list[Turn], Question | None]:
+def joined(said: Sequence[Turn], question: Question | None = None) -> tuple[list[Turn], Question | None]:
     """Return the turns to store, each question before the reply to it, and the question that has no reply yet.
 
     The reply of the model to a person is its last turn before the person speaks again: those before it tell what the

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import coverage, erasure, robustness, scale, second_day, speed, starts
+from eval import coverage, erasure, joined, robustness, scale, second_day, speed, starts
 from eval.cli import app
 from eval.reports.page import page
 
@@ -21,6 +21,7 @@ COMMANDS = [shlex.split(line, comments=True) for line in re.findall(r"(?m)^ {4}(
 OTHERS = {
     "eval.erasure": erasure,
     "eval.coverage": coverage,
+    "eval.joined": joined,
     "eval.robustness": robustness,
     "eval.scale": scale,
     "eval.second_day": second_day,
@@ -51,6 +52,7 @@ def test_a_command_of_the_readme_is_one_and_its_data_are_in_the_clone(words: lis
         ("eval.robustness", ["--data", "no-such-set"], "There is no data set at no-such-set"),
         ("eval.scale", ["--data", "eval/data/toy", "--sizes", "a,b"], "--sizes are whole numbers, such as 6000,100000"),
         ("eval.erasure", ["--memories", "0"], "--memories is 1 or more"),
+        ("eval.joined", ["--data", "no-such-set"], "There is no data set at no-such-set"),
         ("eval.second_day", ["--memories", "0"], "--memories and --dimensions are 1 or more"),
     ],
 )
