@@ -41,7 +41,7 @@ from queue import Queue
 from threading import Lock
 from typing import Any, Literal, TypeAlias
 
-from eval.experiments.evidence.provenance import COMMIT
+from eval.experiments.evidence.provenance import COMMIT, clean
 
 __all__ = ["Mutant", "Outcome", "Tests", "main", "mutants", "run_all"]
 
@@ -384,6 +384,11 @@ def main(argv: Iterable[str] | None = None) -> int:
         for mutant in chosen:
             print("out of date " if mutant.applied(ROOT) is None else "            ", mutant.name)
         return 0
+    if options.record and not clean(COMMIT):
+        print(
+            "Files differ from their commit, so a record could not be made again; commit them first.", file=sys.stderr
+        )
+        return 2
     outcomes = run_all(chosen, ROOT, KEPT, jobs=options.jobs)
     report, good = summary(outcomes)
     if options.record:

@@ -1,8 +1,7 @@
 """The systems measured beside semmem in the same run: bm25s + numpy, and others where they are installed.
 
-Each is given the same texts and vectors and asked the same questions for ten hits. Text in, hits out, its question is
-embedded by the runtime that its users have: sentence-transformers where that is installed, for LanceDB, txtai, mem0 and
-LangGraph's store, and semmem's own for bm25s + numpy.
+Each is given the same texts and vectors and asked the same questions for ten hits. Text in, hits out, each question is
+embedded by one encoder in one runtime for all of them, semmem's own: what differs is the system.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 
 from semmem.text.passages import terms
 
-__all__ = ["OTHERS", "Other", "absent", "encode", "opened"]
+__all__ = ["OTHERS", "Other", "absent", "encoder", "opened"]
 
 _DEPTH = 100
 _K = 60
@@ -43,11 +42,10 @@ class Other(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A system to measure: the modules it needs, how it is filled; ``encodes``: it embeds by sentence-transformers."""
+    """A system to measure: the modules it needs, and how it is filled."""
 
     needs: tuple[str, ...]
     fill: Callable[[Texts, Any, Path, str], Other]
-    encodes: bool = True
 
 
 def absent(name: str) -> str | None:
@@ -64,12 +62,11 @@ def opened(name: str, texts: Texts, vectors: Any, folder: Path, server: str) -> 
 
 
 @cache
-def encode(name: str) -> Callable[[str], Any]:
-    """Return the function from a question to its vector for the system ``name``."""
+def encoder() -> Callable[[str], Any]:
+    """Return the function from a question to its vector, the same for every system."""
     from semmem.embedders.minilm import MiniLM
 
-    runtime: Any = "sentence-transformers" if OTHERS[name].encodes and _has_module("sentence_transformers") else None
-    model = MiniLM(_weights() if runtime else None, runtime=runtime)
+    model = MiniLM()
     return lambda text: model.embed([text])[0]
 
 
@@ -268,7 +265,7 @@ class Mem0:
 
 
 OTHERS: Mapping[str, Kind] = {
-    "bm25s + numpy": Kind(("bm25s",), Baseline, encodes=False),
+    "bm25s + numpy": Kind(("bm25s",), Baseline),
     "LanceDB hybrid": Kind(("lancedb", "pyarrow"), Lance),
     "txtai": Kind(("txtai",), Txtai),
     "mem0, infer=False": Kind(("mem0",), Mem0),

@@ -116,7 +116,7 @@ def _other(
     system = others.opened(name, texts, vectors, folder, ours.server())
     fill_seconds = time.perf_counter() - start
     try:
-        encode = others.encode(name)
+        encode = others.encoder()
         found: list[bool] = []
 
         def find(number: int) -> None:

@@ -264,3 +264,12 @@ def test_the_committed_list_names_files_and_tests_that_are_here() -> None:
         assert (ROOT / one.file).is_file(), one.name
         assert all((ROOT / name.partition("::")[0]).exists() for name in one.tests), one.name
     assert len({(m.file, m.old, m.new) for m in every}) == len(every)
+
+
+def test_a_record_of_files_that_differ_from_their_commit_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "COMMIT", "aaaaaaaaaaaa-dirty")
+    monkeypatch.setattr(runner, "run_all", lambda *_, **__: pytest.fail("nothing is run for such a record"))
+    assert runner.main(["--record", "--only", "fusion.py"]) == 2
+    assert "Files differ from their commit" in capsys.readouterr().err
