@@ -32,15 +32,16 @@ async def main() -> None:
     async with Client(SERVER) as first:
         print("tools:", ", ".join(tool.name for tool in (await first.list_tools()).tools))
         text = "The tests are run with make check, because pytest alone misses the gears."
-        stored = (await call(first, "memory_remember", text=text, title="Tests"))["memory"]
-        print("learned in", stored["namespace"])
+        stored = await call(first, "memory_remember", text=text, title="Tests", verbose=True)
+        print("learned in", stored["scope"]["namespace"])
+        id = stored["memory"]["id"]
 
     async with Client(SERVER) as second:  # another process: only the store is the same
         found = await call(second, "memory_recall", query="how are the tests run?", limit=1)
         print("recalled:", found["hits"][0]["text"])
-        await call(second, "memory_update", id=stored["id"], text="The tests are run with nox.")
-        print("changed to:", (await call(second, "memory_get", id=stored["id"]))["memory"]["text"])
-        print("forgotten:", (await call(second, "memory_forget", id=stored["id"]))["forgotten"])
+        await call(second, "memory_update", id=id, text="The tests are run with nox.")
+        print("changed to:", (await call(second, "memory_get", id=id))["text"])
+        print("forgotten:", (await call(second, "memory_forget", id=id))["forgotten"])
 
 
 if __name__ == "__main__":

@@ -179,7 +179,7 @@ def mcp(url: str, _: Any) -> Iterator[Ask]:
     ):
 
         def ask(one: Asked) -> Answer:
-            result: Any = portal.call(client.call_tool, f"memory_{one.verb}", one.given)
+            result: Any = portal.call(client.call_tool, f"memory_{one.verb}", {**one.given, "verbose": True})
             told = json.loads(result.content[0].text)
             if not result.is_error:
                 return shown(one.verb, told.get("memory", told))

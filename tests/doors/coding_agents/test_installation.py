@@ -359,6 +359,7 @@ def test_the_store_that_this_shell_names_is_passed_on_and_no_secret_is(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, value: str,
     given: list[str], note: str,
 ) -> None:  # fmt: skip
+    monkeypatch.delenv("SEMMEM_HOOK_PROCESS_S")  # that of these tests
     monkeypatch.setenv(variable, value)
     assert run(["install", "cursor"]) == 0
     said = " ".join(capsys.readouterr().out.split())

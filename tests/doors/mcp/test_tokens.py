@@ -96,12 +96,12 @@ async def test_what_is_not_as_usual_stands_in_a_brief_answer(url: str) -> None:
 
 
 async def test_a_context_costs_little_more_than_its_texts(store_url: str) -> None:
-    texts = [PARAGRAPH.format(n=n) for n in range(1, 7)]
+    texts = [PARAGRAPH.format(n=n) for n in range(1, 9)]
     with semmem.connect(store_url, embedder="hashing") as mem:
         for text in texts:
             mem.remember(text)
         block = mem.context("the timetable of the ferry", token_budget=4_000)
-    assert len(block.hits) == 6
+    assert len(block.hits) == 8
     assert count(block.text) <= BUDGET["context / its texts"] * sum(map(count, texts))
     async with in_memory(store_url) as client:
         told = await said(client, "memory_context", query="the timetable of the ferry", token_budget=4_000)
