@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from semmem.embedders import NAMES, known_as
+from semmem.embedders import NAMES, choices, known_as
 from semmem.embedders import check as check_embedder
 from semmem.embedders import load as load_embedder
 from semmem.model.errors import (
@@ -26,7 +26,16 @@ from semmem.model.process.forks import Lock
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
 
-__all__ = ["LONGEST_LOADING", "Encoder", "QuestionVectors", "embed_texts", "identity", "load_recorded", "token_counter"]
+__all__ = [
+    "LONGEST_LOADING",
+    "Encoder",
+    "QuestionVectors",
+    "embed_question",
+    "embed_texts",
+    "identity",
+    "load_recorded",
+    "token_counter",
+]
 
 LONGEST_LOADING = 120.0
 """Seconds that the first question of a process may wait for the embedding model, which a slow disk delivers late."""
@@ -236,9 +245,16 @@ class QuestionVectors:
                 raise LegFailed(embedder)
             from semmem.model.store.encoded import encoded
 
-            vector = encoded(embed_texts(embedder, [query], lambda _: "the question")[0], identity(embedder))
+            vector = encoded(embed_question(embedder, query), identity(embedder))
         self._loaded = True
         return vector
+
+
+def embed_question(embedder: Embedder, query: str) -> Any:
+    """Return the unit vector of a question, by ``embed_questions`` where the embedder tells questions from passages."""
+    return _embedded(embedder, getattr(embedder, "embed_questions", embedder.embed), [query], lambda _: "the question")[
+        0
+    ]
 
 
 def embed_texts(
@@ -249,12 +265,21 @@ def embed_texts(
     Raises EmbedderUnavailable where the embedder raises an error, or returns anything but one vector a text. The
     sentence names the text by ``name_of`` its place in ``texts``.
     """
+    return _embedded(embedder, embedder.embed, texts, name_of)
+
+
+def _embedded(
+    embedder: Embedder,
+    embed: Callable[[Sequence[str]], Any],
+    texts: Sequence[str],
+    name_of: Callable[[int], str],
+) -> Any:
     import numpy as np
 
     which = name_of(0) if len(texts) == 1 else f"{len(texts)} texts, from {name_of(0)} on" if texts else "no text"
     try:
         with step("embed"):
-            rows = embedder.embed(texts)
+            rows = embed(texts)
     except SemmemError:
         raise
     except Exception as error:
@@ -336,7 +361,8 @@ def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Em
 
     Raises EmbedderUnavailable, or MissingExtra, when no embedder here has that identity or its model is missing.
     """
-    for name in NAMES:
+    known = [known_as(recorded["name"])] if recorded["name"] in choices() else list(NAMES)
+    for name in known:
         try:
             embedder = load_embedder(name, path=path)
         except (EmbedderUnavailable, MissingExtra):
@@ -347,4 +373,4 @@ def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Em
             recorded
         ):  # without reading weights in vain
             return embedder
-    raise EmbedderUnavailable(f"Neither {' nor '.join(NAMES)} is the embedder with these weights.")
+    raise EmbedderUnavailable(f"None of {', '.join(choices())} is the embedder with these weights and settings.")
