@@ -48,10 +48,29 @@ class Settings(BaseModel):
     )
     embedder: str | None = Field(
         None,
-        description="minilm, hashing (deterministic, for tests) or none; not set: the one that fills the store, of an "
-        "empty store minilm where it is installed.",
+        description="minilm, all-mpnet-base-v2, the name of a model in `semmem model list`, endpoint, hashing "
+        "(deterministic, for tests) or none; not set: the one that fills the store, of an empty store minilm where it "
+        "is installed.",
     )
-    model: str | None = Field(None, description="Folder of the embedding model, looked at first.")
+    model: str | None = Field(None, description="minilm: folder of the embedding model, looked at first.")
+    embedder_url: str | None = Field(
+        None,
+        description="endpoint: an OpenAI-compatible endpoint, such as http://localhost:11434/v1; the texts of memories "
+        "and questions are sent to it.",
+    )
+    embedder_model: str | None = Field(None, description="endpoint: the name of the model there.")
+    embedder_key: SecretStr | None = Field(
+        None, description="endpoint: the key of that endpoint, sent to it alone and never shown."
+    )
+    embedder_timeout_s: float = Field(30.0, gt=0, le=600, description="endpoint: seconds one attempt may take in all.")
+    embedder_question: str = Field("", description='endpoint: text put before questions, such as "search_query: ".')
+    embedder_passage: str = Field("", description='endpoint: text put before memories, such as "search_document: ".')
+    embedder_dimensions: int | None = Field(
+        None, ge=1, le=4_000, description="endpoint: the dimensions to ask for; none: those of the model."
+    )
+    embedder_max_tokens: int = Field(
+        512, ge=32, le=1_000_000, description="endpoint: longer memories are split; a token is taken for three bytes."
+    )
     language: str = Field("english", description="Snowball language of stems and stop words.")
     extractor: str = Field("rules", description="rules, spacy, precomputed or llm: what finds concepts in memories.")
     spacy_pipeline: str | None = Field(None, description="spacy: a pipeline such as en_core_web_sm, or its folder.")
@@ -156,7 +175,8 @@ class Settings(BaseModel):
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
 
     @field_validator(
-        "llm_timeout_s", "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
+        "llm_timeout_s", "embedder_timeout_s", "embedder_dimensions", "embedder_max_tokens",
+        "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
         "agent_min_confidence", "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days",
         "keep_answers_days",
         mode="before",
@@ -282,7 +302,7 @@ def _files(config: Any, names: list[str]) -> tuple[SettingsFile, ...]:
     return tuple(read_settings_file(path, names, trusted=trusted) for path, trusted in files)
 
 
-_SECRET = frozenset(("key", "llm_key", "llm_url", "url"))
+_SECRET = frozenset(("embedder_key", "embedder_url", "key", "llm_key", "llm_url", "url"))
 """The settings whose values stand in no error: keys, and addresses, in which a password may stand."""
 
 _MUST_BE = {

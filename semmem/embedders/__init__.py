@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from semmem.embedders.endpoint import EndpointOptions
     from semmem.model.protocols import Embedder
 
 __all__ = ["NAMES", "Known", "check", "choices", "known_as", "load", "vector_key"]
 
-NAMES = ("minilm", "hashing")
-"""The embedders that need no model of a user's; the others are models that ``semmem model get`` has installed."""
+NAMES = ("minilm", "hashing", "endpoint")
+"""The names of embedders that are no models; the others are those that ``semmem model get`` has installed."""
 
 _MODELS = {"minilm": "all-MiniLM-L6-v2"}
 """The names that embedders give themselves, where they differ from the names here."""
@@ -26,6 +27,8 @@ _MODELS = {"minilm": "all-MiniLM-L6-v2"}
 
 def known_as(recorded: str) -> str:
     """Return the name by which an embedder is asked for, given the name that it records in a store."""
+    if recorded.startswith("endpoint:"):
+        return "endpoint"
     return next((name for name, model in _MODELS.items() if model == recorded), recorded)
 
 
@@ -55,8 +58,10 @@ def check(embedder: object) -> None:
         )
 
 
-def load(name: str, *, path: str | None = None) -> Embedder:
-    """Return the embedder ``name`` without loading its model; ``path`` is a model folder for ``minilm``.
+def load(name: str, *, path: str | None = None, endpoint: EndpointOptions | None = None) -> Embedder:
+    """Return the embedder ``name`` without loading its model.
+
+    ``path`` is a model folder for ``minilm``, ``endpoint`` describes the one that ``endpoint`` asks.
 
     Raises EmbedderUnavailable when its model is nowhere to be found and InvalidInput for an unknown name.
     """
@@ -69,6 +74,10 @@ def load(name: str, *, path: str | None = None) -> Embedder:
         from semmem.embedders.hashing import Hashing
 
         return Hashing()
+    if name == "endpoint":
+        from semmem.embedders.endpoint import EndpointEmbedder
+
+        return EndpointEmbedder(endpoint)
     if name == "none":
         raise InvalidInput(f"'none' loads no embedder; choose one of {', '.join(choices())}, or pass an object.")
     from semmem.embedders.installed import Installed

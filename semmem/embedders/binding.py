@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semmem.embedders import NAMES, choices, known_as
 from semmem.embedders import check as check_embedder
@@ -25,6 +25,9 @@ from semmem.model.process.clock import standing, step
 from semmem.model.process.forks import Lock
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
+
+if TYPE_CHECKING:
+    from semmem.embedders.endpoint import EndpointOptions
 
 __all__ = [
     "LONGEST_LOADING",
@@ -44,11 +47,18 @@ LONGEST_LOADING = 120.0
 class Encoder:
     """The embedder of one Semmem: a name, an object, or the one that settings and machine provide."""
 
-    def __init__(self, store: Store, choice: str | Embedder | None, model: str | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        choice: str | Embedder | None,
+        model: str | None,
+        endpoint: EndpointOptions | None = None,
+    ) -> None:
         if choice is not None:
             check_embedder(choice)
         self._store = store
         self._model = model
+        self._endpoint = endpoint
         self._choice = choice
         self._lock = Lock()
         self._embedder: Embedder | str | None = None
@@ -129,7 +139,7 @@ class Encoder:
         if recorded["name"].startswith("external:"):
             return f"This store holds given vectors ({recorded['name']}); pass vector=… with memory and query."
         try:
-            return load_recorded(recorded, path=self._model)
+            return load_recorded(recorded, path=self._model, endpoint=self._endpoint)
         except (EmbedderUnavailable, MissingExtra) as error:
             return (
                 f"This store was filled by {_label(recorded)}, which cannot be loaded here: {error.message} Pass "
@@ -149,7 +159,7 @@ class Encoder:
         elif chosen == "none":
             return "This Semmem was connected with embedder='none'."
         try:
-            return load_embedder(chosen or "minilm", path=self._model)
+            return load_embedder(chosen or "minilm", path=self._model, endpoint=self._endpoint)
         except (EmbedderUnavailable, MissingExtra) as error:
             if chosen is not None:
                 raise
@@ -356,17 +366,20 @@ def _why(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Embedder:
+def load_recorded(
+    recorded: Mapping[str, Any], *, path: str | None = None, endpoint: EndpointOptions | None = None
+) -> Embedder:
     """Return the embedder with the identity ``recorded`` without loading its model.
 
     Raises EmbedderUnavailable, or MissingExtra, when no embedder here has that identity or its model is missing.
     """
-    known = [known_as(recorded["name"])] if recorded["name"] in choices() else list(NAMES)
+    called = known_as(recorded["name"])
+    known = [called] if called in choices() else [name for name in NAMES if name != "endpoint"]
     for name in known:
         try:
-            embedder = load_embedder(name, path=path)
+            embedder = load_embedder(name, path=path, endpoint=endpoint)
         except (EmbedderUnavailable, MissingExtra):
-            if known_as(recorded["name"]) == name:
+            if called == name:
                 raise
             continue
         if embedder.name == recorded["name"] and identity(embedder) == dict(
