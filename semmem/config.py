@@ -423,8 +423,8 @@ def read_settings_file(path: Path, names: Collection[str], *, trusted: bool = Tr
 
 def _sends_or_loads(name: str, value: Any) -> str | None:
     """Return which value of an allowed setting sends texts to an endpoint or loads a named model."""
-    if name == "extractor" and value == "llm":
-        return '"llm"'
+    if (name, value) in (("extractor", "llm"), ("embedder", "endpoint")):
+        return f'"{value}"'
     rerank = value.get("rerank") if name == "recipe" and isinstance(value, Mapping) else None
     return '{rerank = "cross_encoder:…"}' if isinstance(rerank, str) and rerank.startswith("cross_encoder") else None
 

@@ -59,10 +59,10 @@ def connect(
     ``url``: none or ``embedded:`` is the user's own embedded PostgreSQL, started on demand; ``embedded:///abs/path``
     another folder; ``postgresql://…`` a server of yours; ``sqlite:notes.db`` one file, with the lexical leg alone and
     the other two degraded; ``http://127.0.0.1:8765`` what ``semmem serve`` offers, with ``key=…`` where it wants one.
-    ``embedder``: a name (``minilm``, ``hashing``, ``none``), an object, or None for the one that fills the store, in an
-    empty store MiniLM where it is installed. ``extractor``: a name (``rules``, ``spacy``, ``precomputed``, ``llm``), an
-    object, or None for ``rules``. ``legs`` are your own, as in ``register_leg``. ``settings`` override ``semmem.toml``
-    and the environment (see semmem.Settings), which also choose the recipe where none is given.
+    ``embedder``: a name (``minilm``, ``all-mpnet-base-v2``, one of ``semmem model list``, ``endpoint``, ``hashing``,
+    ``none``), an object, or None for the one that fills the store, in an empty store MiniLM where it is installed.
+    ``extractor``: a name (``rules``, ``spacy``, ``precomputed``, ``llm``), an object, or None for ``rules``. ``legs``
+    are your own, as in ``register_leg``. ``settings`` override ``semmem.toml`` and the environment (see semmem.Settings), which also choose the recipe where none is given.
 
     Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
     Warns once when a leg of ``recipe`` cannot reach the top 10.

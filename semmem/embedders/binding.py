@@ -386,4 +386,4 @@ def load_recorded(
             recorded
         ):  # without reading weights in vain
             return embedder
-    raise EmbedderUnavailable(f"None of {', '.join(choices())} is the embedder with these weights and settings.")
+    raise EmbedderUnavailable("No embedder here has these weights and settings.")

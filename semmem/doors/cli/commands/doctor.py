@@ -171,7 +171,7 @@ def _language() -> list[Finding]:
     if settings.language in ("english", "porter") or settings.embedder not in (None, "minilm"):
         return []
     detail = f"{settings.language}; all-MiniLM-L6-v2 is made for English, so the dense leg finds less: "
-    return [Finding("language", "optional", f"{detail}semmem.connect takes an embedder of your own")]
+    return [Finding("language", "optional", f"{detail}choose another by `semmem model get FOLDER --name NAME`")]
 
 
 def _download(door: Door) -> None:
