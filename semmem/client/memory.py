@@ -62,7 +62,8 @@ def connect(
     ``embedder``: a name (``minilm``, ``all-mpnet-base-v2``, one of ``semmem model list``, ``endpoint``, ``hashing``,
     ``none``), an object, or None for the one that fills the store, in an empty store MiniLM where it is installed.
     ``extractor``: a name (``rules``, ``spacy``, ``precomputed``, ``llm``), an object, or None for ``rules``. ``legs``
-    are your own, as in ``register_leg``. ``settings`` override ``semmem.toml`` and the environment (see semmem.Settings), which also choose the recipe where none is given.
+    are your own, as in ``register_leg``. ``settings`` override ``semmem.toml`` and the environment
+    (see semmem.Settings), which also choose the recipe where none is given.
 
     Raises StoreUnavailable, SchemaTooNew, UnknownRecipe, or InvalidInput, each with one sentence that says what to do.
     Warns once when a leg of ``recipe`` cannot reach the top 10.

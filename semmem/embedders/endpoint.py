@@ -9,8 +9,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from semmem.endpoint import Endpoint, EndpointFailed
 from semmem.model.errors import EmbedderUnavailable, InvalidInput
+from semmem.model.process.endpoint import Endpoint, EndpointFailed
 
 if TYPE_CHECKING:
     import numpy as np

@@ -77,16 +77,16 @@ class Installed(Loaded):
     def __init__(self, name: str) -> None:
         if not onnx_runtime.is_installed():
             raise MissingExtra(f"The embedder {name} needs ONNX Runtime; install it with: pip install 'semmem[minilm]'")
-        self.folder = onnx_graph.installed_folder(name)
-        if not onnx_graph.is_whole(self.folder):
+        folder = onnx_graph.installed_folder(name)
+        if not onnx_graph.is_whole(folder):
             what = name if name in PUBLISHED else f"FOLDER --name {name}"
             raise EmbedderUnavailable(f"The model {name} is not on this machine; get it with: semmem model get {what}")
         self.name = name
-        self.card = read_card(self.folder)
+        self.card = read_card(folder)
         self.dimensions = self.card.dimensions
         self.max_tokens: int | None = self.card.max_tokens
         self.fingerprint = self.card.fingerprint
-        super().__init__()
+        super().__init__(folder)
 
     def count_tokens(self, text: str) -> int:
         """Return the number of word pieces of a passage with ``text``, the special ones included."""

@@ -25,10 +25,8 @@ Run = Callable[[Sequence[str]], Any]
 class Loaded(ABC):
     """An embedder whose model lies in a folder. Creating one reads nothing; the first text loads the model."""
 
-    folder: Path
-    dimensions: int
-
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._run: Run | None = None
         self._tokeniser: Any = None
         in_child(self)

@@ -42,9 +42,9 @@ class MiniLM(Loaded):
 
     def __init__(self, path: str | None = None, *, runtime: Runtime | None = None) -> None:
         self._runtimes = _installed(runtime)
-        self.folder, self.origin = self._place(path)
+        folder, self.origin = self._place(path)
         self._sha: str | None = None
-        super().__init__()
+        super().__init__(folder)
 
     def _place(self, path: str | None) -> tuple[Path, str]:
         """Return the folder of the converted graph, or that of the weights, and which of both it is."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from string import ascii_letters, digits
 
 from semmem.embedders import NAMES, onnx_graph
 from semmem.embedders.drawing import Shape, graph_of
@@ -32,7 +32,7 @@ _WEIGHTS = "model.safetensors"
 _MOST = 500_000_000
 """The most bytes of a file of a published model; a larger file is not part of it."""
 _PATIENCE_S = 1800
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_LETTERS = frozenset(f"{ascii_letters}{digits}._-")
 _MPNET_SHAPE = Shape(layers=12, heads=12, width=768, tokens=384, epsilon=1e-5, first_place=2, buckets=32)
 
 
@@ -49,7 +49,7 @@ def get(path: str | None = None, *, name: str | None = None, wishes: Wishes | No
     if path in PUBLISHED and name in (None, path):
         name, path = path, None
     name = name or NAME
-    if not _NAME.fullmatch(name) or name in (*NAMES, "none"):
+    if not (name[:1].isalnum() and _LETTERS.issuperset(name) and len(name) <= 100) or name in (*NAMES, "none"):
         raise InvalidInput(f"{name!r} cannot be the name of a model; use letters, digits, dots, - and _.")
     place = None if path is None else expanded(path)
     if place is not None and not place.exists():
@@ -122,12 +122,12 @@ def _folder(path: Path, model: Published) -> Iterator[Path]:
 
 
 def _parts(folder: Path, model: Published) -> list[Path]:
-    """Return the wheels of ``model`` in ``folder``, in the order of its packages; none unless all are there."""
+    """Return the wheels of a model in several packages, in their order; none unless all are in ``folder``."""
     wheels = []
     for one in model.packages:
         package, _, version = one.partition("==")
         wheels.append(next(iter(sorted(folder.glob(f"{package.replace('-', '_')}-{version}-*.whl"))), None))
-    return [wheel for wheel in wheels if wheel is not None] if all(wheels) else []
+    return [wheel for wheel in wheels if wheel is not None] if all(wheels) and len(wheels) > 1 else []
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from semmem.endpoint import Endpoint
-from semmem.endpoint import EndpointFailed as ChatFailed
 from semmem.files import claimed
+from semmem.model.process.endpoint import Endpoint
+from semmem.model.process.endpoint import EndpointFailed as ChatFailed
 from semmem.model.process.forks import Lock
 
 __all__ = ["Answers", "Chat", "ChatFailed"]
