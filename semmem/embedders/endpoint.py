@@ -92,7 +92,8 @@ class EndpointEmbedder:
 
         rows = [row for at in range(0, len(texts), _AT_ONCE) for row in self._halved(texts[at : at + _AT_ONCE])]
         vectors = np.asarray(rows, dtype=np.float64).reshape(len(texts), -1 if rows else self.dimensions)
-        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        units: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+        return units
 
     def _halved(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the rows of a batch, sent in halves where the endpoint refuses it."""
