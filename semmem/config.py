@@ -48,10 +48,37 @@ class Settings(BaseModel):
     )
     embedder: str | None = Field(
         None,
-        description="minilm, hashing (deterministic, for tests) or none; not set: the embedder that filled the store, "
-        "for an empty store minilm if it is installed.",
+        description="minilm, all-mpnet-base-v2, the name of a model in `semmem model list`, endpoint, hashing "
+        "(deterministic, for tests) or none; not set: the embedder that filled the store, for an empty store minilm if "
+        "it is installed.",
     )
-    model: str | None = Field(None, description="Folder of an embedding model to use instead of the installed one.")
+    model: str | None = Field(
+        None, description="For minilm: a folder of the model to use instead of the installed one."
+    )
+    embedder_url: str | None = Field(
+        None,
+        description="For endpoint: an OpenAI-compatible endpoint, such as http://localhost:11434/v1; the texts of "
+        "memories and questions are sent to it.",
+    )
+    embedder_model: str | None = Field(None, description="For endpoint: the name of the model there.")
+    embedder_key: SecretStr | None = Field(
+        None, description="For endpoint: the key of that endpoint, sent to it alone and never shown."
+    )
+    embedder_timeout_s: float = Field(
+        30.0, gt=0, le=600, description="For endpoint: seconds that one attempt may take."
+    )
+    embedder_question: str = Field(
+        "", description='For endpoint: text to put before questions, such as "search_query: ".'
+    )
+    embedder_passage: str = Field(
+        "", description='For endpoint: text to put before memories, such as "search_document: ".'
+    )
+    embedder_dimensions: int | None = Field(
+        None, ge=1, le=4_000, description="For endpoint: the dimensions to ask for; none: those of the model."
+    )
+    embedder_max_tokens: int = Field(
+        512, ge=32, le=1_000_000, description="For endpoint: longer memories are split; three bytes count as one token."
+    )
     language: str = Field("english", description="Language of stems and stop words, by its Snowball name.")
     extractor: str = Field(
         "rules", description="The extractor that finds concepts in memories: rules, spacy, precomputed or llm."
@@ -168,7 +195,8 @@ class Settings(BaseModel):
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
 
     @field_validator(
-        "llm_timeout_s", "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
+        "llm_timeout_s", "embedder_timeout_s", "embedder_dimensions", "embedder_max_tokens",
+        "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
         "agent_min_confidence", "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days",
         "keep_answers_days", "hook_process_s",
         mode="before",
@@ -294,7 +322,7 @@ def _files(config: Any, names: list[str]) -> tuple[SettingsFile, ...]:
     return tuple(read_settings_file(path, names, trusted=trusted) for path, trusted in files)
 
 
-_SECRET = frozenset(("key", "llm_key", "llm_url", "url"))
+_SECRET = frozenset(("embedder_key", "embedder_url", "key", "llm_key", "llm_url", "url"))
 """The settings whose values stand in no error: keys, and addresses, in which a password may stand."""
 
 _MUST_BE = {
@@ -415,8 +443,8 @@ def read_settings_file(path: Path, names: Collection[str], *, trusted: bool = Tr
 
 def _sends_or_loads(name: str, value: Any) -> str | None:
     """Return which value of an allowed setting sends texts to an endpoint or loads a named model."""
-    if name == "extractor" and value == "llm":
-        return '"llm"'
+    if (name, value) in (("extractor", "llm"), ("embedder", "endpoint")):
+        return f'"{value}"'
     rerank = value.get("rerank") if name == "recipe" and isinstance(value, Mapping) else None
     return '{rerank = "cross_encoder:…"}' if isinstance(rerank, str) and rerank.startswith("cross_encoder") else None
 

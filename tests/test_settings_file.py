@@ -140,7 +140,8 @@ def test_a_file_of_the_working_folder_cannot_send_memories_or_keys_elsewhere(her
 
 def test_the_working_folder_may_choose_how_semmem_works(here: Write) -> None:
     assert set(Settings.model_fields) >= ANYWHERE
-    assert not ANYWHERE & {"url", "home", "llm_url", "llm_key", "model", "spacy_pipeline", "triples", "llm_cache"}
+    elsewhere = {"url", "home", "llm_url", "llm_key", "embedder_url", "embedder_key", "model", "spacy_pipeline"}
+    assert not ANYWHERE & (elsewhere | {"triples", "llm_cache"})
 
 
 def test_folders_in_a_file_are_taken_from_where_it_stands(own: Write) -> None:
@@ -251,6 +252,7 @@ def test_lists_and_switches_of_a_recipe_are_read_as_a_file_writes_them(here: Wri
     ("text", "what"),
     [
         ('extractor = "llm"\n', 'extractor = "llm"'),
+        ('embedder = "endpoint"\n', 'embedder = "endpoint"'),
         ('[recipe]\nname = "default"\nrerank = "cross_encoder:./model"\n', 'recipe = {rerank = "cross_encoder:…"}'),
     ],
 )

@@ -10,7 +10,7 @@ import hashlib
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -62,12 +62,21 @@ class KeptVectors:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of shape (len(texts), dimensions)."""
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        return self._kept(texts, self._embedder.embed, "")
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors of questions, which are those of ``embed`` where the embedder makes no difference."""
+        if (embed := getattr(self._embedder, "embed_questions", None)) is None:
+            return self.embed(texts)
+        return self._kept(texts, embed, "question\0")
+
+    def _kept(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Any], kind: str) -> NDArray[np.float32]:
+        keys = [hashlib.sha256((kind + text).encode("utf-8", "surrogatepass")).digest() for text in texts]
         with self._lock:
             by_key = self._known_vectors(dict.fromkeys(keys))
             new = {key: text for key, text in zip(keys, texts, strict=True) if key not in by_key}
             if new:
-                vectors = np.ascontiguousarray(self._embedder.embed(list(new.values())), dtype=np.float32)
+                vectors = np.ascontiguousarray(embed(list(new.values())), dtype=np.float32)
                 rows = [(key, vector.tobytes(), COMMIT or "") for key, vector in zip(new, vectors, strict=True)]
                 self._db.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", rows)
                 by_key |= {key: (vector, commit) for key, vector, commit in rows}

@@ -29,6 +29,7 @@ from semmem.stores.resident.store import resident, resident_sizes
 from semmem.write.access import AccessCounter
 
 if TYPE_CHECKING:
+    from semmem.embedders.endpoint import EndpointOptions
     from semmem.write.ingest import Ingest
     from semmem.write.relink import Upkeep
 
@@ -51,7 +52,7 @@ class Connection:
         self.store = store
         self.recipe = recipe
         self.settings = settings
-        self._encoder = Encoder(store, embedder or settings.embedder, settings.model)
+        self._encoder = Encoder(store, embedder or settings.embedder, settings.model, endpoint_of(settings))
         language = settings.language
         # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
         usual = settings.extractor if store.graph is not None else "rules"
@@ -176,6 +177,24 @@ def warm_up(mem: Connection) -> None:
     embedder = mem._encoder.embedder_or_reason()
     if not isinstance(embedder, str):
         embed_texts(embedder, ["ready"])
+
+
+def endpoint_of(settings: Settings) -> EndpointOptions | None:
+    """Return what the settings say of the endpoint that embeds texts; None where they name none."""
+    if settings.embedder_url is None:
+        return None
+    from semmem.embedders.endpoint import EndpointOptions
+
+    return EndpointOptions(
+        url=settings.embedder_url,
+        model=settings.embedder_model or "",
+        key=None if settings.embedder_key is None else settings.embedder_key.get_secret_value(),
+        timeout_s=settings.embedder_timeout_s,
+        question=settings.embedder_question,
+        passage=settings.embedder_passage,
+        dimensions=settings.embedder_dimensions,
+        max_tokens=settings.embedder_max_tokens,
+    )
 
 
 def extractor_of(extractor: str | Extractor, settings: Settings) -> Extractor:

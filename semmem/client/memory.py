@@ -61,7 +61,8 @@ def connect(
     file, which only the lexical leg searches, and ``http://127.0.0.1:8765`` a store behind ``semmem serve``, with
     ``key=…`` if it requires one.
 
-    ``embedder`` is a name (``minilm``, ``hashing``, ``none``) or an object. Without it the embedder that filled the
+    ``embedder`` is a name (``minilm``, ``all-mpnet-base-v2``, one of ``semmem model list``, ``endpoint``, ``hashing``,
+    ``none``) or an object. Without it the embedder that filled the
     store is used; for an empty store MiniLM, if it is installed. ``extractor`` is a name (``rules``, ``spacy``,
     ``precomputed``, ``llm``) or an object; without it ``rules`` is used. ``legs`` are legs of your own, as in
     ``register_leg``. ``settings`` override the environment and ``semmem.toml`` (see semmem.Settings), which also choose

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from semmem.embedders.endpoint import EndpointOptions
     from semmem.model.protocols import Embedder
 
-__all__ = ["NAMES", "Known", "check", "known_as", "load", "vector_key"]
+__all__ = ["NAMES", "Known", "check", "choices", "known_as", "load", "vector_key"]
 
-NAMES = ("minilm", "hashing")
+NAMES = ("minilm", "hashing", "endpoint")
+"""The names of embedders that are no models; the others are those that ``semmem model get`` has installed."""
 
 _MODELS = {"minilm": "all-MiniLM-L6-v2"}
 """The names that embedders give themselves, where they differ from the names here."""
@@ -25,32 +27,46 @@ _MODELS = {"minilm": "all-MiniLM-L6-v2"}
 
 def known_as(recorded: str) -> str:
     """Return the name by which an embedder is asked for, given the name that it records in a store."""
+    if recorded.startswith("endpoint:"):
+        return "endpoint"
     return next((name for name, model in _MODELS.items() if model == recorded), recorded)
+
+
+def choices() -> list[str]:
+    """Return the names of the embedders that can be asked for: the built-in, the published and the installed ones."""
+    from semmem.embedders.installed import names
+    from semmem.embedders.weights import PUBLISHED
+
+    published = [name for name in PUBLISHED if known_as(name) == name]
+    return list(dict.fromkeys([*NAMES, *published, *names()]))
 
 
 def check(embedder: object) -> None:
     """Raise InvalidInput unless ``embedder`` is a known name, or has what an embedder needs; loads nothing."""
     if isinstance(embedder, str):
-        if embedder not in (*NAMES, "none"):
+        if embedder not in (*NAMES, *_MODELS.values(), "none") and embedder not in (known := choices()):
             raise InvalidInput(
-                f"There is no embedder named {embedder!r}; choose one of {', '.join(NAMES)}, none, or pass an object."
+                f"There is no embedder named {embedder!r}; choose one of {', '.join(known)}, none, or pass an object; "
+                "another model gets a name by: semmem model get FOLDER --name NAME"
             )
         return
     needed = ("name", "dimensions", "fingerprint", "count_tokens", "embed")
     if lacks := [part for part in needed if not hasattr(type(embedder), part) and not hasattr(embedder, part)]:
         raise InvalidInput(
-            f"An embedder is a name ({', '.join(NAMES)}, none) or an object with {', '.join(needed)}; this "
+            f"An embedder is a name ({', '.join(choices())}, none) or an object with {', '.join(needed)}; this "
             f"{type(embedder).__name__} has no {lacks[0]}."
         )
 
 
-def load(name: str, *, path: str | None = None) -> Embedder:
-    """Return the embedder ``name`` without loading its model; ``path`` is a model folder for ``minilm``.
+def load(name: str, *, path: str | None = None, endpoint: EndpointOptions | None = None) -> Embedder:
+    """Return the embedder ``name`` without loading its model.
+
+    ``path`` is a model folder for ``minilm``, ``endpoint`` describes the one that ``endpoint`` asks.
 
     Raises EmbedderUnavailable when its model is nowhere to be found and InvalidInput for an unknown name.
     """
     check(name)
-    if name == "minilm":
+    if known_as(name) == "minilm":
         from semmem.embedders.minilm import MiniLM
 
         return MiniLM(path)
@@ -58,7 +74,15 @@ def load(name: str, *, path: str | None = None) -> Embedder:
         from semmem.embedders.hashing import Hashing
 
         return Hashing()
-    raise InvalidInput(f"{name!r} loads no embedder; choose one of {', '.join(NAMES)}, or pass an object.")
+    if name == "endpoint":
+        from semmem.embedders.endpoint import EndpointEmbedder
+
+        return EndpointEmbedder(endpoint)
+    if name == "none":
+        raise InvalidInput(f"'none' loads no embedder; choose one of {', '.join(choices())}, or pass an object.")
+    from semmem.embedders.installed import Installed
+
+    return Installed(name)
 
 
 def vector_key(text: str) -> str:

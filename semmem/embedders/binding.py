@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from semmem.embedders import NAMES, known_as
+from semmem.embedders import NAMES, choices, known_as
 from semmem.embedders import check as check_embedder
 from semmem.embedders import load as load_embedder
 from semmem.model.errors import (
@@ -26,7 +26,19 @@ from semmem.model.process.forks import Lock
 from semmem.model.protocols import Embedder
 from semmem.model.store import Store, lacking
 
-__all__ = ["LONGEST_LOADING", "Encoder", "QuestionVectors", "embed_texts", "identity", "load_recorded", "token_counter"]
+if TYPE_CHECKING:
+    from semmem.embedders.endpoint import EndpointOptions
+
+__all__ = [
+    "LONGEST_LOADING",
+    "Encoder",
+    "QuestionVectors",
+    "embed_question",
+    "embed_texts",
+    "identity",
+    "load_recorded",
+    "token_counter",
+]
 
 LONGEST_LOADING = 120.0
 """Seconds that the first question of a process may wait for the embedding model, which a slow disk delivers late."""
@@ -35,11 +47,18 @@ LONGEST_LOADING = 120.0
 class Encoder:
     """The embedder of one Semmem: a name, an object, or the one that settings and machine provide."""
 
-    def __init__(self, store: Store, choice: str | Embedder | None, model: str | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        choice: str | Embedder | None,
+        model: str | None,
+        endpoint: EndpointOptions | None = None,
+    ) -> None:
         if choice is not None:
             check_embedder(choice)
         self._store = store
         self._model = model
+        self._endpoint = endpoint
         self._choice = choice
         self._lock = Lock()
         self._embedder: Embedder | str | None = None
@@ -120,7 +139,7 @@ class Encoder:
         if recorded["name"].startswith("external:"):
             return f"This store holds given vectors ({recorded['name']}); pass vector=… with memory and query."
         try:
-            return load_recorded(recorded, path=self._model)
+            return load_recorded(recorded, path=self._model, endpoint=self._endpoint)
         except (EmbedderUnavailable, MissingExtra) as error:
             return (
                 f"This store was filled by {_label(recorded)}, which cannot be loaded here: {error.message} Pass "
@@ -140,7 +159,7 @@ class Encoder:
         elif chosen == "none":
             return "This Semmem was connected with embedder='none'."
         try:
-            return load_embedder(chosen or "minilm", path=self._model)
+            return load_embedder(chosen or "minilm", path=self._model, endpoint=self._endpoint)
         except (EmbedderUnavailable, MissingExtra) as error:
             if chosen is not None:
                 raise
@@ -236,9 +255,15 @@ class QuestionVectors:
                 raise LegFailed(embedder)
             from semmem.model.store.encoded import encoded
 
-            vector = encoded(embed_texts(embedder, [query], lambda _: "the question")[0], identity(embedder))
+            vector = encoded(embed_question(embedder, query), identity(embedder))
         self._loaded = True
         return vector
+
+
+def embed_question(embedder: Embedder, query: str) -> Any:
+    """Return the unit vector of a question, by ``embed_questions`` where the embedder tells questions from passages."""
+    embed = getattr(embedder, "embed_questions", embedder.embed)
+    return _embedded(embedder, embed, [query], lambda _: "the question")[0]
 
 
 def embed_texts(
@@ -253,12 +278,22 @@ def embed_texts(
     sentence names the text by ``name_of`` its place in ``texts``. Where ``unusable`` is given, it gets the places of
     vectors that have no direction, each with the reason, and these raise nothing.
     """
+    return _embedded(embedder, embedder.embed, texts, name_of, unusable)
+
+
+def _embedded(
+    embedder: Embedder,
+    embed: Callable[[Sequence[str]], Any],
+    texts: Sequence[str],
+    name_of: Callable[[int], str],
+    unusable: dict[int, str] | None = None,
+) -> Any:
     import numpy as np
 
     which = name_of(0) if len(texts) == 1 else f"{len(texts)} texts, from {name_of(0)} on" if texts else "no text"
     try:
         with step("embed"):
-            rows = embedder.embed(texts)
+            rows = embed(texts)
     except SemmemError:
         raise
     except Exception as error:
@@ -338,20 +373,24 @@ def _why(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-def load_recorded(recorded: Mapping[str, Any], *, path: str | None = None) -> Embedder:
+def load_recorded(
+    recorded: Mapping[str, Any], *, path: str | None = None, endpoint: EndpointOptions | None = None
+) -> Embedder:
     """Return the embedder with the identity ``recorded`` without loading its model.
 
     Raises EmbedderUnavailable, or MissingExtra, when no embedder here has that identity or its model is missing.
     """
-    for name in NAMES:
+    called = known_as(recorded["name"])
+    known = [called] if called in choices() else [name for name in NAMES if name != "endpoint"]
+    for name in known:
         try:
-            embedder = load_embedder(name, path=path)
+            embedder = load_embedder(name, path=path, endpoint=endpoint)
         except (EmbedderUnavailable, MissingExtra):
-            if known_as(recorded["name"]) == name:
+            if called == name:
                 raise
             continue
         if embedder.name == recorded["name"] and identity(embedder) == dict(
             recorded
         ):  # without reading weights in vain
             return embedder
-    raise EmbedderUnavailable(f"Neither {' nor '.join(NAMES)} is the embedder with these weights.")
+    raise EmbedderUnavailable("No embedder here has these weights and settings.")

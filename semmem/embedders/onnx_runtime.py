@@ -1,4 +1,4 @@
-"""What runs the graph of MiniLM: ONNX Runtime behind the tokenizer, texts of one length at a time.
+"""What runs the graph of an encoder: ONNX Runtime behind the tokenizer, texts of one length at a time.
 
 A text is never padded, so its vector does not depend on the texts beside it, bit for bit.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from semmem.embedders.onnx_graph import GRAPH, TOKENIZER
 from semmem.embedders.weights import package
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["OnnxRuntime", "is_installed", "read_tokenizer", "threads"]
+__all__ = ["OnnxRuntime", "Pooling", "is_installed", "read_tokenizer", "threads"]
 
 _PIECES = 512
 """Word pieces of one run: a short text alone reads all weights for few products, and beyond this nothing is gained."""
-_MOST_PIECES = 256
-_SEPARATOR = 102
 _MOST_THREADS = 8
+Pooling = Literal["mean", "cls", "given"]
+"""How states become a vector: their mean, the first one, or by the graph itself."""
 
 
 def is_installed() -> bool:
@@ -48,11 +48,18 @@ def read_tokenizer(folder: Path) -> Any:
 
 
 class OnnxRuntime:
-    """One loaded graph. Safe for several threads. Raises EmbedderUnavailable where it cannot be loaded."""
+    """One loaded graph. Safe for several threads. Raises EmbedderUnavailable where it cannot be loaded.
 
-    def __init__(self, folder: Path) -> None:
+    A text is read up to its word piece ``tokens``; of each vector the first ``dimensions`` numbers are kept.
+    """
+
+    def __init__(
+        self, folder: Path, *, dimensions: int = 384, tokens: int = 256, pooling: Pooling = "mean", lower: bool = False
+    ) -> None:
         runtime = package("onnxruntime")
+        self._dimensions, self._pooling, self._lower = dimensions, pooling, lower
         self._tokenizer = read_tokenizer(folder)
+        self._tokenizer.enable_truncation(tokens)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads()
         options.inter_op_num_threads = 1
@@ -66,6 +73,8 @@ class OnnxRuntime:
             try:
                 providers = ["CPUExecutionProvider"]
                 self._session = runtime.InferenceSession(str(folder / GRAPH), options, providers=providers)
+                self._inputs = {one.name: one.type for one in self._session.get_inputs()}
+                self._output = self._session.get_outputs()[0].name
             except Exception as error:
                 raise EmbedderUnavailable(
                     f"The graph in {folder} cannot be loaded ({' '.join(str(error).split())[:200]}); "
@@ -73,25 +82,44 @@ class OnnxRuntime:
                 ) from error
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of shape (len(texts), 384); equal texts are computed once."""
+        """Return unit vectors of shape (len(texts), dimensions); equal texts are computed once."""
         import numpy as np
 
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         pieces = [self._pieces(text) for text in place]
-        vectors = np.empty((len(place), 384), dtype=np.float32)
+        vectors = np.empty((len(place), self._dimensions), dtype=np.float32)
         for group in _groups([len(one) for one in pieces]):
             with native_calls:
                 ids = np.array([pieces[i] for i in group], dtype=np.int64)
-                (states,) = self._session.run(["states"], {"ids": ids})
+                (states,) = self._session.run([self._output], self._given(ids))
             for i, of_text in zip(group, states, strict=True):  # each alone: a mean over many adds in another order
-                mean = of_text.mean(axis=0, dtype=np.float64)
-                vectors[i] = mean / np.linalg.norm(mean)
+                pooled = self._pooled(of_text)[: self._dimensions]
+                vectors[i] = pooled / np.linalg.norm(pooled)
         return vectors[[place[text] for text in texts]]
 
     def _pieces(self, text: str) -> list[int]:
-        """Return the ids of a text's word pieces, the two special ones included, at most 256."""
-        ids: list[int] = self._tokenizer.encode(text).ids
-        return ids if len(ids) <= _MOST_PIECES else [*ids[: _MOST_PIECES - 1], _SEPARATOR]
+        """Return the ids of a text's word pieces, the special ones included, at most ``tokens``."""
+        ids: list[int] = self._tokenizer.encode(text.lower() if self._lower else text).ids
+        return ids
+
+    def _given(self, ids: NDArray[np.int64]) -> dict[str, Any]:
+        """Return the inputs of the graph for the word pieces of texts of one length, none of which is masked."""
+        import numpy as np
+
+        by_name = {"ids": ids, "input_ids": ids}
+        if len(self._inputs) > 1:
+            by_name |= {"attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        return {
+            name: by_name[name].astype(np.int32) if kind == "tensor(int32)" else by_name[name]
+            for name, kind in self._inputs.items()
+        }
+
+    def _pooled(self, states: NDArray[np.float32]) -> NDArray[np.float64]:
+        import numpy as np
+
+        if self._pooling == "mean":
+            return np.asarray(states.mean(axis=0, dtype=np.float64))
+        return (states[0] if self._pooling == "cls" else states).astype(np.float64)
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[list[int]]:

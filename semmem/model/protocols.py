@@ -48,8 +48,12 @@ class Leg(Protocol):
 class Embedder(Protocol):
     """Turns texts into unit vectors. Loading happens at the first call of ``embed``."""
 
-    dimensions: int
     max_tokens: int | None
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a vector."""
+        ...
 
     @property
     def name(self) -> str:

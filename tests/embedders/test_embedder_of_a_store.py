@@ -89,8 +89,8 @@ def test_where_the_stores_embedder_has_no_name_the_other_legs_answer_and_say_wha
         found = mem.recall("green tea")
         assert [hit.memory.id for hit in found] == ["a"]
         assert found.degraded == {
-            "dense": "This store was filled by tiny (2 dimensions, 1), which cannot be loaded here: Neither minilm nor "
-            "hashing is the embedder with these weights. Pass that embedder to semmem.connect(), or compute all "
+            "dense": "This store was filled by tiny (2 dimensions, 1), which cannot be loaded here: No embedder "
+            "here has these weights and settings. Pass that embedder to semmem.connect(), or compute all "
             "vectors again: semmem rebuild --embedder NAME"
         }
         report = mem.remember_many([{"text": "black tea", "id": "b"}])

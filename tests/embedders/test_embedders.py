@@ -169,7 +169,9 @@ def test_a_corrupted_hub_copy_is_refused_and_a_configured_one_has_a_fingerprint_
 
 
 def test_an_unknown_embedder_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(InvalidInput, match="no embedder named 'bert'; choose one of minilm, hashing, none"):
+    with pytest.raises(
+        InvalidInput, match="no embedder named 'bert'; choose one of minilm, hashing, endpoint, all-mpnet-base-v2"
+    ):
         load("bert")
 
 

