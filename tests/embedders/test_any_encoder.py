@@ -295,7 +295,7 @@ def test_the_question_is_embedded_as_a_question(saved: dict[str, Path], store_ur
 
 def test_an_unknown_name_is_refused_with_those_that_are_installed(saved: dict[str, Path], store_url: str) -> None:
     installed(saved["mean"], "ours")
-    with pytest.raises(InvalidInput, match="hashing, all-mpnet-base-v2, all-mpnet-base-v2-int8, ours, none"):
+    with pytest.raises(InvalidInput, match="hashing, endpoint, all-mpnet-base-v2, all-mpnet-base-v2-int8, ours, none"):
         load("bert")
     with pytest.raises(EmbedderUnavailable, match="not on this machine; get it with: semmem model get all-mpnet-base"):
         semmem.connect(store_url, embedder="all-mpnet-base-v2")
@@ -315,7 +315,7 @@ def test_the_published_mpnet_has_the_vectors_of_sentence_transformers(tmp_path: 
         folder = Path(shutil.copytree(source, tmp_path / "source"))
     write_json(folder / "config.json", CONFIG)
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": 384})
-    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "MPNetTokenizer", "model_max_length": 512})
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "MPNetTokenizer", "model_max_length": 384})
     texts = [*TEXTS, "far " * 500, *(" ".join(f"word{i % 7} number {i}" for i in range(n)) for n in range(1, 40, 9))]
     same(ours.embed(texts), oracle(folder).encode(texts, normalize_embeddings=True))
     assert (ours.dimensions, ours.max_tokens) == (768, 384)
