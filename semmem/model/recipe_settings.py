@@ -396,6 +396,7 @@ class GraphSettings:
         "when a name that one memory alone mentions makes the question a named one; leading: where that memory shares "
         "another name with others",
     ] = "always"
+    known_names: Annotated[bool, Switch(), "mentions are also names in a text that another memory is about"] = True
     lower_case: Annotated[bool, Switch(), "find known names that the question writes without capitals"] = True
     seed_share: Annotated[float, _SHARE, "share of the restart on the seeds"] = 0.5
     about: Annotated[float, _SHARE, "weight of edges to memories about what a memory mentions"] = 1.0
