@@ -71,6 +71,7 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     _walk("restart: concepts of the question", "graph.concept_share=0"),
     _walk("restart: rare names (anchors)", "graph.anchor_share=0"),
     _walk("restart: heads of the other legs", "graph.seeds=0"),
+    _walk("known names: titles of others in a text", "graph.known_names=0"),
     _walk("names written without capitals", "graph.lower_case=0"),
     _walk("subjects named in another way", "graph.other_names=0"),
     _walk("about edges", "graph.about=0"),

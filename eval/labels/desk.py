@@ -170,7 +170,7 @@ def propose(memories: Sequence[Memory], *, most: int = 20) -> list[tuple[str, st
 
 
 def _names(memory: Memory) -> set[str]:
-    extraction = Rules().extract(memory.text, memory.title, ())
+    extraction = Rules().extract(memory.text, memory.title)
     kinds = zip(extraction.names, extraction.kinds, extraction.mentions, strict=True)
     return {name for name, kind, weight in kinds if kind == Kind.NAME and weight > 0}
 

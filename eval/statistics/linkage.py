@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eval.datasets import Corpus
+from semmem.concepts.names import longest
 from semmem.extractors import Rules
 from semmem.model.exchange import Kind
 from semmem.model.recipe import GraphSettings
@@ -98,24 +99,23 @@ def linkage(corpus: Corpus, *, max_df: int | None = None, chances: int = 2_000, 
 
 def _concepts(corpus: Corpus, cap: int) -> tuple[dict[tuple[str, str], set[int]], set[int]]:
     rules = Rules()
-    candidates: Mapping[str, set[int]] = defaultdict(set)
     subjects: Mapping[str, set[int]] = defaultdict(set)
     for memory in corpus.memories:
-        extraction = rules.extract(memory["text"], memory.get("title"), ())
+        extraction = rules.extract(memory["text"], memory.get("title"))
         keys = zip(extraction.keys, extraction.subjects, strict=True)
         subjects[memory["namespace"]].update(key for key, subject in keys if subject > 0)
-        candidates[memory["namespace"]].update(rules.candidates(memory["text"], memory.get("title")))
-    subjects_seen = {space: subjects[space] & candidates[space] for space in corpus.namespaces}
     concepts: dict[tuple[str, str], set[int]] = {}
     names: set[int] = set()
     df: Counter[tuple[str, int]] = Counter()
     for memory in corpus.memories:
-        extraction = rules.extract(memory["text"], memory.get("title"), subjects_seen[memory["namespace"]])
-        mine = {
+        extraction = rules.extract(memory["text"], memory.get("title"))
+        known = {key for key, _ in longest(extraction.candidates, subjects[memory["namespace"]])}
+        mine = known | {
             key
             for key, kind, weight in zip(extraction.keys, extraction.kinds, extraction.mentions, strict=True)
             if kind != Kind.TERM and weight > 0
         }
+        names.update(known)
         names.update(k for k, kind in zip(extraction.keys, extraction.kinds, strict=True) if kind == Kind.NAME)
         concepts[memory["namespace"], memory["id"]] = mine
         df.update((memory["namespace"], key) for key in mine)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from semmem.client.life import Life
 from semmem.client.namespaces import Namespaces
 from semmem.concepts.names import name_of
+from semmem.legs.graph_names import Names
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections
 from semmem.model.filters import checked_filters, string, strings, whole
@@ -35,7 +36,6 @@ if TYPE_CHECKING:  # what a recall does not need is imported by the methods that
     import networkx
 
     from semmem.client.probe.stages import Probe
-    from semmem.write.relink import Upkeep
     from semmem.write.sync import BroughtIn
 
 __all__ = ["Concepts", "Keeping"]
@@ -79,12 +79,12 @@ class Keeping(Life, Namespaces):
 
     @observed
     def graph_hash(self, *, namespace: str = "default") -> str:
-        """Return a hash of the graph; after ``maintain`` it does not depend on the order of writing."""
+        """Return a hash of the graph, which does not depend on the order of writing."""
         return graph_of(self.store).graph_hash(string("namespace", namespace))
 
     def _concepts(self) -> Concepts:
         """Return who lists and corrects the names. Raises InvalidInput where no graph is kept."""
-        return Concepts(self.store, graph_of(self.store), self._upkeep, self.settings.language)
+        return Concepts(self.store, graph_of(self.store), self.settings.language)
 
     @observed
     def rebuild(
@@ -102,10 +102,14 @@ class Keeping(Life, Namespaces):
         another process is rebuilding.
         """
         from semmem.write.makers import mark_extracted
-        from semmem.write.rebuild import fill_in, replace_vectors
+        from semmem.write.rebuild import fill_in, reextract, replace_vectors
 
         if extract:
-            return mark_extracted(self.store, self._extractor, lambda: self._upkeep.reextract(progress))
+            return mark_extracted(
+                self.store,
+                self._extractor,
+                lambda: reextract(self.store, self._extractor, self.settings.language, progress),
+            )
         vectors = vectors_of(self.store)
         if embedder is not None:
             return replace_vectors(vectors, self._encoder, embedder, progress)
@@ -134,7 +138,7 @@ class Keeping(Life, Namespaces):
 
         plan = self.recipe if recipe is None else find_recipe(recipe)
         prober = Prober(
-            self.store, self._ingest, self._recaller, self._legs, self._upkeep, self._encoder.embedder_or_reason
+            self.store, self._ingest, self._recaller, self._legs, self._extractor, self._encoder.embedder_or_reason
         )
         return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
 
@@ -201,7 +205,7 @@ class Keeping(Life, Namespaces):
         check_namespace(namespace)
         whose = [one for one in map(checked_filters, owned if isinstance(owned, Sequence) else [owned]) if one]
         return bring_in(
-            self.store, self._ingest, self._upkeep, self._encoder.embedder_or_reason, items, namespace=namespace,
+            self.store, self._ingest, self._encoder.embedder_or_reason, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
             overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
             mark=checked_metadata(mark or {}), progress=progress,
@@ -239,9 +243,10 @@ class Keeping(Life, Namespaces):
         moves = 0 if self.store.life is None else self.store.life.finish_moves()
         accesses = self._accesses.write()
         counted = {name: n for name, n in (("moves", moves), ("accesses", accesses)) if n}
-        renewal = Renewal(self.store, self._ingest, self._upkeep, self._encoder.embedder_or_reason)
-        counted |= renewal.maintain(self.settings.language)
-        return {**counted, **self._upkeep.maintain(), **self._ingest.maintain(), **self.store.maintain(keep)}
+        reader = self._encoder.embedder_or_reason
+        renewal = Renewal(self.store, self._ingest, self._extractor, reader, self.settings.language)
+        counted |= renewal.maintain()
+        return {**counted, **self._ingest.maintain(), **self.store.maintain(keep)}
 
     @observed
     def backup(
@@ -307,37 +312,47 @@ class Keeping(Life, Namespaces):
 class Concepts:
     """Lists and corrects the names of a store."""
 
-    def __init__(self, store: Store, graph: GraphStore, upkeep: Upkeep, language: str) -> None:
+    def __init__(self, store: Store, graph: GraphStore, language: str) -> None:
         self._store = store
         self._graph = graph
-        self._upkeep = upkeep
         self._language = language
 
     def list(self, namespace: str, like: str | None, limit: int) -> Sequence[Concept]:
         """Return names, the most mentioned first; ``like`` is a piece of the name or of one merged into it."""
         whole("limit", limit, 1, 10_000, example=100)
-        corrections = self._graph.snapshot([namespace])[1][namespace]
-        aliases: dict[int, list[str]] = {}
-        for key, (into, _) in corrections.into.items():
-            aliases.setdefault(into, []).append(corrections.names[key])
-        return [
-            Concept(name, "name", df, subjects, tuple(sorted(aliases.get(key, ()))))
-            for key, name, df, subjects in self._graph.concept_counts(namespace, like, limit)
-        ]
+        names = Names(self._store, self._graph, namespace)
+        merged = self._merged(names, like)
+        apart = {*names.corrections.into, *(into for into, _ in names.corrections.into.values())}
+        rows = self._graph.concept_counts(namespace, like, limit + len(apart))
+        single = [Concept(name, "name", df, subjects, ()) for key, name, df, subjects in rows if key not in apart]
+        return sorted([*single, *merged], key=lambda one: (-one.df, one.name))[:limit]
+
+    @staticmethod
+    def _merged(names: Names, like: str | None) -> Sequence[Concept]:
+        """Return the names that others were merged into, where ``like`` is a piece of one of these."""
+        aliases: dict[tuple[int, str], list[str]] = {}
+        for key, into in names.corrections.into.items():
+            aliases.setdefault(into, []).append(names.corrections.names[key])
+        postings = dict(names.postings({key for key, _ in aliases}).items())
+        concepts = []
+        for (key, name), others in aliases.items():
+            sought = like is None or any(like.lower() in one.lower() for one in (name, *others))
+            if sought and (entries := postings.get(key)) is not None:
+                df, subjects = (int((entries[column] > 0).sum()) for column in ("mention", "subject"))
+                concepts.append(Concept(name, "name", df, subjects, tuple(sorted(others))))
+        return concepts
 
     def merge(self, one: str, other: str, namespace: str) -> None:
         """Take the name ``one`` for ``other`` from now on, in what is stored as well."""
-        corrections = self._graph.snapshot([namespace])[1][namespace]
+        corrections = self._graph.corrections([namespace])[namespace]
         key, into = self._key(one, namespace, corrections), self._key(other, namespace, corrections)
         if not self._graph.record_correction(namespace, (key, " ".join(one.split())), (into, " ".join(other.split()))):
             raise InvalidInput(f"{one!r} and {other!r} are one concept already; nothing was changed.")
-        self._upkeep.corrected(namespace)
 
     def split(self, name: str, namespace: str) -> None:
         """Let a name stand by itself: what was merged into it, or it into another, is parted again."""
-        key = self._key(name, namespace, self._graph.snapshot([namespace])[1][namespace])
+        key = self._key(name, namespace, self._graph.corrections([namespace])[namespace])
         self._graph.record_correction(namespace, (key, " ".join(name.split())), None)
-        self._upkeep.corrected(namespace)
 
     def _key(self, name: str, namespace: str, corrections: Corrections) -> int:
         check_language(namespace, self._store.languages().get(namespace, self._language), self._language)

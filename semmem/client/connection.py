@@ -31,7 +31,6 @@ from semmem.write.access import AccessCounter
 if TYPE_CHECKING:
     from semmem.embedders.endpoint import EndpointOptions
     from semmem.write.ingest import Ingest
-    from semmem.write.relink import Upkeep
 
 __all__ = ["Connection", "extractor_of", "legs_at", "legs_of", "warm_up"]
 
@@ -85,14 +84,6 @@ class Connection:
         return Ingest(
             self.store, self._extractor, *arguments, keep_versions=versions, workers=workers, name_older=named
         )
-
-    @cached_property
-    def _upkeep(self) -> Upkeep:
-        """What keeps names and mentions in order; made when it is needed first."""
-        with undivided:
-            from semmem.write.relink import Upkeep
-
-        return Upkeep(self.store, self._extractor, self.settings.language)
 
     @property
     def resident(self) -> Mapping[str, int]:

@@ -408,10 +408,8 @@ class Semmem(Keeping, Use):
             )
         if id is not None and count == 0:
             raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
-        if count and not dry_run:
-            self._upkeep.forgotten(namespace)
-            if self.settings.on_contradiction == "supersede":  # of what is left, other memories may be the newest now
-                self._ingest.catch_up(namespace)
+        if count and not dry_run and self.settings.on_contradiction == "supersede":
+            self._ingest.catch_up(namespace)  # of what is left, other memories may be the newest now
         return count
 
 

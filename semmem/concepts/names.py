@@ -19,15 +19,15 @@ __all__ = [
     "MAX_NAME",
     "OPENING",
     "TITLE",
-    "alias_candidates",
+    "candidates",
     "capitalised_spans",
     "gazetteer",
     "initials_key",
     "label",
-    "longest_known",
+    "longest",
     "name_key",
     "name_of",
-    "name_runs",
+    "past_of",
     "printed",
     "read",
     "spelled",
@@ -246,26 +246,26 @@ def capitalised_spans(reading: Reading) -> Iterator[tuple[int, int]]:
             yield from _pieces(words, first, at)
 
 
-def _may_be_known(part: str, language: str) -> tuple[list[int], list[int], list[int]]:
-    """Return (first, past, key), as three lists, of every run that may be a known name, by first, shortest first.
+def candidates(part: str, language: str = "english", before: int = 0) -> list[tuple[int, int]]:
+    """Return (key, place) of every run of tokens that may be a name which other memories know, by place.
 
-    Inside a sentence a run begins with a capital. A run of more than three tokens ends in a capital or a number, and
-    none ends in a lower-case stop word.
+    Inside a sentence a run begins with a capital, and with a stop word only before another capital. A run of more than
+    three tokens ends in a capital or a number, and none ends in a lower-case stop word. A place (see ``past_of``)
+    counts tokens from ``before`` on; runs behind the last place that can be written are left out.
     """
     words, _, _, gaps = read(part, language)
-    firsts: list[int] = []
-    pasts: list[int] = []
-    keys: list[int] = []
+    runs: list[tuple[int, int]] = []
     cut: dict[int, bool] = {}  # whether a name stops before a token
     opening = f"{_NAME}\x1f"
-    count = len(words)
-    for first, word in enumerate(words):
+    count = min(len(words), _LAST_PLACE - before)
+    for first in range(count):
+        word = words[first]
         if not word.capital:
             continue
+        place = (before + first) * MAX_NAME
         spelled = opening + word.folded
-        firsts.append(first)
-        pasts.append(first + 1)
-        keys.append(_begun(spelled))  # key(_NAME, …), in line for speed
+        if not word.stop:
+            runs.append((_begun(spelled), place))  # key(_NAME, …), in line for speed
         for at in range(first + 1, min(first + MAX_NAME, count)):
             if gaps[at] != " ":
                 if at not in cut:
@@ -273,44 +273,45 @@ def _may_be_known(part: str, language: str) -> tuple[list[int], list[int], list[
                 if cut[at]:
                     break
             folded, _, _, kind, stop, capital, _ = words[at]
+            if word.stop and at == first + 1 and not capital:
+                break
             spelled = f"{spelled}\x1f{folded}"
             if capital or kind == _TERM or (at < first + 3 and not stop):
-                firsts.append(first)
-                pasts.append(at + 1)
-                keys.append(hashed(spelled))
-    return firsts, pasts, keys
+                runs.append((hashed(spelled), place + at - first))
+    return runs
 
 
+_LAST_PLACE = (1 << 16) // MAX_NAME
 _begun = lru_cache(maxsize=1 << 15)(hashed)
-name_runs = _Cached(_may_be_known, most=CACHED_CHARS)  # since a writer asks twice
 
 
-def gazetteer(part: str, name_keys: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
-    """Yield (first, past, key) of the longest known names whose first token has a capital, left to right."""
-    return longest_known(zip(*name_runs(part, language), strict=True), name_keys)
+def longest(runs: Iterable[tuple[int, int]], known: Container[int]) -> Iterator[tuple[int, int]]:
+    """Yield those (key, place) of ``runs`` that are the longest known name at their place, left to right.
 
-
-def longest_known(runs: Iterable[tuple[int, int, int]], name_keys: Container[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield those of the ``runs`` of a text that ``gazetteer`` yields; see ``name_runs``."""
-    best: tuple[int, int, int] | None = None
+    ``runs`` are in the order of ``candidates``: by first token, shortest first.
+    """
+    best: tuple[int, int] | None = None
     free = 0
-    for first, past, at in runs:
-        if best is not None and first > best[0]:
+    for at, place in runs:
+        first = place // MAX_NAME
+        if best is not None and first > best[1] // MAX_NAME:
             yield best
-            free, best = best[1], None
-        if first >= free and at in name_keys:
-            best = first, past, at
+            free, best = past_of(best[1]), None
+        if first >= free and at in known:
+            best = at, place
     if best is not None:
         yield best
 
 
-def alias_candidates(text: str, title: str | None = None, *, language: str = "english") -> set[int]:
-    """Return the keys that the gazetteer looks up: runs of up to 8 tokens that begin with a capital."""
-    keys: set[int] = set()
-    for part in (title, text):
-        if part and not part.islower():
-            keys.update(name_runs(part, language)[2])
-    return keys
+def gazetteer(part: str, known: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
+    """Yield (first, past, key) of the longest ``known`` names among ``candidates``, left to right."""
+    for at, place in longest(candidates(part, language), known):
+        yield place // MAX_NAME, past_of(place), at
+
+
+def past_of(place: int) -> int:
+    """Return the position behind the last token of a run at ``place``, which is first token × 8 + tokens - 1."""
+    return place // MAX_NAME + place % MAX_NAME + 1
 
 
 def subject_aliases(

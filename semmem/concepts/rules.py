@@ -1,13 +1,11 @@
-"""Find concepts by rule: subject aliases, known names, capitalised spans, bigrams, stems (adr/0009).
+"""Find concepts by rule: subject aliases, capitalised spans, bigrams, stems, candidates for names (adr/0009, adr/0058).
 
-Pure functions of a text, its title and the names that the namespace knows, so that the batch size, the order and the
-number of workers cannot change the result.
+Pure functions of a text and its title: no other memory, no order and no number of workers can change the result.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
@@ -15,11 +13,13 @@ from typing import Any
 from semmem.concepts.names import (
     BARE_TITLE,
     MAX_NAME,
+    candidates,
     capitalised_spans,
-    gazetteer,
     initials_key,
     label,
+    longest,
     name_key,
+    past_of,
     read,
     subject_aliases,
     subjects,
@@ -36,15 +36,10 @@ __all__ = [
     "BIGRAM_WEIGHT",
     "NAME_WEIGHT",
     "STEM_WEIGHT",
-    "add_known_names",
-    "candidates_and_subjects",
-    "corrected",
     "corrected_question",
     "extract",
-    "keys_of_other_names",
+    "extraction_of",
     "question",
-    "subjects_of",
-    "texts_of",
     "with_other_names",
 ]
 
@@ -61,13 +56,14 @@ _NOTHING = Reading([], [], [], [])
 class _Concepts:
     """The concepts of one memory while they are collected; names map a key to (label, mention, subject)."""
 
-    __slots__ = ("bigrams", "counts", "length", "names", "words")
+    __slots__ = ("bigrams", "candidates", "counts", "length", "names", "words")
 
     def __init__(self) -> None:
         self.words: dict[int, Word] = {}
         self.counts: dict[int, int] = {}
         self.bigrams: dict[tuple[str, str], None] = {}
         self.names: dict[int, tuple[str, float, float]] = {}
+        self.candidates: list[tuple[int, int]] = []
         self.length = 0
 
     def add_words(self, read_words: Sequence[Word], times: int) -> None:
@@ -114,7 +110,7 @@ class _Concepts:
         few, more, most = len(words), len(pairs), len(named)
         keys = [*self.words, *[hashed(f"2\x1f{pair}") for pair in pairs], *self.names]  # key(Kind.BIGRAM, …), in line
         if not keys:
-            return Extraction([], [], [], [], [], [], 0)
+            return Extraction([], [], [], [], [], [], 0)  # a text of punctuation has no candidates either
         kinds = [word.kind for word in words]
         weights = [_MENTION[kind] for kind in kinds]
         columns: list[list[Any]] = [
@@ -129,20 +125,19 @@ class _Concepts:
             ascending = itemgetter(*sorted(range(len(keys)), key=keys.__getitem__))
             columns = [list(ascending(column)) for column in columns]
         keys, kinds, labels, mentions, subjects, counts = columns
-        return Extraction(keys, kinds, labels, mentions, subjects, counts, self.length)
+        return Extraction(keys, kinds, labels, mentions, subjects, counts, self.length, candidates=self.candidates)
 
 
-def extract(
-    text: str, title: str | None = None, *, language: str = "english", known: Container[int] | None = None
-) -> Extraction:
-    """Return the terms and concepts of one memory.
+def extract(text: str, title: str | None = None, *, language: str = "english") -> Extraction:
+    """Return the terms and concepts of one memory, and the runs of its title and text that other memories may know.
 
-    ``known`` are the keys of the names that memories of the namespace are about (the gazetteer). Of the known names
-    among ``alias_candidates``, the longest at each place counts as a mention.
+    The names that the memory itself is about count as mentions wherever they are the longest of these.
     """
     out = _Concepts()
     body = _NOTHING
     body_spans: list[tuple[int, int]] = []
+    parts: list[tuple[str, Reading, int]] = []
+    before = 0
     for part, times in ((title, 2), (text, 1)):
         if not part:
             continue
@@ -154,43 +149,30 @@ def extract(
         spans = list(capitalised_spans(reading))
         for first, past in spans:
             out.add_name(name_key(reading, first, past), label(part, reading, first, past), NAME_WEIGHT, 0.0)
-        if known:
-            for first, past, at in gazetteer(part, known, language):
-                out.add_name(at, label(part, reading, first, past), NAME_WEIGHT, 0.0)
+        parts.append((part, reading, before))
+        out.candidates += candidates(part, language, before)
+        before += len(reading.words)
         if times == 1:
             body, body_spans = reading, spans
-    if title or body_spans:
-        for parts, shown, weight in subjects(text, title, language, body, body_spans):
-            out.add_name(key(_NAME, parts), shown, 0.0, weight)
+    about = subjects(text, title, language, body, body_spans) if title or body_spans else []
+    own = {key(_NAME, named): (named, shown, weight) for named, shown, weight in about}
+    places = dict.fromkeys(longest(out.candidates, own)) if own else {}
+    for part, reading, start in parts if places else ():
+        for at, place in places:
+            first, past = place // MAX_NAME - start, past_of(place) - start
+            if 0 <= first < len(reading.words):
+                out.add_name(at, label(part, reading, first, past), NAME_WEIGHT, 0.0)
+    for at, (_, shown, weight) in own.items():
+        out.add_name(at, shown, 0.0, weight)
     for short in title_initials(title, language) if title else ():
         out.add_name(initials_key(short), short.upper(), 0.0, 0.0)
     return out.extraction()
 
 
-def add_known_names(extraction: Extraction, hits: Iterable[tuple[int, str, bool]]) -> bool:
-    """Add to an extraction made without known names those that ``extract`` would have found.
-
-    ``hits`` are what the gazetteer yields, of the title and then of the text: the key, the label, and whether it stands
-    in the title. Returns False, with the lists half changed, where only the text tells which label a name has.
-    """
-    keys, names, mentions = extraction.keys, extraction.names, extraction.mentions
-    added: set[int] = set()
-    for at, shown, in_title in hits:
-        place = bisect_left(keys, at)
-        if place == len(keys) or keys[place] != at:
-            keys.insert(place, at)
-            extraction.kinds.insert(place, _NAME)
-            names.insert(place, shown)
-            mentions.insert(place, NAME_WEIGHT)
-            extraction.subjects.insert(place, 0.0)
-            extraction.counts.insert(place, 0)
-            added.add(at)
-        elif not mentions[place]:  # the memory is about it: its label comes after those of the gazetteer
-            names[place], mentions[place] = shown, NAME_WEIGHT
-            added.add(at)
-        elif in_title and at not in added and names[place] != shown:  # a span of the title came before, or of the text
-            return False
-    return True
+def extraction_of(extractor: Extractor, memory: Memory, language: str) -> Extraction:
+    """Return all that an extractor finds in a memory, which is a function of the memory alone."""
+    extraction = extractor.extract(read_text(memory), memory.title)
+    return with_other_names(extraction, other_names(memory.metadata), language)
 
 
 class _Runs:
@@ -257,30 +239,6 @@ def _rows(extraction: Extraction) -> Iterator[tuple[int, int, str, float, float,
     return zip(*columns, extraction.mentions, extraction.subjects, extraction.counts, strict=True)
 
 
-def corrected(extraction: Extraction, corrections: Corrections) -> Extraction:
-    """Apply the corrections of a namespace to an extraction; where two names become one, the larger weights are kept.
-
-    A relationship between two names that become one is left out.
-    """
-    into = corrections.into
-    if not into or (into.keys().isdisjoint(extraction.keys) and not extraction.relationships):
-        return extraction
-    rows: dict[int, tuple[int, str, float, float, int]] = {}
-    for at, kind, name, mention, subject, count in _rows(extraction):
-        if kind == _NAME and at in into:
-            at, name = into[at]
-        if at in rows:
-            _, _, most, about, counted = rows[at]
-            mention, subject, count = max(mention, most), max(subject, about), count + counted
-        rows[at] = (kind, name, mention, subject, count)
-    ties = {(corrections.key(one), what, corrections.key(other)) for one, what, other in extraction.relationships}
-    keys = sorted(rows)
-    kinds, names, mentions, subjects, counts = (list(column) for column in zip(*(rows[at] for at in keys), strict=True))
-    return Extraction(
-        keys, kinds, names, mentions, subjects, counts, extraction.length, sorted(t for t in ties if t[0] != t[2])
-    )
-
-
 def corrected_question(concepts: QuestionConcepts, corrections: Corrections) -> QuestionConcepts:
     """Apply the corrections of a namespace to the concepts of a question."""
     into = corrections.into
@@ -304,11 +262,6 @@ def corrected_question(concepts: QuestionConcepts, corrections: Corrections) -> 
     )
 
 
-def keys_of_other_names(names: Sequence[str], language: str = "english") -> set[int]:
-    """Return the keys of ``names``, each in the forms that a title has: whole, without "(...)", before its comma."""
-    return {key(_NAME, parts) for name in names for parts, _, _ in subject_aliases("", name, language=language)}
-
-
 def with_other_names(extraction: Extraction, names: Sequence[str], language: str = "english") -> Extraction:
     """Add ``names`` as further subjects of a memory, with 0.9 of the weight of its title.
 
@@ -329,39 +282,5 @@ def with_other_names(extraction: Extraction, names: Sequence[str], language: str
     keys, kinds, labels, mentions, subjects, counts = (
         list(c) for c in zip(*(rows[at] for at in sorted(rows)), strict=True)
     )
-    return Extraction(keys, kinds, labels, mentions, subjects, counts, extraction.length, extraction.relationships)
-
-
-def subjects_of(extractor: Extractor, memory: Memory, language: str) -> set[int]:
-    """Return the keys of the names that a memory is about: from its title and text, and its other names."""
-    keys = extractor.subjects(read_text(memory), memory.title)
-    return {*keys, *keys_of_other_names(other_names(memory.metadata), language)}
-
-
-def candidates_and_subjects(
-    extractor: Extractor, memories: Iterable[Memory], language: str, unread: list[Memory] | None = None
-) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
-    """Return, by namespace, the names that memories may mention, and the names that they are about themselves.
-
-    Memories that the extractor cannot read are added to ``unread`` and left out; where that is None, its error is
-    raised.
-    """
-    names: dict[str, set[int]] = {}
-    own: dict[str, set[int]] = {}
-    for memory in memories:
-        try:
-            candidates = extractor.candidates(read_text(memory), memory.title)
-            subjects = subjects_of(extractor, memory, language)
-        except Exception:
-            if unread is None:
-                raise
-            unread.append(memory)
-            continue
-        names.setdefault(memory.namespace, set()).update(candidates, subjects)
-        own.setdefault(memory.namespace, set()).update(subjects)
-    return names, own
-
-
-def texts_of(memories: Iterable[Memory]) -> list[tuple[Any, ...]]:
-    """Return, for each memory, everything that extraction reads of it."""
-    return [(memory.namespace, read_text(memory), memory.title, other_names(memory.metadata)) for memory in memories]
+    columns = (keys, kinds, labels, mentions, subjects, counts)
+    return Extraction(*columns, extraction.length, extraction.relationships, extraction.candidates)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from semmem.concepts.names import alias_candidates, subject_keys
 from semmem.concepts.rules import extract
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction
@@ -24,7 +22,7 @@ def check(extractor: object) -> None:
     """Raise InvalidInput unless ``extractor`` is a name, or an object with the methods of an extractor."""
     if isinstance(extractor, str):
         return
-    needed = ("name", "extract", "candidates", "subjects")
+    needed = ("name", "extract")
     if lacks := [part for part in needed if not hasattr(extractor, part)]:
         raise InvalidInput(
             f"An extractor is a name ({', '.join(NAMES)}) or an object with {', '.join(needed)}; this "
@@ -80,20 +78,12 @@ class Rules:
     """The ``rules`` extractor as an object, for the Extractor protocol; its only state is its language."""
 
     name = "rules"
-    version = "2"
+    version = "3"
 
     def __init__(self, language: str = "english") -> None:
         self.language = language
         tokens("", language)  # an unknown language is refused here and not at the first memory
 
-    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
-        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
-        return extract(text, title, language=self.language, known=known)
-
-    def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
-        return alias_candidates(text, title, language=self.language)
-
-    def subjects(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys of the subjects of one memory."""
-        return subject_keys(text, title, language=self.language)
+    def extract(self, text: str, title: str | None = None) -> Extraction:
+        """Return the extraction of one memory."""
+        return extract(text, title, language=self.language)

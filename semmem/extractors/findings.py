@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from semmem.concepts.names import MAX_NAME, gazetteer, label, printed
+from semmem.concepts.names import MAX_NAME, label, printed
 from semmem.concepts.rules import NAME_WEIGHT, extract
 from semmem.model.exchange import Extraction, Kind
 from semmem.model.process.forks import Lock
@@ -56,22 +56,23 @@ class Tally:
 class Gathered:
     """An extraction that can be extended; of a key the largest weights and the first label are kept."""
 
-    __slots__ = ("_length", "_rows")
+    __slots__ = ("_candidates", "_length", "_rows")
 
     def __init__(self, start: Extraction) -> None:
         columns = (start.keys, start.kinds, start.names, start.mentions, start.subjects, start.counts)
         self._rows = {row[0]: row for row in zip(*columns, strict=True)}
         self._length = start.length
+        self._candidates = start.candidates
 
     def add(self, at: int, kind: int, label: str, mention: float, *, count: int = 0) -> None:
         """Add one concept with the weight ``mention``, and ``count`` occurrences of a stem."""
         _, _, shown, weight, subject, counted = self._rows.get(at, (at, kind, label, 0.0, 0.0, 0))
         self._rows[at] = (at, kind, shown, max(weight, mention), subject, counted + count)
 
-    def unmention(self, kind: int, exempt: Collection[int] = ()) -> None:
-        """Remove every mention of a ``kind`` except of the keys ``exempt``; subjects stay."""
+    def unmention(self, kind: int) -> None:
+        """Remove every mention of a ``kind``; subjects stay."""
         for at, row in list(self._rows.items()):
-            if row[1] == kind and at not in exempt:
+            if row[1] == kind:
                 if row[4]:
                     self._rows[at] = (at, kind, row[2], 0.0, row[4], row[5])
                 else:
@@ -83,7 +84,8 @@ class Gathered:
         if not rows:
             return Extraction([], [], [], [], [], [], self._length)
         keys, kinds, names, mentions, subjects, counts = map(list, zip(*rows, strict=True))
-        return Extraction(keys, kinds, names, mentions, subjects, counts, self._length, sorted(set(relationships)))
+        columns = (keys, kinds, names, mentions, subjects, counts)
+        return Extraction(*columns, self._length, sorted(set(relationships)), self._candidates)
 
 
 def named(name: str, language: str = "english") -> tuple[tuple[str, ...], str]:
@@ -108,25 +110,20 @@ def named(name: str, language: str = "english") -> tuple[tuple[str, ...], str]:
     return tuple(w.folded for w in words[first:past]), label(name, name_reading, first, past)
 
 
-def _known_names(text: str, title: str | None, language: str, keys: Collection[int]) -> set[int]:
-    return {at for part in (title, text) if part and keys for _, _, at in gazetteer(part, keys, language)}
-
-
 def with_found(
     text: str,
     title: str | None,
     findings: Findings,
     *,
     language: str = "english",
-    known: Collection[int] = (),
     spans: bool = True,
 ) -> Gathered:
     """Return what the rules find, with the names of ``findings`` at the weight of a name, the ends of relationships
-    at ``END_WEIGHT``; with ``spans=False`` the rules' capitalised spans are left out, known names and subjects stay.
+    at ``END_WEIGHT``; with ``spans=False`` the rules' capitalised spans are left out, subjects and candidates stay.
     """
-    out = Gathered(extract(text, title, language=language, known=known))
+    out = Gathered(extract(text, title, language=language))
     if not spans:
-        out.unmention(_NAME, _known_names(text, title, language, known))
+        out.unmention(_NAME)
     ends = [end for left, _, right in findings.relationships for end in (left, right)]
     for names, weight in ((findings.names, NAME_WEIGHT), (ends, END_WEIGHT)):
         for name in names:

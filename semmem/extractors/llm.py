@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
@@ -111,13 +111,13 @@ class LLM:
         unkept = {"unkept": self._answers.failures} if self._answers.failures else {}
         return {**self._tally.counts(), **unkept}
 
-    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
-        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
+    def extract(self, text: str, title: str | None = None) -> Extraction:
+        """Return the extraction of one memory."""
         findings = self._findings(text, title)
         if isinstance(findings, str):
             self._tally.add("fallback", findings)
-            return extract(text, title, language=self.language, known=known)
-        joined = with_found(text, title, findings, language=self.language, known=known, spans=self._spans)
+            return extract(text, title, language=self.language)
+        joined = with_found(text, title, findings, language=self.language, spans=self._spans)
         return joined.extraction(ties(findings, self.language))
 
     def prepare(self, memories: Iterable[tuple[str, str | None]], *, workers: int = 8) -> None:
@@ -125,14 +125,6 @@ class LLM:
         with ThreadPoolExecutor(workers) as pool:
             for _ in pool.map(lambda memory: self._findings(*memory), memories):
                 pass
-
-    def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
-        return self._rules.candidates(text, title)
-
-    def subjects(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys of the subjects of one memory."""
-        return self._rules.subjects(text, title)
 
     def _findings(self, text: str, title: str | None) -> Findings | str:
         """Return the names and relationships that the model found in the text, or the reason why there are none."""

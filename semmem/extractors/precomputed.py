@@ -7,7 +7,7 @@ The file has the form of HippoRAG's open information extraction (Gutiérrez et a
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,22 +48,14 @@ class Precomputed:
         """Return counts of the memories so far, by how they were matched, and of the file's passages."""
         return self._tally.counts()
 
-    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
-        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
+    def extract(self, text: str, title: str | None = None) -> Extraction:
+        """Return the extraction of one memory."""
         findings, outcome = self._find(text, title)
         self._tally.add(outcome)
         if findings is None:
-            return extract(text, title, language=self.language, known=known)
-        joined = with_found(text, title, findings, language=self.language, known=known, spans=self._spans)
+            return extract(text, title, language=self.language)
+        joined = with_found(text, title, findings, language=self.language, spans=self._spans)
         return joined.extraction(ties(findings, self.language))
-
-    def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
-        return self._rules.candidates(text, title)
-
-    def subjects(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys of the subjects of one memory."""
-        return self._rules.subjects(text, title)
 
     def _find(self, text: str, title: str | None) -> tuple[Findings | None, str]:
         named, body = content_key(title or ""), content_key(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,8 @@ class Trained:
         """Return how many memories the pipeline read, and how many the rules had to read."""
         return self._tally.counts()
 
-    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
-        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
+    def extract(self, text: str, title: str | None = None) -> Extraction:
+        """Return the extraction of one memory."""
         names: list[str] = []
         bigrams: dict[tuple[str, str], None] = {}
         lemmas: Counter[str] = Counter()
@@ -85,24 +85,16 @@ class Trained:
                             lemmas[root] += times
             except Exception as error:  # noqa: BLE001  # a pipeline may raise anything; the rules then read the memory
                 self._tally.add("fallback", type(error).__name__)
-                return extract(text, title, language=self.language, known=known)
+                return extract(text, title, language=self.language)
         self._tally.add("read")
         spans = self._spans or "entities" in self.degraded
-        out = with_found(text, title, Findings(tuple(names)), language=self.language, known=known, spans=spans)
+        out = with_found(text, title, Findings(tuple(names)), language=self.language, spans=spans)
         if "noun chunks" not in self.degraded:
             out.unmention(_BIGRAM)
             for pair in bigrams:
                 out.add(key(_BIGRAM, pair), _BIGRAM, " ".join(pair), BIGRAM_WEIGHT)
         self._add_lemmas(out, lemmas)
         return out.extraction()
-
-    def candidates(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys that may be in the text; ``extract`` is told which of them are known subjects."""
-        return self._rules.candidates(text, title)
-
-    def subjects(self, text: str, title: str | None = None) -> set[int]:
-        """Return the name keys of the subjects of one memory."""
-        return self._rules.subjects(text, title)
 
     def _loaded(self) -> Any:
         """Return the pipeline, loaded once and tested on a sentence."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from semmem.concepts.rules import question as question_concepts
 from semmem.legs.dense import products
 from semmem.legs.graph_linking import Links, WalkTrace, link
+from semmem.legs.graph_names import Names, mentioned, recognised
 from semmem.legs.graph_walk import (
     Edges,
     Mass,
@@ -57,6 +58,7 @@ class _Walked:
     """The memories whose edges one walk has read, their edges, and which of them share a name with other memories."""
 
     sessions: bool
+    names: Names
     linked: bool = False
     ords: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     edges: list[Edges] = field(default_factory=list)
@@ -91,7 +93,9 @@ class Graph:
             if n not in links:  # empty
                 masses.append(gather([], []))
                 continue
-            walked = _Walked(question.within(n).sessions, n in scope.linked)
+            names = Names(self._store, self._graph, n, (scope.corrections or {}).get(n, links[n].corrections))
+            traces[n].labels |= dict(names.corrections.into.values())  # no posting may have their spelling
+            walked = _Walked(question.within(n).sessions, names, n in scope.linked)
             mass, is_named = self._walk(n, question.within(n), links[n], recipe, traces[n], walked)
             masses.append(mass)
             named = named or is_named
@@ -103,8 +107,7 @@ class Graph:
         scores = gather(ords, np.concatenate([m.values for m in masses]))
         inside = scope.admits(scores.ords)
         admitted = Mass(scores.ords[inside], scores.values[inside])
-        names = self._names(*scope.namespaces)
-        best = strongest(admitted, recipe.depths.get(self.name, 100), names)
+        best = strongest(admitted, recipe.depths.get(self.name, 100), self._names(*scope.namespaces))
         return Ranking(
             tuple(best.tolist()),
             tuple(admitted.at(best).tolist()),
@@ -123,9 +126,8 @@ class Graph:
         for n, trace in traces.items():
             one = question.within(n)
             concepts = one.concepts or question_concepts(one.text, self._language)
-            links[n] = link(
-                self._store, self._graph, n, concepts, recipe.graph, self._language, trace, corrections.get(n)
-            )
+            names = Names(self._store, self._graph, n, corrections.get(n))
+            links[n] = link(self._graph, n, names, concepts, recipe.graph, self._language, trace)
         return links, traces
 
     def _walk(
@@ -225,15 +227,15 @@ class Graph:
         new = np.setdiff1d(beam.ords, walked.ords)
         if len(new):
             beside = settings.neighbour > 0 and walked.sessions
-            all_forwards, neighbours, pending = self._graph.forwards_and_neighbours(
-                namespace, new, neighbours=beside, shared=settings.related <= 0
+            all_forwards, neighbours, pending = walked.names.forwards_and_neighbours(
+                new, neighbours=beside, shared=settings.related <= 0
             )
             forwards = _over(all_forwards, settings)
-            keys = _distinct(forwards.entries["key"][forwards.entries["mention"] > 0])
-            postings = self._store.postings([namespace], keys, max_df=settings.max_df, shared=True, pending=pending)[
-                namespace
-            ]
+            keys = _distinct(mentioned(forwards, candidates=settings.known_names))
+            postings = walked.names.postings(keys, max_df=settings.max_df, shared=True, pending=pending)
             shared = among(forwards, postings)
+            if settings.known_names:
+                shared = recognised(shared, postings)
             walked.leading |= _sharing_a_name(shared, postings)
             walked.edges.append(
                 edges(
@@ -248,7 +250,7 @@ class Graph:
             if walked.linked and settings.neighbour > 0 and self._store.life is not None:
                 walked.edges.append(link_edges(self._store.life.linked(namespace, new), settings.neighbour))
             if settings.related > 0:
-                walked.edges.append(self._related(namespace, forwards, keys, settings, trace))
+                walked.edges.append(self._related(walked.names, forwards, keys, settings, trace))
             walked.ords = np.union1d(walked.ords, new)
             for ord, other, own in neighbours:
                 strength = settings.neighbour_own if own else settings.neighbour
@@ -256,14 +258,14 @@ class Graph:
         return starting_at(beam.ords, walked.edges), walked.neighbours
 
     def _related(
-        self, namespace: str, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings, trace: WalkTrace
+        self, names: Names, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings, trace: WalkTrace
     ) -> Edges:
         """Return the edges over relationships; a bounded number of relationships is read."""
-        pairs = self._graph.relationships([namespace], keys.tolist(), _MOST_TIES + 1)
+        pairs = names.relationships(keys.tolist(), _MOST_TIES + 1)
         trace.ties_cut = trace.ties_cut or len(pairs) > _MOST_TIES
         pairs = pairs[:_MOST_TIES]
         ends = {end for pair in pairs for end in pair}
-        postings = self._store.postings([namespace], ends, max_df=settings.max_df)[namespace]
+        postings = names.postings(ends, max_df=settings.max_df)
         return related_edges(forwards, postings, pairs, related=settings.related, max_df=settings.max_df)
 
     def _gate(self, namespace: str, question: Question, mass: Mass, settings: GraphSettings) -> Mass:
@@ -289,14 +291,18 @@ def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
-    """Return the memories that mention a name which another memory of ``postings`` also mentions.
+    """Return the memories that mention a name which another memory of ``postings`` also mentions, or is about.
 
     ``forwards`` have no other keys than ``postings``.
     """
     entries = forwards.entries
     names = (entries["kind"] == int(Kind.NAME)) & (entries["mention"] > 0)
     if not (several := postings.sizes > 1).all():
-        names &= np.isin(entries["key"], postings.keys[several])
+        slot = np.repeat(np.arange(len(postings.keys)), postings.sizes)
+        about = np.bincount(slot, weights=postings.entries["subject"] > 0, minlength=len(postings.keys)) > 0
+        names &= np.isin(entries["key"], postings.keys[several]) | (
+            (entries["subject"] == 0) & np.isin(entries["key"], postings.keys[about])
+        )
     return set(np.repeat(forwards.ords, forwards.sizes)[names].tolist())
 
 
@@ -307,4 +313,4 @@ def _over(forwards: Forwards, settings: GraphSettings) -> Forwards:
         return forwards
     entries = forwards.entries.copy()
     entries["mention"][np.isin(entries["kind"], off)] = 0
-    return Forwards(forwards.ords, forwards.sizes, entries)
+    return replace(forwards, entries=entries)

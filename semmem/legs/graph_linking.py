@@ -14,11 +14,12 @@ from typing import Any
 from semmem.concepts.aliases import overlap, surnames, variants
 from semmem.concepts.names import OPENING, initials_key, title_is_name
 from semmem.concepts.rules import NAME_WEIGHT, corrected_question
+from semmem.legs.graph_names import Names
 from semmem.legs.graph_walk import Mass, gather, rarity
 from semmem.model.exchange import Corrections, Kind, Postings, Trace, placed
 from semmem.model.question import Name, QuestionConcepts
 from semmem.model.recipe import GraphSettings
-from semmem.model.store import GraphStore, Store
+from semmem.model.store import GraphStore
 from semmem.text.tokens import STOP_WORDS, key, stem, tokens
 
 __all__ = ["LIKE", "Links", "WalkTrace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
@@ -76,31 +77,30 @@ class Links:
     concepts: Mass
     anchors: Mass
     named: bool
+    corrections: Corrections
     lone: frozenset[int] = frozenset()
 
 
 def link(
-    store: Store,
     graph: GraphStore,
     namespace: str,
+    stored: Names,
     question: QuestionConcepts,
     settings: GraphSettings,
     language: str,
     trace: WalkTrace,
-    corrections: Corrections | None = None,
 ) -> Links:
     """Look up the names and concepts of the question; three or four round trips, for its own keys alone.
 
     A capitalised span that is no subject as it stands costs two or three more (``other_names``).
     """
-    if corrections is None:
-        corrections = graph.snapshot([namespace])[1][namespace]
+    corrections = stored.corrections
     question = corrected_question(question, corrections)
     variants = variant_keys(question) if settings.other_names else {}
     short = by_initials(question) if settings.other_names else {}
     weights = dict(zip(question.keys, question.weights, strict=True))
     called = {n.key for n in question.names} | variants.keys() | short.keys()
-    names, shared = (of[namespace] for of in store.postings_of([namespace], (called, None), (weights, settings.max_df)))
+    names, shared = stored.postings_of((called, None), (weights, settings.max_df))
     by_key = dict(names.items())
     mass, linked = _subjects(question, names, by_key, trace)
 
@@ -109,8 +109,8 @@ def link(
     if settings.other_names:
         likely = [(span, at, 1.0) for at, span in variants.items() if at in by_key]
         likely = [candidate for candidate in likely if candidate[0] in unlinked(question, linked, corrections)]
-        likely += likely_subjects(graph, namespace, question, linked, shared, language, corrections)
-        more = store.postings([namespace], {at for _, at, _ in likely})[namespace] if likely else names
+        likely += likely_subjects(stored, question, linked, shared, language)
+        more = stored.postings({at for _, at, _ in likely}) if likely else names
         linked |= _likely(likely, dict(more.items()), names.memories, mass, trace)
         _initialled(unlinked(question, linked, corrections), short, by_key, names.memories, mass, trace)
     subjects = gather(list(mass), list(mass.values()))
@@ -153,7 +153,9 @@ def link(
             anchor_values += load.tolist()
         for ord in entries["ord"].tolist():
             trace.concepts.setdefault(ord, []).append(at)
-    return Links(subjects, gather(ords, values), gather(anchor_ords, anchor_values), named, frozenset(lone))
+    return Links(
+        subjects, gather(ords, values), gather(anchor_ords, anchor_values), named, corrections, frozenset(lone)
+    )
 
 
 def _likely(
@@ -298,19 +300,17 @@ def unlinked(question: QuestionConcepts, linked: set[int], corrections: Correcti
 
 
 def likely_subjects(
-    graph: GraphStore,
-    namespace: str,
+    stored: Names,
     question: QuestionConcepts,
     linked: set[int],
     shared: Postings,
     language: str,
-    corrections: Corrections,
 ) -> list[tuple[Name, int, float]]:
     """Return (span, key of a subject, likeness in [0, 1]) for spans without a link; one round trip.
 
     Considers the memories that share rare words with a span: two words, or the one word of a surname.
     """
-    spans = unlinked(question, linked, corrections)
+    spans = unlinked(question, linked, stored.corrections)
     entries = dict(shared.items())
     near: dict[Name, set[int]] = {}
     rare: dict[str, float] = {}
@@ -329,7 +329,7 @@ def likely_subjects(
     ords = set().union(*near.values()) if near else set()
     if not 0 < len(ords) <= _MOST_MEMORIES:
         return []
-    about = _about(graph, namespace, ords, language, corrections)
+    about = _about(stored, ords, language)
     candidates = []
     for span in spans:
         names = {at: name for ord in near[span] for at, name in about.get(ord, {}).items()}
@@ -344,16 +344,14 @@ def likely_subjects(
     return sorted(candidates, key=lambda f: (f[0].first, -f[2], f[1]))
 
 
-def _about(
-    graph: GraphStore, namespace: str, ords: set[int], language: str, corrections: Corrections
-) -> Mapping[int, dict[int, tuple[str, ...]]]:
+def _about(stored: Names, ords: set[int], language: str) -> Mapping[int, dict[int, tuple[str, ...]]]:
     """Return, for each memory, the names in its title as folded tokens; only names written with capitals.
 
     The name at the beginning of a text is not used: surnames from it misled the walk (untitled notes, recall@5 -0.01).
     """
     out: dict[int, dict[int, tuple[str, ...]]] = {}
-    for ord, at, weight, label in graph.subject_names(namespace, sorted(ords)):
-        if weight == _OPENING or at in corrections.apart:
+    for ord, at, weight, label in stored.subject_names(sorted(ords)):
+        if weight == _OPENING or at in stored.corrections.apart:
             continue
         words = [word for word, _, _ in tokens(label, language)]
         if words and all(word.capital or word.stop or not word.folded.isalpha() for word in words):

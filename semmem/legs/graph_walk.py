@@ -16,7 +16,7 @@ the pure form over the same edges. Nothing here does I/O; arrays in, arrays out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -139,15 +139,14 @@ def among(forwards: Forwards, postings: Postings) -> Forwards:
     """Return ``forwards`` with the keys of ``postings`` alone: a tenth of them, and no edge goes over another one."""
     import numpy as np
 
-    from semmem.model.exchange import Forwards
-
     keys, entry_keys = postings.keys, forwards.entries["key"]
     if not len(keys):
-        return Forwards(forwards.ords, np.zeros_like(forwards.sizes), forwards.entries[:0])
+        return replace(forwards, sizes=np.zeros_like(forwards.sizes), entries=forwards.entries[:0])
     in_postings = keys[np.minimum(np.searchsorted(keys, entry_keys), len(keys) - 1)] == entry_keys
     counted = np.concatenate([[0], np.cumsum(in_postings)])
     ends = np.cumsum(forwards.sizes)
-    return Forwards(forwards.ords, counted[ends] - counted[ends - forwards.sizes], forwards.entries[in_postings])
+    sizes = counted[ends] - counted[ends - forwards.sizes]
+    return replace(forwards, sizes=sizes, entries=forwards.entries[in_postings])
 
 
 def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: float, fan: int, max_df: int) -> Edges:
@@ -165,7 +164,8 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
     mention, subject = entries["mention"].astype(np.float64), entries["subject"].astype(np.float64)
     df = np.bincount(at_key, weights=mention > 0, minlength=len(keys))
     subjects = np.bincount(at_key, weights=subject > 0, minlength=len(keys))
-    weight = np.where(df <= max_df, idf(postings.memories, df), 0.0)
+    known_by = np.where(df > 0, df, subjects)  # a name that its memory bears without mentioning it
+    weight = np.where(df <= max_df, idf(postings.memories, known_by), 0.0)
     starts = np.cumsum(sizes) - sizes
 
     entry_keys = forwards.entries["key"]

@@ -99,7 +99,13 @@ def ways_to(
         steps.append(Step("question", by, to, trace.restart.get(start, 0.0), None, part))
         for link in way:
             tie = link_of(link.key)
-            by = f"linked ({tie})" if tie else names.get(link.key, "a concept") if link.key else _BESIDE
+            by = (
+                f"linked ({tie})"
+                if tie
+                else names.get(link.key, trace.labels.get(link.key, "a concept"))
+                if link.key
+                else _BESIDE
+            )
             (source, own), (to, part) = places.get(link.source, nowhere), places.get(link.target, nowhere)
             steps.append(Step(source, by, to, link.mass, own, part))
     return tuple(steps)

@@ -94,15 +94,15 @@ class Row:
     ``part`` is 0 for a whole memory. ``parts`` is how many parts a whole was split into (0: not split), and
     ``UNINDEXED`` for a sensitive memory; so the indexed rows are those with ``parts`` 0. ``extraction`` is None for
     rows that are not indexed. ``content`` and ``payload`` are 16-byte hashes, of the normalised text and of everything
-    given; for a sensitive memory they are 16 random bytes. ``arrivals`` are the keys of its subjects that the namespace
-    did not know. ``embedder`` is the identity of the embedder that made ``vector``: a store filled by another embedder
-    refuses it, an empty store records it. ``replaces`` are version, payload and creation time of the memory that a
-    whole replaces; the history keeps that one as changed by ``changed_by``. ``retells`` says that the new one says
-    something else, ``restores`` that the memory comes out of the history. ``likeness`` are the keys by which similar
-    memories find a whole. A row that ``merges`` is not stored where a memory has the same content. ``text_at`` is when
-    the text of a whole began, None for its ``created_at``. ``made_by`` is what made the parts, concepts and keys of the
-    batch (model/store/makers.py), "" where that is not known. ``versions`` is how many earlier versions the history
-    keeps of a whole that is replaced, None for all of them.
+    given; for a sensitive memory they are 16 random bytes. ``embedder`` is the identity of the embedder that made
+    ``vector``: a store filled by another embedder refuses it, an empty store records it. ``replaces`` are version,
+    payload and creation time of the memory that a whole replaces; the history keeps that one as changed by
+    ``changed_by``. ``retells`` says that the new one says something else, ``restores`` that the memory comes out of the
+    history. ``likeness`` are the keys by which similar memories find a whole. A row that ``merges`` is not stored where
+    a memory has the same content. ``text_at`` is when the text of a whole began, None for its ``created_at``.
+    ``made_by`` is what made the parts, concepts and keys of the batch (model/store/makers.py), "" where that is not
+    known. ``versions`` is how many earlier versions the history keeps of a whole that is replaced, None for all of
+    them.
     """
 
     memory: Memory
@@ -112,7 +112,6 @@ class Row:
     vector: NDArray[np.float32] | None
     content: bytes
     payload: bytes
-    arrivals: tuple[int, ...] = ()
     embedder: Mapping[str, Any] | None = None
     replaces: tuple[int, bytes, datetime] | None = None
     language: str = "english"  # of its stems
@@ -172,25 +171,21 @@ class Written:
     """The result of writing a batch of whole memories, by (namespace, id).
 
     ``replaced`` are new versions of stored memories. ``conflicts`` are ids stored with other content, or with another
-    version than the one to be replaced. ``ords`` are those of the written rows, by (namespace, id, part), and
-    ``changes`` the change number under which the arrivals of each namespace were recorded. ``degraded`` maps work left
-    to ``maintain`` to the reason. ``memories`` holds some memories as stored, where the store knows them without
-    another query. ``corroborated`` maps a repeat that was not stored to the id of the first memory, and ``similar``
-    maps a written memory to those that share keys with it. ``meanwhile`` is, by namespace, the result of
-    ``changed_and_known_subjects`` after the commit, where it came in the same round trip.
+    version than the one to be replaced. ``ords`` are those of the written rows, by (namespace, id, part). ``degraded``
+    maps work left to ``maintain`` to the reason. ``memories`` holds some memories as stored, where the store knows them
+    without another query. ``corroborated`` maps a repeat that was not stored to the id of the first memory, and
+    ``similar`` maps a written memory to those that share keys with it.
     """
 
     new: frozenset[tuple[str, str]]
     unchanged: frozenset[tuple[str, str]]
     conflicts: frozenset[tuple[str, str]]
     ords: Mapping[tuple[str, str, int], int] = field(default_factory=dict)
-    changes: Mapping[str, int] = field(default_factory=dict)
     replaced: frozenset[tuple[str, str]] = frozenset()
     degraded: Mapping[str, str] = field(default_factory=dict)
     memories: Mapping[tuple[str, str], Memory] = field(default_factory=dict)
     corroborated: Mapping[tuple[str, str], str] = field(default_factory=dict)
     similar: Mapping[tuple[str, str], Sequence[Similar]] = field(default_factory=dict)
-    meanwhile: Mapping[str, tuple[set[int], set[int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +289,14 @@ class Postings:
 class Forwards:
     """The concepts of some memories: ``ords`` ascending, ``sizes`` how many entries each has.
 
-    ``entries`` is one structured array (key, count, mention, subject, kind), memory after memory.
+    ``entries`` is one structured array (key, count, mention, subject, kind), memory after memory. ``candidates`` is one
+    structured array (ord, key, place) of the runs that may be known names, where they were asked for.
     """
 
     ords: NDArray[np.int64]
     sizes: NDArray[np.int64]
     entries: NDArray[Any]
+    candidates: NDArray[Any] | None = None
 
 
 class Turn(NamedTuple):
@@ -390,7 +387,8 @@ class Extraction:
     a(m, c) in [0, 1], ``subjects`` the weight b(c, m), 0 where the memory is not about the concept. ``counts`` is the
     term frequency (title counted twice) of stems and terms, 0 for other kinds; ``length`` is the number of terms of the
     memory, title counted twice. ``relationships`` are (key of a name, type, key of a name), sorted; the rules find
-    none.
+    none. ``candidates`` are (key of a name, place) of the runs of title and text that are names if another memory is
+    about them (see concepts.names.candidates).
     """
 
     keys: list[int]
@@ -401,3 +399,4 @@ class Extraction:
     counts: list[int]
     length: int
     relationships: list[tuple[int, str, int]] = field(default_factory=list)
+    candidates: list[tuple[int, int]] = field(default_factory=list)

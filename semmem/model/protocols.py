@@ -5,7 +5,7 @@ Nothing here imports a back-end, so that code that measures can use a protocol a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -79,16 +79,8 @@ class Extractor(Protocol):
 
     name: str
 
-    def extract(self, text: str, title: str | None, known: Collection[int]) -> Extraction:
-        """Return the extraction of one memory; ``known`` are keys of the subjects known in the namespace."""
-        ...
-
-    def candidates(self, text: str, title: str | None) -> Collection[int]:
-        """Return the name keys for which ``extract`` needs to know whether they are subjects in the namespace."""
-        ...
-
-    def subjects(self, text: str, title: str | None) -> Collection[int]:
-        """Return the name keys of the subjects of one memory."""
+    def extract(self, text: str, title: str | None) -> Extraction:
+        """Return the extraction of one memory."""
         ...
 
 

@@ -396,6 +396,7 @@ class GraphSettings:
         "when a name that a single memory mentions makes the question named; leading: if that memory shares another "
         "name with others",
     ] = "always"
+    known_names: Annotated[bool, Switch(), "mentions are also names in a text that another memory is about"] = True
     lower_case: Annotated[bool, Switch(), "find known names that the question writes without capitals"] = True
     seed_share: Annotated[float, _SHARE, "share of the restart on the seeds"] = 0.5
     about: Annotated[float, _SHARE, "weight of edges from a mention of a name to the memories about it"] = 1.0

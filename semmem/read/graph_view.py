@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.concepts.aliases import variants
 from semmem.concepts.rules import question
 from semmem.concepts.surface_forms import written
+from semmem.legs.graph_names import Names, mentioned, recognised
 from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Kind, Ords
@@ -103,13 +104,14 @@ def graph_view(
             raise InvalidInput(f"{name} must be a whole number from 1 to {most}, not {value!r}.")
     plan = settings or GraphSettings()
     concepts = graph_of(store)
+    stored = Names(store, concepts, namespace)
     if around is None:
         start, left_out = _Start({}, []), 0
         ords = _whole(store, namespace, limit)
     else:
-        start = _start(store, concepts, namespace, around, language)
-        ords, left_out = _outwards(store, concepts, namespace, start, hops - bool(start.df), limit, plan)
-    graph = _drawn(store, concepts, namespace, ords, start, limit, plan, language)
+        start = _start(store, stored, namespace, around, language)
+        ords, left_out = _outwards(store, concepts, stored, namespace, start, hops - bool(start.df), limit, plan)
+    graph = _drawn(store, concepts, stored, namespace, ords, start, limit, plan, language)
     graph.graph.update(namespace=namespace, around=around or "", hops=hops, left_out=left_out)
     return graph
 
@@ -126,7 +128,7 @@ def _whole(store: Store, namespace: str, limit: int) -> list[int]:
     return [] if allowed is None else allowed.tolist()
 
 
-def _start(store: Store, graph: GraphStore, namespace: str, around: str, language: str) -> _Start:
+def _start(store: Store, names: Names, namespace: str, around: str, language: str) -> _Start:
     """Return the memory with the id ``around``, else the concept of that name.
 
     A name is tried as a whole, then with its variants, then as the names and words that ``around`` consists of.
@@ -146,9 +148,9 @@ def _start(store: Store, graph: GraphStore, namespace: str, around: str, languag
         [key(Kind.BIGRAM, stems)] if len(stems) == 2 else [],
         list(concepts.keys),
     ]
-    corrections = graph.snapshot([namespace])[1][namespace]  # a name that was merged by hand stands for the other name
-    forms = [[corrections.key(k) for k in form] for form in forms]
-    postings = store.postings([namespace], {k for form in forms for k in form})[namespace]
+    # a name that was merged by hand stands for the other name
+    forms = [[names.corrections.key(k) for k in form] for form in forms]
+    postings = names.postings({k for form in forms for k in form})
     by_key = dict(postings.items())
     for form in forms:
         held_by = {k: by_key[k] for k in form if k in by_key}
@@ -167,7 +169,14 @@ def _start(store: Store, graph: GraphStore, namespace: str, around: str, languag
 
 
 def _outwards(
-    store: Store, graph: GraphStore, namespace: str, start: _Start, hops: int, limit: int, plan: GraphSettings
+    store: Store,
+    graph: GraphStore,
+    stored: Names,
+    namespace: str,
+    start: _Start,
+    hops: int,
+    limit: int,
+    plan: GraphSettings,
 ) -> tuple[list[int], int]:
     """Return the ords of the memories reached, and how many more were reached but had no room."""
     import numpy as np
@@ -179,11 +188,15 @@ def _outwards(
     all_ords = np.unique(np.array(start.ords, dtype=np.int64))
     beam = Mass(shown_ords, np.full(len(shown_ords), 1 / max(len(shown_ords), 1)))
     for _ in range(hops):
-        forwards = graph.forwards([namespace], beam.ords)
-        keys = np.unique(forwards.entries["key"][forwards.entries["mention"] > 0])
-        postings = store.postings([namespace], keys, max_df=plan.max_df, shared=True)[namespace]
+        forwards = stored.forwards(beam.ords)
+        postings = stored.postings(np.unique(mentioned(forwards)), max_df=plan.max_df, shared=True)
         along = edges(
-            forwards, postings, about=plan.about, co_mention=plan.co_mention, fan=plan.fan, max_df=plan.max_df
+            recognised(forwards, postings),
+            postings,
+            about=plan.about,
+            co_mention=plan.co_mention,
+            fan=plan.fan,
+            max_df=plan.max_df,
         )
         beside: dict[int, list[tuple[int, float]]] = {}
         for ord, other, own in graph.neighbours([namespace], beam.ords):
@@ -223,7 +236,7 @@ class _Concept:
 
 
 def _concepts(
-    store: Store, graph: GraphStore, namespace: str, ids: Mapping[int, str], start: _Start, plan: GraphSettings
+    stored: Names, ids: Mapping[int, str], start: _Start, plan: GraphSettings
 ) -> tuple[dict[int, _Concept], int]:
     """Return the concepts to draw, and how many names were left out because more than ``max_df`` memories mention them.
 
@@ -231,7 +244,9 @@ def _concepts(
     the starting memory mentions. ``ids`` maps each ord to the id of its memory; of the parts of one memory the largest
     weight counts.
     """
-    forwards = graph.forwards([namespace], list(ids))
+    forwards = stored.forwards(list(ids))
+    candidates = () if forwards.candidates is None else forwards.candidates["key"]
+    forwards = recognised(forwards, stored.postings(candidates, max_df=plan.max_df, shared=True))
     entries = forwards.entries
     weights: dict[int, dict[str, tuple[float, float]]] = {}
     kinds: dict[int, int] = {}
@@ -247,7 +262,7 @@ def _concepts(
     keys = {
         at for at, by in weights.items() if len(by) > 1 or at in start.df or (kinds[at] == Kind.NAME and own & set(by))
     }
-    postings = store.postings([namespace], keys, max_df=plan.max_df)[namespace]
+    postings = stored.postings(keys, max_df=plan.max_df)
     df = {at: int((e["mention"] > 0).sum()) for at, e in postings.items()} | start.df
     too_common = sum(kinds[at] == Kind.NAME for at in keys if at not in df)
     concepts = {
@@ -261,6 +276,7 @@ def _concepts(
 def _drawn(
     store: Store,
     store_graph: GraphStore,
+    stored: Names,
     namespace: str,
     ords: Sequence[int],
     start: _Start,
@@ -277,7 +293,7 @@ def _drawn(
     for ord, id in ids.items():
         if memory_node(id) not in graph:
             graph.add_node(memory_node(id), start=id in starts, **_shown(memories[ord][0]))
-    concepts, too_common = _concepts(store, store_graph, namespace, ids, start, plan)
+    concepts, too_common = _concepts(stored, ids, start, plan)
     order = sorted(concepts, key=lambda at: (at not in start.df, -concepts[at].kind, -concepts[at].total, at))
     same: dict[Any, list[int]] = {}
     for at in order:
@@ -286,7 +302,7 @@ def _drawn(
         same.setdefault(at if alone else frozenset(concept.weights), []).append(at)
     every = sorted(same.values(), key=lambda g: (g[0] not in start.df, -concepts[g[0]].total, g[0]))
     groups = every[:limit]
-    names = store_graph.names([namespace], {at for group in groups for at in group[: _MOST_ALSO + 1]})
+    names = stored.spellings({at for group in groups for at in group[: _MOST_ALSO + 1]})
     whole = {id: memories[o][0] for o, id in ids.items()}
     names = written(names, (text for memory in whole.values() for text in (memory.title, memory.text)), language)
     graph.graph.update(left_out_concepts=len(every) - len(groups), too_common=too_common, max_df=plan.max_df)
@@ -303,7 +319,7 @@ def _drawn(
             role = "subject" if b else "mention"
             graph.add_edge(memory_node(id), node, type=MENTION, role=role, weight=concept.weight(id))
     drawn = {at for at, *_ in groups}
-    for at, other in store_graph.relationships([namespace], drawn, _MOST_TIES * limit):
+    for at, other in stored.relationships(drawn, _MOST_TIES * limit):
         if other in drawn and at != other:
             graph.add_edge(concept_node(at), concept_node(other), type=RELATED, weight=1.0)
     for ord, other, by_same in store_graph.neighbours([namespace], list(ids)):

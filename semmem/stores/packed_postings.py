@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "CANDIDATE",
     "FIRST_EARLIER",
     "FORWARD",
+    "OWNED_CANDIDATE",
     "POSTING",
     "WEIGHT_UNIT",
     "Segment",
     "Segments",
+    "candidates",
     "cut",
     "forward_entries",
     "in_order",
@@ -31,6 +34,7 @@ __all__ = [
     "mentions",
     "merged",
     "pending_keys",
+    "unpack_candidates",
     "unpack_forwards",
     "unpack_postings",
     "without_numbers",
@@ -40,9 +44,15 @@ FORWARD = np.dtype(
     [("key", "<i8"), ("count", "<u2"), ("mention", "u1"), ("subject", "u1"), ("kind", "u1"), ("pad", "V3")]
 )
 
+CANDIDATE = np.dtype([("key", "<i8"), ("place", "<u2")])
+"""A run of words that may be a name; a store keeps those of a memory beside its forward entries."""
+
 POSTING = np.dtype(
     [("ord", "<u4"), ("count", "<u2"), ("length", "<u2"), ("mention", "u1"), ("subject", "u1"), ("pad", "V2")]
 )
+
+OWNED_CANDIDATE = np.dtype([("ord", "<i8"), ("key", "<i8"), ("place", "<u2")])
+"""A candidate with the memory that it stands in."""
 
 WEIGHT_UNIT = 100
 """One byte holds a mention or subject weight in hundredths."""
@@ -122,6 +132,20 @@ def forward_entries(extractions: Sequence[Extraction]) -> NDArray[Any]:
     return out
 
 
+def candidates(extraction: Extraction) -> bytes:
+    """Return the candidates of a memory as a store keeps them."""
+    return np.array(extraction.candidates, dtype=CANDIDATE).tobytes()
+
+
+def unpack_candidates(ords: NDArray[np.int64], sizes: NDArray[np.int64], raw: bytes) -> NDArray[Any]:
+    """Return (ord, key, place) of candidates, of which each of ``ords`` has so many; see Forwards."""
+    packed = np.frombuffer(raw, dtype=CANDIDATE)
+    out = np.empty(len(packed), dtype=OWNED_CANDIDATE)
+    out["ord"] = np.repeat(ords, sizes)
+    out["key"], out["place"] = packed["key"], packed["place"]
+    return out
+
+
 def merged(passages: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Merge the entries of a memory's passages: keys ascending, counts added, the largest weights kept."""
     every = np.concatenate(passages) if passages else np.zeros(0, dtype=FORWARD)
@@ -140,10 +164,17 @@ Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
 """(ids, sizes, entries): ids ascending, the number of entries of each id, and the entries of one id after the other."""
 
 
-def unpack_forwards(heads: bytes, raw: bytes) -> Groups:
-    """Return the forward entries that SQL packed as (ord, length in bytes) pairs and one run of entries."""
-    pairs = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1] // FORWARD.itemsize, np.frombuffer(raw, dtype=FORWARD)
+def unpack_forwards(
+    heads: bytes, raw: bytes, runs: bytes
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[Any]]:
+    """Return ords, sizes, forward entries and candidates (see Forwards), as SQL packed them.
+
+    ``heads`` are (ord, length of its entries, length of its candidates), ``raw`` and ``runs`` one run of each.
+    """
+    triples = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 3)
+    ords, sizes = triples[:, 0], triples[:, 1] // FORWARD.itemsize
+    candidates = unpack_candidates(ords, triples[:, 2] // CANDIDATE.itemsize, runs)
+    return ords, sizes, np.frombuffer(raw, dtype=FORWARD), candidates
 
 
 def unpack_postings(

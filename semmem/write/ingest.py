@@ -14,19 +14,18 @@ from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any
 
 from semmem.concepts.likeness import LIKENESS
-from semmem.concepts.mentions import Ahead, Knowledge
+from semmem.concepts.rules import extraction_of, with_other_names
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.errors import BadItem, Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
-from semmem.model.exchange import UNINDEXED, Maker, Row, Stored, Written
+from semmem.model.exchange import UNINDEXED, Extraction, Maker, Row, Stored, Written
 from semmem.model.process.clock import step
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store
 from semmem.model.types import IngestReport, Memory
-from semmem.text.passages import MAX_CHARS, SPLITTER, content_key, embedded_text
+from semmem.text.passages import MAX_CHARS, SPLITTER, content_key, embedded_text, other_names, read_text
 from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, parts_of, replaced_by
 from semmem.write.likeness import Likeness, OnContradiction, merged, merges, retells, said_anew
 from semmem.write.plan import (
@@ -40,8 +39,8 @@ from semmem.write.plan import (
     planned,
     updating,
 )  # fmt: skip
-from semmem.write.preparation import Keys, OnError, Preparation, Prepared, Refusals, check_vector
-from semmem.write.relink import Upkeep
+from semmem.write.preparation import OnError, Preparation, Prepared, Refusals, check_vector
+from semmem.write.rebuild import prepare
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken, with_stored_vectors
 
@@ -50,6 +49,7 @@ __all__ = ["MAX_CHARS", "Ingest", "Outcome", "maker_now"]
 _PATIENCE_S = 5.0
 """How long an update tries again after somebody else was faster, with random pauses of up to ``_PAUSE_S``."""
 _PAUSE_S = 0.2
+_UNPREPARED = Prepared((), (), "")
 
 
 def maker_now(extractor: Extractor) -> Maker:
@@ -80,7 +80,7 @@ class Ingest:
         self.maintain = self._likeness.maintain
         self.catch_up = self._likeness.catch_up
         self.compare_anew = self._likeness.compare_anew
-        self._upkeep = Upkeep(store, extractor, language)
+        self._extractor = extractor
         self._embedder = embedder
         self._renewed = renewed
         self._filled = filled
@@ -108,7 +108,7 @@ class Ingest:
             raise Conflict(refused.reason, names=frozenset((refused.name,)))
         if plan.new:
             try:
-                rows, knowledge, _, written = self._written(plan.new, "abort", plan.ahead)
+                rows, _, written = self._written(plan.new, "abort")
             except Conflict as error:
                 raise Conflict(no_longer(draft, REMEMBERING).reason, names=error.names) from error
             if draft.name in written.corroborated:
@@ -116,7 +116,7 @@ class Ingest:
                 if first in self._likeness.again({first: 1}):
                     return self._as_stored(replace(draft.memory, id=first[1]))
                 return self.remember(item)  # the stored memory was forgotten meanwhile
-            memory = self._after(plan.new[0], rows, knowledge, written)
+            memory = self._after(plan.new[0], rows, written)
             older = self._likeness.older(rows, written, memory.contradicts) if self._name_older else ()
             return replace(memory, older=older) if older else memory
         return self._as_stored(draft.memory)
@@ -153,18 +153,17 @@ class Ingest:
                 return before
             try:
                 changed = [replace(one, changed_by=changed_by) for one in plan.changed]
-                rows, knowledge, _, written = self._written(changed, "abort")
+                rows, _, written = self._written(changed, "abort")
             except Conflict as error:  # somebody else changed it after the look at the store
                 if time.monotonic() > end:
                     reason = f"Other writers keep changing {id!r}; call update again."
                     raise Conflict(reason, names=error.names) from error
                 time.sleep(random.uniform(0, _PAUSE_S))
                 continue
-            return self._after(changed[0], rows, knowledge, written)
+            return self._after(changed[0], rows, written)
 
-    def _after(self, draft: Draft, rows: Sequence[Row], knowledge: Knowledge, written: Written) -> Memory:
+    def _after(self, draft: Draft, rows: Sequence[Row], written: Written) -> Memory:
         """Do the work that follows the commit of one memory; return it as stored, with the ids it contradicts."""
-        self._upkeep.written(rows, written, knowledge)
         warn_of([draft])
         like = self._likeness.written(rows, written)
         memory = written.memories.get(draft.name) or self._as_stored(draft.memory)
@@ -173,13 +172,12 @@ class Ingest:
 
     def restore(self, draft: Draft) -> Memory:
         """Store a softly forgotten memory again; see semmem.write.versions.restored."""
-        rows, knowledge, _, written = self._written([draft], "abort")
-        return self._after(draft, rows, knowledge, written)
+        rows, _, written = self._written([draft], "abort")
+        return self._after(draft, rows, written)
 
     def make_anew(self, drafts: Sequence[Draft]) -> None:
         """Make anew all that is derived of stored memories; those that others have changed meanwhile stay."""
-        rows, knowledge, _, written = self._written(drafts, "skip")
-        self._upkeep.written(rows, written, knowledge)
+        rows, _, written = self._written(drafts, "skip")
         self._likeness.written(rows, written)
 
     def _as_stored(self, memory: Memory) -> Memory:
@@ -210,7 +208,7 @@ class Ingest:
         try:
             with closing(self._preparation.coming(items, namespace, batch_size)) as coming:
                 for batch in coming:
-                    outcome = ingest._reading(batch)._stored(batch, on_error)
+                    outcome = ingest._stored(batch, on_error)
                     report = report.with_batch(outcome, time.monotonic() - started)
                     if progress is not None:
                         progress(report)
@@ -228,14 +226,6 @@ class Ingest:
     ) -> Outcome:
         """Write a batch of (position, item) in one transaction: new items, and those that may replace a memory."""
         return self._stored(self._preparation.batch(batch, namespace), on_error, policy, earlier_names)
-
-    def _reading(self, batch: Prepared) -> Ingest:
-        """Return the same pipeline with the extractor that knows what is in the texts of a batch, if there is one."""
-        if batch.extractor is None:
-            return self
-        other = copy(self)
-        other._upkeep = Upkeep(self._store, batch.extractor, self._language)
-        return other
 
     def _stored(
         self,
@@ -261,8 +251,8 @@ class Ingest:
                 refuse(Refused(at, draft.name if draft.named else ("", ""), reason, BadItem))
 
         try:
-            rows, knowledge, degraded, written = self._written(
-                list(by_name.values()), on_error, plan.ahead, batch.keys, unusable if on_error == "skip" else None
+            rows, degraded, written = self._written(
+                list(by_name.values()), on_error, batch, unusable if on_error == "skip" else None
             )
         except Conflict as error:
             conflicting = sorted((by_name[name] for name in error.names if name in by_name), key=lambda one: one.at)
@@ -270,7 +260,6 @@ class Ingest:
                 raise
             refused = no_longer(conflicting[0], policy)
             raise Conflict(f"Item {refused.at}: {refused.reason}", names=error.names) from error
-        degraded |= self._upkeep.written(rows, written, knowledge)
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
         sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id a door made
@@ -306,11 +295,11 @@ class Ingest:
     ) -> Plan:
         """Compare drafts with the store: one query, and another one where vectors are given or may be kept."""
         named = {draft.name: draft for draft in drafts if draft.named and stored is None}
-        stored, ahead = stored or {}, None
+        stored = stored or {}
         if named and policy.partial:
             stored = self._store.stored_memories(named)
         elif named:  # compares hashes of the content only
-            payloads, ahead = self._upkeep.payloads({name: draft.memory for name, draft in named.items()})
+            payloads = self._store.payload_hashes(named)
             stored = {name: Stored(named[name].memory, payload) for name, payload in payloads.items()}
             hidden = [name for name in stored if named[name].memory.sensitive]  # their hashes are random
             others = [name for name in stored if name not in hidden and stored[name].payload != named[name].payload]
@@ -320,7 +309,6 @@ class Ingest:
         vector_store = self._store.vectors
         vectors = vector_store.stored_vectors(with_vector) if with_vector and vector_store is not None else {}
         plan = planned(drafts, stored, vectors, policy=policy, now=datetime.now(UTC), earlier_names=earlier_names)
-        plan = replace(plan, ahead=ahead)
         return self._with_stored_vectors(plan) if plan.changed else plan
 
     def _with_stored_vectors(self, plan: Plan) -> Plan:
@@ -340,36 +328,31 @@ class Ingest:
         self,
         drafts: Sequence[Draft],
         on_conflict: str,
-        ahead: Ahead | None = None,
-        keys: Keys = MappingProxyType({}),
+        batch: Prepared = _UNPREPARED,
         unusable: Callable[[Draft, str], None] | None = None,
-    ) -> tuple[list[Row], Knowledge, dict[str, str], Written]:
+    ) -> tuple[list[Row], dict[str, str], Written]:
         """Store what ``_rows`` makes of ``drafts``; repeat it if this process has rebuilt the vectors in between."""
         how: Any = {"on_conflict": on_conflict, "bulk": self.bulk is not None}
-        rows, knowledge, degraded = self._rows(drafts, ahead, keys, unusable)
+        rows, degraded = self._rows(drafts, batch, unusable)
         try:
             with step("store"):
-                written = self._store.write(rows, since=self._upkeep.since(knowledge), **how)
+                written = self._store.write(rows, **how)
         except EmbedderReplaced:
             if not self._renewed():
                 raise
             left = {row.name for row in rows}
             drafts = [replace(draft, stored_vector=None) for draft in drafts if draft.name in left]
-            rows, knowledge, degraded = self._rows(drafts, unusable=unusable)
+            rows, degraded = self._rows(drafts, batch, unusable)
             with step("store"):
-                written = self._store.write(rows, since=self._upkeep.since(knowledge), **how)
+                written = self._store.write(rows, **how)
         if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
             self._filled()
-        return rows, knowledge, {**degraded, **written.degraded}, written
+        return rows, {**degraded, **written.degraded}, written
 
     def _rows(
-        self,
-        drafts: Sequence[Draft],
-        ahead: Ahead | None = None,
-        keys: Keys = MappingProxyType({}),
-        unusable: Callable[[Draft, str], None] | None = None,
-    ) -> tuple[list[Row], Knowledge, dict[str, str]]:
-        """Split, extract and embed; return the rows, the knowledge used, and by leg why something is missing.
+        self, drafts: Sequence[Draft], batch: Prepared, unusable: Callable[[Draft, str], None] | None = None
+    ) -> tuple[list[Row], dict[str, str]]:
+        """Split, extract and embed; return the rows, and by leg why something is missing.
 
         A draft of which the embedder makes an unusable vector is given to ``unusable``, if there is one, and no row.
         """
@@ -390,9 +373,8 @@ class Ingest:
         indexed = [i for i, piece in enumerate(pieces) if piece[3] == 0]
         memories = [pieces[i][1] for i in indexed]
         with step("extract"):
-            self._upkeep.prepare(memories)
-            knowledge = self._upkeep.knowledge(memories, ahead=ahead)
-            extractions = {i: self._upkeep.extraction(pieces[i][1], knowledge) for i in indexed}
+            prepare(self._extractor, memories)
+            extractions = {i: self._extraction(pieces[i][1], batch) for i in indexed}
         vectors = {i: pair for i in indexed if (pair := at_hand(pieces[i][0])) is not None}
         bare = [i for i in indexed if i not in vectors]
         left_out: dict[tuple[str, str], tuple[Draft, str]] = {}
@@ -409,24 +391,30 @@ class Ingest:
         if unusable is not None:
             for draft, fault in left_out.values():
                 unusable(draft, fault)
-        likeness = self._likeness.keys(drafts, keys)
+        likeness = self._likeness.keys(drafts, batch.keys)
         rows = []
         for i, (draft, memory, part, parts_) in enumerate(pieces):
             if draft.name in left_out:
                 continue
             extraction = extractions.get(i)
-            arrivals = self._upkeep.arrivals(memory, extraction, knowledge) if extraction is not None else ()
             content = os.urandom(16) if memory.sensitive else content_key(memory.text)
             vector, maker = vectors.get(i, (None, None))
             before = replaced_by(draft) if part == 0 else None
-            made_of = (extraction, vector, content, draft.payload, arrivals, maker, before, self._language)
+            made_of = (extraction, vector, content, draft.payload, maker, before, self._language)
             alike = likeness.get(draft.name, ()) if part == 0 else ()
             single = part == 0 and draft.replaces is None and merges(draft) and self._likeness.counts
             change = (draft.changed_by, draft.restores)
             again = (part == 0 and retells(draft), draft.text_at if part == 0 else None)
             rows.append(Row(memory, part, parts_, *made_of, *change, alike, single, *again, **self._batchwide))
         missing = reason and any(r.extraction is not None and r.vector is None for r in rows)
-        return rows, knowledge, {"dense": reason} if missing and reason else {}
+        return rows, {"dense": reason} if missing and reason else {}
+
+    def _extraction(self, memory: Memory, batch: Prepared) -> Extraction:
+        language: str = getattr(self._extractor, "language", "english")
+        at_hand = batch.extractions.get((read_text(memory), memory.title))
+        if at_hand is None:
+            return extraction_of(self._extractor, memory, language)
+        return with_other_names(at_hand, other_names(memory.metadata), language)
 
     def _embedder_for(self, drafts: Sequence[Draft]) -> tuple[Embedder | None, str | None]:
         """Return the embedder for texts that have no vector, or the reason why there is none."""

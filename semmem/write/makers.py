@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from semmem.model.exchange import Maker
 from semmem.model.life import Made, Uncompared
@@ -16,12 +16,9 @@ from semmem.model.protocols import Embedder, Extractor
 from semmem.model.reports import Rebuilt
 from semmem.model.store import LifeStore, Store
 from semmem.model.store.makers import Span, made_again, spans, stale
-from semmem.model.types import Memory
 from semmem.write.ingest import MAX_CHARS, Ingest, maker_now
 from semmem.write.items import Draft, parts_of
-
-if TYPE_CHECKING:
-    from semmem.write.relink import Upkeep
+from semmem.write.rebuild import extracted
 
 __all__ = ["Renewal", "count_stale", "mark_extracted"]
 
@@ -60,14 +57,22 @@ def mark_extracted(store: Store, extractor: Extractor, work: Callable[[], Rebuil
 class Renewal:
     """Makes anew what is stale in a store, with the splitter, likeness and extractor of this process."""
 
-    def __init__(self, store: Store, ingest: Ingest, upkeep: Upkeep, embedder: Callable[[], Embedder | str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        ingest: Ingest,
+        extractor: Extractor,
+        embedder: Callable[[], Embedder | str],
+        language: str = "english",
+    ) -> None:
         self._store = store
         self._ingest = ingest
-        self._upkeep = upkeep
+        self._extractor = extractor
         self._embedder = embedder
-        self._now = maker_now(upkeep.extractor)
+        self._language = language
+        self._now = maker_now(extractor)
 
-    def maintain(self, language: str) -> dict[str, int]:
+    def maintain(self) -> dict[str, int]:
         """Return how many memories were ``rebuilt``, and how many are ``stale`` still, where not 0.
 
         Those of another language, those that the extractor cannot read, and those whose parts depend on an embedder
@@ -79,9 +84,9 @@ class Renewal:
         spoken = self._store.languages() if stale_spans else {}
         rebuilt = 0
         for namespace, span, what in stale_spans:
-            if spoken.get(namespace, language) == language:
+            if spoken.get(namespace, self._language) == self._language:
                 rebuilt += self._renewed(life, namespace, span, what)
-        remaining = count_stale(self._store, self._upkeep.extractor) if stale_spans else 0
+        remaining = count_stale(self._store, self._extractor) if stale_spans else 0
         return {name: count for name, count in (("rebuilt", rebuilt), ("stale", remaining)) if count}
 
     def _renewed(self, life: LifeStore, namespace: str, span: Span, what: frozenset[str]) -> int:
@@ -135,30 +140,10 @@ class Renewal:
         return drafts
 
     def _reextract(self, namespace: str, ords: Sequence[int]) -> bool:
-        """Extract memories again; return whether all of them could be read.
-
-        The names that come and go with it are noted before and after, so that what mentions them is extracted again
-        wherever this is interrupted.
-        """
-        upkeep = self._upkeep
-        unread: list[Memory] = []
+        """Extract memories again; return whether all of them could be read."""
         memories = self._store.indexed_memories([namespace], ords)
-        if not memories:
-            return True
-        upkeep.prepare(memories.values())
-        knowledge = upkeep.knowledge(memories.values(), new=False, unread=unread)
-        extractions = upkeep.extractions(memories, knowledge, unread)
-        if (graph := self._store.graph) is None:
-            self._store.reindex(namespace, extractions, language=upkeep.stems)
-            return len(extractions) == len(memories)
-        before = graph.forwards([namespace], sorted(memories)).entries
-        had = set(before["key"][before["subject"] > 0].tolist())
-        has = {key for _, one in extractions for key, about in zip(one.keys, one.subjects, strict=True) if about > 0}
-        if changed := had ^ has:
-            graph.note_changed_subjects(namespace, changed)
-        self._store.reindex(namespace, extractions, language=upkeep.stems)
-        if extractions and (changed := changed | graph.changed_subjects(namespace, knowledge.moment[namespace])):
-            graph.note_changed_subjects(namespace, changed)
+        extractions = extracted(self._extractor, memories)
+        self._store.reindex(namespace, extractions, language=self._language)
         return len(extractions) == len(memories)
 
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from reprlib import repr as shown
 from typing import Any
 
-from semmem.concepts.mentions import Ahead
 from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
@@ -79,8 +78,7 @@ class Refused:
 class Plan:
     """What happens to each draft of a batch. A changed draft holds the memory as it is to be, and what it ``replaces``.
 
-    ``repeats`` are the places of items that repeat an earlier item of the batch, by (namespace, id). ``ahead`` is what
-    was looked up for extracting their concepts.
+    ``repeats`` are the places of items that repeat an earlier item of the batch, by (namespace, id).
     """
 
     new: list[Draft] = field(default_factory=list)
@@ -88,7 +86,6 @@ class Plan:
     unchanged: list[Draft] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     repeats: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,18 +15,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast
 
-from semmem.concepts.names import alias_candidates
 from semmem.extractors import Rules
 from semmem.model.errors import BadItem, Conflict, EmbedderMismatch, InvalidInput
+from semmem.model.exchange import Extraction
 from semmem.model.filters import at_time
 from semmem.model.process.machine import processors
 from semmem.model.protocols import Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import Memory, Rejected
 from semmem.text.passages import MAX_CHARS, read_text, split
-from semmem.write.bulk.columns import EXTRACT, LIKENESS, SCREEN, TextRow
-from semmem.write.bulk.extractor import ReadRules
-from semmem.write.bulk.pool import Pool
+from semmem.write.bulk import EXTRACT, LIKENESS, SCREEN, Pool, TextRow
 from semmem.write.items import Draft, drafted, giver, id_of
 from semmem.write.likeness import Likeness
 from semmem.write.plan import Refused, batches
@@ -51,14 +49,14 @@ class Prepared:
     """The items of a batch in their order, each checked or refused, and the keys of those whose keys are known.
 
     ``items`` are those that were given, as (position, item), for the ``namespace`` of those that name none.
-    ``extractor`` knows what workers have found in the texts.
+    ``extractions`` are what was found in texts ahead, by the text that the extractor reads and the title.
     """
 
     drafts: Sequence[Draft | Refused]
     items: Sequence[tuple[int, Any]]
     namespace: str
     keys: Keys = field(default_factory=dict)
-    extractor: Extractor | None = None
+    extractions: Mapping[tuple[str, str | None], Extraction] = field(default_factory=dict)
 
     def items_at(self, position: int) -> list[tuple[int, Any]]:
         """Return the item at ``position`` as it was given, so that it can be stored by itself."""
@@ -184,32 +182,32 @@ class Preparation:
         if not long or (not self._ahead and count < 1):
             yield from (self.batch(batch, namespace) for batch in work)
             return
-        extractor = ReadRules(getattr(self._extractor, "language", "english"))
         with (
-            Pool(count, extractor.language) as pool,
-            closing(in_advance(work, partial(self._read, pool, extractor, namespace))) as coming,
+            Pool(count, getattr(self._extractor, "language", "english")) as pool,
+            closing(in_advance(work, partial(self._read, pool, namespace))) as coming,
         ):
             yield from coming
 
-    def _read(self, pool: Pool, extractor: ReadRules, namespace: str, batch: Sequence[tuple[int, Any]]) -> Prepared:
+    def _read(self, pool: Pool, namespace: str, batch: Sequence[tuple[int, Any]]) -> Prepared:
         """Return a batch with all that depends on no store and will be asked for; workers or this thread read it."""
         drafts = checked(batch, namespace)
         if not len(pool) or batch[0][0] == 0:  # the first is read by this process, while the workers start
             drafts = screened_all(drafts, self._screening)
-            if not len(pool):
-                read_ahead(drafts, self._extractor, MAX_CHARS)
-            return Prepared(drafts, batch, namespace, self._with_keys(drafts, {}))
+            ahead = {} if len(pool) else read_ahead(drafts, self._extractor, MAX_CHARS)
+            return Prepared(drafts, batch, namespace, self._with_keys(drafts, {}), ahead)
         rows, wholes = self._rows(drafts)
-        columns = pool.read(rows)
-        places = [(one, place) for one in columns for place in range(len(one.rows))]
-        by_position = {at: places[place] for at, place in wholes.items()} if columns else {}
-        kinds = {at: one.credentials.get(place, ()) for at, (one, place) in by_position.items()}
+        found = pool.read(rows)
+        by_position = {at: (rows[place], found[place]) for at, place in wholes.items()} if found else {}
+        kinds = {at: one.credentials for at, (_, one) in by_position.items()}
         drafts = screened_all(drafts, self._screening, kinds if self._screening != "off" else {})
         texts = {draft.at: draft.memory.text for draft in drafts if isinstance(draft, Draft)}
-        read = [(at, one, place) for at, (one, place) in by_position.items() if one.rows[place].text == texts.get(at)]
-        likeness = {at: one.likeness(place) for at, one, place in read}  # a text that was redacted is read anew
-        extractor.learn(columns)
-        return Prepared(drafts, batch, namespace, self._with_keys(drafts, likeness), extractor)
+        likeness = {at: one.likeness for at, (row, one) in by_position.items() if row.text == texts.get(at)}
+        extractions = {  # a text that was redacted is read anew
+            (row.text + row.suffix, row.title): one.extraction
+            for row, one in zip(rows, found, strict=False)
+            if one.extraction is not None
+        }
+        return Prepared(drafts, batch, namespace, self._with_keys(drafts, likeness), extractions)
 
     def _rows(self, drafts: Sequence[Draft | Refused]) -> tuple[list[TextRow], dict[int, int]]:
         """Return what workers have to read, and where the whole text of each draft is in it, by its position.
@@ -241,17 +239,22 @@ class Preparation:
         return {draft.name: (draft.memory, keys[draft.name]) for draft in accepted if draft.name in keys}
 
 
-def read_ahead(drafts: Iterable[Draft | Refused], extractor: Extractor, most_chars: int) -> None:
-    """Read the texts of new memories with the rules, which remember what they have read last.
+def read_ahead(
+    drafts: Iterable[Draft | Refused], extractor: Extractor, most_chars: int
+) -> dict[tuple[str, str | None], Extraction]:
+    """Return what the rules find in the texts of new memories.
 
     Any other extractor may ask a model, or may not be safe between threads; nothing is done for it.
     """
-    if getattr(extractor, "name", None) != "rules":
-        return
-    language = getattr(extractor, "language", "english")
-    for draft in drafts:
-        if isinstance(draft, Draft) and not draft.memory.sensitive and len(draft.memory.text) <= most_chars:
-            alias_candidates(read_text(draft.memory), draft.memory.title, language=language)
+    if type(extractor) is not Rules:
+        return {}
+    memories = [
+        draft.memory
+        for draft in drafts
+        if isinstance(draft, Draft) and not draft.memory.sensitive and len(draft.memory.text) <= most_chars
+    ]
+    texts = {(read_text(memory), memory.title) for memory in memories}
+    return {(text, title): extractor.extract(text, title) for text, title in texts}
 
 
 def in_advance(batches: Iterable[B], work: Callable[[B], T]) -> Generator[T, None, None]:

@@ -1,4 +1,6 @@
-"""Make missing vectors, or replace all vectors by those of another embedder while readers and writers go on.
+"""Make missing vectors, or replace all vectors by those of another embedder, or find all concepts anew.
+
+Readers and writers go on meanwhile, and an interrupted call is continued by the next one.
 
 The new embedder fills a shadow of the vector table in batches, so that an interrupted rebuild can continue. Meanwhile
 recalls and new memories use the old vectors. When only a few are missing, the shadow replaces the table at once.
@@ -6,19 +8,24 @@ recalls and new memories use the old vectors. When only a few are missing, the s
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from importlib.metadata import version
 from typing import Any
 
+from semmem.concepts.rules import extraction_of
 from semmem.embedders.binding import Encoder, embed_texts, identity
 from semmem.model.errors import EmbedderUnavailable, StoreUnavailable
-from semmem.model.protocols import Embedder
+from semmem.model.exchange import Extraction
+from semmem.model.protocols import Embedder, Extractor
 from semmem.model.reports import Rebuilt
-from semmem.model.store import VectorStore
+from semmem.model.store import GraphStore, Store, VectorStore
 from semmem.model.types import Memory
-from semmem.text.passages import embedded_text
+from semmem.text.passages import embedded_text, read_text
 
-__all__ = ["fill_in", "replace_vectors"]
+__all__ = ["extracted", "fill_in", "prepare", "reextract", "replace_vectors"]
 
 BATCH = 256
 """Memories embedded and stored at a time; an interrupted call repeats at most this many."""
@@ -28,6 +35,7 @@ _ROUNDS = 8
 """How often the rebuild tries to catch up with writers before it makes them wait, however many vectors are missing."""
 _PATIENCE = 900.0
 _PAUSE = 0.3
+_LOG = logging.getLogger(__name__)
 Progress = Callable[[int], None] | None
 
 
@@ -106,3 +114,74 @@ def _embedding(embedder: Embedder) -> Callable[[Sequence[Memory]], Any]:
         return embed_texts(embedder, [embedded_text(memory) for memory in memories], name_of)
 
     return vectors
+
+
+def prepare(extractor: Extractor, memories: Collection[Memory]) -> None:
+    """Let an extractor that asks a model do so once for all ``memories``."""
+    ask = getattr(extractor, "prepare", None)
+    if ask is not None and len(memories) > 1:
+        ask([(read_text(memory), memory.title) for memory in memories])
+
+
+def extracted(extractor: Extractor, memories: Mapping[int, Memory]) -> list[tuple[int, Extraction]]:
+    """Return the extraction of each memory by ord, without the memories that the extractor cannot read."""
+    language: str = getattr(extractor, "language", "english")
+    prepare(extractor, memories.values())
+    pairs = []
+    for ord, memory in sorted(memories.items()):
+        try:
+            pairs.append((ord, extraction_of(extractor, memory, language)))
+        except Exception as error:  # noqa: BLE001  # an extractor may raise anything
+            _LOG.info("%s cannot be read again: %s", memory.id, error)
+    return pairs
+
+
+def reextract(store: Store, extractor: Extractor, language: str, progress: Progress = None) -> Rebuilt:
+    """Extract every memory again, as after a change of the extractor, while others read and write.
+
+    An interrupted call is continued by the next one with the same extractor; ``progress`` includes the memories of the
+    interrupted call. Raises Conflict while another process rebuilds.
+    """
+    graph = store.graph
+    with nullcontext() if graph is None else graph.rebuilding():
+        place, dropped = ({}, None) if graph is None else _place(graph, extractor)
+        skipped = count = int(place.get("read", 0))
+        changed = 0
+        for namespace in store.namespaces():
+            before = place.get("namespace", "")
+            if namespace < before:
+                continue
+            after = int(place["ord"]) if namespace == before else 0
+            store.set_language(namespace, language, done=False)
+            place["namespace"] = namespace
+            for batch in _batches(store, namespace, after):
+                rows = dict(batch)
+                prepare(extractor, rows.values())
+                own: str = getattr(extractor, "language", "english")
+                pairs = [(ord, extraction_of(extractor, memory, own)) for ord, memory in batch]
+                changed += store.reindex(namespace, pairs)
+                count += len(batch)
+                if graph is not None:
+                    graph.note_reextraction(place | {"ord": batch[-1][0], "read": count})
+                if progress is not None:
+                    progress(count)
+            store.set_language(namespace, language, done=True)
+        if graph is not None:
+            graph.note_reextraction(None)
+        return Rebuilt(dropped=dropped, read=count - skipped, skipped=skipped, changed=changed)
+
+
+def _place(graph: GraphStore, extractor: Extractor) -> tuple[dict[str, Any], str | None]:
+    """Return where an interrupted call with this extractor stopped, and whose interrupted call is discarded."""
+    who = {name: str(getattr(extractor, name, "")) for name in ("name", "language", "version", "model")}
+    ours = {**who, "semmem": version("semmem")}
+    place = graph.reextraction()
+    if place is None:
+        return {"by": ours}, None
+    return (dict(place), None) if place["by"] == ours else ({"by": ours}, str(place["by"]["name"]))
+
+
+def _batches(store: Store, namespace: str, after: int) -> Iterator[Sequence[tuple[int, Memory]]]:
+    while rows := store.indexed_after(namespace, after, BATCH):
+        yield rows
+        after = rows[-1][0]

@@ -23,7 +23,6 @@ from semmem.model.store import LifeStore, Store, life_of
 from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected, bound_rejected
 from semmem.write.ingest import Ingest
 from semmem.write.plan import Policy, batches, check_batches
-from semmem.write.relink import Upkeep
 
 __all__ = ["BroughtIn", "bring_in"]
 
@@ -145,7 +144,6 @@ class _Bringing:
 def bring_in(
     store: Store,
     ingest: Ingest,
-    upkeep: Upkeep,
     filler: Callable[[], Embedder | str],
     items: Iterable[Mapping[str, Any]],
     *,
@@ -222,7 +220,6 @@ def bring_in(
             )
         if prune and missing:
             pruned = sum(store.forget(namespace, id, Filters(), dry_run=False, soft=soft) for id in missing)
-            upkeep.forgotten(namespace)
     return replace(report, gone=missing, pruned=pruned, seconds=time.monotonic() - started)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -46,7 +46,7 @@ def only(found: Probe) -> Probed:
 
 
 def prober(mem: semmem.Semmem) -> Prober:
-    return Prober(mem.store, mem._ingest, mem._recaller, mem._legs, mem._upkeep, mem._encoder.embedder_or_reason)
+    return Prober(mem.store, mem._ingest, mem._recaller, mem._legs, mem._extractor, mem._encoder.embedder_or_reason)
 
 
 def run(mem: semmem.Semmem, recipe: Recipe, of: Scene, k: int = 10) -> Probed:
@@ -112,16 +112,10 @@ class Finding:
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
 
-    def extract(self, text: str, title: str | None, known: Collection[int]) -> Extraction:
+    def extract(self, text: str, title: str | None) -> Extraction:
         if self.error is not None:
             raise self.error
         return Extraction([], [], [], [], [], [], 0)
-
-    def candidates(self, text: str, title: str | None) -> Collection[int]:
-        return ()
-
-    def subjects(self, text: str, title: str | None) -> Collection[int]:
-        return ()
 
 
 class Refusing(Hashing):

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 import semmem
-from semmem.concepts.rules import corrected
+from semmem.concepts.names import name_of
+from semmem.legs.graph_names import Names
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Corrections, Extraction
 from semmem.model.types import Concept
 from tests.stores.audit import sql
 from tests.stores.test_graph_hash import df_is_exact
@@ -72,9 +72,14 @@ def test_a_merge_of_a_subject_makes_mentions_of_either_name_lead_to_it(mem: semm
     mem.remember("A large company.", id="5", title="Acme Corp")
     mem.remember("He was at Big blue then.", id="7")  # no span, so a mention only as a known name
     mem.merge_concepts("Big Blue", "Acme Corp")
-    assert listed(mem, "blue") == [("Acme Corp", 5, ("Big Blue",))]
+    assert listed(mem, "blue") == [("Acme Corp", 4, ("Big Blue",))]
+    walked = semmem.recipe("graph", graph={"seeders": (), "lone_names": "always"})
+    way = mem.recall("What was said of Big Blue?", recipe=walked)
+    assert "5" in [hit.id for hit in way]
+    view = mem.graph(around="7", hops=1)
+    assert {view.nodes[node]["title"] for node in view if view.nodes[node]["kind"] == "concept"} >= {"Acme Corp"}
     mem.forget("5")
-    assert listed(mem, "blue") == [("Acme Corp", 4 - 1, ("Big Blue",))]
+    assert listed(mem, "blue") == [("Acme Corp", 3, ("Big Blue",))]
 
 
 def test_a_split_takes_merges_back_and_a_later_merge_moves_earlier_ones_along(mem: semmem.Semmem) -> None:
@@ -151,13 +156,22 @@ def test_an_unknown_name_is_refused_in_one_sentence_and_changes_nothing(mem: sem
     assert mem.graph_hash() == before
 
 
-def test_what_two_names_weigh_is_the_larger_and_a_tie_between_them_is_none() -> None:
-    found = Extraction([1, 2, 3], [3, 3, 1], ["a", "b", "c"], [0.6, 1.0, 0.3], [0.8, 0.0, 0.0], [0, 0, 2], 2,
-                       [(1, "is", 2), (1, "of", 5)])  # fmt: skip
-    merged = corrected(found, Corrections({1: (2, "b")}))
-    assert merged == Extraction([2, 3], [3, 1], ["b", "c"], [1.0, 0.3], [0.8, 0.0], [0, 2], 2, [(2, "of", 5)])
-    assert corrected(found, Corrections({3: (2, "b")})) == found  # a stem is no name
-    assert corrected(found, Corrections({7: (8, "x")})) == found
+def test_a_memory_that_holds_two_names_that_are_one_counts_once_with_the_larger_weights(mem: semmem.Semmem) -> None:
+    mem.remember("It was Big Blue, not Acme Corp.", id="5", title="Acme Corp")
+    mem.merge_concepts("Big Blue", "Acme Corp")
+    names = Names(mem.store, mem.store.graph, "default")
+    acme, blue = name_of("Acme Corp"), name_of("Big Blue")
+    (ord,) = mem.store.ords_of("default", "5")
+    ((at, entries),) = names.postings([blue]).items()
+    assert (at, entries["ord"].tolist(), entries[["mention", "subject"]].tolist()[-1]) == (
+        acme,
+        [1, 2, 3, 5],
+        (100, 100),
+    )
+    held = names.forwards([ord]).entries
+    assert held[held["key"] == acme][["mention", "subject"]].tolist() == [(100, 100)]
+    assert blue not in held["key"]
+    assert len(names.postings([blue], max_df=3).keys) == 0
 
 
 # ---------------------------------------------------------------------- other names of subjects, in questions
@@ -185,15 +199,9 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
 
     def linked() -> set[int]:
         trace = WalkTrace()
-        link(
-            mem.store,
-            mem.store.graph,
-            "default",
-            question("Where did Lovelace live?"),
-            GraphSettings(),
-            "english",
-            trace,
-        )
+        names = Names(mem.store, mem.store.graph, "default")
+        asked = question("Where did Lovelace live?")
+        link(mem.store.graph, "default", names, asked, GraphSettings(), "english", trace)
         return set(trace.linked)
 
     mem.remember("That was long ago.", id="5", title="Ada Lovelace")
@@ -213,7 +221,8 @@ def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.S
 
     def linked(asked: str) -> set[int]:
         trace = WalkTrace()
-        link(mem.store, mem.store.graph, "default", question(asked), GraphSettings(), "english", trace)
+        names = Names(mem.store, mem.store.graph, "default")
+        link(mem.store.graph, "default", names, question(asked), GraphSettings(), "english", trace)
         return set(trace.linked)
 
     mem.remember("That was long ago.", id="5", title="Grand Trunk Railway")

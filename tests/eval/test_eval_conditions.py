@@ -75,6 +75,7 @@ def test_a_swept_weight_of_zero_leaves_the_leg_out() -> None:
         ("graph.alpha=0.3", lambda r: r.graph.alpha, 0.3),
         ("graph.walk=pagerank", lambda r: r.graph.walk, "pagerank"),
         ("graph.lower_case=0", lambda r: r.graph.lower_case, False),
+        ("graph.known_names=0", lambda r: r.graph.known_names, False),
         ("fusion=convex", lambda r: r.fusion, "convex"),
         ("rerank=composite", lambda r: r.rerank, "composite"),
         ("rerank=cross_encoder:some/model", lambda r: r.rerank, "cross_encoder:some/model"),

@@ -53,7 +53,7 @@ def names(*roots: str) -> set[str]:
         "semmem/embedders/binding.py",
         "semmem/text/passages.py",
         "semmem/text/tokens.py",
-        "semmem/write/relink.py",
+        "semmem/write/rebuild.py",
     ],
 )
 def test_a_change_on_the_way_into_a_store_changes_the_fingerprint(copied: Path, module: str) -> None:
@@ -113,7 +113,7 @@ def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp
     assert {
         "eval/datasets/source.py",
         "semmem/write/ingest.py",
-        "semmem/write/relink.py",
+        "semmem/write/rebuild.py",
         "semmem/stores/postgres/write.py",
     } <= ran
     assert ran - WIRING - names(*STORES) == set()

@@ -43,6 +43,7 @@ def test_every_ingredient_of_the_default_recipe_is_compared_to_the_recipe_itself
         ("anchors", {"anchor_share": 0.0}),
         ("lower-case or not", None),
         ("without capitals", {"lower_case": False}),
+        ("known names", {"known_names": False}),
         ("in another way", {"other_names": False}),
         ("neighbours in", {"neighbour": 0.0}),
         ("same author", {"neighbour_own": 0.5}),  # as much as any other neighbour

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST = {
     "PostgreSQL": {
         "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 1,
-        "forget": 7,
+        "forget": 5,
     },
     "SQLite": {
         "remember": 17, "remember, warm": 17, "recall": 14, "explain": 3, "recall, warm": 15, "recall, resident": 15,

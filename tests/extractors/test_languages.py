@@ -44,7 +44,7 @@ def test_every_language_of_snowball_reads_every_script(language: str) -> None:
 
 @given(st.text(max_size=80), st.text(max_size=20), st.sampled_from(LANGUAGES))
 def test_no_string_is_too_strange(text: str, title: str, language: str) -> None:
-    extraction = Rules(language).extract(text, title, set(range(3)))
+    extraction = Rules(language).extract(text, title)
     columns = (extraction.kinds, extraction.names, extraction.mentions, extraction.subjects, extraction.counts)
     assert {len(column) for column in columns} == {len(extraction.keys)}
     assert extraction.relationships == []
@@ -53,7 +53,7 @@ def test_no_string_is_too_strange(text: str, title: str, language: str) -> None:
 
 
 def test_chinese_and_japanese_become_pairs_of_characters() -> None:
-    extraction = load("rules").extract("東京都庁", None, ())
+    extraction = load("rules").extract("東京都庁", None)
     stems = {name for kind, name in zip(extraction.kinds, extraction.names, strict=True) if kind == Kind.STEM}
     assert stems == {"東京", "京都", "都庁"}
     asked = question("京都は?")
@@ -62,7 +62,7 @@ def test_chinese_and_japanese_become_pairs_of_characters() -> None:
 
 def test_the_language_decides_stems() -> None:
     def stems(text: str, language: str) -> set[str]:
-        found = load("rules", language=language).extract(text, None, ())
+        found = load("rules", language=language).extract(text, None)
         return {name for kind, name in zip(found.kinds, found.names, strict=True) if kind == Kind.STEM}
 
     assert stems("Häuser", "german") == {"haus"}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 import semmem
 from semmem.extractors import Rules
+from semmem.legs.graph_names import Names
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.tokens import key
 from tests.stores.audit import sql
@@ -21,8 +22,8 @@ RELATED = semmem.recipe("graph", graph={"seeders": (), "neighbour": 0, "related"
 class Tied(Rules):
     """The rules, and one relationship in every text that says "owned", 2,000 in one that says "crowd"."""
 
-    def extract(self, text: str, title: str | None = None, known: Collection[int] = ()) -> Extraction:
-        found = super().extract(text, title, known)
+    def extract(self, text: str, title: str | None = None) -> Extraction:
+        found = super().extract(text, title)
         if "crowd" in text:
             crowd = (key(Kind.NAME, ("somebody", str(number))) for number in range(2_000))
             return replace(found, relationships=[(ADA, "knows", somebody) for somebody in crowd])
@@ -71,5 +72,8 @@ def test_relationships_are_part_of_the_graph_hash_and_follow_corrections(mem: se
     with semmem.connect(mem.store.url, embedder="none", recipe="lexical") as plain:
         plain.remember("It is said that she owned it.", id="says", namespace="without")
     assert mem.graph_hash(namespace="other") != mem.graph_hash(namespace="without")
-    mem.merge_concepts("Leeds Works", "Ada Lovelace")
-    assert sql(mem, "SELECT 1 FROM relationship WHERE namespace = 'default'") == []
+    names = Names(mem.store, mem.store.graph, "default")
+    assert names.relationships([LEEDS], 9) == [(LEEDS, ADA)]
+    mem.merge_concepts("Leeds Works", "Ada Lovelace")  # a concept has no tie with itself
+    assert Names(mem.store, mem.store.graph, "default").relationships([LEEDS, ADA], 9) == []
+    assert names.relationships([ADA], 9) == [(ADA, LEEDS)]

@@ -161,7 +161,6 @@ def _check_numbers(mem: Semmem | str) -> None:
     last = {n: rest for n, *rest in sql(mem, "SELECT namespace, ords, segments, changes, dropping FROM namespace")}
     for table, column, at in (
         ("memory", "ord", 0), ("posting", "segment", 1), ("fresh", "segment", 1), ("change", "number", 2),
-        ("alias_change", "number", 2),
     ):  # fmt: skip
         tops = sql(mem, f"SELECT namespace, min({column}), max({column}) FROM {table} GROUP BY namespace")
         least = 0 if table == "posting" else 1  # what was packed comes back as segment 0

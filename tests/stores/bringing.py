@@ -235,14 +235,12 @@ class BringingConformance:
         assert mem.update("a", vector=[0, 0, 1]).version == 4
 
     @pytest.mark.needs("graph")
-    def test_a_name_that_an_update_brings_reaches_older_memories_and_one_that_it_takes_leaves_them(
-        self, mem: Semmem
-    ) -> None:
+    def test_a_name_that_an_update_brings_and_takes_again_changes_no_other_memory(self, mem: Semmem) -> None:
         mem.remember("It is said that parts of the Engine of babbage were kept.", id="old")
         mem.remember("It was never finished.", id="title")
         plain = mem.graph_hash()
         mem.update("title", title="Engine of Babbage")
-        assert {c.name: c.df for c in mem.concepts()}["Engine of Babbage"] == 2
+        assert {c.name: (c.df, c.subjects) for c in mem.concepts()}["Engine of Babbage"] == (1, 1)
         mem.update("title", title=None)
         assert mem.graph_hash() == plain
 
@@ -297,7 +295,7 @@ class BringingConformance:
         assert mem.stats().parts == 2 * parts
 
     @pytest.mark.needs("graph")
-    def test_an_extractor_that_asks_a_model_is_asked_about_a_batch_together_and_about_few_older_ones(
+    def test_an_extractor_that_asks_a_model_is_asked_about_a_batch_together_and_about_no_older_memory(
         self, store: Store
     ) -> None:
         class Asking(Rules):
@@ -313,29 +311,5 @@ class BringingConformance:
         mem.remember_many(mentions)
         assert asking.asked == [25]
         mem.remember("It was never finished.", title="Engine of Babbage")
-        assert sum(asking.asked) <= 25 + 16
         mem.maintain()
-        assert {one.name.casefold(): one.df for one in mem.concepts()}["engine of babbage"] == 26
-
-    @pytest.mark.needs("graph")
-    def test_a_memory_that_cannot_be_read_again_holds_no_other_back(self, store: Store) -> None:
-        class Moody(Rules):
-            dislikes = "nothing at all"
-
-            def extract(self, text: str, *more: Any, **named: Any) -> Any:
-                if self.dislikes in text:
-                    raise RuntimeError("the extractor is broken")
-                return super().extract(text, *more, **named)
-
-        moody = Moody()
-        mem = opened(store, extractor=moody)
-        mem.remember("It is said that parts of the Engine of babbage were kept.", id="bad")
-        mem.remember("We saw how parts of the Engine of babbage shone.", id="good")
-        moody.dislikes = "kept"
-        assert mem.remember("It was never finished.", id="title", title="Engine of Babbage").version == 1
-        done = mem.maintain()
-        assert done["unread"] == 1
-        assert {one.name.casefold(): one.df for one in mem.concepts()}["engine of babbage"] == 2
-        moody.dislikes = "nothing at all"
-        assert mem.maintain()["renewed"] == 1
-        assert {one.name.casefold(): one.df for one in mem.concepts()}["engine of babbage"] == 3
+        assert asking.asked == [25]

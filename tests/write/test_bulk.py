@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import semmem
@@ -21,11 +22,8 @@ from semmem.concepts.likeness import likeness_keys
 from semmem.extractors import Rules
 from semmem.model.errors import BadItem
 from semmem.model.types import IngestReport
-from semmem.write import preparation
-from semmem.write.bulk import pool
-from semmem.write.bulk.columns import EXTRACT, LIKENESS, SCREEN, TextColumns, TextRow, packed
-from semmem.write.bulk.extractor import ReadRules
-from semmem.write.bulk.pool import Pool
+from semmem.write import bulk, preparation
+from semmem.write.bulk import EXTRACT, LIKENESS, SCREEN, Found, Pool, TextRow, found_in
 from semmem.write.screening import CredentialWarning, kinds_of
 from tests.stores.audit import check, contents
 
@@ -59,53 +57,23 @@ TEXT = PROSE | st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
 @given(
     st.lists(st.tuples(TEXT, TITLES), min_size=1, max_size=4),
     st.sampled_from(["english", "german", "russian"]),
-    st.randoms(use_true_random=False),
 )
-@example([("Ada met ADA.", "ADA. Ada")], "english", random.Random(1))
-@example([("ADA LOVELACE met Ada Lovelace.", "the Ada Lovelace")], "english", random.Random(2))
-def test_what_workers_find_makes_every_extraction_that_the_rules_make(
-    texts: list[tuple[str, str | None]], language: str, chance: random.Random
-) -> None:
+def test_what_a_worker_sends_is_what_the_rules_find(texts: list[tuple[str, str | None]], language: str) -> None:
     rows = [TextRow(text, " [tag]" if place % 2 else "", title, None, ALL) for place, (text, title) in enumerate(texts)]
-    rules, others = Rules(language), ReadRules(language)
-    others.learn([TextColumns(rows, packed(rows, language))])
-    for row in rows:
-        candidates = rules.candidates(row.read_text, row.title)
-        subjects = rules.subjects(row.read_text, row.title)
-        assert others.candidates(row.read_text, row.title) == candidates
-        assert others.subjects(row.read_text, row.title) == subjects
-        every = sorted(candidates | subjects)
-        for known in (set(), set(every), {at for at in every if chance.random() < 0.5}):
-            assert others.extract(row.read_text, row.title, known) == rules.extract(row.read_text, row.title, known)
+    sent = pickle.loads(pickle.dumps(found_in(rows, language)))
+    rules = Rules(language)
+    assert [one.extraction for one in sent] == [rules.extract(row.text + row.suffix, row.title) for row in rows]
 
 
 def test_workers_find_the_keys_of_what_is_like_a_text_and_the_kinds_of_credentials_in_it() -> None:
     texts = ["Ana is 30 years old.", "I moved to Oslo.", "The password is hunter22-x and the door is green and tall."]
-    rows = [TextRow(text, "", None, "Bob", ALL) for text in texts]
-    columns = TextColumns(rows, packed(rows, "english"))
-    assert [columns.likeness(place) for place in range(3)] == likeness_keys([(text, "Bob") for text in texts])
-    assert all(columns.likeness(place) for place in range(3))
-    assert columns.credentials == {2: ("password",)} == {2: kinds_of([texts[2]])}
-
-
-def test_a_text_that_nobody_has_read_is_read_by_the_rules() -> None:
-    rows = [TextRow("Ada met Bob.", "", None, None, LIKENESS), TextRow("Eve met Bob.", "", None, None, EXTRACT)]
-    others = ReadRules("english")
-    others.learn([TextColumns(rows, packed(rows, "english"))])
-    for text in ("Ada met Bob.", "Mallory met Bob."):
-        assert others.extract(text) == Rules().extract(text)
-        assert others.candidates(text) == Rules().candidates(text) != set()
-
-
-@pytest.mark.parametrize("at", range(15))
-def test_columns_that_do_not_fit_the_texts_are_refused(at: int) -> None:
-    rows = [TextRow("Ada met Bob in Oslo, and Eve.", "", "Ada", None, ALL)]
-    parts = packed(rows, "english")
-    broken = b"\x00" * 8 if at < 13 else parts[at] + b"\nmore"
-    with pytest.raises(ValueError):
-        TextColumns(rows, [*parts[:at], parts[at] + broken if at < 13 else broken, *parts[at + 1 :]])
-    with pytest.raises(ValueError, match="number of parts"):
-        TextColumns(rows, parts[:at])
+    found = found_in([TextRow(text, "", None, "Bob", ALL) for text in texts], "english")
+    assert [one.likeness for one in found] == likeness_keys([(text, "Bob") for text in texts])
+    assert all(one.likeness for one in found)
+    assert [one.credentials for one in found] == [(), (), ("password",)]
+    assert kinds_of([texts[2]]) == ("password",)
+    nothing = found_in([TextRow(texts[2], "", None, "Bob", 0)], "english")
+    assert nothing == [Found(None, (), ())]
 
 
 # ---------------------------------------------------------------------- workers
@@ -113,15 +81,11 @@ def test_columns_that_do_not_fit_the_texts_are_refused(at: int) -> None:
 
 @pytest.fixture(autouse=True)
 def four_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "processors", lambda: 4)
+    monkeypatch.setattr(bulk, "processors", lambda: 4)
 
 
 def rows_of(count: int) -> list[TextRow]:
     return [TextRow(f"Ada Lovelace met Bob {place} in Oslo.", "", None, None, ALL) for place in range(count)]
-
-
-def answers(columns: list[TextColumns]) -> list[Any]:
-    return [(one.extraction(place, ()), one.likeness(place)) for one in columns for place in range(len(one.rows))]
 
 
 def test_workers_share_the_texts_and_end_with_the_pool() -> None:
@@ -129,9 +93,9 @@ def test_workers_share_the_texts_and_end_with_the_pool() -> None:
     with Pool(2, "english") as workers:
         processes = list(workers._workers)
         first = workers.read(rows)
-        assert [len(one.rows) for one in first] == [11, 9]  # as many characters
-        assert answers(first) == answers([TextColumns(rows, packed(rows, "english"))])
-        assert len(answers(workers.read(rows[:3]))) == 3
+        assert list(map(len, bulk._shares(rows, 2))) == [11, 9]  # as many characters
+        assert first == found_in(rows, "english")
+        assert len(workers.read(rows[:3])) == 3
         assert len(workers) == 2
     assert [process.returncode is None for process in processes] == [False, False]  # each was waited for
     assert workers.read(rows) == []
@@ -150,15 +114,16 @@ def test_all_calls_of_a_process_leave_one_processor_free() -> None:
         "raise SystemExit(1)",
         "print('nonsense that is no message', flush=True)",
         "import sys; sys.stdout.buffer.write(b'smm1' + bytes(4)); sys.stdout.flush(); sys.stdin.read(1)",
-        "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk.worker import *; "
-        "send(sys.stdout.buffer, greeting()); receive(sys.stdin.buffer); send(sys.stdout.buffer, [b'1', b'2'])",
-        "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk.worker import *; "
-        "send(sys.stdout.buffer, greeting()); sys.stdin.buffer.read(20)",
+        "import pickle, sys; sys.path[:] = sys.argv[1:]; from semmem.write import bulk; "
+        "bulk._send(sys.stdout.buffer, bulk._greeting()); pickle.load(sys.stdin.buffer); "
+        "bulk._send(sys.stdout.buffer, [])",
+        "import sys; sys.path[:] = sys.argv[1:]; from semmem.write import bulk; "
+        "bulk._send(sys.stdout.buffer, bulk._greeting()); sys.stdin.buffer.read(20)",
     ],
     ids=["ends", "prints", "greets wrongly", "answers wrongly", "ends half-way"],
 )
 def test_a_worker_that_fails_leaves_the_texts_to_the_caller(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_PROGRAM", program)
+    monkeypatch.setattr(bulk, "_PROGRAM", program)
     with Pool(1, "english") as workers:
         processes = list(workers._workers)
         assert workers.read(rows_of(2_000)) == []
@@ -167,8 +132,8 @@ def test_a_worker_that_fails_leaves_the_texts_to_the_caller(program: str, monkey
 
 
 def test_a_worker_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_PROGRAM", "import time; time.sleep(600)")
-    monkeypatch.setattr(pool, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(bulk, "_PROGRAM", "import time; time.sleep(600)")
+    monkeypatch.setattr(bulk, "_PATIENCE_S", 0.2)
     with Pool(1, "english") as workers:
         assert workers.read(rows_of(3)) == []
 
@@ -193,15 +158,15 @@ def test_no_worker_is_started_where_the_working_folder_is_gone(tmp_path: Path, m
 def test_what_python_ignores_in_its_path_hinders_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, None, b"bytes"])
     with Pool(1, "english") as workers:
-        assert len(answers(workers.read(rows_of(3)))) == 3
+        assert len(workers.read(rows_of(3))) == 3
 
 
 def test_a_worker_loads_no_driver_and_no_model_and_hears_no_ctrl_c() -> None:
-    program = pool._PROGRAM.replace("main()", "print(*sorted(m.partition('.')[0] for m in sys.modules))")
-    imports = "from semmem.write.bulk.columns import packed; packed([], 'english'); "
+    program = bulk._PROGRAM.replace("main()", "print(*sorted(m.partition('.')[0] for m in sys.modules))")
+    imports = "from semmem.write.bulk import found_in; found_in([], 'english'); "
     command = [
-        program.replace("print(", imports + "print(") if part == pool._PROGRAM else part
-        for part in pool._command() or ()
+        program.replace("print(", imports + "print(") if part == bulk._PROGRAM else part
+        for part in bulk._command() or ()
     ]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert "semmem" in loaded
@@ -212,9 +177,9 @@ def test_a_worker_loads_no_driver_and_no_model_and_hears_no_ctrl_c() -> None:
 
 def test_workers_end_when_their_parent_is_killed() -> None:
     program = (
-        "import sys; from semmem.write.bulk import pool; from semmem.write.bulk.columns import TextRow; "
-        "pool.processors = lambda: 2; workers = pool.Pool(1, 'english'); "
-        "workers.read([TextRow('Ada', '', None, None, 1)]); "
+        "import sys; from semmem.write import bulk; "
+        "bulk.processors = lambda: 2; workers = bulk.Pool(1, 'english'); "
+        "workers.read([bulk.TextRow('Ada', '', None, None, 1)]); "
         "print(workers._workers[0].pid, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
@@ -270,15 +235,14 @@ def read_by_workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let short lists be read by workers, whatever the processors; gives how many texts each batch had for them."""
     monkeypatch.setattr(preparation, "FEWEST", 1)
     monkeypatch.setattr(preparation, "processors", lambda: 3)
-    monkeypatch.setattr(pool, "processors", lambda: 3)
+    monkeypatch.setattr(bulk, "processors", lambda: 3)
     counts: list[int] = []
     read = Pool.read
 
-    def counted(self: Pool, rows: list[TextRow]) -> list[TextColumns]:
-        columns = read(self, rows)
-        counts.append(sum(len(one.rows) for one in columns))
-        assert len(columns) == len(self)
-        return columns
+    def counted(self: Pool, rows: list[TextRow]) -> list[Found]:
+        found = read(self, rows)
+        counts.append(len(found))
+        return found
 
     monkeypatch.setattr(Pool, "read", counted)
     return counts
@@ -339,7 +303,7 @@ def test_an_item_that_is_refused_ends_the_workers_and_leaves_what_was_stored_bef
 ) -> None:
     started: list[subprocess.Popen[bytes]] = []
     start = subprocess.Popen
-    monkeypatch.setattr(pool.subprocess, "Popen", lambda *a, **k: started.append(start(*a, **k)) or started[-1])
+    monkeypatch.setattr(bulk.subprocess, "Popen", lambda *a, **k: started.append(start(*a, **k)) or started[-1])
     some = [one for one in notes(50) if one["id"] != "n017"]  # which warns
     with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="hashing", bulk_workers=1) as mem:
         with pytest.raises(BadItem, match=r"Item 22 .*importance must be"):
@@ -355,7 +319,7 @@ def test_an_item_that_is_refused_ends_the_workers_and_leaves_what_was_stored_bef
 def test_where_workers_fail_a_list_is_stored_as_ever(
     tmp_path: Path, read_by_workers: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "_PROGRAM", "raise SystemExit(1)")
+    monkeypatch.setattr(bulk, "_PROGRAM", "raise SystemExit(1)")
     with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="hashing", bulk_workers=1) as mem:
         some = [one for one in notes(50) if one["id"] not in ("n017", "n023", "n024")]
         assert mem.remember_many(some, batch_size=10).remembered == 47

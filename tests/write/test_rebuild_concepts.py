@@ -15,7 +15,7 @@ import semmem
 from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
-from semmem.write import rebuild, relink
+from semmem.write import rebuild
 from tests.stores.audit import sql
 from tests.stores.test_graph_hash import emptied
 from tests.write.other_embedder import Other, notes, semmem_json
@@ -40,17 +40,14 @@ class Nothing(Rules):
 
     name = "nothing"
 
-    def extract(self, text: str, title: str | None = None, known: Any = ()) -> Any:
-        return super().extract(text.lower(), None, ())
-
-    def subjects(self, text: str, title: str | None = None) -> set[int]:
-        return set()
+    def extract(self, text: str, title: str | None = None) -> Any:
+        return super().extract(text.lower(), None)
 
 
 def test_reading_everything_again_goes_on_where_it_was_interrupted(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relink, "AT_ONCE", 10)
+    monkeypatch.setattr(rebuild, "BATCH", 10)
     with semmem.connect(store_url, embedder="none", extractor=Nothing()) as mem:
         for namespace in ("a", "b"):
             mem.remember_many(people(35), namespace=namespace)

@@ -161,24 +161,6 @@ def test_the_end_of_a_bulk_waits_for_another_one_that_folds_what_comes_first(
     check(mem)
 
 
-def test_a_join_that_fails_after_names_reached_older_memories_is_no_failure_of_the_names(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mem.remember_many([{"id": "old", "text": "It is said that parts of the Engine of babbage were kept."}, *many(70)])
-    monkeypatch.setattr(postings, "BULK_COMPACT_AT", 1)
-    calls = list[int]()
-
-    def compact(*_: Any, **__: Any) -> int:
-        calls.append(1)
-        raise StoreError("The disk is full.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(postings, "compact", compact)
-        report = mem.remember_many([{"id": "title", "title": "Engine of Babbage", "text": "It was never finished."}])
-    assert (report.degraded, len(calls) > 0) == ({}, True)
-    check(mem)
-
-
 def test_a_join_that_failed_beside_a_bulk_is_made_by_its_end_or_reported(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,14 +18,13 @@ from semmem.client.probe.stages import Probe, Probed, Stage, fate
 from semmem.embedders.binding import embed_question, embed_texts
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import within
-from semmem.model.protocols import Embedder, Leg
+from semmem.model.protocols import Embedder, Extractor, Leg
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store, lacking
 from semmem.model.types import Filters
 from semmem.read.recall import Recaller
 from semmem.read.result import Recall
 from semmem.write.ingest import Ingest
-from semmem.write.relink import Upkeep
 
 __all__ = ["Prober"]
 
@@ -46,14 +45,14 @@ class Prober:
         ingest: Ingest,
         recaller: Recaller,
         legs: Mapping[str, Leg],
-        upkeep: Upkeep,
+        extractor: Extractor,
         embedder: Callable[[], Embedder | str],
     ) -> None:
         self._store = store
         self._ingest = ingest
         self._recaller = recaller
         self._legs = legs
-        self._extractor = upkeep.extractor
+        self._extractor = extractor
         self._language = recaller.language
         self._embedder = embedder
 
@@ -164,7 +163,7 @@ class Prober:
         """Return which part of remembering raised ``error``: the one that raises again when it is tried by itself."""
         reason = " ".join(str(error).split()) or type(error).__name__
         try:
-            self._extractor.extract(of.text, of.title, ())
+            self._extractor.extract(of.text, of.title)
         except Exception:  # noqa: BLE001  # whatever it is
             return "extracted", f"The extractor {self._extractor.name} failed, so nothing is stored: {reason}"
         try:

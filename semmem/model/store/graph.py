@@ -19,10 +19,9 @@ PLACE = "reextract"
 
 
 class GraphStore(Protocol):
-    """The graph of a store: concepts, mentions, relationships, sessions, and the names that wait for propagation.
+    """The graph of a store: concepts, mentions, relationships, sessions, and the corrections of names.
 
-    A name waits when it came, went or was corrected after memories that mention it were extracted. It is *propagated*
-    once these memories have been extracted again.
+    What it keeps of a memory depends on that memory alone. Corrections apply when names are read (legs/graph_names).
     """
 
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
@@ -42,7 +41,7 @@ class GraphStore(Protocol):
         ...
 
     def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
-        """Return the forward entries (concepts and terms) of each memory."""
+        """Return the forward entries (concepts and terms) and the candidates of each memory."""
         ...
 
     def forwards_and_neighbours(
@@ -50,7 +49,7 @@ class GraphStore(Protocol):
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return the forward entries, the neighbours if asked for, and the keys of pending memories.
 
-        Where ``shared``, a store may leave out entries of keys that no other memory has.
+        Where ``shared``, a store may leave out entries of keys that no other memory has, and that none is about.
         """
         ...
 
@@ -62,63 +61,14 @@ class GraphStore(Protocol):
         """Return those of ``ords`` whose author is ``author``, ascending."""
         ...
 
-    def ords_with_relationships(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
-        """Return the memories from which a relationship of one of ``keys`` was extracted."""
-        ...
-
-    def ords_with_words(self, namespace: str, words: Collection[str]) -> NDArray[np.int64]:
-        """Return the memories whose text may hold one of ``words``; a superset of those that do."""
-        ...
-
-    def snapshot(self, namespaces: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, Corrections]]:
-        """Return each namespace's last change number, for ``changed_subjects``, and its corrections."""
-        ...
-
-    def snapshot_with_subjects(
-        self, keys: Mapping[str, Collection[int]]
-    ) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
-        """Return the result of ``snapshot``, and which of each namespace's keys, after corrections, are subjects."""
-        ...
-
-    def payloads_and_subjects(
-        self, names: Collection[tuple[str, str]], keys: Mapping[str, Collection[int]]
-    ) -> tuple[
-        Mapping[tuple[str, str], bytes] | None,
-        tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]],
-    ]:
-        """Return ``Store.payload_hashes`` (None: call it by itself) and ``snapshot_with_subjects``."""
-        ...
-
-    def changed_subjects(self, namespace: str, since: int) -> set[int]:
-        """Return the keys of subjects that came, went or were corrected after a change number."""
-        ...
-
-    def changed_and_known_subjects(
-        self, namespace: str, since: int, keys: Collection[int]
-    ) -> tuple[set[int], set[int]]:
-        """Return the result of ``changed_subjects``, and those of ``keys`` that are a subject of some memory."""
-        ...
-
-    def note_changed_subjects(self, namespace: str, keys: Collection[int]) -> None:
-        """Record that older memories that mention ``keys`` are to be extracted again."""
-        ...
-
-    def unpropagated(self, namespace: str, *, all: bool) -> Sequence[tuple[int, Sequence[int]]]:
-        """Return (change number, keys) of the waiting names; without ``all`` only those not yet tried."""
-        ...
-
-    def mark_propagated(self, namespace: str, numbers: Sequence[int], keys: Collection[int]) -> None:
-        """Mark waiting names as propagated, except for ``keys``, which wait for maintain."""
-        ...
-
-    def unpropagated_namespaces(self) -> Sequence[str]:
-        """Return the namespaces where names wait."""
+    def corrections(self, namespaces: Collection[str]) -> Mapping[str, Corrections]:
+        """Return the corrections of each namespace."""
         ...
 
     def record_correction(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
         """Record that the name ``one`` (key, spelling) means ``into``, or with None that it means only itself.
 
-        The memories concerned are recorded for re-extraction. Returns False where both are one name already.
+        Returns False where both are one name already.
         """
         ...
 
@@ -128,10 +78,6 @@ class GraphStore(Protocol):
 
     def rebuilding(self) -> AbstractContextManager[None]:
         """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
-        ...
-
-    def database_id(self) -> str:
-        """Return an id that tells this database from its copies, where a change number may mean another change."""
         ...
 
     def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:

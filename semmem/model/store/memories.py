@@ -80,14 +80,12 @@ class Store(Protocol):
         rows: Sequence[Row],
         *,
         on_conflict: str,
-        since: Mapping[str, tuple[int, Collection[int]]] | None = None,
         bulk: bool = False,
     ) -> Written:
         """Store ``rows`` in one transaction, replacing earlier memories; after the commit nothing is raised.
 
         With on_conflict="abort" a Conflict rolls all of it back. The first vectors decide which embedder fills the
-        store. ``since`` holds, by namespace, the arguments of GraphStore.changed_and_known_subjects after the commit;
-        a store that can ask this in the same round trip returns the answer. With ``bulk`` more batches follow: what
+        store. With ``bulk`` more batches follow: what
         readers find at once either way may be put in its place later, at the latest by ``end_bulk``.
         """
         ...

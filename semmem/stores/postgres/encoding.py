@@ -40,7 +40,6 @@ __all__ = [
     "memory_of",
     "posting_rows",
     "register_arrays",
-    "subjects_of",
     "text",
     "text_array",
     "turns_of",
@@ -219,7 +218,10 @@ _FIXED = np.dtype(
 
 
 def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: Collection[int]) -> Sequence[bytes]:
-    """Return the rows of a segment in COPY's binary format, those of keys that several memories have now first."""
+    """Return the rows of a segment in COPY's binary format, first those of keys that connect memories.
+
+    Several memories have these, or one is about them, so that the others may mention them.
+    """
     head = int2(len(POSTING_COLUMNS)) + int4(len(text(namespace))) + text(namespace)
     shown = [label.encode() for label in segments.names]
     fixed = np.empty(len(shown), dtype=_FIXED)
@@ -228,7 +230,8 @@ def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: C
         fixed[column] = values
         fixed[f"_{column}"] = _FIXED[column].itemsize
     fixed["name"] = np.fromiter(map(len, shown), np.int64, len(shown))
-    alone = (segments.sizes == 1) & ~np.isin(segments.keys, np.fromiter(shared_keys, np.int64, len(shared_keys)))
+    alone = (segments.sizes == 1) & (segments.subjects == 0)
+    alone &= ~np.isin(segments.keys, np.fromiter(shared_keys, np.int64, len(shared_keys)))
     sizes = (segments.sizes * POSTING.itemsize).astype(">i4")
     last = int4(1) + b"\x00", int4(1) + b"\x01"
     lasts = map(last.__getitem__, alone.tolist())
@@ -262,16 +265,6 @@ def facts_of(rows: Mapping[str, Sequence[Any]]) -> dict[str, Kinds]:
     return Kinds.of(list(rows), [(namespace, *row) for namespace, kind_rows in rows.items() for row in kind_rows])
 
 
-def subjects_of(rows: Sequence[tuple[int | None, bytes | None]]) -> set[int]:
-    """Return the keys of subjects from the rows of the statement ``known_subjects``."""
-    keys = {key for key, _ in rows if key is not None}
-    for key, raw in rows:
-        if key is None and raw is not None:
-            entries = np.frombuffer(raw, dtype=FORWARD)
-            keys.update(entries["key"][entries["subject"] > 0].tolist())
-    return keys
-
-
 def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]) -> dict[int, str]:
     """Return the spelling of the names of ``keys`` from the rows of the statement ``names_pending``."""
     labels: dict[int, str] = {}
@@ -290,12 +283,11 @@ def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDAr
 
 
 def corrections_of(rows: Sequence[Any]) -> Corrections:
-    """Return the corrections of a namespace from the rows of the statement ``moment``."""
-    correction_rows = [row[1:] for row in rows if row[1] is not None]
+    """Return the corrections of a namespace from the rows of the statement ``corrections``."""
     return Corrections(
-        {key: (into, into_name) for key, _, into, into_name in correction_rows if into is not None},
-        frozenset(key for key, _, into, _ in correction_rows if into is None),
-        {key: name for key, name, _, _ in correction_rows},
+        {key: (into, into_name) for key, _, into, into_name in rows if into is not None},
+        frozenset(key for key, _, into, _ in rows if into is None),
+        {key: name for key, name, _, _ in rows},
     )
 
 

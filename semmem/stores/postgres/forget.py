@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable, OperationalError
 
@@ -25,7 +24,7 @@ from semmem.stores.postgres import life
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.nearest import INDEXED, session_setting
-from semmem.stores.postgres.postings import count_change, note_aliases, send_change
+from semmem.stores.postgres.postings import count_change, send_change
 from semmem.stores.sql_files import statements
 
 __all__ = [
@@ -39,7 +38,6 @@ __all__ = [
     "prune",
     "purge",
     "scrub",
-    "subjects_gone",
 ]
 
 FORGET_AT_ONCE = 5_000
@@ -90,7 +88,6 @@ def forget(
         purge(connection, namespace, (), lives)
         return len(all_ids)
     where = {"namespace": namespace}
-    about: list[NDArray[np.int64]] = []
     indexed = length = 0
     for start in range(0, len(ords), FORGET_AT_ONCE):
         some = ords[start : start + FORGET_AT_ONCE]
@@ -98,8 +95,6 @@ def forget(
         forwards, folded = delete_rows(connection, {**where, "ords": some}, history, last=_KEYS)
         if folded:
             clear_postings(connection, namespace, folded)
-        entries = np.frombuffer(b"".join(raw for _, _, raw in forwards), dtype=FORWARD)
-        about.append(np.unique(entries["key"][entries["subject"] > 0]))
         indexed += len(forwards)
         length += sum(n for _, n, _ in forwards)
     if not soft:
@@ -110,11 +105,8 @@ def forget(
             connection.execute(_SQL[statement], {"namespace": namespace, "ids": sorted(ids)})
         number = send_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
     _, memory_count = number.fetchone() or (0, 0)
-    subjects = subjects_gone(connection, namespace, np.unique(np.concatenate(about)))
     if not memory_count:
         _clear_empty(connection, namespace)
-    elif subjects:
-        note_aliases(connection, namespace, subjects)
     return len(all_ids)
 
 
@@ -162,12 +154,7 @@ def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
     if not ords:
         return False
     which = {"namespace": namespace, "ords": ords}
-    pending = [ord for (ord,) in connection.execute(_SQL["forget_pending"], which)]
-    forwards = {"namespace": namespace, "ords": pending}
-    about = set()
-    for _, _, raw in connection.execute(_SQL["fold_forwards"], forwards, binary=True) if pending else ():
-        entries = np.frombuffer(raw, dtype=FORWARD)
-        about.update(entries["key"][entries["subject"] > 0].tolist())
+    connection.execute(_SQL["forget_pending"], which)
     with pipelined(connection):
         cursor = connection.execute(_SQL["drop_forward"], which)
         for statement in (
@@ -175,18 +162,8 @@ def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
     indexed, length = cursor.fetchone()
-    _, memory_count = count_change(connection, namespace, {"memories": -indexed, "length": -length}, {})
-    if about and memory_count:  # other memories may have to be extracted again, because they used these names as known
-        note_aliases(connection, namespace, about)
+    count_change(connection, namespace, {"memories": -indexed, "length": -length}, {})
     return True
-
-
-def _drop_names(connection: Any, namespace: str, upto: int) -> bool:
-    """Record all subjects of the forgotten memories for re-extraction, if others remembered something meanwhile."""
-    _, memory_count = count_change(connection, namespace, {"memories": 0, "length": 0}, {})
-    if memory_count:
-        connection.execute(_SQL["drop_note"], {"namespace": namespace, "upto": upto})
-    return False
 
 
 def _drop_postings(connection: Any, namespace: str, upto: int) -> bool:
@@ -221,7 +198,7 @@ def _drop_end(connection: Any, namespace: str, upto: int) -> bool:
     return False
 
 
-DROP_STEPS = (_drop_memories, _drop_names, _drop_postings, _drop_rest, _drop_end)
+DROP_STEPS = (_drop_memories, _drop_postings, _drop_rest, _drop_end)
 """The steps that drop a namespace; each is a transaction of its own, repeated as long as it returns True."""
 
 
@@ -233,14 +210,14 @@ def prune(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> Non
     where = {**parameters, "namespace": namespace}
     if connection.execute(_SQL["namespace_prune"], where).rowcount:
         with pipelined(connection):
-            for statement in ("change_prune", "alias_empty", "correction_empty", "fresh_empty"):
+            for statement in ("change_prune", "correction_empty", "fresh_empty"):
                 connection.execute(_SQL[statement], where)
 
 
 def _clear_empty(connection: Any, namespace: str) -> None:
-    """Remove what outlives the last memory of a namespace: corrections, notes, numbers of segments."""
+    """Remove what outlives the last memory of a namespace: corrections, numbers of segments."""
     with pipelined(connection):
-        for statement in ("alias_empty", "correction_empty", "fresh_empty"):
+        for statement in ("correction_empty", "fresh_empty"):
             connection.execute(_SQL[statement], {"namespace": namespace})
 
 
@@ -266,20 +243,6 @@ def delete_rows(
     pending = {ord for (ord,) in pending_cursor.fetchall()}
     forwards: list[tuple[int, int, bytes]] = forward_cursor.fetchall()
     return forwards, {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
-
-
-def subjects_gone(connection: Any, namespace: str, about: NDArray[np.int64]) -> set[int]:
-    """Return those subjects of forgotten memories (``about``) that no memory has any more."""
-    if not len(about):
-        return set()
-    subjects = set(about.tolist())
-    for key, raw in connection.execute(_SQL["known_subjects"], {"namespace": namespace, "keys": about}, binary=True):
-        if key is None:
-            entries = np.frombuffer(raw, dtype=FORWARD)
-            subjects.difference_update(entries["key"][entries["subject"] > 0].tolist())
-        else:
-            subjects.discard(key)
-    return subjects
 
 
 def scrub(connection: Any) -> None:

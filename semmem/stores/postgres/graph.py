@@ -1,4 +1,4 @@
-"""The graph in PostgreSQL: re-extraction, waiting names, corrections, relationships, and its hash.
+"""The graph in PostgreSQL: re-extraction, corrections, relationships, and its hash.
 
 Functions take an open connection inside a transaction, and lock rows in the same order as those of write.py.
 """
@@ -15,21 +15,27 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.exchange import Corrections, Extraction, Forwards, Kind, Ords, placed
 from semmem.model.store.graph import PLACE
-from semmem.stores.packed_postings import FORWARD, forward_entries, invert, mentions, unpack_forwards
-from semmem.stores.postgres.connection import Pooled, by_namespace
-from semmem.stores.postgres.encoding import corrections_of, labels_of, subjects_of
+from semmem.stores.packed_postings import (
+    FORWARD,
+    candidates,
+    forward_entries,
+    invert,
+    mentions,
+    unpack_forwards,
+)
+from semmem.stores.postgres.connection import Pooled
+from semmem.stores.postgres.encoding import corrections_of, labels_of
 from semmem.stores.postgres.forget import clear_postings
 from semmem.stores.postgres.postings import (
     copy_pending,
     copy_segments,
-    note_aliases,
     write_relationships,
 )
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
 
-__all__ = ["PostgresGraph", "changes_of", "changes_queries", "reindex"]
+__all__ = ["PostgresGraph", "reindex"]
 
 _SQL = statements("postgres")
 _NAME = int(Kind.NAME)
@@ -50,18 +56,19 @@ def reindex(
     which: dict[str, Any] = {"namespace": namespace, "ords": _array([ord for ord, _ in extractions])}
     locked_ords = {ord for (ord,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
     old = {
-        ord: (length, bytes(raw))
-        for ord, length, raw in connection.execute(_SQL["reindex_forwards"], which, binary=True)
+        ord: (length, bytes(raw), bytes(runs))
+        for ord, length, raw, runs in connection.execute(_SQL["reindex_forwards"], which, binary=True)
         if ord in locked_ords
     }
     ties: dict[int, set[tuple[int, str, int]]] = {}
     for ord, *tie in connection.execute(_SQL["reindex_relationships"], which, binary=True):
         ties.setdefault(ord, set()).add((tie[0], tie[1], tie[2]))
     raw = {ord: forward_entries([e]).tobytes() for ord, e in extractions if ord in old}
+    runs = {ord: candidates(e) for ord, e in extractions if ord in old}
     new = {
         ord: e
         for ord, e in extractions
-        if ord in old and ((e.length, raw[ord]) != old[ord] or set(e.relationships) != ties.get(ord, set()))
+        if ord in old and ((e.length, raw[ord], runs[ord]) != old[ord] or set(e.relationships) != ties.get(ord, set()))
     }
     if not new:
         return 0
@@ -73,12 +80,17 @@ def reindex(
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
     if language is not None:
         check_language(namespace, connection.execute(_SQL["language_of"], which).fetchone()[0], language)
-    _move(connection, namespace, {ord: (old[ord], raw[ord], e) for ord, e in sorted(new.items()) if ord not in pending})
+    _move(
+        connection,
+        namespace,
+        {ord: (old[ord][:2], raw[ord], e) for ord, e in sorted(new.items()) if ord not in pending},
+    )
     forwards = {
         "namespace": namespace,
         "ords": which["ords"],
         "lengths": [new[ord].length for ord in which["ords"].tolist()],
         "entries": [raw[ord] for ord in which["ords"].tolist()],
+        "candidates": [runs[ord] for ord in which["ords"].tolist()],
     }
     connection.execute(_SQL["reindex_forward"], forwards)
     connection.execute(_SQL["relationship_forget"], which)
@@ -121,100 +133,30 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 class PostgresGraph:
-    """The graph of a store, independent of the order of writing; see semmem.write.relink."""
+    """The graph of a store; what stands in it of a memory depends on that memory alone."""
 
     def __init__(self, pool: Pooled) -> None:
         self._pool = pool
 
-    def snapshot(self, namespaces: Collection[str]) -> tuple[Mapping[str, int], Mapping[str, Corrections]]:
-        """Return each namespace's last change number and its corrections."""
+    def corrections(self, namespaces: Collection[str]) -> Mapping[str, Corrections]:
+        """Return the corrections of each namespace."""
         names = sorted(namespaces)
-        rows = self._pool.together(*(("moment", {"namespace": n}) for n in names))
-        moments = dict(zip(names, rows, strict=True))
-        return {n: rows[0][0] for n, rows in moments.items()}, {n: corrections_of(rows) for n, rows in moments.items()}
-
-    def changed_subjects(self, namespace: str, since: int) -> set[int]:
-        """Return the keys of subjects that came, went or were corrected after a change number."""
-        return {key for (key,) in self._pool.rows("alias_changes", {"namespace": namespace, "since": since})}
-
-    def snapshot_with_subjects(
-        self, keys: Mapping[str, Collection[int]]
-    ) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
-        """Return the result of ``snapshot``, and for each namespace those of the keys that are subjects of a memory.
-
-        The keys are those after corrections.
-        """
-        return _snapshot_of(keys, self._pool.together(*_snapshot_queries(keys)))
-
-    def payloads_and_subjects(
-        self, names: Collection[tuple[str, str]], keys: Mapping[str, Collection[int]]
-    ) -> tuple[
-        Mapping[tuple[str, str], bytes] | None,
-        tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]],
-    ]:
-        """Return ``Store.payload_hashes`` and ``snapshot_with_subjects``, in one round trip.
-
-        The hashes are None where one of the memories is being dropped or has expired; its removal has to be finished
-        first.
-        """
-        each = by_namespace(names)
-        queries = [("memory_payloads", {"namespace": n, "ids": ids}) for n, ids in each.items()]
-        rows = self._pool.together(*queries, *_snapshot_queries(keys))
-        payload_rows = [(n, *row) for n, own_rows in zip(each, rows[: len(each)], strict=True) for row in own_rows]
-        payloads = {(n, id): bytes(payload) for n, id, payload, _ in payload_rows}
-        return None if any(goes for *_, goes in payload_rows) else payloads, _snapshot_of(keys, rows[len(each) :])
-
-    def changed_and_known_subjects(
-        self, namespace: str, since: int, keys: Collection[int]
-    ) -> tuple[set[int], set[int]]:
-        """Return the result of ``changed_subjects``, and those of ``keys`` that are a subject of some memory."""
-        rows = self._pool.together(*changes_queries(namespace, since, keys))
-        return changes_of(rows, keys)
-
-    def note_changed_subjects(self, namespace: str, keys: Collection[int]) -> None:
-        """Record that older memories that mention ``keys`` are to be extracted again."""
-        if keys:
-            self._pool.transaction(lambda c: note_aliases(c, namespace, keys))
-
-    def unpropagated(self, namespace: str, *, all: bool) -> list[tuple[int, list[int]]]:
-        """Return (change number, keys) of the waiting names; without ``all`` only those not yet tried."""
-        return self._pool.rows("alias_waiting", {"namespace": namespace, "all": all})
-
-    def mark_propagated(self, namespace: str, numbers: Sequence[int], keys: Collection[int]) -> None:
-        """Mark waiting names as propagated, except for ``keys``, which wait for maintain."""
-        parameters = {"namespace": namespace, "numbers": list(numbers), "waiting": _array(keys)}
-
-        def settle(connection: Any) -> None:
-            connection.execute("SET LOCAL synchronous_commit TO off")
-            connection.execute(_SQL["alias_looked"], parameters)
-
-        self._pool.transaction(settle)
-
-    def unpropagated_namespaces(self) -> list[str]:
-        """Return the namespaces where names wait; delete the records of names propagated long ago."""
-        self._pool.run(lambda c: c.execute(_SQL["alias_prune"]))
-        return [namespace for (namespace,) in self._pool.rows("alias_namespaces", {})]
-
-    def ords_with_words(self, namespace: str, words: Collection[str]) -> NDArray[np.int64]:
-        """Return the memories whose text may hold one of ``words``; a superset of those that do."""
-        patterns = [f"%{_literal(word)}%" for word in sorted(words)]
-        return _array([o for (o,) in self._pool.rows("spelled", {"namespace": namespace, "patterns": patterns})])
+        rows = self._pool.together(*(("corrections", {"namespace": n}) for n in names))
+        return {n: corrections_of(own) for n, own in zip(names, rows, strict=True)}
 
     def record_correction(self, namespace: str, one: tuple[int, str], into: tuple[int, str] | None) -> bool:
         """Record that the name ``one`` means ``into``, or with None that it means only itself.
 
-        The memories concerned are recorded for re-extraction. ``into`` may itself be corrected to another name. Returns
-        False, and changes nothing, where both are one name already; this is checked here, where no other correction can
-        interfere.
+        Readers read the names of stored memories so from now on. ``into`` may itself be corrected to another name.
+        Returns False, and changes nothing, where both are one name already; this is checked here, where no other
+        correction can interfere.
         """
 
         def work(connection: Any) -> bool:
             connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-            rows = connection.execute(_SQL["moment"], {"namespace": namespace}, binary=True).fetchall()
-            merged = {row[1]: (row[3], row[4]) for row in rows if row[3] is not None}
+            rows = connection.execute(_SQL["corrections"], {"namespace": namespace}, binary=True).fetchall()
+            merged = corrections_of(rows).into
             parameters: dict[str, Any] = {"namespace": namespace, "key": one[0], "name": one[1]}
-            keys = {one[0], *(key for key, (other, _) in merged.items() if other == one[0])}
-            keys |= {merged[one[0]][0]} if one[0] in merged else set()
             target = into if into is None else merged.get(into[0], into)
             if target is None:
                 connection.execute(_SQL["correct_not"], parameters)
@@ -222,10 +164,9 @@ class PostgresGraph:
             elif merged.get(one[0], one)[0] == target[0]:
                 return False
             else:
-                keys.add(target[0])
                 parameters |= {"into_key": target[0], "into_name": target[1]}
             connection.execute(_SQL["correct"], parameters)
-            note_aliases(connection, namespace, keys)
+            connection.execute(_SQL["namespace_count"], {"namespace": namespace, "memories": 0, "length": 0})
             return True
 
         return self._pool.transaction(work)
@@ -247,10 +188,6 @@ class PostgresGraph:
                     names.append(labels[at])
                     mentioned.append(int(mentions(entries[at : at + 1])[0]))
                     subjects.append(int(entries["subject"][at] > 0))
-            merged = connection.execute(_SQL["moment"], which).fetchall()
-            corrected = [
-                row[3] for row in merged if like is not None and row[3] is not None and like.lower() in row[2].lower()
-            ]
             parameters = {
                 **which,
                 "kind": _NAME,
@@ -259,7 +196,6 @@ class PostgresGraph:
                 "n": mentioned,
                 "subjects": subjects,
                 "like": None if like is None else f"%{_literal(like)}%",
-                "corrected": np.array(corrected, dtype=np.int64),
                 "limit": limit,
             }
             rows: list[tuple[int, str, int, int]] = connection.execute(
@@ -275,22 +211,16 @@ class PostgresGraph:
         rows = self._pool.together(*(("relationships_of", {"namespace": n, **more}) for n in namespaces))
         return sorted({pair for pairs in rows for pair in pairs})[:limit]
 
-    def ords_with_relationships(self, namespace: str, keys: Collection[int]) -> NDArray[np.int64]:
-        """Return the memories from which a relationship of one of ``keys`` was extracted."""
-        return _array(
-            [o for (o,) in self._pool.rows("relationship_ords", {"namespace": namespace, "keys": _array(keys)})]
-        )
-
     def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
         """Return the forward entries (concepts and terms) of each memory."""
-        groups = [unpack_forwards(b"", b"")]
-        for at, ((heads, raw),) in self._pool.among("forwards", namespaces, ords):
-            own, sizes, entries = unpack_forwards(heads or b"", raw or b"")
-            groups.append((placed(own, at), sizes, entries))
+        groups = [unpack_forwards(b"", b"", b"")]
+        for at, ((heads, raw, runs),) in self._pool.among("forwards", namespaces, ords):
+            one = unpack_forwards(heads or b"", raw or b"", runs or b"")
+            one[3]["ord"] = placed(one[3]["ord"], at)
+            groups.append((placed(one[0], at), *one[1:]))
         if len(groups) == 2:
             return Forwards(*groups[1])
-        owners, counts, all_entries = (np.concatenate(column) for column in zip(*groups, strict=True))
-        return Forwards(owners, counts, all_entries)
+        return Forwards(*(np.concatenate(column) for column in zip(*groups, strict=True)))
 
     def forwards_and_neighbours(
         self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
@@ -301,9 +231,8 @@ class PostgresGraph:
         if neighbours:
             queries["memory_neighbours"] = which
         rows = dict(zip(queries, self._pool.together(*queries.items()), strict=True))
-        heads, raw = rows["forwards"][0]
         entries = np.frombuffer(b"".join(raw for (raw,) in rows["pending_entries"]), dtype=FORWARD)
-        forwards = Forwards(*unpack_forwards(heads or b"", raw or b""))
+        forwards = Forwards(*unpack_forwards(*(raw or b"" for raw in rows["forwards"][0])))
         return forwards, rows.get("memory_neighbours", ()), np.unique(entries["key"])
 
     def names(self, namespaces: Sequence[str], keys: Collection[int]) -> Mapping[int, str]:
@@ -353,46 +282,9 @@ class PostgresGraph:
         parameters = {"key": PLACE, "value": Jsonb(dict(place or {}))}
         self._pool.run(lambda c: c.execute(_SQL["meta_drop" if place is None else "meta_set"], parameters))
 
-    def database_id(self) -> str:
-        """Return an id that tells this database from every other, where a change number may mean another change."""
-        return str(self._pool.rows("database_id", {})[0][0])
-
     def graph_hash(self, namespace: str) -> str:
         """Return a hash of the concepts of the indexed memories, independent of the order of writing."""
         return str(self._pool.rows("graph_hash", {"namespace": namespace})[0][0])
-
-
-def _snapshot_queries(keys: Mapping[str, Collection[int]]) -> list[tuple[str, dict[str, Any]]]:
-    queries: list[tuple[str, dict[str, Any]]] = [("moment", {"namespace": namespace}) for namespace in sorted(keys)]
-    some = [namespace for namespace in sorted(keys) if keys[namespace]]
-    return queries + [("known_subjects_corrected", {"namespace": n, "keys": _array(keys[n])}) for n in some]
-
-
-def _snapshot_of(
-    keys: Mapping[str, Collection[int]], rows: Sequence[list[Any]]
-) -> tuple[Mapping[str, int], Mapping[str, Corrections], Mapping[str, set[int]]]:
-    spaces = sorted(keys)
-    first = dict(zip(spaces, rows[: len(spaces)], strict=True))
-    corrections = {namespace: corrections_of(moment_rows) for namespace, moment_rows in first.items()}
-    subjects: dict[str, set[int]] = {namespace: set() for namespace in keys}
-    for namespace, moment_rows in zip((n for n in spaces if keys[n]), rows[len(spaces) :], strict=True):
-        into = corrections[namespace]
-        subjects[namespace] = subjects_of(moment_rows) & {into.key(at) for at in keys[namespace]}
-    return {namespace: moment_rows[0][0] for namespace, moment_rows in first.items()}, corrections, subjects
-
-
-def changes_queries(namespace: str, since: int, keys: Collection[int]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the statements, with parameters, of ``changed_and_known_subjects``."""
-    queries: list[tuple[str, dict[str, Any]]] = [("alias_changes", {"namespace": namespace, "since": since})]
-    if keys:
-        queries.append(("known_subjects", {"namespace": namespace, "keys": _array(keys)}))
-    return queries
-
-
-def changes_of(rows: Sequence[list[Any]], keys: Collection[int]) -> tuple[set[int], set[int]]:
-    """Return the result of ``changed_and_known_subjects`` from the rows of ``changes_queries``."""
-    changed, *rest = rows
-    return {key for (key,) in changed}, subjects_of(rest[0]) & set(keys) if rest else set()
 
 
 def _literal(text: str) -> str:

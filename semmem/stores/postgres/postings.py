@@ -6,7 +6,7 @@ order of (key, segment), after the row of their namespace.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +47,6 @@ __all__ = [
     "index_few",
     "index_many",
     "mark_joined",
-    "note",
-    "note_aliases",
     "send_change",
     "tidy",
     "write_relationships",
@@ -124,7 +122,8 @@ def index_few(
         if row.extraction is None:
             continue
         entries = forward_entries([row.extraction]).tobytes()
-        forward = {**where, "ord": ord, "length": row.extraction.length, "entries": entries}
+        held = {"entries": entries, "candidates": packed_postings.candidates(row.extraction)}
+        forward = {**where, "ord": ord, "length": row.extraction.length, **held}
         connection.execute(_SQL["forward_add"], forward)
         if row.vector is not None:
             connection.execute(_SQL["embedding_put"], {**where, "ord": ord, "vector": Vector(row.vector)})
@@ -163,9 +162,9 @@ def index_many(
     copy_rows(
         connection,
         "forward",
-        ("namespace", "ord", "length", "entries"),
+        ("namespace", "ord", "length", "entries", "candidates"),
         [
-            (name, encoding.int8(ord), encoding.int4(e.length), raw[start:end])
+            (name, encoding.int8(ord), encoding.int4(e.length), raw[start:end], packed_postings.candidates(e))
             for (ord, _), e, start, end in zip(stored, extractions, starts.tolist(), ends.tolist(), strict=True)
         ],
     )
@@ -256,19 +255,6 @@ def send_change(connection: Any, namespace: str, count: Mapping[str, int], fates
         what, _, types = kind.partition(" ")
         connection.execute(_SQL["change_add"], {**where, "kind": what, "types": types or None, "ids": ids})
     return number
-
-
-def note(connection: Any, namespace: str, keys: Collection[int]) -> Any:
-    """Record that older memories mentioning ``keys`` are to be extracted again; return a cursor with its number."""
-    parameters = {"namespace": namespace, "keys": np.fromiter(sorted(keys), np.int64, len(keys))}
-    return connection.execute(_SQL["alias_note"], parameters)
-
-
-def note_aliases(connection: Any, namespace: str, keys: Collection[int]) -> int:
-    """Record that older memories mentioning ``keys`` are to be extracted again; return its own change number."""
-    connection.execute(_SQL["namespace_make"], {"namespace": namespace})
-    connection.execute(_SQL["namespace_count"], {"namespace": namespace, "memories": 0, "length": 0})
-    return int(note(connection, namespace, keys).fetchone()[0])
 
 
 def write_relationships(connection: Any, namespace: str, extractions: Sequence[tuple[int, Extraction]]) -> None:

@@ -78,13 +78,9 @@ class PostgresStore(Pooled):
         rows: Sequence[Row],
         *,
         on_conflict: str,
-        since: Mapping[str, tuple[int, Collection[int]]] | None = None,
         bulk: bool = False,
     ) -> Written:
-        """Store ``rows`` in one transaction; fold namespaces that have many pending memories.
-
-        For a few rows ``since`` is answered in the round trip of the commit; see Store.write.
-        """
+        """Store ``rows`` in one transaction; fold namespaces that have many pending memories."""
         few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
         backlog: dict[str, tuple[int, int, int]] = {}
         losses: list[bool] = []
@@ -94,10 +90,9 @@ class PostgresStore(Pooled):
                 with connection.transaction():
                     return write.write_again(connection, rows, on_conflict)
             if few:
-                looks: dict[str, list[Any]] = {}
-                with pipelined_transaction(connection, partial(write.look_behind, connection, since or {}, looks)):
+                with pipelined_transaction(connection):
                     written = write.write(connection, rows, on_conflict, backlog, bulk=bulk)
-                return replace(written(), meanwhile=write.meanwhile_of(looks, since or {}))
+                return written()
             numbers = write.numbers_for(connection, rows)  # outside the transaction, which would make others wait
             with connection.transaction():
                 return write.write(connection, rows, on_conflict, numbers=numbers, bulk=bulk)()

@@ -12,19 +12,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-import numpy as np
 from psycopg.errors import SerializationFailure
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row, Written
 from semmem.model.store.makers import Span, maker_of
 from semmem.model.types import Memory
-from semmem.stores.packed_postings import FIRST_EARLIER, FORWARD, without_numbers
+from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.encoding import memory_of
-from semmem.stores.postgres.forget import clear_postings, delete_rows, subjects_gone
-from semmem.stores.postgres.graph import changes_of, changes_queries
+from semmem.stores.postgres.forget import clear_postings, delete_rows
 from semmem.stores.postgres.life import keep, mark_made, see_again, seen_counts, take_back
 from semmem.stores.postgres.links import ask_similar, check_merged, firsts, part, similar, similar_of
 from semmem.stores.postgres.postings import (
@@ -33,13 +31,11 @@ from semmem.stores.postgres.postings import (
     checked,
     index_few,
     index_many,
-    note,
-    note_aliases,
 )
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
 
-__all__ = ["look_behind", "meanwhile_of", "numbers_for", "payloads", "write", "write_again"]
+__all__ = ["numbers_for", "payloads", "write", "write_again"]
 
 _SQL = statements("postgres")
 _Name: TypeAlias = tuple[str, str]
@@ -64,7 +60,7 @@ def write(
     wholes = [r for r in ordered if r.part == 0]
     place = _Numbers(connection, ordered, numbers)
     anew_names = {r.name for r in wholes if r.made_anew}
-    replaced, stale, removed_entries, removal_counts, seen_by_namespace = _take_place(connection, ordered, place)
+    replaced, stale, removal_counts, seen_by_namespace = _take_place(connection, ordered, place)
     if restorations := [row for row in wholes if row.restores]:
         take_back(connection, restorations)
     writable = [r for r in wholes if r.name not in stale]
@@ -99,10 +95,8 @@ def write(
         if row.likeness and row.name in new:
             keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
     similar_cursors = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
-    note_cursors: dict[str, Any] = {}
     index_cursors: dict[str, tuple[Any, Any]] = {}
     for namespace, stored in each.items():
-        arrivals = {at for _, row in stored for at in row.arrivals}
         stored.sort(key=lambda pair: pair[0])
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         fates |= {r.name[1]: "restored" for r in wholes if r.restores and r.memory.namespace == namespace}
@@ -118,16 +112,10 @@ def write(
             if numbers is not None and (by := stored[0][1].made_by):  # the ords were reserved some time ago
                 span = Span(numbers[namespace], place.last(namespace), maker_of(by))
                 mark_made(connection, namespace, span)
-        if arrivals:
-            note_cursors[namespace] = note(connection, namespace, arrivals)
         if any(name[0] == namespace for name in anew_names):  # no change names them, so nobody can follow this one
             if fates:  # nor is it taken for one of those that are named
                 connection.execute(_SQL["namespace_count"], {"namespace": namespace, "memories": 0, "length": 0})
             connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
-    for namespace, forgotten in removed_entries.items():  # last, because a name that the successor has too did not go
-        entries = np.frombuffer(b"".join(forgotten), dtype=FORWARD)
-        if subjects := subjects_gone(connection, namespace, np.unique(entries["key"][entries["subject"] > 0])):
-            note_aliases(connection, namespace, subjects)
     if backlog is None:  # from here on each namespace is locked
         check_merged(connection, [r for r in writable if r.merges and r.name in new])
         similar_cursors = ask_similar(connection, keys)
@@ -140,29 +128,11 @@ def write(
             if backlog is not None:
                 backlog[namespace] = backlog_cursor.fetchone()
             memories |= {(namespace, memory.id): memory for memory in map(memory_of, memory_rows or ())}
-        changes = {namespace: int(cursor.fetchone()[0]) for namespace, cursor in note_cursors.items()}
         alike = {named[n, ord]: rows for n, cursor in similar_cursors for ord, rows in similar_of(cursor).items()}
         fields: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
-        return Written(*fates_, ords, changes, frozenset(replaced), **fields)
+        return Written(*fates_, ords, frozenset(replaced), **fields)
 
     return written
-
-
-def look_behind(
-    connection: Any, since: Mapping[str, tuple[int, Collection[int]]], cursors: dict[str, list[Any]]
-) -> None:
-    """Send the queries of ``changed_and_known_subjects`` for each namespace, and add their ``cursors``."""
-    for namespace, lookup in since.items():
-        queries = changes_queries(namespace, *lookup)
-        cursors[namespace] = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in queries]
-
-
-def meanwhile_of(
-    cursors: Mapping[str, Sequence[Any]], since: Mapping[str, tuple[int, Collection[int]]]
-) -> dict[str, tuple[set[int], set[int]]]:
-    """Return the result of ``changed_and_known_subjects`` for each namespace whose cursors have rows."""
-    answered = {n: of for n, of in cursors.items() if all(cursor.description for cursor in of)}
-    return {n: changes_of([cursor.fetchall() for cursor in of], since[n][1]) for n, of in answered.items()}
 
 
 def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
@@ -237,16 +207,16 @@ def _ords_of(cursors: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], i
 
 def _take_place(
     connection: Any, rows: Sequence[Row], numbers: _Numbers
-) -> tuple[set[_Name], set[_Name], dict[str, list[bytes]], dict[str, tuple[int, int]], dict[str, Any]]:
+) -> tuple[set[_Name], set[_Name], dict[str, tuple[int, int]], dict[str, Any]]:
     """Remove the memories that ``rows`` replace, if they have not changed; the history keeps them.
 
-    Returns the names removed; the names whose memory has changed or gone; and by namespace the entries of the removed
-    memories, their number and length, and how often those were seen that are only made anew, which no history keeps.
+    Returns the names removed; the names whose memory has changed or gone; and by namespace the number and length of the
+    removed memories, and how often those were seen that are only made anew, which no history keeps.
     """
     replaces = {r.name: r.replaces for r in rows if r.part == 0 and r.replaces is not None}
     anew_names = {r.name for r in rows if r.part == 0 and r.made_anew}
     if not replaces:
-        return set(), set(), {}, {}, {}
+        return set(), set(), {}, {}
     ids_by_namespace = by_namespace(replaces)
     cursors = [
         (n, connection.execute(_SQL["replace_select"], {"namespace": n, "ids": ids}))
@@ -275,15 +245,14 @@ def _take_place(
     seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in anew_ords.items() if some}
     deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in ords.items()}
     numbers.lock()
-    removed_entries, removal_counts = {}, {}
+    removal_counts = {}
     for namespace, (forwards, folded) in deletions.items():
         connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": ords[namespace]})
         clear_postings(connection, namespace, folded)
         removal_counts[namespace] = len(forwards), sum(n for _, n, _ in forwards)
-        removed_entries[namespace] = [raw for _, _, raw in forwards]
     for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():
         part(connection, namespace, ids)
-    return same, replaces.keys() - same, removed_entries, removal_counts, seen_by_namespace
+    return same, replaces.keys() - same, removal_counts, seen_by_namespace
 
 
 def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:

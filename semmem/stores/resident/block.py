@@ -31,14 +31,15 @@ _WEIGHTS = ("count", "mention", "subject")
 class Rows:
     """Memories as they are stored, ords ascending, in parallel columns with one element per memory.
 
-    ``sizes`` is the number of ``entries`` of each memory. ``vector_ords`` are the ords that have a vector, ``vectors``
-    has one row for each of these.
+    ``sizes`` is the number of ``entries`` of each memory, ``candidates`` are (ord, key, place), by ord. ``vector_ords``
+    are the ords that have a vector, ``vectors`` has one row for each of these.
     """
 
     turns: Turns
     lengths: NDArray[np.int64]
     sizes: NDArray[np.int64]
     entries: NDArray[Any]
+    candidates: NDArray[Any]
     vector_ords: NDArray[np.int64]
     vectors: NDArray[np.float32]
 
@@ -57,6 +58,7 @@ class Rows:
             self.lengths[stays],
             self.sizes[stays],
             self.entries[np.repeat(stays, self.sizes)],
+            self.candidates[~np.isin(self.candidates["ord"], ords)],
             self.vector_ords[has],
             self.vectors[has],
         )
@@ -67,6 +69,7 @@ class Rows:
         order = np.argsort(np.concatenate([one.ords, other.ords]))
         sizes = np.concatenate([one.sizes, other.sizes])
         entries = np.concatenate([one.entries, other.entries])
+        candidates = np.concatenate([one.candidates, other.candidates])
         vector_ords = np.concatenate([one.vector_ords, other.vector_ords])
         by_ord = np.argsort(vector_ords)
         filled = [rows.vectors for rows in (one, other) if len(rows.vector_ords)]
@@ -76,6 +79,7 @@ class Rows:
             np.concatenate([one.lengths, other.lengths])[order],
             sizes[order],
             entries[runs((np.cumsum(sizes) - sizes)[order], sizes[order])],
+            candidates[np.argsort(candidates["ord"], kind="stable")],
             vector_ords[by_ord],
             vectors,
         )
@@ -84,21 +88,24 @@ class Rows:
 class Block:
     """The entries of ``rows``, memory after memory, and the postings of their keys.
 
-    Positions of keys begin with those that several memories have, ascending, and go on with those of one memory alone,
-    ascending: nine of ten. Of these only the place of their entry is kept. With ``coarse`` many vectors are kept in
-    bytes too, by which the nearest are looked for first.
+    Positions of keys begin with those that several memories have or one is about, ascending, and go on with those of
+    one memory alone, ascending: nine of ten. Of these only the place of their entry is kept. With ``coarse`` many
+    vectors are kept in bytes too, by which the nearest are looked for first.
     """
 
     def __init__(self, rows: Rows, *, coarse: bool = False) -> None:
         self.turns, self.ords, self.vector_ords, self.vectors = rows.turns, rows.ords, rows.vector_ords, rows.vectors
         self.lengths = rows.lengths
+        self.candidates = rows.candidates
+        self.candidate_starts = np.searchsorted(rows.candidates["ord"], np.append(rows.ords, np.iinfo(np.int64).max))
         self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # where each memory's entries begin in ``own``
         owner = np.repeat(np.arange(len(rows.ords), dtype=np.uint32), rows.sizes)
         order = np.argsort(rows.entries["key"], kind="stable")
         keys = rows.entries["key"][order]
         first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, dtype=np.int64)
         sizes = np.diff(np.append(first, len(keys)))
-        several = sizes > 1
+        about = np.add.reduceat(rows.entries["subject"][order] > 0, first) > 0 if len(first) else sizes > 0
+        several = (sizes > 1) | about
         self.shared = int(several.sum())
         by_share = np.concatenate([np.flatnonzero(several), np.flatnonzero(~several)])
         self.keys: NDArray[np.int64] = keys[first][by_share].astype(np.int64)
@@ -108,6 +115,7 @@ class Block:
         self.postings = _entries(rows.entries, order[np.repeat(several, sizes)])
         self.postings["of"] = owner[order[np.repeat(several, sizes)]]
         running_counts = np.concatenate([[0], np.cumsum(mentions(self.postings))])
+        self.about = about[by_share][: self.shared]
         self.mentioned = (running_counts[self.firsts[1:]] - running_counts[self.firsts[:-1]]).astype(np.int32)
         position = np.empty(len(first), dtype=np.uint32)
         position[by_share] = np.arange(len(first), dtype=np.uint32)
@@ -119,7 +127,7 @@ class Block:
     def size(self) -> int:
         """Return the approximate number of bytes that the block takes."""
         keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned)
-        arrays = (self.own, self.postings, *keys, self.vectors)
+        arrays = (self.own, self.postings, *keys, self.vectors, self.candidates)
         in_bytes = 0 if self.coarse is None else self.coarse.size
         return sum(array.nbytes for array in arrays) + in_bytes + PER_MEMORY * len(self.ords)
 
@@ -127,7 +135,8 @@ class Block:
     def rows(self) -> Rows:
         """Return the memories that the block was built from."""
         entries = self._forward(slice(None))
-        return Rows(self.turns, self.lengths, np.diff(self.starts), entries, self.vector_ords, self.vectors)
+        columns = (np.diff(self.starts), entries, self.candidates)
+        return Rows(self.turns, self.lengths, *columns, self.vector_ords, self.vectors)
 
     @cached_property
     def by_session(self) -> dict[str, list[int]]:
@@ -193,15 +202,16 @@ class Block:
 
     def forwards(
         self, at: NDArray[np.int64], *, shared: bool = False
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-        """Return (ords, sizes, entries) of the memories at some positions; ``shared``: of keys that several have."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[Any]]:
+        """Return Forwards of the memories at some positions; ``shared``: of keys that several have or one is about."""
         sizes = self.starts[at + 1] - self.starts[at]
         which = runs(self.starts[at], sizes)
         if shared:
             several = self.own["of"][which] < self.shared
             sizes = np.bincount(np.repeat(np.arange(len(at)), sizes)[several], minlength=len(at))
             which = which[several]
-        return self.ords[at], sizes, self._forward(which)
+        starts, ends = self.candidate_starts[at], self.candidate_starts[at + 1]
+        return self.ords[at], sizes, self._forward(which), self.candidates[runs(starts, ends - starts)]
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""
@@ -231,6 +241,13 @@ class Block:
             self.firsts[np.minimum(at + 1, self.shared)] - self.firsts[np.minimum(at, self.shared)]
         )
         return sizes + alone
+
+    def is_about(self, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether a memory is about the keys at some positions."""
+        marked = np.zeros(len(at), dtype=bool)
+        several = at < self.shared
+        marked[several] = self.about[at[several]]
+        return marked
 
     def mentions(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many memories mention the keys at some positions."""

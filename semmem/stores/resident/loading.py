@@ -8,7 +8,7 @@ import numpy as np
 import psycopg
 
 from semmem.model.errors import SemmemError
-from semmem.stores.packed_postings import FORWARD
+from semmem.stores.packed_postings import CANDIDATE, FORWARD, unpack_candidates
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
 from semmem.stores.postgres.encoding import corrections_of
 from semmem.stores.resident.block import PER_MEMORY, Block, Rows
@@ -51,7 +51,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
                 part = _read([connection.execute(_SQL[name], which, binary=True) for name in _KEPT])
                 rows = part if rows is None else Rows.joined(rows, part)
             assert rows is not None
-            correction_rows = connection.execute(_SQL["moment"], where, binary=True).fetchall()
+            correction_rows = connection.execute(_SQL["corrections"], where, binary=True).fetchall()
             base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
             if base.size > spare:  # more than was estimated
                 base.coarse = None
@@ -70,7 +70,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
             connection.execute(_SQL["resident_snapshot"])
             state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
             changes = connection.execute(_SQL["resident_changes"], where)
-            correction_cursor = connection.execute(_SQL["moment"], where, binary=True)
+            correction_cursor = connection.execute(_SQL["corrections"], where, binary=True)
             cursors = [connection.execute(_SQL[f"{name}_since"], where, binary=True) for name in _KEPT]
         row = state_cursor.fetchone()
         state = None if row is None else State(*row)
@@ -105,12 +105,12 @@ def _bytes(state: State, entries: int, *, in_bytes: bool = False) -> float:
 def _read(cursors: list[Any]) -> Rows:
     """Return the rows from the results of the three statements, which read one snapshot."""
     memory_rows = cursors[0].fetchall()
-    heads, raw = cursors[1].fetchone()
-    triples = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 3)
+    heads, raw, runs = cursors[1].fetchone()
+    sizes = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 4)
     owners, packed = cursors[2].fetchone()
     vector_ords = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
     turns = Turns.of(memory_rows)
-    if not np.array_equal(turns.ords, triples[:, 0]):
+    if not np.array_equal(turns.ords, sizes[:, 0]):
         raise ValueError("A memory is in no index.")
     vectors = np.zeros((0, 0), dtype=np.float32)
     if len(vector_ords):
@@ -118,9 +118,10 @@ def _read(cursors: list[Any]) -> Rows:
         vectors = np.ascontiguousarray(rows).view(">f4").astype(np.float32)
     return Rows(
         turns,
-        triples[:, 1],
-        triples[:, 2] // FORWARD.itemsize,
+        sizes[:, 1],
+        sizes[:, 2] // FORWARD.itemsize,
         np.frombuffer(raw or b"", dtype=FORWARD),
+        unpack_candidates(sizes[:, 0], sizes[:, 3] // CANDIDATE.itemsize, runs or b""),
         vector_ords,
         vectors,
     )

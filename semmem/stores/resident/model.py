@@ -119,7 +119,7 @@ class Model:
     # ------------------------------------------------------------------ postings
 
     def postings(self, keys: Ords, max_df: int | None, *, shared: bool = False) -> Postings:
-        """Return the postings of ``keys``; see Store.postings. ``shared`` leaves out keys that only one memory has."""
+        """Return the postings of ``keys``; see Store.postings."""
         sorted_keys = ascending(keys)
         totals = self.state.memories, self.state.length
         if len(self._blocks) == 1 and not len(self._removals):
@@ -128,17 +128,19 @@ class Model:
         positions = [block.find(sorted_keys) for block in self._blocks]
         sizes = np.zeros(len(sorted_keys), dtype=np.int64)
         mentioned = np.zeros(len(sorted_keys), dtype=np.int64)
+        about = np.zeros(len(sorted_keys), dtype=bool)
         for block, (here, at) in zip(self._blocks, positions, strict=True):
             if len(block.keys):
                 sizes += np.where(here, block.sizes(at), 0)
                 mentioned[here] += block.mentions(at[here])
+                about[here] |= block.is_about(at[here])
         if self._removed_counts is not None:
             removed_keys, count, times = self._removed_counts
             affected = np.isin(sorted_keys, removed_keys)
             of = np.searchsorted(removed_keys, sorted_keys[affected])
             sizes[affected] -= count[of]
             mentioned[affected] -= times[of]
-        mask = sizes > (1 if shared else 0)
+        mask = (sizes > 1) | about if shared else sizes > 0
         if max_df is not None:
             mask &= mentioned <= max_df
         owners, pieces = [], []
@@ -161,10 +163,11 @@ class Model:
         parts = [block.forwards(at, shared=shared) for block, at in self._at(ords)]
         if len(parts) == 1:
             return Forwards(*parts[0])
-        owners, sizes, entries = (np.concatenate(column) for column in zip(*parts, strict=True))
+        owners, sizes, entries, candidates = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.argsort(owners)
         starts = np.cumsum(sizes) - sizes
-        return Forwards(owners[order], sizes[order], entries[_runs(starts[order], sizes[order])])
+        candidates = candidates[np.argsort(candidates["ord"], kind="stable")]
+        return Forwards(owners[order], sizes[order], entries[_runs(starts[order], sizes[order])], candidates)
 
     def _at(self, ords: Ords) -> list[tuple[Block, NDArray[np.int64]]]:
         """Return each block with the positions of those of ``ords`` that it holds, ascending."""

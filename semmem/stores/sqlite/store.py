@@ -115,7 +115,6 @@ class SqliteStore(Filed):
         rows: Sequence[Row],
         *,
         on_conflict: str,
-        since: Mapping[str, tuple[int, Collection[int]]] | None = None,
         bulk: bool = False,
     ) -> Written:
         """Store ``rows`` in one transaction; with on_conflict="abort" a Conflict rolls all of it back."""

@@ -18,7 +18,7 @@ MODELS = {"onnxruntime", "tokenizers", "torch", "sentence_transformers", "transf
 NEVER = {"torch", "sentence_transformers", "transformers", "spacy", "onnx", "safetensors", "sympy", "scipy", "sklearn"}
 SHOWS = {"rich.markdown", "rich.traceback", "markdown_it", "pygments", "typer.rich_utils"}
 WRITES = {
-    *("semmem.write.ingest", "semmem.write.plan", "semmem.write.likeness", "semmem.write.relink"),
+    *("semmem.write.ingest", "semmem.write.plan", "semmem.write.likeness", "semmem.write.rebuild"),
     *("semmem.write.screening", "semmem.write.versions", "semmem.concepts.claims", "semmem.concepts.likeness"),
 }
 OTHERS = {

@@ -293,21 +293,14 @@ class Recalling:
             store.maintain()
         ada, charles = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("charles", "babbage"))
         nobody = key(Kind.NAME, ("nobody",))
-        known = store.graph.snapshot_with_subjects({"n": [ada, charles, nobody], "m": []})[2]
-        assert known == {"n": {ada}, "m": set()}
+        postings = store.postings(["n"], [ada, charles, nobody], shared=True)["n"]
+        assert [at for at, entries in postings.items() if (entries["subject"] > 0).any()] == [ada]
         assert store.graph.names(["n"], [ada, charles, nobody]) == {ada: "Ada Lovelace", charles: "Charles Babbage"}
-        moments, corrections, known = store.graph.snapshot_with_subjects({"n": [ada, charles], "m": [ada], "none": []})
-        moment = moments["n"]
-        assert moments == {"n": 1, "m": 0, "none": 0}
-        assert corrections == store.graph.snapshot(["n", "m", "none"])[1]
-        assert known == {"n": {ada}, "m": set(), "none": set()}
-        assert store.graph.changed_and_known_subjects("n", moment, [ada, charles]) == (set(), {ada})
         assert store.graph.record_correction("n", (charles, "Charles Babbage"), (ada, "Ada Lovelace"))
-        assert store.graph.snapshot_with_subjects({"n": [charles]})[2] == {"n": {ada}}
-        assert store.graph.changed_and_known_subjects("n", moment, []) == ({ada, charles}, set())
-        assert store.graph.changed_subjects("n", moment) == {ada, charles}
+        corrections = store.graph.corrections(["n", "m"])
+        assert (corrections["n"].into, corrections["m"].into) == ({charles: (ada, "Ada Lovelace")}, {})
         store.forget("n", "a", ANY, dry_run=False)
-        assert store.graph.snapshot_with_subjects({"n": [ada]})[2] == {"n": set()}
+        assert store.graph.corrections(["n"])["n"].into == {}
         assert store.graph.names(["n"], [ada, charles]) == {}
 
     @pytest.mark.parametrize("filters", [ANY, Filters(authors=("Ada",))])
@@ -327,7 +320,7 @@ class Recalling:
         assert whole.kinds == store.conversation_facts(["n", "m"], names)
         assert list(whole.kinds["n"].named) == ["Ada"]
         if "graph" in store.capabilities:
-            assert whole.corrections == store.graph.snapshot(["n", "m"])[1]
+            assert whole.corrections == store.graph.corrections(["n", "m"])
             assert whole.corrections["n"].into == {1: (2, "Ada")}
 
     @pytest.mark.needs("graph")

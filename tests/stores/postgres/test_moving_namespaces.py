@@ -209,7 +209,6 @@ def test_maintain_leaves_out_what_is_being_renamed_and_does_the_rest(
         for name in ("old", "else"):
             other.remember_many([{"text": "Ana lives in Lisbon."}, {"text": "Ana moved to Porto."}], namespace=name)
     mem.merge_concepts("Porto", "Lisbon", namespace="old")
-    sql(mem, "UPDATE alias_change SET waiting = keys WHERE namespace = 'old' RETURNING 1")
     counted: list[Mapping[str, int]] = []
     at(monkeypatch, 4, lambda: counted.append(mem.maintain()))
     assert moved(mem, stay=False) == 2

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from semmem.model.exchange import Head
-from semmem.stores.packed_postings import FORWARD, POSTING
+from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING
 from semmem.stores.resident.block import Block, Rows
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
 
 NO_VECTORS = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
 Entry = tuple[int, int, int, int]
+
+NO_CANDIDATES = np.zeros(0, dtype=OWNED_CANDIDATE)
 
 
 def row(ord: int, session: str | None = "s1", **more: Any) -> tuple[Any, ...]:
@@ -34,7 +36,7 @@ def rows(memories: dict[int, list[Entry]]) -> Rows:
         entries[name] = [one[at] for one in held]
     sizes = np.array([len(own) for own in memories.values()], dtype=np.int64)
     lengths = np.array([70_000 if ord == 3 else 10 * ord for ord in memories], dtype=np.int64)
-    return Rows(Turns.of([row(ord) for ord in memories]), lengths, sizes, entries, *NO_VECTORS)
+    return Rows(Turns.of([row(ord) for ord in memories]), lengths, sizes, entries, NO_CANDIDATES, *NO_VECTORS)
 
 
 def postings(memories: dict[int, list[Entry]], key: int) -> list[tuple[int, int, int, int, int]]:
@@ -44,6 +46,11 @@ def postings(memories: dict[int, list[Entry]], key: int) -> list[tuple[int, int,
         for at, count, mention, subject in own
         if at == key
     ]
+
+
+def connects(found: list[tuple[int, int, int, int, int]]) -> bool:
+    """Return whether several memories have a key, or one is about it."""
+    return len(found) > 1 or any(subject for *_, subject in found)
 
 
 def plain(entries: NDArray[Any]) -> list[tuple[int, int, int, int, int]]:
@@ -71,28 +78,29 @@ def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
     mentioned = [sum(1 for one in found if one[1] or one[3]) for found in expected.values() if found]
     assert block.mentions(at[here]).tolist() == mentioned
     shared, where = block.find_shared(keys)
-    assert shared.tolist() == [len(found) > 1 for found in expected.values()]
+    assert shared.tolist() == [connects(found) for found in expected.values()]
     assert plain(block.entries(where[shared])) == [
-        one for found in expected.values() if len(found) > 1 for one in found
+        one for found in expected.values() if connects(found) for one in found
     ]
-    for least, most in ((0, None), (0, 1), (1, None), (1, 2)):  # (1, …): keys that several memories have
+    for only_shared, most in ((False, None), (False, 1), (True, None), (True, 2)):
         few = {
             key: found
             for key, found in expected.items()
-            if len(found) > least and (most is None or sum(1 for one in found if one[1] or one[3]) <= most)
+            if (connects(found) if only_shared else found)
+            and (most is None or sum(1 for one in found if one[1] or one[3]) <= most)
         }
-        found_keys, sizes, entries = block.postings_of(keys, most, shared=least == 1)
+        found_keys, sizes, entries = block.postings_of(keys, most, shared=only_shared)
         assert found_keys.tolist() == list(few)
         assert sizes.tolist() == [len(found) for found in few.values()]
         assert plain(entries) == [one for found in few.values() for one in found]
     chosen = np.array(chance.sample(range(len(memories)), min(2, len(memories))), dtype=np.int64)
-    ords, sizes, entries = block.forwards(chosen)
+    ords, sizes, entries, _ = block.forwards(chosen)
     assert ords.tolist() == (chosen + 1).tolist()
     assert sizes.tolist() == [len(own[place]) for place in chosen]
     assert [tuple(one[:5]) for one in entries.tolist()] == [(*e, 1) for place in chosen for e in own[place]]
-    counts = {key: len(postings(memories, key)) for held in own for key, *_ in held}
-    several = [[e for e in own[place] if counts[e[0]] > 1] for place in chosen]
-    ords, sizes, entries = block.forwards(chosen, shared=True)
+    connecting = {key for held in own for key, *_ in held if connects(postings(memories, key))}
+    several = [[e for e in own[place] if e[0] in connecting] for place in chosen]
+    ords, sizes, entries, _ = block.forwards(chosen, shared=True)
     assert (ords.tolist(), sizes.tolist()) == ((chosen + 1).tolist(), [len(held) for held in several])
     assert [tuple(one[:5]) for one in entries.tolist()] == [(*e, 1) for held in several for e in held]
     again = Block(block.rows)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from semmem.model.exchange import Ranking, Scope
-from semmem.stores.packed_postings import FORWARD
+from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE
 from semmem.stores.resident import coarse
 from semmem.stores.resident.block import Block, Rows
 from semmem.stores.resident.coarse import Coarse
@@ -23,6 +23,8 @@ from tests.stores.resident.test_block import row
 from tests.stores.resident.trio import QUESTIONS, Trio, answer, change
 
 STATE = State(1, 1, 0, 300, 0, False, 0.0, 0.0, None, "0")
+
+NO_CANDIDATES = np.zeros(0, dtype=OWNED_CANDIDATE)
 
 
 def unit(rows: NDArray[Any]) -> NDArray[np.float32]:
@@ -88,7 +90,7 @@ def test_of_ten_thousand_vectors_a_hundred_are_left_and_where_all_are_alike_all_
 def rows(ords: range, vectors: NDArray[np.float32]) -> Rows:
     none = np.zeros(len(ords), dtype=np.int64)
     turns = Turns.of([row(ord) for ord in ords])
-    return Rows(turns, none, none, np.zeros(0, dtype=FORWARD), np.array(ords, dtype=np.int64), vectors)
+    return Rows(turns, none, none, np.zeros(0, dtype=FORWARD), NO_CANDIDATES, np.array(ords, dtype=np.int64), vectors)
 
 
 @pytest.mark.parametrize("excluded", [None, [7, 8, 9]])

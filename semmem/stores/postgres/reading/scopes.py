@@ -72,7 +72,7 @@ def _queries(
         each["memory_excluded"] = {"ids": list(exclude)}
     each["resident_state"] = {}
     if names is not None:
-        each |= {"memory_kinds": facts_parameters("", names), "moment": {}}
+        each |= {"memory_kinds": facts_parameters("", names), "corrections": {}}
     states = [{"namespace": n, "place": known[n].place, "since": known[n].changes} for n in namespaces]
     return [(name, {**more, **state}) for name, more in each.items() for state in states]
 
@@ -104,9 +104,9 @@ def _scope_of(
     linked = dict(zip(namespaces, (links for *_, links in sized), strict=True))
     states = {n: tuple(rows[0]) if rows else None for n, rows in by_statement["resident_state"].items()}
     fields: dict[str, Any] = {"settings": settings, "languages": languages, "states": states, "lapsed": lapsed}
-    if "moment" in by_statement:
+    if "corrections" in by_statement:
         fields |= {"kinds": facts_of(by_statement["memory_kinds"])}
-        fields |= {"corrections": {n: corrections_of(rows) for n, rows in by_statement["moment"].items()}}
+        fields |= {"corrections": {n: corrections_of(rows) for n, rows in by_statement["corrections"].items()}}
     return Scope(namespaces, sum(sizes.values()), allowed, excluded, sizes=sizes, **fields).with_links(linked)
 
 

@@ -21,19 +21,6 @@ SELECT ord FROM memory WHERE namespace = %(namespace)s AND ord <= %(upto)s ORDER
 WITH gone AS (DELETE FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING length)
 SELECT count(*)::bigint, coalesce(sum(length), 0)::bigint FROM gone;
 
--- drop_note --
--- Record all subjects of the dropped memories, so that memories stored meanwhile are extracted again.
-INSERT INTO alias_change (namespace, number, keys, waiting)
-SELECT n.namespace, n.changes, about.keys, about.keys
-FROM namespace n CROSS JOIN (
-    SELECT array_agg(DISTINCT key) AS keys FROM (
-        SELECT key FROM posting WHERE namespace = %(namespace)s AND subjects > 0 AND low <= %(upto)s
-        UNION ALL
-        SELECT u.key FROM lone_posting l CROSS JOIN LATERAL unnest(l.keys) WITH ORDINALITY AS u(key, at)
-        WHERE l.namespace = %(namespace)s AND l.low <= %(upto)s AND get_byte(l.entries, 12 * u.at::int - 3) > 0
-        ) AS held) AS about
-WHERE n.namespace = %(namespace)s AND about.keys IS NOT NULL;
-
 -- drop_posting --
 -- Delete segments that hold dropped memories only.
 DELETE FROM posting WHERE namespace = %(namespace)s AND (key, segment) IN (

@@ -1,41 +1,6 @@
--- moment --
--- Return the last change number and the corrections; a writer compares later what has changed since.
-SELECT coalesce(one.changes, 0)::bigint, c.key, c.name, c.into_key, c.into_name
-FROM (SELECT %(namespace)s AS namespace, (SELECT changes FROM namespace WHERE namespace = %(namespace)s)) AS one
-LEFT JOIN correction c ON c.namespace = %(namespace)s;
-
--- alias_note --
--- Record changed subjects in the transaction that changes them, under its change number, so that a crash loses none.
-INSERT INTO alias_change AS noted (namespace, number, keys, waiting)
-SELECT namespace, changes, %(keys)s, %(keys)s FROM namespace WHERE namespace = %(namespace)s RETURNING noted.number;
-
--- alias_changes --
--- Return the subjects that came or went after a change number.
-SELECT DISTINCT unnest(keys) FROM alias_change WHERE namespace = %(namespace)s AND number > %(since)s;
-
--- alias_waiting --
--- Return the names that wait for propagation to older memories.
-SELECT number, waiting FROM alias_change
-WHERE namespace = %(namespace)s AND cardinality(waiting) > 0 AND (%(all)s OR NOT looked) ORDER BY number;
-
--- alias_looked --
--- Mark names as propagated, or left for maintain. A crash that undoes this only repeats the propagation.
-UPDATE alias_change SET waiting = %(waiting)s, looked = true
-WHERE namespace = %(namespace)s AND number = ANY(%(numbers)s);
-
--- alias_namespaces --
--- List the namespaces where names wait, and that nobody moves.
-SELECT DISTINCT namespace FROM alias_change a WHERE cardinality(waiting) > 0
-AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = a.namespace AND o.state IS NOT NULL) ORDER BY namespace;
-
--- alias_prune --
--- Delete records of names older than a day; no writer still uses knowledge from before.
-DELETE FROM alias_change WHERE cardinality(waiting) = 0 AND at < now() - interval '1 day';
-
--- alias_empty --
--- Delete the waiting names of an empty namespace.
-DELETE FROM alias_change WHERE namespace = %(namespace)s
-AND NOT EXISTS (SELECT FROM memory WHERE namespace = %(namespace)s);
+-- corrections --
+-- Return the corrections of names.
+SELECT key, name, into_key, into_name FROM correction WHERE namespace = %(namespace)s;
 
 -- correction_empty --
 -- Delete the corrections of an empty namespace.
@@ -48,7 +13,7 @@ SELECT ord FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) O
 
 -- reindex_forwards --
 -- Return the present forward entries of memories.
-SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
+SELECT ord, length, entries, candidates FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- reindex_relationships --
 -- Return the present relationships of memories.
@@ -61,18 +26,14 @@ DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETU
 
 -- reindex_forward --
 -- Store the new forward entries of memories.
-UPDATE forward f SET length = k.length, entries = k.entries
-FROM unnest(%(ords)s::bigint[], %(lengths)s::int[], %(entries)s::bytea[]) AS k(ord, length, entries)
+UPDATE forward f SET length = k.length, entries = k.entries, candidates = k.candidates
+FROM unnest(%(ords)s::bigint[], %(lengths)s::int[], %(entries)s::bytea[], %(candidates)s::bytea[])
+     AS k(ord, length, entries, candidates)
 WHERE f.namespace = %(namespace)s AND f.ord = k.ord;
 
 -- relationship_forget --
 -- Delete the relationships extracted from a memory.
 DELETE FROM relationship WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
-
--- relationship_ords --
--- Return the memories with a relationship of one of these concepts, whether or not they mention it otherwise.
-SELECT DISTINCT ord FROM relationship
-WHERE namespace = %(namespace)s AND (subject = ANY(%(keys)s) OR object = ANY(%(keys)s)) ORDER BY ord;
 
 -- relationships_of --
 -- Return the concepts related to those of a few memories, in both directions, each once.
@@ -90,21 +51,12 @@ SELECT <memory_columns>
 FROM memory WHERE namespace = %(namespace)s AND ord > %(ord)s AND parts = 0 AND <open>
 ORDER BY ord LIMIT %(limit)s;
 
--- spelled --
--- Return the memories whose text may hold one of a few words without postings: stop words, and words with accents.
--- ASCII texts are searched in lower case; all other texts are returned.
-SELECT ord FROM (
-    SELECT ord, coalesce(title, '') || ' ' || text || ' ' || array_to_string(tags, ' ') AS whole
-    FROM memory WHERE namespace = %(namespace)s AND parts = 0) AS m
-WHERE octet_length(whole) <> char_length(whole)
-   OR translate(lower(whole), '.''', '') LIKE ANY(%(patterns)s)
-ORDER BY ord;
-
 -- graph_hash --
 -- Hash the meaning of the graph, independent of ords, segments and order of writing; one snapshot, 32 bytes a memory.
 SELECT encode(sha256(
     coalesce((SELECT string_agg(sha256(int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part)
                                        || int4send(f.length) || int4send(length(f.entries)) || f.entries
+                                       || int4send(length(f.candidates)) || f.candidates
                                        || coalesce(r.tied, ''::bytea)), ''::bytea ORDER BY m.id, m.part)
               FROM memory m JOIN forward f USING (namespace, ord)
               LEFT JOIN (SELECT ord, string_agg(int8send(subject) || int8send(object) || convert_to(predicate, 'UTF8')
@@ -146,7 +98,7 @@ FROM (SELECT key, name, sum(n) AS n, sum(subjects) AS subjects
       GROUP BY key, name) AS form
 GROUP BY key
 HAVING sum(n) + sum(subjects) > 0
-   AND (%(like)s::text IS NULL OR bool_or(name ILIKE %(like)s) OR key = ANY(%(corrected)s))
+   AND (%(like)s::text IS NULL OR bool_or(name ILIKE %(like)s))
 ORDER BY df DESC, (array_agg(name ORDER BY n DESC, name COLLATE "C"))[1] COLLATE "C", key LIMIT %(limit)s;
 
 -- correct --

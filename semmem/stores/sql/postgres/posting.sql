@@ -29,8 +29,8 @@ FROM (
     <lone_entry_of_key>) AS held;
 
 -- postings_shared --
--- Like postings, but without keys that only one memory has: these are most keys and connect nothing. Keys that a
--- pending memory has as well are included.
+-- Like postings, but without keys that only one memory has and is not about: these are most keys and connect nothing.
+-- Keys that a pending memory has as well are included.
 SELECT 0 AS what, memories AS n, length, NULL::bytea AS heads, NULL::bytea AS entries
 FROM namespace WHERE namespace = %(namespace)s
 UNION ALL
@@ -48,45 +48,14 @@ FROM (
     <lone_entry_of_key>) AS held;
 
 -- forwards --
--- Return the forward entries of a few memories, as two long values.
-SELECT string_agg(int8send(ord) || int8send(length(entries)), ''::bytea ORDER BY ord),
-       string_agg(entries, ''::bytea ORDER BY ord)
+-- Return the forward entries and the candidates of a few memories, as three long values.
+SELECT string_agg(int8send(ord) || int8send(length(entries)) || int8send(length(candidates)), ''::bytea ORDER BY ord),
+       string_agg(entries, ''::bytea ORDER BY ord), string_agg(candidates, ''::bytea ORDER BY ord)
 FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- pending_entries --
 -- Return the forward entries of pending memories, to be read with the postings of their keys.
 SELECT f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
-
--- known_subjects --
--- Return which keys are subjects of a memory; pending memories, which are few, are returned whole.
-SELECT DISTINCT key, NULL::bytea FROM posting
-WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
-UNION ALL
-SELECT k.key, NULL FROM unnest(%(keys)s::bigint[]) AS k(key)
-CROSS JOIN LATERAL (<lone_row_of_key>) AS l
-WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
-UNION ALL
-SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
-
--- known_subjects_corrected --
--- Like known_subjects, after corrections.
-SELECT DISTINCT key, NULL::bytea FROM posting
-WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND subjects > 0
-UNION ALL
-SELECT k.key, NULL FROM unnest(%(keys)s::bigint[]) AS k(key)
-CROSS JOIN LATERAL (<lone_row_of_key>) AS l
-WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
-UNION ALL
-SELECT DISTINCT p.key, NULL::bytea FROM correction c JOIN posting p ON p.namespace = c.namespace AND p.key = c.into_key
-WHERE c.namespace = %(namespace)s AND c.key = ANY(%(keys)s) AND p.subjects > 0
-UNION ALL
-SELECT k.key, NULL FROM (
-    SELECT c.into_key AS key FROM correction c
-    WHERE c.namespace = %(namespace)s AND c.key = ANY(%(keys)s) AND c.into_key IS NOT NULL) AS k
-CROSS JOIN LATERAL (<lone_row_of_key>) AS l
-WHERE get_byte(l.entries, 12 * array_position(l.keys, k.key) - 3) > 0
-UNION ALL
-SELECT NULL, f.entries FROM pending p JOIN forward f USING (namespace, ord) WHERE namespace = %(namespace)s;
 
 -- names --
 -- Return the spelling of the names of keys.
@@ -131,7 +100,8 @@ SELECT namespace FROM pending WHERE namespace = ANY(%(namespaces)s) GROUP BY nam
 
 -- forward_add --
 -- Store the forward entries of one new memory.
-INSERT INTO forward (namespace, ord, length, entries) VALUES (%(namespace)s, %(ord)s, %(length)s, %(entries)s);
+INSERT INTO forward (namespace, ord, length, entries, candidates)
+VALUES (%(namespace)s, %(ord)s, %(length)s, %(entries)s, %(candidates)s);
 
 -- pending_add --
 -- Mark one new memory as pending.

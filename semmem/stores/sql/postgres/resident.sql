@@ -13,8 +13,8 @@ SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NO
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
--- Return the bytes of a namespace's forward entries, and its last ord.
-SELECT (SELECT coalesce(sum(octet_length(entries)), 0)::bigint FROM forward WHERE namespace = %(namespace)s),
+-- Return the bytes of a namespace's forward entries and candidates, and its last ord.
+SELECT (SELECT coalesce(sum(octet_length(entries) + octet_length(candidates)), 0)::bigint FROM forward WHERE namespace = %(namespace)s),
        coalesce((SELECT max(ord) FROM memory WHERE namespace = %(namespace)s), 0)::bigint;
 
 -- <changed_ids> --
@@ -34,9 +34,10 @@ m.namespace, m.ord, m.session, m.author, right(rtrim(m.text, E' \t\r\n'), 1) = '
        m.title, coalesce(m.position, 9223372036854775807), (extract(epoch FROM m.created_at) * 1000000)::bigint
 
 -- <forwards_in_memory> --
--- The forward entries of memories, packed.
-string_agg(int8send(f.ord) || int8send(f.length) || int8send(octet_length(f.entries)), ''::bytea ORDER BY f.ord),
-       string_agg(f.entries, ''::bytea ORDER BY f.ord)
+-- The forward entries and candidates of memories, packed.
+string_agg(int8send(f.ord) || int8send(f.length) || int8send(octet_length(f.entries))
+                  || int8send(octet_length(f.candidates)), ''::bytea ORDER BY f.ord),
+       string_agg(f.entries, ''::bytea ORDER BY f.ord), string_agg(f.candidates, ''::bytea ORDER BY f.ord)
 
 -- <vectors_in_memory> --
 -- The vectors of memories, packed.

@@ -1,8 +1,14 @@
-"""The workers of one call: started, given texts, and ended. Where one fails, the caller reads the texts by itself."""
+"""Read a long list with several processes: each finds what stands in a share of the texts.
+
+A worker talks to its parent over a pipe, opens nothing, and ends when the parent closes the pipe or is gone. Where one
+fails, the caller reads the texts by itself.
+"""
 
 from __future__ import annotations
 
-import json
+import os
+import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,21 +16,81 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from types import TracebackType
-from typing import Self
+from typing import Any, NamedTuple, Self
 
+from semmem.model.exchange import Extraction
 from semmem.model.process.machine import processors
-from semmem.write.bulk.columns import TextColumns, TextRow
-from semmem.write.bulk.worker import greeting, receive, send
 
-__all__ = ["Pool"]
+__all__ = ["EXTRACT", "LIKENESS", "SCREEN", "Found", "Pool", "TextRow", "found_in", "main"]
 
+EXTRACT, LIKENESS, SCREEN = 1, 2, 4
+"""What is to be found in a text, as bits: its concepts, the keys of what is like it, the kinds of credentials in it."""
 _PATIENCE_S = 120.0
 """A worker that has not answered after this time is ended."""
-_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk.worker import main; main()"
-
-
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from semmem.write.bulk import main; main()"
 _running: set[int] = set()
 """The workers of this process that have not ended."""
+
+
+class TextRow(NamedTuple):
+    """A text to be read: the extractor reads ``suffix`` behind it, "I" in it is the ``author``, ``what`` are bits."""
+
+    text: str
+    suffix: str
+    title: str | None
+    author: str | None
+    what: int
+
+
+class Found(NamedTuple):
+    """What was found in a text; its ``credentials`` are their kinds."""
+
+    extraction: Extraction | None
+    likeness: tuple[int, ...]
+    credentials: tuple[str, ...]
+
+
+def found_in(rows: Sequence[TextRow], language: str) -> list[Found]:
+    """Return what is found in each text."""
+    from semmem.concepts.likeness import likeness_keys
+    from semmem.concepts.rules import extract
+    from semmem.write.screening import kinds_of
+
+    alike = iter(likeness_keys([(row.text, row.author) for row in rows if row.what & LIKENESS]))
+    return [
+        Found(
+            extract(row.text + row.suffix, row.title, language=language) if row.what & EXTRACT else None,
+            tuple(next(alike)) if row.what & LIKENESS else (),
+            tuple(kinds_of([row.text])) if row.what & SCREEN else (),
+        )
+        for row in rows
+    ]
+
+
+def _greeting() -> str:
+    """Return a worker's first message: the versions of all that it reads by, which must be those of its parent."""
+    from semmem.concepts.likeness import LIKENESS as likeness
+    from semmem.extractors import Rules
+    from semmem.text.passages import SPLITTER
+
+    return f"{Rules.version} {likeness} {SPLITTER} {sys.version}"
+
+
+def main() -> None:
+    """Answer messages (language, rows) until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then closes the pipe
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what anything prints is no answer
+    with suppress(OSError, EOFError):
+        _send(answers, _greeting())
+        while True:
+            language, rows = pickle.load(sys.stdin.buffer)
+            _send(answers, found_in(rows, language))
+
+
+def _send(stream: Any, message: Any) -> None:
+    pickle.dump(message, stream, pickle.HIGHEST_PROTOCOL)
+    stream.flush()
 
 
 def _command() -> list[str] | None:
@@ -32,7 +98,7 @@ def _command() -> list[str] | None:
     program = sys.executable or ""
     if getattr(sys, "frozen", False) or not Path(program).name.lower().startswith(("python", "pypy")):
         return None
-    here = str(Path(__file__).resolve().parents[3])
+    here = str(Path(__file__).resolve().parents[2])
     texts = [path for path in sys.path if isinstance(path, str)]
     paths = dict.fromkeys([here, *(str(Path(path).absolute()) for path in texts)])  # what this process imports from
     return [program, "-I", "-S", *(["-B"] if sys.dont_write_bytecode else []), "-c", _PROGRAM, *paths]
@@ -71,7 +137,7 @@ class Pool:
     def __len__(self) -> int:
         return len(self._workers)
 
-    def read(self, rows: Sequence[TextRow]) -> list[TextColumns]:
+    def read(self, rows: Sequence[TextRow]) -> list[Found]:
         """Return what the workers find in texts, each one in a share of them; nothing where one of them fails."""
         if not self._workers or not rows:
             return []
@@ -81,14 +147,16 @@ class Pool:
         watch.daemon = True
         watch.start()
         try:
-            if not self._greeted and any(receive(out) != greeting() for _, out in pipes):
+            if not self._greeted and any(pickle.load(out) != _greeting() for _, out in pipes):
                 raise ValueError("a worker reads by other rules")
             self._greeted = True
             for (into, _), share in zip(pipes, shares, strict=True):
-                send(into, [self._language.encode(), json.dumps(share).encode()])
-            answers = [receive(out) for _, out in pipes]
-            return [TextColumns(share, answer or ()) for share, answer in zip(shares, answers, strict=True)]
-        except (OSError, ValueError):
+                _send(into, (self._language, share))
+            found: list[Found] = [one for _, out in pipes for one in pickle.load(out)]
+            if len(found) != len(rows):
+                raise ValueError("a worker has left something out")
+            return found
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
             self.close()
             return []
         finally:

@@ -1,0 +1,201 @@
+"""Read the names of one namespace: people's corrections are applied, and candidates of a text recognised as names.
+
+A store keeps what stands in each memory, which depends on that memory alone. Here a name that was merged into another
+is read as that one, and a run of words that may be a name counts as a mention where some memory is about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semmem.concepts.names import longest
+from semmem.concepts.rules import NAME_WEIGHT
+from semmem.model.exchange import Corrections, Forwards, Kind, Ords, Postings
+from semmem.model.store import GraphStore, Store
+
+__all__ = ["Names", "mentioned", "recognised"]
+
+_WEIGHT_UNIT = 100
+"""Forward entries store weights in hundredths."""
+
+
+class Names:
+    """The postings and forward entries of a namespace as its ``corrections`` have them."""
+
+    def __init__(self, store: Store, graph: GraphStore, namespace: str, corrections: Corrections | None = None) -> None:
+        self._store, self._graph, self._namespace = store, graph, namespace
+        self.corrections = graph.corrections([namespace])[namespace] if corrections is None else corrections
+        into = self.corrections.into
+        self._merged = np.array(sorted(into), dtype=np.int64)
+        self._targets = np.array([into[at][0] for at in sorted(into)], dtype=np.int64)
+
+    def postings(
+        self,
+        keys: Collection[int] | NDArray[np.int64],
+        *,
+        max_df: int | None = None,
+        shared: bool = False,
+        pending: Collection[int] = (),
+    ) -> Postings:
+        """Return the postings of ``keys``; see Store.postings. Those of a name hold those of all merged into it."""
+        if not len(self._merged):
+            return self._store.postings([self._namespace], keys, max_df=max_df, shared=shared, pending=pending)[
+                self._namespace
+            ]
+        asked = np.unique(self._read_as(np.fromiter(keys, np.int64, len(keys))))
+        joined = np.intersect1d(asked, self._targets)
+        plain = self._store.postings(
+            [self._namespace], np.setdiff1d(asked, joined), max_df=max_df, shared=shared, pending=pending
+        )[self._namespace]
+        if not len(joined):
+            return plain
+        forms = np.union1d(joined, self._merged[np.isin(self._targets, joined)])
+        return _both(plain, self._joined(self._store.postings([self._namespace], forms)[self._namespace], max_df))
+
+    def postings_of(self, *lookups: tuple[Collection[int], int | None]) -> Sequence[Postings]:
+        """Return the result of ``postings`` for each (keys, max_df), without corrections in one round trip."""
+        if len(self._merged):
+            return [self.postings(keys, max_df=max_df) for keys, max_df in lookups]
+        return [by[self._namespace] for by in self._store.postings_of([self._namespace], *lookups)]
+
+    def forwards(self, ords: Ords) -> Forwards:
+        """Return the forward entries and candidates of each memory."""
+        return self._corrected(self._graph.forwards([self._namespace], ords))
+
+    def forwards_and_neighbours(
+        self, ords: Ords, *, neighbours: bool, shared: bool
+    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
+        """Return the result of GraphStore.forwards_and_neighbours."""
+        forwards, beside, pending = self._graph.forwards_and_neighbours(
+            self._namespace, ords, neighbours=neighbours, shared=shared and not len(self._merged)
+        )
+        return self._corrected(forwards), beside, self._read_as(pending) if len(pending) else pending
+
+    def relationships(self, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
+        """Return the pairs (one of ``keys``, key of a related concept), each once, none of a concept with itself."""
+        key = self.corrections.key
+        pairs = self._graph.relationships([self._namespace], self.corrections.forms(keys), limit)
+        return sorted({(key(one), key(other)) for one, other in pairs if key(one) != key(other)})
+
+    def subject_names(self, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
+        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
+        into = self.corrections.into
+        rows = self._graph.subject_names(self._namespace, ords)
+        return [(ord, *((into[at][0], weight, into[at][1]) if at in into else (at, weight, label))) for
+                ord, at, weight, label in rows]  # fmt: skip
+
+    def spellings(self, keys: Collection[int]) -> Mapping[int, str]:
+        """Return the spelling of each key's name: for a name that others were merged into, as the correction has it."""
+        given = dict(self.corrections.into.values())
+        return {**self._graph.names([self._namespace], keys), **{at: given[at] for at in keys if at in given}}
+
+    def _read_as(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the key that each of ``keys`` is merged into, itself where it is not merged."""
+        at = np.minimum(np.searchsorted(self._merged, keys), len(self._merged) - 1)
+        return np.where(self._merged[at] == keys, self._targets[at], keys) if len(self._merged) else keys
+
+    def _joined(self, postings: Postings, max_df: int | None) -> Postings:
+        """Return postings of merged names under the names they are merged into, one entry a memory."""
+        owner = self._read_as(np.repeat(postings.keys, postings.sizes))
+        keys, _, entries = _one_each(owner, postings.entries["ord"].astype(np.int64), postings.entries)
+        by, sizes = np.unique(keys, return_counts=True)
+        if max_df is not None:
+            df = np.bincount(np.searchsorted(by, keys), weights=entries["mention"] > 0, minlength=len(by))
+            stays = df <= max_df
+            entries = entries[stays[np.searchsorted(by, keys)]]
+            by, sizes = by[stays], sizes[stays]
+        return replace(postings, keys=by, sizes=sizes.astype(np.int64), entries=entries)
+
+    def _corrected(self, forwards: Forwards) -> Forwards:
+        if not len(self._merged) or not np.isin(forwards.entries["key"], self._merged).any():
+            return self._candidates_corrected(forwards)
+        entries = forwards.entries.copy()
+        entries["key"] = self._read_as(entries["key"].astype(np.int64))
+        owner = np.repeat(np.arange(len(forwards.ords)), forwards.sizes)
+        owners, _, entries = _one_each(owner, entries["key"].astype(np.int64), entries)
+        sizes = np.bincount(owners, minlength=len(forwards.ords)).astype(np.int64)
+        return self._candidates_corrected(replace(forwards, sizes=sizes, entries=entries))
+
+    def _candidates_corrected(self, forwards: Forwards) -> Forwards:
+        if forwards.candidates is None or not len(self._merged):
+            return forwards
+        candidates = forwards.candidates.copy()
+        candidates["key"] = self._read_as(candidates["key"].astype(np.int64))
+        return replace(forwards, candidates=candidates)
+
+
+def _one_each(
+    first: NDArray[np.int64], second: NDArray[np.int64], entries: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+    """Return entries in the order of (first, second), and these; of equal ones the largest weights are kept."""
+    order = np.lexsort((second, first))
+    first, second, entries = first[order], second[order], entries[order]
+    if not len(order):
+        return first, second, entries
+    starts = np.flatnonzero(np.r_[True, (first[1:] != first[:-1]) | (second[1:] != second[:-1])])
+    out = entries[starts].copy()
+    for name in ("mention", "subject", "count"):
+        out[name] = np.maximum.reduceat(entries[name], starts)
+    return first[starts], second[starts], out
+
+
+def _both(one: Postings, other: Postings) -> Postings:
+    """Return two postings without a key in common as one, keys ascending."""
+    keys = np.concatenate([one.keys, other.keys])
+    sizes = np.concatenate([one.sizes, other.sizes])
+    entries = np.concatenate([one.entries, other.entries])
+    owner = np.argsort(np.repeat(keys, sizes), kind="stable")
+    order = np.argsort(keys)
+    return replace(one, keys=keys[order], sizes=sizes[order], entries=entries[owner])
+
+
+def mentioned(forwards: Forwards, *, candidates: bool = True) -> NDArray[np.int64]:
+    """Return the keys that memories mention, with ``candidates`` also those that they may mention."""
+    keys: NDArray[np.int64] = forwards.entries["key"][forwards.entries["mention"] > 0]
+    return keys if forwards.candidates is None or not candidates else np.concatenate([keys, forwards.candidates["key"]])
+
+
+def recognised(forwards: Forwards, postings: Postings) -> Forwards:
+    """Return ``forwards`` with the candidates that are names as mentions: the longest at each place.
+
+    A candidate is a name where one of ``postings`` is a subject.
+    """
+    candidates = forwards.candidates
+    if candidates is None or not len(candidates) or not len(postings.keys):
+        return forwards
+    slot = np.repeat(np.arange(len(postings.keys)), postings.sizes)
+    known = postings.keys[np.bincount(slot, weights=postings.entries["subject"] > 0, minlength=len(postings.keys)) > 0]
+    hits = candidates[np.isin(candidates["key"], known)]
+    if not len(hits):
+        return forwards
+    named: list[tuple[int, int]] = []
+    ords, keys, places = (hits[name].tolist() for name in ("ord", "key", "place"))
+    starts = [0, *(np.flatnonzero(hits["ord"][1:] != hits["ord"][:-1]) + 1).tolist(), len(ords)]
+    for first, past in pairwise(starts):
+        runs = zip(keys[first:past], places[first:past], strict=True)
+        named += [(ords[first], at) for at, _ in longest(runs, _EVERY)]
+    pairs = np.array(named, dtype=np.int64)
+    added = np.zeros(len(pairs), dtype=forwards.entries.dtype)
+    added["key"], added["kind"] = pairs[:, 1], int(Kind.NAME)
+    added["mention"] = round(_WEIGHT_UNIT * NAME_WEIGHT)
+    owner = np.concatenate(
+        [np.repeat(np.arange(len(forwards.ords)), forwards.sizes), np.searchsorted(forwards.ords, pairs[:, 0])]
+    )
+    every = np.concatenate([forwards.entries, added])
+    owners, _, entries = _one_each(owner, every["key"].astype(np.int64), every)
+    sizes = np.bincount(owners, minlength=len(forwards.ords)).astype(np.int64)
+    return replace(forwards, sizes=sizes, entries=entries)
+
+
+class _Every:
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+_EVERY = _Every()
