@@ -1,23 +1,20 @@
-"""Draw docs/assets/explore.png: the page over the notes of harbour, with a weight of the graph at which it can bring in nothing of its own.
+"""Draw docs/assets/explore.png: the page over the notes of harbour, with a weight at which the graph only boosts.
 
-Run in a clone: python docs/tools/page.py. It needs Chromium and Playwright, and asks nothing but its own server.
+Run in a clone: python -m docs.tools.page. It needs Chromium and Playwright, and asks nothing but its own server.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from pathlib import Path
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
 
 import semmem
 from semmem.doors.http.keys import Key
 from tests.doors.explorer.browser import chromium, watched
 from tests.serving import running
 
+ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "Who fitted the radio of the boat that Freya Mortlake likes?"
 
 
