@@ -14,6 +14,7 @@ from html import escape
 from pathlib import Path
 
 import semmem
+from eval.statistics.verdict import kind_of
 from semmem import RECIPES
 from semmem.doors.cli.demo.data import QUESTIONS, story
 
@@ -206,7 +207,7 @@ def graph(palette: Palette, _: object) -> str:
     for number, (name, words) in enumerate(SETS.items()):
         result = json.loads((ROOT / "eval" / "results" / f"{name}-controls.json").read_text(encoding="utf-8"))
         one = next(
-            c["paired"] | {"verdict": c["verdict"]}
+            c["paired"] | {"verdict": kind_of(c)}
             for c in result["comparisons"]
             if (c["name"], c["metric"], c["group"]) == ("graph in default", "R@10", "headline")
         )

@@ -213,7 +213,7 @@ class Keeping(Life, Namespaces):
 
     @observed
     def maintain(self) -> Mapping[str, int]:
-        """Remove what has expired, derive stale memories again, link late names, merge segments, index vectors.
+        """Remove what has expired, derive stale memories again, merge segments, index vectors.
 
         Returns a count for each step, some only if they are not 0:
 
