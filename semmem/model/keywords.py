@@ -80,6 +80,8 @@ class SettingValues(TypedDict, total=False):
     on_contradiction: str
     name_older: bool
     agent_min_confidence: float | str
+    hook_process_s: float
+    hook_legs: str
     pool_size: int
     bulk_workers: int
     resident_mb: int

@@ -57,6 +57,9 @@ ELSEWHERE = {
     "semmem import mem0": "tests/importers; the page names no file of yours",
     "SEMMEM_MODEL=": "tests/embedders/test_embedders.py",
     "semmem copy": "wants a server: tests/stores",
+    "semmem export --namespace notes mine": "tests/eval/test_eval_stores_what_users_store.py",
+    "mkdir mine": "as above",
+    'echo \'{"prompt"': "tests/doors/coding_agents/test_hook.py",
     "semmem backup": "tests/doors/cli/test_cli_moving.py",
     "semmem restore": "tests/doors/cli/test_cli_moving.py",
     "semmem stats --verify": "tests/doors/cli/test_cli_moving.py",
@@ -65,8 +68,8 @@ ELSEWHERE = {
 }
 """How lines of a shell begin that are run elsewhere, and where."""
 
-ON_THE_MACHINE = ("semmem demo", "semmem server", "semmem doctor")
-"""Commands that concern the machine: tests/doors/cli runs them on a store of its own."""
+ON_THE_MACHINE = ("semmem demo", "semmem server", "semmem doctor", "semmem explore")
+"""Commands that concern the machine, or run until they are stopped: tests/doors runs them on a store of its own."""
 
 
 def of_a_server(block: Block) -> bool:

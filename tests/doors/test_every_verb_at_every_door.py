@@ -62,7 +62,7 @@ WITHOUT_A_TOOL = {
         (
             "backup", "restore", "rebuild", "maintain", "configure", "settings_of", "searched_by", "unset_settings",
             "register_leg", "rename_namespace", "copy_namespace", "drop_namespace", "namespace_limits", "namespaces",
-            "merge_concepts", "split_concept", "probe", "hashes", "graph_hash", "judgements", "concepts", "graph",
+            "merge_concepts", "split_concept", "contradictions", "probe", "hashes", "graph_hash", "judgements", "concepts", "graph",
             "leg",
         ),
         FOR_A_PERSON,

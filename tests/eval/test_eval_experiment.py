@@ -176,7 +176,10 @@ def test_a_run_that_ends_while_it_writes_leaves_the_former_result_whole(
 def test_a_folder_belongs_to_one_corpus(store_url: str, tmp_path: Path) -> None:
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "corpus.sha256").write_text("of another", encoding="utf-8")
-    with semmem.connect(store_url, embedder="hashing") as mem, pytest.raises(ExperimentError, match="another corpus"):
+    with (
+        semmem.connect(store_url, embedder="hashing") as mem,
+        pytest.raises(ExperimentError, match="other questions or memories than toy has now"),
+    ):
         conduct(mem, load(TOY), *of_ablation("default", ["graph"]), out=tmp_path)
 
 

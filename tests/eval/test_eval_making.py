@@ -145,7 +145,7 @@ def test_how_many_more_are_needed_is_said_from_five_on(store_url: str) -> None:
         many = needed(mem, corpus.queries, ["hybrid", "lexical"], 0.05)
         assert few is not None
         assert many is not None
-        assert 3.9 < many / few < 4.1  # half the effect, four times the questions
+        assert 3.6 < many / few < 4  # half the effect, four times the questions; fewer of them need a larger t
 
 
 def test_no_memory_acts_on_the_terminal_of_the_person_who_judges_it(

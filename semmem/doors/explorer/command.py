@@ -12,7 +12,6 @@ import typer
 
 from semmem.doors.cli.context import Door, command
 from semmem.model.errors import InvalidInput
-from semmem.stores import is_server
 
 __all__ = ["register"]
 
@@ -35,6 +34,7 @@ def explore(
     """
     from semmem.doors.http.keys import Key, Keys
     from semmem.doors.http.server import Server, need_extra
+    from semmem.stores import is_server
 
     need_extra()
     with door.connect(create=True) as mem:

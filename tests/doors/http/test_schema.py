@@ -75,7 +75,9 @@ def test_every_operation_names_the_right_that_its_key_needs(http: httpx.Client) 
     }  # fmt: skip
     for route in ROUTES:
         assert rights.pop((route.path, route.method), None) in (None, [{"key": [route.right]}]), route.name
-    assert rights == {("/healthz", "GET"): [], ("/readyz", "GET"): [], ("/metrics", "GET"): [{"key": ["read"]}]}
+    sessions = {("/session", method): [{"key": ["read"]}] for method in ("GET", "POST", "DELETE")}
+    others = {("/healthz", "GET"): [], ("/readyz", "GET"): [], ("/metrics", "GET"): [{"key": ["read"]}]}
+    assert rights == others | sessions
     assert said["paths"]["/v1/maintain"]["post"]["security"] == [{"key": ["admin"]}]
     assert said["paths"]["/v1/memories"]["post"]["security"] == [{"key": ["write"]}]
     assert said["paths"]["/v1/recall"]["post"]["security"] == [{"key": ["read"]}]

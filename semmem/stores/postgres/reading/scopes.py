@@ -24,7 +24,10 @@ _MANY = 20
 _UNKNOWN: Mapping[str, list[Any]] = {
     "memory_size": [(0, None, None, 0)],
     "memory_scope": [(None, 0, None, b"", None, None, 0)],
-    **{name: [] for name in ("memory_bounds", "memory_excluded", "resident_state", "memory_kinds", "moment")},
+    **{
+        name: []
+        for name in ("memory_bounds", "memory_excluded", "resident_state", "memory_kinds", "corrections", "moment")
+    },
 }
 """The rows of each statement of a scope for a namespace of which nothing is stored."""
 
