@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 
 from semmem.doors.http.keys import Key
 
@@ -85,7 +85,9 @@ class Sessions:
         if self._owner is not None and session.key.id == self._owner.id:
             return self._owner
         now = keys.get(session.key.id)
-        return now if now is not None and now.digest == session.key.digest else None
+        if now is None or now.digest != session.key.digest or now.is_over(datetime.now(UTC)):
+            return None
+        return now
 
     def end(self, cookies: str | None) -> str:
         """End the session of the header Cookie, if there is one; return the cookie that removes it from a browser."""
@@ -95,11 +97,11 @@ class Sessions:
         return f"{self.cookie}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"
 
     def _digest_in(self, cookies: str | None) -> str | None:
-        try:
-            morsel = SimpleCookie(cookies or "").get(self.cookie)
-        except CookieError:
-            return None
-        return None if morsel is None else _digest(morsel.value)
+        for cookie in (cookies or "").split(";"):  # those of other ports come too, and need not be well-formed
+            name, _, secret = cookie.strip().partition("=")
+            if name == self.cookie:
+                return _digest(secret)
+        return None
 
     def _drop_old(self) -> None:
         oldest = time.monotonic() - self.LASTING_S

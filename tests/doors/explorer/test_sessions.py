@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -93,6 +95,14 @@ def test_a_page_of_elsewhere_cannot_use_the_cookie(mem: Semmem) -> None:
         assert mem.stats().memories == 1
 
 
+@pytest.mark.parametrize("other", ['state={"a": 1}', "path=/", "no value", "a b=1", "x@y=1", 'open="a'])
+def test_the_cookies_of_other_ports_do_not_end_a_session(other: str) -> None:
+    sessions = Sessions(80, owner=OWNER)
+    cookie = sessions.begin(OWNER).split(";")[0]
+    assert sessions.find(f"{other}; {cookie}", {}) == OWNER
+    assert sessions.find(f"{cookie}; {other}", {}) == OWNER
+
+
 def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys.json")
     _, reader = keys.add("reader", namespaces=["default"])
@@ -103,6 +113,16 @@ def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_pat
         assert problem(browser.post("/v1/memories", json={"text": "More."})) == (403, "AccessDenied")
         assert problem(browser.get("/v1/stats", params={"namespace": "other"})) == (403, "AccessDenied")
         keys.remove("reader")
+        assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
+
+
+def test_a_session_ends_when_its_key_expires(mem: Semmem, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, reader = keys.add("reader", lasting=timedelta(hours=1))
+    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        browser.post("/session", headers={"authorization": f"Bearer {reader}"})
+        assert browser.get("/v1/stats").status_code == 200
+        keys._change(lambda known: [replace(key, expires_at="2026-01-01T00:00:00+00:00") for key in known])
         assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
 
 
