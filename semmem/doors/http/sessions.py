@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,7 +33,7 @@ class Sessions:
     """Seconds without a request after which a session ends."""
 
     MOST = 1_000
-    """Sessions at one time; the one that was used least recently ends where there are more."""
+    """Sessions at one time; where there are more, one of the key that has most ends: its least recently used."""
 
     def __init__(self, port: int, *, owner: Key | None = None) -> None:
         """``owner`` is the key for which links are made; it is in no set of keys, and a server without it has none.
@@ -67,7 +68,7 @@ class Sessions:
         with self._lock:
             self._drop_old()
             if len(self._sessions) >= self.MOST:
-                del self._sessions[min(self._sessions, key=lambda digest: self._sessions[digest].used_at)]
+                del self._sessions[self._given_up()]
             self._sessions[_digest(secret)] = _Session(key, time.monotonic())
         return f"{self.cookie}={secret}; Path=/; HttpOnly; SameSite=Strict"
 
@@ -102,6 +103,13 @@ class Sessions:
             if name == self.cookie:
                 return _digest(secret)
         return None
+
+    def _given_up(self) -> str:
+        """Return the session that ends for a new one, so that no key can end those of others by beginning many."""
+        counts = Counter(session.key.id for session in self._sessions.values())
+        most = max(counts, key=counts.__getitem__)
+        of_it = {digest: one.used_at for digest, one in self._sessions.items() if one.key.id == most}
+        return min(of_it, key=of_it.__getitem__)
 
     def _drop_old(self) -> None:
         oldest = time.monotonic() - self.LASTING_S
