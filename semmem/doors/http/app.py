@@ -110,6 +110,7 @@ class Service:
             response = await self._answered(route, request)
         except Exception as error:  # noqa: BLE001  # each is told as a problem
             response = problem_response(error)
+        response.headers["cache-control"] = "no-store"  # a browser would keep what a session read after its end
         self.metrics.answered(route.name, response.status_code, time.perf_counter() - started)
         return response
 

@@ -88,7 +88,8 @@ def test_a_page_of_elsewhere_cannot_use_the_cookie(mem: Semmem) -> None:
     with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
         browser.get(f"/?token={server.sessions.invite()}", headers=BROWSER)
         for site in ("cross-site", "same-site"):
-            assert problem(browser.get("/v1/stats", headers={"sec-fetch-site": site})) == (401, "KeyRequired")
+            assert problem(browser.get("/v1/stats", headers={"sec-fetch-site": site})) == (403, "AccessDenied")
+            assert browser.get("/", headers=BROWSER | {"sec-fetch-site": site}).status_code == 200  # a link to it
         assert browser.get("/v1/stats", headers={"sec-fetch-site": "same-origin"}).status_code == 200
         foreign = browser.post("/v1/forget", json={"everything": True}, headers={"origin": "http://example.org"})
         assert problem(foreign) == (403, "AccessDenied")
@@ -130,6 +131,16 @@ def test_a_server_without_keys_needs_no_session(mem: Semmem) -> None:
     with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
         assert browser.get("/session").json() == {"name": None, "right": "admin", "namespaces": None}
         assert "set-cookie" not in browser.post("/session").headers
+        image = browser.get("/v1/recall?query=tide", headers={"sec-fetch-site": "cross-site"})
+        assert problem(image) == (403, "AccessDenied")
+
+
+def test_a_browser_keeps_no_answer_after_its_session(mem: Semmem) -> None:
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        for path in ("/v1/memories/tide", "/v1/recall?query=tide", "/v1/export", "/v1/memories/none"):
+            assert browser.get(path).headers["cache-control"] == "no-store"
+        tag = {"if-none-match": browser.get("/v1/memories/tide").headers["etag"]}
+        assert browser.get("/v1/memories/tide", headers=tag).status_code == 304
 
 
 def test_a_session_that_is_not_used_ends_and_the_oldest_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,3 +157,13 @@ def test_a_session_that_is_not_used_ends_and_the_oldest_give_way_to_new_ones(mon
     now[0] += 6
     assert [sessions.find(cookie, {}) for cookie in (cookies[5], cookies[-1])] == [None, OWNER]
     assert sessions.find("semmem_80=; =;;", {}) is None
+
+
+def test_a_key_that_begins_many_sessions_ends_none_of_another() -> None:
+    reader = replace(OWNER, name="reader", id="0a1b2c3d", right="read")
+    sessions = Sessions(80, owner=OWNER)
+    first = sessions.begin(OWNER).split(";")[0]
+    for _ in range(Sessions.MOST + 2):
+        last = sessions.begin(reader).split(";")[0]
+    assert sessions.find(first, {}) == OWNER
+    assert sessions.find(last, {reader.id: reader}) == reader
