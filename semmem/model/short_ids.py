@@ -36,7 +36,8 @@ def is_short(id: str) -> bool:
 def whole_id(id: str, found: Sequence[str], namespace: str) -> str:
     """Return the one id in ``found`` that ``id`` stands for, ``id`` itself where that is stored or there is none.
 
-    ``found`` are the stored ids that begin with it, ``MOST_ALIKE`` of them at most. Raises InvalidInput where several do.
+    ``found`` are the stored ids that begin with it, ``MOST_ALIKE`` of them at most. Raises InvalidInput where several
+    do.
     """
     whole = [one for one in found if len(one) == len(_PATTERN) and _is_made(one)]
     if id in found or not whole:

@@ -118,8 +118,8 @@ class Guarded:
     ``open_paths`` are answered without a key, to whoever may ask at all; one that ends with a slash stands for all
     under it. Any other path is refused to a page of another site that sends no Origin, as one does that shows an answer
     as an image. ``wants_key``: a key is wanted where there is none, too, so that a server which once had keys is not
-    open to all when the last one is removed. ``sessions`` are those of browsers, whose cookie stands for a key in requests
-    of the server's own pages alone.
+    open to all when the last one is removed. ``sessions`` are those of browsers, whose cookie stands for a key in
+    requests of the server's own pages alone.
     """
 
     def __init__(

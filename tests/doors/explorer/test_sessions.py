@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import socket
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -16,6 +19,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.doors.http.explorer import POLICY
 from semmem.doors.http.keys import Key, Keys
+from semmem.doors.http.peer import user_of
 from semmem.doors.http.sessions import Sessions
 from tests.doors.http.test_routes import problem
 from tests.serving import running
@@ -82,6 +86,32 @@ def test_a_link_opens_one_session_and_works_once(mem: Semmem) -> None:
         assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
         browser.headers["cookie"] = cookie.split(";")[0]  # the session has ended at the server too
         assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose connection it is")
+def test_a_link_opens_nothing_for_another_user_of_the_machine_and_stays_good_for_its_own(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        link = f"/?token={server.sessions.invite()}"
+        with monkeypatch.context() as patch:
+            me = os.getuid()
+            patch.setattr("semmem.doors.http.explorer.os.getuid", lambda: me + 1)
+            assert "set-cookie" not in browser.get(link, headers=BROWSER).headers
+        assert "set-cookie" in browser.get(link, headers=BROWSER).headers
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose connection it is")
+def test_the_user_of_a_connection_is_told_by_both_of_its_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        at = listener.getsockname()
+        mapped = socket.socket(socket.AF_INET6)
+        mapped.connect(("::ffff:127.0.0.1", at[1]))  # as a browser does that has one socket for both families
+        with mapped, socket.create_connection(at) as plain:
+            assert user_of(plain.getsockname(), at) == os.getuid()
+            assert user_of(("127.0.0.1", mapped.getsockname()[1]), at) == os.getuid()
+            assert user_of(("127.0.0.2", plain.getsockname()[1]), at) is None
+            assert user_of(("::1", plain.getsockname()[1]), at) is None
 
 
 def test_a_page_of_elsewhere_cannot_use_the_cookie(mem: Semmem) -> None:
