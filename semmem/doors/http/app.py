@@ -417,7 +417,9 @@ def _openapi(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, 
         }
     }
     description["security"] = [{"key": ["read"]}]
-    description["paths"]["/metrics"]["get"]["security"] = [{"key": ["read"]}]
+    for path in ("/metrics", "/session"):
+        for operation in description["paths"].get(path, {}).values():
+            operation["security"] = [{"key": ["read"]}]
     for path in OPEN:
         for operation in description["paths"].get(path, {}).values():
             operation["security"] = []

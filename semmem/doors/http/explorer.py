@@ -20,6 +20,7 @@ from semmem.doors.http.documents import LINKS
 from semmem.doors.http.guard import KEY
 from semmem.doors.http.keys import Key
 from semmem.doors.http.peer import user_of
+from semmem.doors.http.schemas import PROBLEMS
 from semmem.doors.http.sessions import Sessions
 
 __all__ = ["POLICY", "add_pages"]
@@ -56,20 +57,24 @@ def add_pages(app: FastAPI, sessions: Sessions | None) -> None:
     async def file(request: Request, name: str) -> Response:
         return _file(name, request)
 
-    @app.get("/session", summary="What the key or the session of this request may do.")
+    @app.get("/session", summary="What the key or the session of this request may do.", responses=PROBLEMS)
     async def show(request: Request) -> dict[str, object]:
         return _allowed(request.scope[KEY])
 
     if sessions is None:
         return
 
-    @app.post("/session", summary="Begin a session: the answer sets a cookie that stands for the key of the request.")
+    @app.post(
+        "/session",
+        summary="Begin a session: the answer sets a cookie that stands for the key of the request.",
+        responses=PROBLEMS,
+    )
     async def begin(request: Request) -> Response:
         key: Key | None = request.scope[KEY]
         headers = {} if key is None else {"set-cookie": sessions.begin(key)}
         return JSONResponse(_allowed(key), headers=headers)
 
-    @app.delete("/session", status_code=204, summary="End the session of this request.")
+    @app.delete("/session", status_code=204, summary="End the session of this request.", responses=PROBLEMS)
     async def end(request: Request) -> Response:
         return Response(status_code=204, headers={"set-cookie": sessions.end(request.headers.get("cookie"))})
 

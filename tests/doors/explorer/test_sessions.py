@@ -159,6 +159,10 @@ def test_a_session_ends_when_its_key_expires(mem: Semmem, tmp_path: Path) -> Non
 
 def test_a_server_without_keys_needs_no_session(mem: Semmem) -> None:
     with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        told = browser.get("/openapi.json").json()["paths"]["/session"]
+        assert {method: sorted(one["responses"]) for method, one in told.items()} == {
+            "get": ["200", "4XX", "5XX"], "post": ["200", "4XX", "5XX"], "delete": ["204", "4XX", "5XX"],
+        }  # fmt: skip
         assert browser.get("/session").json() == {"name": None, "right": "admin", "namespaces": None}
         assert "set-cookie" not in browser.post("/session").headers
         image = browser.get("/v1/recall?query=tide", headers={"sec-fetch-site": "cross-site"})
