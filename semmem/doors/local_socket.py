@@ -2,8 +2,8 @@
 
 A hook waits for this module at every prompt, so it imports almost nothing. Whoever has a store open, as `semmem mcp`
 and `semmem serve` do, listens at a socket of the state folder that only its owner reaches. The socket's name follows
-from what the answers depend on: the version, the variables and files of settings, and the URL. So a process of another
-version, or with other settings, is never asked.
+from what the answers depend on: the version, the variables and files of settings, the variables of libpq, and the URL.
+So a process of another version, or with other settings, is never asked.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import struct
 import sys
 from zlib import crc32
 
 from semmem import __version__
 
-__all__ = ["Address", "address_of", "ask", "connected", "short_path"]
+__all__ = ["Address", "address_of", "ask", "connected", "is_own", "short_path"]
 
 _RELATIVE = ("CONFIG", "HOME", "LLM_CACHE", "MODEL", "TRIPLES", "URL")
 """The settings that may hold a path relative to the working folder."""
@@ -65,6 +66,7 @@ def address_of(url: str | None = None, recipe: str | None = None) -> Address:
         __version__,
         sys.prefix,
         *(f"{name}={value}" for name, value in sorted(values.items())),
+        *(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("PG")),  # libpq reads them
         *(f"{name}={os.environ.get(name)}" for name in _FOLDERS),
         *map(_state, files),
         os.getcwd() if local else "",
@@ -82,11 +84,21 @@ def connected(address: Address, within_s: float) -> socket.socket:
         connection.settimeout(_CONNECT_S)
         with short_path(address) as path:
             connection.connect(path)
+        if not is_own(connection):  # a folder that others may write to can be changed since the look at it
+            raise PermissionError("The process that listens is not this user's.")
         connection.settimeout(within_s)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def is_own(connection: socket.socket) -> bool:
+    """Return whether the process at the other end is this user's; elsewhere than on Linux the file's rights say so."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return bool(user == os.getuid())
 
 
 def ask(address: Address, words: list[str], raw: bytes, within_s: float) -> tuple[bytes, bytes] | None:

@@ -36,12 +36,13 @@ def is_short(id: str) -> bool:
 def whole_id(id: str, found: Sequence[str], namespace: str) -> str:
     """Return the one id in ``found`` that ``id`` stands for, ``id`` itself where that is stored or there is none.
 
-    ``found`` are the stored ids that begin with it. Raises InvalidInput where several do.
+    ``found`` are the stored ids that begin with it, ``MOST_ALIKE`` of them at most. Raises InvalidInput where several
+    do.
     """
     whole = [one for one in found if len(one) == len(_PATTERN) and _is_made(one)]
     if id in found or not whole:
         return id
-    if len(whole) > 1:
+    if len(whole) > 1 or len(found) >= MOST_ALIKE:  # behind the last of so many, others may begin so
         some = ", ".join(whole[:3]) + (", …" if len(whole) > 3 else "")
         count = f"{MOST_ALIKE} or more" if len(found) >= MOST_ALIKE else str(len(whole))
         raise InvalidInput(

@@ -53,6 +53,13 @@ def test_the_shortest_form_that_is_shown_has_thirteen_characters_or_as_many_as_a
     assert whole_id("01a21778", [], "x") == "01a21778"
 
 
+def test_ids_of_peoples_own_that_begin_so_hide_no_second_id_from_the_beginning_of_one() -> None:
+    own = [f"01a21778!{number:02}" for number in range(99)]
+    assert whole_id("01a21778", [*own[:98], ONE], "x") == ONE
+    with pytest.raises(semmem.InvalidInput, match="100 or more ids begin with it"):
+        whole_id("01a21778", [*own, ONE], "x")
+
+
 def test_every_verb_that_takes_an_id_takes_the_beginning_of_one(mem: semmem.Semmem, space: str) -> None:
     assert mem.get("01a21779", namespace=space).id == LATER
     assert mem.get("01a21778-29eb-7b", namespace=space, as_of="2100-01-01").id == ONE

@@ -11,7 +11,6 @@ import fcntl
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -26,7 +25,7 @@ from semmem.config import Settings
 from semmem.doors.coding_agents.error_log import error_log
 from semmem.doors.coding_agents.hook import HookOptions, answer
 from semmem.doors.coding_agents.source import of_memory
-from semmem.doors.local_socket import Address, address_of, short_path
+from semmem.doors.local_socket import Address, address_of, is_own, short_path
 from semmem.files import private_folder
 from semmem.model.errors import LocalOnly, SemmemError
 
@@ -108,7 +107,7 @@ class Listener:
         try:
             with connection, suppress(OSError, ValueError):
                 connection.settimeout(5.0)
-                if _of_this_user(connection) and (request := _request(connection)) is not None:
+                if is_own(connection) and (request := _request(connection)) is not None:
                     self._answer(connection, *request)
         finally:
             with self._change:
@@ -230,14 +229,6 @@ def _unlocked(address: Address, lock: int) -> None:
         if os.stat(address.lock).st_ino == os.fstat(lock).st_ino:
             os.unlink(address.lock)
     os.close(lock)
-
-
-def _of_this_user(connection: socket.socket) -> bool:
-    """Return whether the process at the other end is this user's; elsewhere than on Linux the file's rights say so."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return True
-    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return bool(user == os.getuid())
 
 
 def _request(connection: socket.socket) -> tuple[str, bytes] | None:

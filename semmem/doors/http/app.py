@@ -110,6 +110,7 @@ class Service:
             response = await self._answered(route, request)
         except Exception as error:  # noqa: BLE001  # each is told as a problem
             response = problem_response(error)
+        response.headers["cache-control"] = "no-store"  # a browser would keep what a session read after its end
         self.metrics.answered(route.name, response.status_code, time.perf_counter() - started)
         return response
 
@@ -417,7 +418,7 @@ def _openapi(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, 
     }
     description["security"] = [{"key": ["read"]}]
     for path in ("/metrics", "/session"):
-        for operation in description["paths"][path].values():
+        for operation in description["paths"].get(path, {}).values():
             operation["security"] = [{"key": ["read"]}]
     for path in OPEN:
         for operation in description["paths"].get(path, {}).values():

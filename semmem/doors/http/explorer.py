@@ -6,6 +6,7 @@ else, and its security policy lets a browser load nothing from elsewhere and run
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -18,6 +19,8 @@ from semmem import __version__
 from semmem.doors.http.documents import LINKS
 from semmem.doors.http.guard import KEY
 from semmem.doors.http.keys import Key
+from semmem.doors.http.peer import user_of
+from semmem.doors.http.schemas import PROBLEMS
 from semmem.doors.http.sessions import Sessions
 
 __all__ = ["POLICY", "add_pages"]
@@ -46,7 +49,7 @@ def add_pages(app: FastAPI, sessions: Sessions | None) -> None:
         if "text/html" not in request.headers.get("accept", ""):
             return JSONResponse({"name": "semmem", "version": __version__, "links": LINKS}, headers={"vary": "Accept"})
         if token:
-            cookie = None if sessions is None else sessions.accept(token)
+            cookie = None if sessions is None or _is_others(request) else sessions.accept(token)
             return RedirectResponse("/", 303, {} if cookie is None else {"set-cookie": cookie})
         return _file("index.html", request)
 
@@ -54,22 +57,33 @@ def add_pages(app: FastAPI, sessions: Sessions | None) -> None:
     async def file(request: Request, name: str) -> Response:
         return _file(name, request)
 
-    @app.get("/session", summary="What the key or the session of this request may do.")
+    @app.get("/session", summary="What the key or the session of this request may do.", responses=PROBLEMS)
     async def show(request: Request) -> dict[str, object]:
         return _allowed(request.scope[KEY])
 
     if sessions is None:
         return
 
-    @app.post("/session", summary="Begin a session: the answer sets a cookie that stands for the key of the request.")
+    @app.post(
+        "/session",
+        summary="Begin a session: the answer sets a cookie that stands for the key of the request.",
+        responses=PROBLEMS,
+    )
     async def begin(request: Request) -> Response:
         key: Key | None = request.scope[KEY]
         headers = {} if key is None else {"set-cookie": sessions.begin(key)}
         return JSONResponse(_allowed(key), headers=headers)
 
-    @app.delete("/session", status_code=204, summary="End the session of this request.")
+    @app.delete("/session", status_code=204, summary="End the session of this request.", responses=PROBLEMS)
     async def end(request: Request) -> Response:
         return Response(status_code=204, headers={"set-cookie": sessions.end(request.headers.get("cookie"))})
+
+
+def _is_others(request: Request) -> bool:
+    """Return whether another user of this machine asks: everybody can read a link among the arguments of a browser."""
+    client, server = request.scope["client"], request.scope["server"]
+    user = user_of(tuple(client), tuple(server)) if client and server else None
+    return user is not None and user != os.getuid()
 
 
 def _allowed(key: Key | None) -> dict[str, object]:

@@ -116,9 +116,10 @@ class Guarded:
     """An ASGI application behind a guard: Host and Origin are checked, and the key, whose Key is put into the scope.
 
     ``open_paths`` are answered without a key, to whoever may ask at all; one that ends with a slash stands for all
-    under it. ``wants_key``: a key is wanted where there is none, too, so that a server which once had keys is not open
-    to all when the last one is removed. ``sessions`` are those of browsers, whose cookie stands for a key in requests
-    of the server's own pages alone.
+    under it. Any other path is refused to a page of another site that sends no Origin, as one does that shows an answer
+    as an image. ``wants_key``: a key is wanted where there is none, too, so that a server which once had keys is not
+    open to all when the last one is removed. ``sessions`` are those of browsers, whose cookie stands for a key in
+    requests of the server's own pages alone.
     """
 
     def __init__(
@@ -167,6 +168,8 @@ class Guarded:
             self.guard.check(headers.get("host"), headers.get("origin"), scope.get("scheme", "http"))
             scope[KEY] = None
             if not self._is_open(scope["path"]):
+                if "origin" not in headers and not _is_own(headers):
+                    raise AccessDenied("A page of another site may not read from this server; open its own page at /.")
                 known = await self.keys.fresh()
                 self.wants_key = self.wants_key or bool(known)
                 scope[KEY] = self._in_session(headers, known) or found(
@@ -184,9 +187,14 @@ class Guarded:
         """Return the key for which the cookie of a request stands; a page of elsewhere cannot use the cookie."""
         if self._sessions is None or "authorization" in headers:
             return None
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        if not _is_own(headers):
             return None
         return self._sessions.find(headers.get("cookie"), known)
+
+
+def _is_own(headers: Mapping[str, str]) -> bool:
+    """Return whether no page of elsewhere caused a request, as far as its browser says so."""
+    return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
 
 
 def _headers(scope: Scope) -> dict[str, str]:

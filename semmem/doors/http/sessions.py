@@ -9,10 +9,11 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 
 from semmem.doors.http.keys import Key
 
@@ -32,7 +33,7 @@ class Sessions:
     """Seconds without a request after which a session ends."""
 
     MOST = 1_000
-    """Sessions at one time; the one that was used least recently ends where there are more."""
+    """Sessions at one time; where there are more, one of the key that has most ends: its least recently used."""
 
     def __init__(self, port: int, *, owner: Key | None = None) -> None:
         """``owner`` is the key for which links are made; it is in no set of keys, and a server without it has none.
@@ -67,7 +68,7 @@ class Sessions:
         with self._lock:
             self._drop_old()
             if len(self._sessions) >= self.MOST:
-                del self._sessions[min(self._sessions, key=lambda digest: self._sessions[digest].used_at)]
+                del self._sessions[self._given_up()]
             self._sessions[_digest(secret)] = _Session(key, time.monotonic())
         return f"{self.cookie}={secret}; Path=/; HttpOnly; SameSite=Strict"
 
@@ -85,7 +86,9 @@ class Sessions:
         if self._owner is not None and session.key.id == self._owner.id:
             return self._owner
         now = keys.get(session.key.id)
-        return now if now is not None and now.digest == session.key.digest else None
+        if now is None or now.digest != session.key.digest or now.is_over(datetime.now(UTC)):
+            return None
+        return now
 
     def end(self, cookies: str | None) -> str:
         """End the session of the header Cookie, if there is one; return the cookie that removes it from a browser."""
@@ -95,11 +98,18 @@ class Sessions:
         return f"{self.cookie}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"
 
     def _digest_in(self, cookies: str | None) -> str | None:
-        try:
-            morsel = SimpleCookie(cookies or "").get(self.cookie)
-        except CookieError:
-            return None
-        return None if morsel is None else _digest(morsel.value)
+        for cookie in (cookies or "").split(";"):  # those of other ports come too, and need not be well-formed
+            name, _, secret = cookie.strip().partition("=")
+            if name == self.cookie:
+                return _digest(secret)
+        return None
+
+    def _given_up(self) -> str:
+        """Return the session that ends for a new one, so that no key can end those of others by beginning many."""
+        counts = Counter(session.key.id for session in self._sessions.values())
+        most = max(counts, key=counts.__getitem__)
+        of_it = {digest: one.used_at for digest, one in self._sessions.items() if one.key.id == most}
+        return min(of_it, key=of_it.__getitem__)
 
     def _drop_old(self) -> None:
         oldest = time.monotonic() - self.LASTING_S

@@ -148,6 +148,23 @@ def test_a_socket_of_another_user_is_not_asked(url: str, tmp_path: Path, hook: C
         assert "in-the-store" in hook()
 
 
+def test_a_listener_of_another_user_is_not_asked_though_the_socket_was_this_users(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: Callable[[], str]
+) -> None:
+    with listener(tmp_path):
+        monkeypatch.setattr(local_socket, "is_own", lambda _: False)
+        assert "in-the-store" in hook()
+
+
+def test_a_listener_with_another_database_in_its_environment_is_not_asked(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: Callable[[], str]
+) -> None:
+    with listener(tmp_path):
+        assert "at-the-listener" in hook()
+        monkeypatch.setenv("PGHOST", "elsewhere.example")
+        assert "in-the-store" in hook()
+
+
 @AS_ROOT
 @pytest.mark.parametrize(("user", "told"), [(0, True), (65_534, False)])
 def test_a_process_of_another_user_is_told_nothing_even_if_it_reaches_the_socket(

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import socket
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -14,6 +19,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.doors.http.explorer import POLICY
 from semmem.doors.http.keys import Key, Keys
+from semmem.doors.http.peer import user_of
 from semmem.doors.http.sessions import Sessions
 from tests.doors.http.test_routes import problem
 from tests.serving import running
@@ -82,15 +88,50 @@ def test_a_link_opens_one_session_and_works_once(mem: Semmem) -> None:
         assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose connection it is")
+def test_a_link_opens_nothing_for_another_user_of_the_machine_and_stays_good_for_its_own(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        link = f"/?token={server.sessions.invite()}"
+        with monkeypatch.context() as patch:
+            me = os.getuid()
+            patch.setattr("semmem.doors.http.explorer.os.getuid", lambda: me + 1)
+            assert "set-cookie" not in browser.get(link, headers=BROWSER).headers
+        assert "set-cookie" in browser.get(link, headers=BROWSER).headers
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose connection it is")
+def test_the_user_of_a_connection_is_told_by_both_of_its_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        at = listener.getsockname()
+        mapped = socket.socket(socket.AF_INET6)
+        mapped.connect(("::ffff:127.0.0.1", at[1]))  # as a browser does that has one socket for both families
+        with mapped, socket.create_connection(at) as plain:
+            assert user_of(plain.getsockname(), at) == os.getuid()
+            assert user_of(("127.0.0.1", mapped.getsockname()[1]), at) == os.getuid()
+            assert user_of(("127.0.0.2", plain.getsockname()[1]), at) is None
+            assert user_of(("::1", plain.getsockname()[1]), at) is None
+
+
 def test_a_page_of_elsewhere_cannot_use_the_cookie(mem: Semmem) -> None:
     with running(mem, owner=OWNER) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
         browser.get(f"/?token={server.sessions.invite()}", headers=BROWSER)
         for site in ("cross-site", "same-site"):
-            assert problem(browser.get("/v1/stats", headers={"sec-fetch-site": site})) == (401, "KeyRequired")
+            assert problem(browser.get("/v1/stats", headers={"sec-fetch-site": site})) == (403, "AccessDenied")
+            assert browser.get("/", headers=BROWSER | {"sec-fetch-site": site}).status_code == 200  # a link to it
         assert browser.get("/v1/stats", headers={"sec-fetch-site": "same-origin"}).status_code == 200
         foreign = browser.post("/v1/forget", json={"everything": True}, headers={"origin": "http://example.org"})
         assert problem(foreign) == (403, "AccessDenied")
         assert mem.stats().memories == 1
+
+
+@pytest.mark.parametrize("other", ['state={"a": 1}', "path=/", "no value", "a b=1", "x@y=1", 'open="a'])
+def test_the_cookies_of_other_ports_do_not_end_a_session(other: str) -> None:
+    sessions = Sessions(80, owner=OWNER)
+    cookie = sessions.begin(OWNER).split(";")[0]
+    assert sessions.find(f"{other}; {cookie}", {}) == OWNER
+    assert sessions.find(f"{cookie}; {other}", {}) == OWNER
 
 
 def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_path: Path) -> None:
@@ -106,10 +147,34 @@ def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_pat
         assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
 
 
+def test_a_session_ends_when_its_key_expires(mem: Semmem, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, reader = keys.add("reader", lasting=timedelta(hours=1))
+    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        browser.post("/session", headers={"authorization": f"Bearer {reader}"})
+        assert browser.get("/v1/stats").status_code == 200
+        keys._change(lambda known: [replace(key, expires_at="2026-01-01T00:00:00+00:00") for key in known])
+        assert problem(browser.get("/v1/stats")) == (401, "KeyRequired")
+
+
 def test_a_server_without_keys_needs_no_session(mem: Semmem) -> None:
     with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        told = browser.get("/openapi.json").json()["paths"]["/session"]
+        assert {method: sorted(one["responses"]) for method, one in told.items()} == {
+            "get": ["200", "4XX", "5XX"], "post": ["200", "4XX", "5XX"], "delete": ["204", "4XX", "5XX"],
+        }  # fmt: skip
         assert browser.get("/session").json() == {"name": None, "right": "admin", "namespaces": None}
         assert "set-cookie" not in browser.post("/session").headers
+        image = browser.get("/v1/recall?query=tide", headers={"sec-fetch-site": "cross-site"})
+        assert problem(image) == (403, "AccessDenied")
+
+
+def test_a_browser_keeps_no_answer_after_its_session(mem: Semmem) -> None:
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        for path in ("/v1/memories/tide", "/v1/recall?query=tide", "/v1/export", "/v1/memories/none"):
+            assert browser.get(path).headers["cache-control"] == "no-store"
+        tag = {"if-none-match": browser.get("/v1/memories/tide").headers["etag"]}
+        assert browser.get("/v1/memories/tide", headers=tag).status_code == 304
 
 
 def test_a_session_that_is_not_used_ends_and_the_oldest_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,3 +191,13 @@ def test_a_session_that_is_not_used_ends_and_the_oldest_give_way_to_new_ones(mon
     now[0] += 6
     assert [sessions.find(cookie, {}) for cookie in (cookies[5], cookies[-1])] == [None, OWNER]
     assert sessions.find("semmem_80=; =;;", {}) is None
+
+
+def test_a_key_that_begins_many_sessions_ends_none_of_another() -> None:
+    reader = replace(OWNER, name="reader", id="0a1b2c3d", right="read")
+    sessions = Sessions(80, owner=OWNER)
+    first = sessions.begin(OWNER).split(";")[0]
+    for _ in range(Sessions.MOST + 2):
+        last = sessions.begin(reader).split(";")[0]
+    assert sessions.find(first, {}) == OWNER
+    assert sessions.find(last, {reader.id: reader}) == reader

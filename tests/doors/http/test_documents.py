@@ -46,6 +46,9 @@ def test_the_index_says_what_the_server_is_and_where_to_go(http: httpx.Client) -
         },
     }  # fmt: skip
     assert {http.get(link).status_code for link in answer.json()["links"].values()} == {200}
+    page = http.get("/", headers=BROWSER)  # a browser gets the page of semmem explore there
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert '<script type="module" src="/page/app.js">' in page.text
 
 
 def test_the_page_of_the_api_names_every_route_and_loads_nothing(http: httpx.Client) -> None:
