@@ -64,7 +64,12 @@ def test_a_verb_that_does_not_end_is_broken_off(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     codes: list[int] = []
-    monkeypatch.setattr(Server, "run", lambda _: False)  # whose grace is over
+
+    def ends_with_its_grace_over(server: Server) -> bool:
+        server._socket.close()  # as the real one does; left open, its warning would fail any later test
+        return False
+
+    monkeypatch.setattr(Server, "run", ends_with_its_grace_over)
     monkeypatch.setattr(os, "_exit", codes.append)
     run(["serve", "--port", "0"])
     assert codes == [1]
