@@ -59,7 +59,7 @@ BULK_KEYS = 100_000
 COMPACT_AT = 4
 """The number of fresh segments of a namespace at which a writer compacts, and of rows of a key worth joining."""
 BULK_COMPACT_AT = 32
-"""The same number for the writer of a bulk: memories that are extracted again leave a small segment a batch."""
+"""The same number for the writer of a bulk, chosen while each batch left a small segment of memories made anew."""
 SEGMENT_FULL = 4_096
 """The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
 _FEW = 16
