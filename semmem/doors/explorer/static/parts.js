@@ -114,3 +114,10 @@ export function useToast() {
     <button class="plain" aria-label="Dismiss" onClick=${() => setToast(null)}>✕</button></p>`}</div>`;
   return [shown, show];
 }
+
+// A field whose value counts when somebody leaves it; what is being typed outlives a list that arrives meanwhile.
+export function Field({ label, value, set, ...more }) {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => setTyped(value), [value]);
+  return html`<label>${label}<input ...${more} value=${typed} onInput=${(e) => setTyped(e.target.value)} onChange=${(e) => set(e.target.value)} /></label>`;
+}

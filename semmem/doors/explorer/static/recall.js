@@ -1,7 +1,7 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
 import { api, go } from "/page/api.js";
-import { Badge, Bars, LEGS, Legend, Marked, Notice, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
+import { Badge, Bars, Field, LEGS, Legend, Marked, Notice, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 
 const LIMIT = 10;
@@ -29,7 +29,7 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     <form class="ask" role="search" onSubmit=${search}>
       <label class="grow">Question<input type="search" value=${text} autofocus required maxlength="4000"
         placeholder="Ask as an agent would" onInput=${(e) => setText(e.target.value)} /></label>
-      <label>Hits<input type="number" min="1" max="1000" value=${limit} onChange=${(e) => go("recall", { ns, q: query.q, limit: e.target.value })} /></label>
+      <${Field} label="Hits" type="number" min="1" max="1000" value=${String(limit)} set=${(wanted) => go("recall", { ns, q: query.q, limit: wanted })} />
       <button>Recall</button>
     </form>
     <${Notice} error=${base.error || changed.error} />
