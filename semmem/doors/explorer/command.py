@@ -38,10 +38,8 @@ def explore(
 
     need_extra()
     with door.connect(create=True) as mem:
-        if is_server(mem.settings.url):
-            raise InvalidInput(
-                f"That store is behind a server, which has the page: open {mem.settings.url} in a browser."
-            )
+        if is_server(where := door.url or mem.settings.url):
+            raise InvalidInput(f"That store is behind a server, which has the page: open {where} in a browser.")
         door.storing = False
         owner = Key("explore", "explore", "", "admin", None, datetime.now(UTC).isoformat())
         server = Server(mem, port=port, keys=Keys(), owner=owner)

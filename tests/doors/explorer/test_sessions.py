@@ -17,6 +17,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.doors.cli.app import run
 from semmem.doors.http.explorer import POLICY
 from semmem.doors.http.keys import Key, Keys
 from semmem.doors.http.peer import user_of
@@ -201,3 +202,11 @@ def test_a_key_that_begins_many_sessions_ends_none_of_another() -> None:
         last = sessions.begin(reader).split(";")[0]
     assert sessions.find(first, {}) == OWNER
     assert sessions.find(last, {reader.id: reader}) == reader
+
+
+def test_the_page_of_a_store_behind_a_server_is_that_of_the_server(
+    mem: Semmem, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with running(mem) as server:
+        assert run(["explore", "--no-open", "--url", server.url]) == 2
+    assert f"which has the page: open {server.url} in a browser" in " ".join(capfd.readouterr().err.split())
