@@ -58,8 +58,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """The server that the tests share. If the run is killed, it stops by itself when idle."""
-    server = EmbeddedServer(tmp_path_factory.mktemp("server") / "data", idle_stop_s=300)
+    """The server that the tests share. If the run is killed, it stops by itself when idle.
+
+    A worker may go long without a test that needs it, so idle is an hour.
+    """
+    server = EmbeddedServer(tmp_path_factory.mktemp("server") / "data", idle_stop_s=3_600)
     with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
         # A database for each test means checkpoints for each test; they need not survive the machine.
         connection.execute("ALTER SYSTEM SET fsync = off")
