@@ -87,6 +87,34 @@ def test_every_import_points_down() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def loaded_by(path: Path) -> set[str]:
+    """Return the modules of semmem that importing ``path`` loads first: not those of its functions or its types."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [parsed(path)]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not (
+                isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            ):
+                waiting.append(node)
+    return found
+
+
+def test_no_module_needs_itself_to_be_imported() -> None:
+    import networkx as nx
+
+    modules = {name(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in SOURCES}
+    needs = nx.DiGraph(
+        (module, other) for module, path in modules.items() for other in loaded_by(path) & modules.keys() - {module}
+    )
+    assert needs.size() > len(modules), "imports are seen"
+    assert [sorted(circle) for circle in nx.strongly_connected_components(needs) if len(circle) > 1] == []
+
+
 def test_importing_semmem_loads_no_heavy_package() -> None:
     assert modules_after("import semmem").isdisjoint(HEAVY)
 
