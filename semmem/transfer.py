@@ -6,6 +6,7 @@ These work on PostgreSQL, embedded or your own server; between other stores, mem
 from __future__ import annotations
 
 import base64
+import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.config import Settings
 from semmem.embedders import vector_key
 from semmem.model.errors import InvalidInput
+from semmem.model.memory_fields import STORED
 from semmem.model.reports import BackupReport, CopyReport, NamespaceHash
 from semmem.model.store import Store, VectorStore
 from semmem.model.types import Filters, Memory
@@ -176,30 +178,20 @@ def _links(store: Store, namespace: str, ids: Sequence[str]) -> dict[str, dict[s
     return rows
 
 
+_FIELDS = {*STORED, "id", "namespace", "updated_at", "version"}
+_EXPORTED = [one.name for one in dataclasses.fields(Memory) if one.name in _FIELDS]
+
+
 def _row(memory: Memory) -> dict[str, Any]:
-    fields = {
-        "id": memory.id,
-        "namespace": memory.namespace,
-        "text": memory.text,
-        "title": memory.title,
-        "author": memory.author,
-        "session": memory.session,
-        "position": memory.position,
-        "source": memory.source,
-        "tags": list(memory.tags) or None,
-        "metadata": _sorted(memory.metadata) or None,
-        "importance": memory.importance,
-        "created_at": _iso(memory.created_at),
-        "updated_at": _iso(memory.updated_at),
-        "version": memory.version,
-        "sensitive": memory.sensitive or None,
-        "valid_from": _iso(memory.valid_from),
-        "valid_to": _iso(memory.valid_to),
-        "expires_at": _iso(memory.expires_at),
-        "pinned": memory.pinned or None,
-        "source_type": memory.source_type,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    """Return the fields of a memory that have a value, as JSON has them."""
+    values = ((name, getattr(memory, name)) for name in _EXPORTED)
+    return {name: _plain(value) for name, value in values if not (value is None or value is False or value in ((), {}))}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return _iso(value)
+    return list(value) if isinstance(value, tuple) else _sorted(value)
 
 
 def _sorted(value: Any) -> Any:

@@ -20,6 +20,7 @@ from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections
 from semmem.model.filters import checked_filters, string, strings, whole
 from semmem.model.keywords import FilterValues, Item
+from semmem.model.memory_fields import FIELDS
 from semmem.model.protocols import Embedder
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
@@ -199,7 +200,6 @@ class Keeping(Life, Namespaces):
         memory stored by this call, such as the name of the file. ``mark`` is not compared; with it, neither are
         metadata keys that an item leaves out, and they stay.
         """
-        from semmem.write.items import checked_metadata
         from semmem.write.sync import bring_in
 
         check_namespace(namespace)
@@ -208,7 +208,7 @@ class Keeping(Life, Namespaces):
             self.store, self._ingest, self._encoder.embedder_or_reason, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
             overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
-            mark=checked_metadata(mark or {}), progress=progress,
+            mark=FIELDS["metadata"].kind.checked("metadata", mark or {}), progress=progress,
         )  # fmt: skip
 
     @observed

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Never, Unpack
 
@@ -16,6 +16,7 @@ from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound, StoreClosed, StoreError
 from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings, whole
 from semmem.model.keywords import FilterValues, Item, SettingValues
+from semmem.model.memory_fields import DEFAULTS, Fields, naming_fields
 from semmem.model.other_names import no_such_verb
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
@@ -31,7 +32,6 @@ from semmem.model.types import (
     MinConfidence,
     Page,
     SortBy,
-    SourceType,
     masked,
 )
 from semmem.rank_cap import reach
@@ -119,29 +119,14 @@ class Semmem(Keeping, Use):
     # ------------------------------------------------------------------ the verbs
 
     @observed
+    @naming_fields
     def remember(
         self,
         text: str,
         *,
         namespace: str = "default",
         id: str | None = None,
-        title: str | None = None,
-        author: str | None = None,
-        session: str | None = None,
-        position: int | None = None,
-        source: str | None = None,
-        tags: Sequence[str] = (),
-        metadata: Mapping[str, Any] | None = None,
-        importance: float = 0.5,
-        created_at: datetime | date | str | None = None,
-        vector: Any = None,
-        sensitive: bool = False,
-        valid_from: datetime | date | str | None = None,
-        valid_to: datetime | date | str | None = None,
-        expires_at: datetime | date | str | None = None,
-        ttl: timedelta | float | str | None = None,
-        pinned: bool = False,
-        source_type: SourceType | None = None,
+        **fields: Unpack[Fields],
     ) -> Memory:
         """Store one text and return the memory; durable when this returns.
 
@@ -155,13 +140,9 @@ class Semmem(Keeping, Use):
         "imported"; by default it is not set. ``vector`` is a unit vector of your own model; a store with such vectors
         requires one for each memory. Raises InvalidInput.
         """
-        item = {
-            "text": text, "namespace": namespace, "id": id, "title": title, "author": author, "session": session,
-            "position": position, "source": source, "tags": tags, "importance": importance,
-            "created_at": created_at, "vector": vector, "metadata": {} if metadata is None else metadata,
-            "sensitive": sensitive, "valid_from": valid_from, "valid_to": valid_to, "expires_at": expires_at,
-            "ttl": ttl, "pinned": pinned, "source_type": source_type,
-        }  # fmt: skip
+        if unknown := fields.keys() - DEFAULTS.keys():
+            raise TypeError(f"Semmem.remember() got an unexpected keyword argument {min(unknown)!r}")
+        item = {"text": text, "namespace": namespace, "id": id, **DEFAULTS, **fields}
         memory = self._ingest.remember(item)
         return masked(memory) if memory.sensitive else memory
 

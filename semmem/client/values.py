@@ -12,8 +12,10 @@ from semmem.client.probe.stages import Probe, Probed
 from semmem.legs.graph_ways import Step
 from semmem.model import errors
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
+from semmem.model.field_kinds import Tags, Time
 from semmem.model.filters import string
 from semmem.model.life import Change, Changes, Link, Version
+from semmem.model.memory_fields import STORED
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.recipe_settings import values_of
@@ -117,10 +119,13 @@ def plan_of(plan: Any, base: Recipe) -> Any:
 
 def memory(value: Any) -> Memory:
     """Return a memory."""
-    names = ("created_at", "updated_at", "valid_from", "valid_to", "expires_at", "last_seen", "last_accessed")
-    times = {name: datetime.fromisoformat(one) for name in names if (one := value[name])}
-    lists = {"tags": tuple(value["tags"]), "contradicts": tuple(value["contradicts"])}
+    times = {name: datetime.fromisoformat(one) for name in _TIMES if (one := value[name])}
+    lists = {name: tuple(value[name]) for name in _LISTS}
     return Memory(**{**value, **times, **lists, "older": tuple(map(_older, value.get("older", ())))})
+
+
+_TIMES = ("updated_at", "last_seen", "last_accessed", *(n for n, row in STORED.items() if isinstance(row.kind, Time)))
+_LISTS = ("contradicts", *(n for n, row in STORED.items() if isinstance(row.kind, Tags)))
 
 
 def _older(value: Any) -> Older:

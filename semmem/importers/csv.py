@@ -5,21 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from semmem.importers import BadRow, Item, Reject, RowError, item, moment, opened, refuse
+from semmem.model import field_kinds, memory_fields
 from semmem.model.errors import InvalidInput
 
 __all__ = ["FIELDS", "column_map", "read"]
 
-FIELDS = (
-    "text", "id", "namespace", "title", "author", "session", "position", "source", "tags", "metadata", "importance",
-    "created_at", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned", "source_type",
-)  # fmt: skip
+FIELDS = ("text", "id", "namespace", *(name for name in memory_fields.Fields.__annotations__ if name != "vector"))
 """The fields that a column can fill; a header of that name, in any case, fills the field."""
 _DELIMITERS = ",;\t|"
 _SEPARATED = re.compile(r"(?s)(.+):([^\w\s]{1,3}|\s)\Z")
@@ -147,15 +145,12 @@ def _item(
         raise RowError(f"its text ({' '.join(header[places['text']].split())}) is empty.")
     fields: dict[str, Any] = dict(values)
     others = {name: cells[place] for place, name in enumerate(header) if place not in places.values() and cells[place]}
-    fields["metadata"] = {**_object(values.get("metadata")), **({} if drop_others else others)} or None
-    fields["tags"] = _tags(values.get("tags", ""), separator) or None
-    fields["position"] = _whole(values.get("position"))
-    fields["importance"] = _number(values.get("importance"))
-    for name in ("created_at", "valid_from", "valid_to", "expires_at"):
-        fields[name] = _time(values.get(name))
-    for name in ("sensitive", "pinned"):
-        fields[name] = _flag(name, values.get(name))
-    fields["ttl"] = _lasting(values.get("ttl"))
+    for name in FIELDS[3:]:
+        read = _READERS.get(type(memory_fields.FIELDS[name].kind))
+        fields[name] = values.get(name) if read is None else read(name, values.get(name))
+    fields["metadata"] = {**(fields["metadata"] or {}), **({} if drop_others else others)} or None
+    if separator and values.get("tags"):
+        fields["tags"] = _tags("tags", values["tags"], separator)
     if "id" not in fields and fields["sensitive"]:
         raise RowError("it is sensitive and has no id, and an id made from its cells would reveal them; give it one.")
     if "id" not in fields:
@@ -164,33 +159,33 @@ def _item(
     return item(where, **fields)
 
 
-def _object(cell: str | None) -> dict[str, Any]:
+def _object(name: str, cell: str | None) -> dict[str, Any]:
     try:
         value = json.loads(cell) if cell else {}
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise RowError(f"its metadata must be a JSON object, not {cell!r:.100}.")
+        raise RowError(f"its {name} must be a JSON object, not {cell!r:.100}.")
     return value
 
 
-def _tags(cell: str, separator: str | None) -> list[str]:
-    parts = cell.split(separator) if separator else re.split(r"[;,]", cell)
-    return list(dict.fromkeys(filter(None, (part.strip() for part in parts))))
+def _tags(name: str, cell: str | None, separator: str | None = None) -> list[str] | None:
+    parts = (cell or "").split(separator) if separator else re.split(r"[;,]", cell or "")
+    return list(dict.fromkeys(filter(None, (part.strip() for part in parts)))) or None
 
 
-def _whole(cell: str | None) -> int | None:
+def _whole(name: str, cell: str | None) -> int | None:
     try:
         return None if cell is None else int(cell)
     except ValueError:
-        raise RowError(f"its position must be a whole number, not {cell!r:.100}.") from None
+        raise RowError(f"its {name} must be a whole number, not {cell!r:.100}.") from None
 
 
-def _number(cell: str | None) -> float | None:
+def _number(name: str, cell: str | None) -> float | None:
     try:
         return None if cell is None else float(cell)
     except ValueError:
-        raise RowError(f"its importance must be a number from 0 to 1, not {cell!r:.100}.") from None
+        raise RowError(f"its {name} must be a number from 0 to 1, not {cell!r:.100}.") from None
 
 
 def _flag(name: str, cell: str | None) -> bool | None:
@@ -200,7 +195,7 @@ def _flag(name: str, cell: str | None) -> bool | None:
     return None if shown is None else _FLAGS[shown]
 
 
-def _lasting(cell: str | None) -> float | str | None:
+def _lasting(name: str, cell: str | None) -> float | str | None:
     """Return seconds as a number; a value with a unit is returned unchanged."""
     try:
         return None if cell is None else float(cell)
@@ -208,8 +203,20 @@ def _lasting(cell: str | None) -> float | str | None:
         return str(cell).strip()
 
 
-def _time(cell: str | None) -> Any:
+def _time(name: str, cell: str | None) -> Any:
     if cell is None:
         return None
     shown = cell.strip()
     return moment(float(shown) if _SECONDS.match(shown) else shown)
+
+
+_READERS: Mapping[type[field_kinds.Kind], Callable[[str, str | None], Any]] = {
+    field_kinds.Json: _object,
+    field_kinds.Tags: _tags,
+    field_kinds.Whole: _whole,
+    field_kinds.Share: _number,
+    field_kinds.Time: _time,
+    field_kinds.Switch: _flag,
+    field_kinds.Duration: _lasting,
+}
+"""How the cell of a field is read; of other kinds as it stands."""

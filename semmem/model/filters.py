@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from reprlib import repr as shown
-from typing import Any, TypeVar
+from typing import Any
 
 from semmem.model.errors import InvalidInput
-from semmem.model.keywords import FilterValues
+from semmem.model.field_kinds import Choice, one_of
+from semmem.model.memory_fields import FILTERS, LONGEST_NAME, FilterValues
 from semmem.model.serialization import instant
-from semmem.model.types import SOURCE_TYPES, Filters, Memory, masked
+from semmem.model.types import Filters, Memory, masked
 
 __all__ = [
     "LONGEST_NAME",
@@ -33,8 +34,6 @@ __all__ = [
     "within",
 ]
 
-T = TypeVar("T")
-
 _OPERATORS = frozenset(
     (
         "eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "not", "and", "or", "between", "contains", "like", "exists",
@@ -42,9 +41,6 @@ _OPERATORS = frozenset(
     )
 )  # fmt: skip
 """Operators of other filter languages. A mapping whose keys are all among these is taken for one of their filters."""
-
-LONGEST_NAME = 200
-"""The most characters in the name of an author, or of who changes, forgets, links or judges."""
 
 _DEEPEST = 100
 
@@ -74,14 +70,6 @@ def person(name: str, value: Any) -> str | None:
     return text
 
 
-def one_of(name: str, value: Any, choices: Sequence[T]) -> T:
-    """Return ``value`` if it is one of ``choices``. Raises InvalidInput."""
-    if not isinstance(value, str) or value not in choices:
-        *first, last = (f'"{one}"' for one in choices)
-        raise InvalidInput(f"{name} must be {', '.join(first)} or {last}, not {value!r}.")
-    return value  # type: ignore[return-value]
-
-
 def whole(name: str, value: Any, low: int, high: int, *, example: int) -> int:
     """Return ``value`` if it is a whole number from ``low`` to ``high``. Raises InvalidInput, with an example."""
     number = isinstance(value, int) and not isinstance(value, bool)
@@ -102,35 +90,38 @@ def strings(name: str, value: Any) -> tuple[str, ...]:
 
 def checked_filters(filters: Filters | FilterValues | Mapping[str, Any] | None) -> Filters:
     """Return checked filters. Raises InvalidInput for an unknown filter, or a value that no store can hold."""
-    names = [f.name for f in dataclasses.fields(Filters)]
     if isinstance(filters, Filters):
-        filters = {name: value for name in names if (value := getattr(filters, name)) or value is False}
+        filters = {name: value for name in FILTERS if (value := getattr(filters, name)) or value is False}
     if filters is None:
         return Filters()
     if not isinstance(filters, Mapping):
-        raise InvalidInput(f"filters must be a mapping, not {type(filters).__name__}; it takes {', '.join(names)}.")
+        raise InvalidInput(f"filters must be a mapping, not {type(filters).__name__}; it takes {', '.join(FILTERS)}.")
     values: dict[str, Any] = {}
     for name, value in filters.items():
-        if name not in names:
-            raise InvalidInput(f"{name!r} is not a filter; use {', '.join(names)}.")
-        if value is None:
-            continue
-        if name == "metadata":
-            values[name] = _metadata(value)
-        elif name.startswith("created"):
-            values[name] = _when(name, value)
-        elif name == "sensitive":
-            if not isinstance(value, bool):
-                raise InvalidInput(f"The filter sensitive must be True or False, not {shown(value)}.")
-            values[name] = value
-        else:
-            values[name] = strings(f"The filter {name}", value)
-            if not values[name]:
-                raise InvalidInput(f"The filter {name} is an empty list, which nothing matches; leave it out.")
-            if name == "source_types":
-                for one in values[name]:
-                    one_of("The filter source_types", one, SOURCE_TYPES)
+        if name not in FILTERS:
+            raise InvalidInput(f"{name!r} is not a filter; use {', '.join(FILTERS)}.")
+        if value is not None:
+            values[name] = _checked(name, value)
     return Filters(**values)
+
+
+def _checked(name: str, value: Any) -> Any:
+    how, kind = FILTERS[name].how, FILTERS[name].kind
+    if how == "contains":
+        return _metadata(value)
+    if how in ("from", "before"):
+        return _when(name, value)
+    if how == "is":
+        if not isinstance(value, bool):
+            raise InvalidInput(f"The filter {name} must be True or False, not {shown(value)}.")
+        return value
+    several = strings(f"The filter {name}", value)
+    if not several:
+        raise InvalidInput(f"The filter {name} is an empty list, which nothing matches; leave it out.")
+    if isinstance(kind, Choice):
+        for one in several:
+            one_of(f"The filter {name}", one, kind.choices)
+    return several
 
 
 def _metadata(value: Any) -> Mapping[str, Any]:
@@ -224,22 +215,11 @@ def matches(memory: Memory, filters: Within) -> bool:
     """Return whether ``memory`` matches ``filters``, by the rules of a store; a part matches as its whole does."""
     if memory.namespace not in filters.namespaces or (memory.parent_id or memory.id) in filters.exclude:
         return False
-    if filters.sessions and memory.session not in filters.sessions:
-        return False
-    if filters.authors and memory.author not in filters.authors:
-        return False
-    if filters.titles and memory.title not in filters.titles:
-        return False
-    if filters.source_types and memory.source_type not in filters.source_types:
-        return False
-    if filters.sensitive is not None and memory.sensitive is not filters.sensitive:
-        return False
-    if not set(filters.tags) <= set(memory.tags) or not contains(memory.metadata, filters.metadata):
-        return False
-    at = memory.created_at
-    if filters.created_after is not None and (at is None or at < filters.created_after):
-        return False
-    return filters.created_before is None or (at is not None and at < filters.created_before)
+    return all(
+        _MATCHES[row.how](getattr(memory, row.field), value)
+        for name, row in FILTERS.items()
+        if (value := getattr(filters, name)) or value is False
+    )
 
 
 def contains(value: Any, pattern: Any) -> bool:
@@ -249,3 +229,14 @@ def contains(value: Any, pattern: Any) -> bool:
     if isinstance(pattern, list):
         return isinstance(value, list) and all(any(contains(one, w) for one in value) for w in pattern)
     return isinstance(value, bool) == isinstance(pattern, bool) and bool(value == pattern)
+
+
+_MATCHES: Mapping[str, Callable[[Any, Any], bool]] = {
+    "any": lambda has, values: has in values,
+    "all": lambda has, values: set(values) <= set(has),
+    "contains": contains,
+    "from": lambda at, begins: at is not None and bool(at >= begins),
+    "before": lambda at, ends: at is not None and bool(at < ends),
+    "is": lambda has, value: has is value,
+}
+"""How a field of a memory matches a filter, by the filter's ``how``."""

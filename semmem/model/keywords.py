@@ -5,54 +5,14 @@ Values are checked at run time too, so no type checker is needed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Literal, TypedDict
 
+from semmem.model.memory_fields import FilterValues, Item
 from semmem.model.recipe import ConversationSettings, Fusion, GraphSettings, LexicalSettings, RankConstant
-from semmem.model.types import SourceType
 
 __all__ = ["FilterValues", "Item", "RecipeChanges", "SettingValues"]
-
-
-class Item(TypedDict, total=False):
-    """One item of ``remember_many`` and ``bring_in``: the arguments of ``remember``."""
-
-    text: str
-    namespace: str | None
-    id: str | None
-    title: str | None
-    author: str | None
-    session: str | None
-    position: int | None
-    source: str | None
-    tags: Sequence[str] | None
-    metadata: Mapping[str, Any] | None
-    importance: float | None
-    created_at: datetime | date | str | None
-    vector: Any
-    sensitive: bool
-    valid_from: datetime | date | str | None
-    valid_to: datetime | date | str | None
-    expires_at: datetime | date | str | None
-    ttl: timedelta | float | str | None
-    pinned: bool
-    source_type: SourceType | None
-
-
-class FilterValues(TypedDict, total=False):
-    """Filters of a recall, list, forget or export; semmem.Filters says what each one means."""
-
-    sessions: str | Sequence[str] | None
-    authors: str | Sequence[str] | None
-    tags: str | Sequence[str] | None
-    metadata: Mapping[str, Any] | None
-    created_after: datetime | date | str | None
-    created_before: datetime | date | str | None
-    titles: str | Sequence[str] | None
-    sensitive: bool | None
-    source_types: SourceType | Sequence[SourceType] | None
 
 
 class SettingValues(TypedDict, total=False):

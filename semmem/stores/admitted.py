@@ -10,11 +10,13 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.model.memory_fields import FILTERS
 from semmem.model.process.forks import Lock
 from semmem.model.types import Filters
 
@@ -85,8 +87,11 @@ def _size(known: Known) -> int:
 
 def _digest(filters: Filters) -> bytes:
     """Return what equal filters have in common: what is sent, as values of other types may look like one another."""
-    bounds = filters.created_after, filters.created_before
-    times = [at and (str(at.replace(tzinfo=None)), str(at.utcoffset())) for at in bounds]  # in UTC a year may end
-    lists = [filters.sessions, filters.authors, filters.tags, filters.titles, filters.source_types]
-    sent = json.dumps([lists, dict(filters.metadata), times, filters.sensitive], sort_keys=True)
+    sent = json.dumps({name: _sent(getattr(filters, name)) for name in FILTERS}, sort_keys=True)
     return hashlib.blake2b(sent.encode(), digest_size=16).digest()
+
+
+def _sent(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return str(value.replace(tzinfo=None)), str(value.utcoffset())  # in UTC a year may end
+    return dict(value) if isinstance(value, Mapping) else value

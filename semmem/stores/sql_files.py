@@ -1,8 +1,9 @@
 """Load SQL as named text: each statement in a file begins with ``-- name --`` and a line that says its purpose.
 
 Text that several statements share is a fragment: it begins with ``-- <name> --`` and replaces ``<name>`` in statements
-and other fragments of the same backend. It is text and no view or function, so that the planner sees one whole
-statement, also where the tables lie on several nodes.
+and other fragments of the same backend. Those of a memory's fields come from the table of fields
+(``memory_columns``). A fragment is text and no view or function, so that the planner sees one whole statement, also
+where the tables lie on several nodes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from types import MappingProxyType
 
 from semmem.model.errors import InvalidInput, NamespaceFull, StoreError
 from semmem.model.types import ListOrder, Memory, Page
+from semmem.stores.memory_columns import fragment
 
 __all__ = [
     "changed_by_newer",
@@ -34,7 +36,7 @@ _MOST_NAMESPACES = (1 << 23) - 1
 """In a SQLite file, the 63 bits of a row id are the number of the namespace, followed by the 40 bits of the ord."""
 
 _NAME = re.compile(r"^-- (\w+|<\w+>) --$", re.MULTILINE)
-_FRAGMENT = re.compile(r"<\w+>")
+_FRAGMENT = re.compile(r"<([\w.]+)>")
 
 
 @cache
@@ -53,19 +55,22 @@ def statements(backend: str) -> Mapping[str, str]:
             if name in bodies:
                 raise ValueError(f"The statement {name} is defined twice for {backend}.")
             bodies[name] = body.strip().rstrip(";")
-    return MappingProxyType({name: _composed(body, bodies) for name, body in bodies.items() if name[0] != "<"})
+    return MappingProxyType({name: _composed(body, bodies, backend) for name, body in bodies.items() if name[0] != "<"})
 
 
-def _composed(body: str, bodies: Mapping[str, str]) -> str:
+def _composed(body: str, bodies: Mapping[str, str], backend: str) -> str:
     """Put the fragments in, without the lines that say why they exist."""
 
-    def fragment(match: re.Match[str]) -> str:
+    def put_in(match: re.Match[str]) -> str:
+        of_fields = fragment(backend, match[1])
+        if of_fields is not None:
+            return of_fields
         if match[0] not in bodies:
             raise ValueError(f"There is no fragment {match[0]}.")
         lines = bodies[match[0]].splitlines()
-        return _composed("\n".join(line for line in lines if not line.startswith("--")), bodies)
+        return _composed("\n".join(line for line in lines if not line.startswith("--")), bodies, backend)
 
-    return _FRAGMENT.sub(fragment, body)
+    return _FRAGMENT.sub(put_in, body)
 
 
 @cache

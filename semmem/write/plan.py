@@ -11,6 +11,7 @@ from typing import Any
 from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
+from semmem.model.memory_fields import STORED
 from semmem.model.types import Memory, Rejected, SourceType
 from semmem.write.items import Draft, check_validity, payload_of, timed_of
 
@@ -27,9 +28,7 @@ __all__ = [
     "updating",
 ]
 
-_FIELDS = ("text", "title", "author", "session", "position", "source", "tags", "importance", "metadata", "created_at",
-           "sensitive", "valid_from", "valid_to", "expires_at", "pinned", "source_type")  # fmt: skip
-
+_FIELDS = tuple(STORED)
 _NAMED = 3
 """The keys of metadata that a refusal names."""
 

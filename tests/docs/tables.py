@@ -22,6 +22,7 @@ from semmem.doors.cli.app import app
 from semmem.doors.http.arguments import arguments_of, right_of
 from semmem.doors.wire import answer
 from semmem.model import errors
+from semmem.model.memory_fields import FIELDS, FILTERS
 from semmem.model.recipe import SETTINGS
 from semmem.read.overrides import settings_in
 from tests.docs import peers
@@ -183,6 +184,18 @@ def finds() -> str:
     return table(["data set", "leg", *(name.replace("first k", "first ten") for name in SUMMED)], rows())
 
 
+def memory_fields() -> str:
+    """Return the fields that a memory may be given."""
+    rows = ((f"`{name}`", row.kind.words, row.meaning.rstrip(".")) for name, row in FIELDS.items())
+    return table(("field", "values", "what it is"), rows)
+
+
+def filters() -> str:
+    """Return the filters of a call, and the field that each compares."""
+    rows = ((f"`{name}`", f"`{row.field}`", row.meaning.rstrip(".")) for name, row in FILTERS.items())
+    return table(("filter", "field", "what it keeps"), rows)
+
+
 def rights() -> str:
     """Return what a key of each right may do at a server, beside what those before it may."""
     grown = {
@@ -212,6 +225,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "settings": settings,
     "errors": error_classes,
     "settings of a recipe": recipe_settings,
+    "fields": memory_fields,
+    "filters": filters,
     "rights": rights,
     "peers": peers.everywhere,
     "readme peers": peers.on_three,

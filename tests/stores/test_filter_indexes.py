@@ -78,7 +78,7 @@ def test_a_list_by_importance_reads_a_file_in_the_order_of_its_index(tmp_path: P
         for n in range(3):
             mem.remember(f"number {n}", id=str(n), importance=n / 4)
         filters = dict.fromkeys(("sessions", "authors", "tags", "metadata", "titles", "source_types"))
-        more = dict.fromkeys(("sensitive", "after", "before", "cursor_at", "cursor_key", "cursor_id"))
+        more = dict.fromkeys(("sensitive", "created_after", "created_before", "cursor_at", "cursor_key", "cursor_id"))
         asked = {**filters, **more, "namespace": "default", "now": 0, "limit": 2}
         statement = f"EXPLAIN QUERY PLAN {statements('sqlite')['memory_list_important']}"
         file: Any = mem.store

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,22 +28,15 @@ if TYPE_CHECKING:
     from semmem.model.types import MinConfidence
 
 __all__ = [
-    "After",
-    "Authors",
-    "Before",
     "Debug",
     "Door",
     "Json",
-    "Metadata",
     "Namespace",
+    "Options",
     "RecipeName",
-    "Sessions",
-    "SourceTypes",
-    "Tags",
     "Url",
     "alone",
     "command",
-    "filters",
     "least_confidence",
     "moment",
     "not_empty",
@@ -181,6 +174,48 @@ class Door:
         self.say(sentence)
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Several options in the place of one parameter of a command, which gets what ``read`` makes of their values.
+
+    They stand in the annotation of that parameter. An option may be such a parameter too.
+    """
+
+    parameters: Sequence[inspect.Parameter]
+    read: Callable[..., Any]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Options:
+        """Return the parameters of a function as options that it reads."""
+        return cls(_parameters(function), function)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a function with their annotations as objects."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return [p.replace(annotation=hints[p.name]) for p in inspect.signature(function).parameters.values()]
+
+
+def _options(parameter: inspect.Parameter) -> Options | None:
+    return next((one for one in getattr(parameter.annotation, "__metadata__", ()) if isinstance(one, Options)), None)
+
+
+def _single(parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    """Yield parameters, and in the place of one that stands for several options each of these."""
+    for one in parameters:
+        several = _options(one)
+        yield from [one] if several is None else _single(several.parameters)
+
+
+def _read(parameters: Iterable[inspect.Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters by name, given those of all single options."""
+    return {
+        one.name: values[one.name] if (several := _options(one)) is None
+        else several.read(**_read(several.parameters, values))
+        for one in parameters
+    }  # fmt: skip
+
+
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
@@ -215,8 +250,7 @@ def _paragraphs(function: Callable[..., None]) -> str:
 
 def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[..., None]:
     """Return ``function`` for typer: with the common options among its own, and with errors shown."""
-    hints = typing.get_type_hints(function, include_extras=True)
-    own = list(inspect.signature(function).parameters.values())[1:]
+    own = _parameters(function)[1:]
     shared = [*common, "json", "debug"]
 
     def run(ctx: typer.Context, **arguments: Any) -> None:
@@ -234,11 +268,11 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
             ctx.obj = door
             return
         with reporting_errors(door):
-            function(door, **arguments)
+            function(door, **_read(own, arguments))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
-    parameters += [p.replace(kind=keyword, annotation=hints[p.name]) for p in own]
+    parameters += [p.replace(kind=keyword) for p in _single(own)]
     for key in shared:
         annotation, default = _COMMON[key]
         parameters.append(inspect.Parameter(key, keyword, annotation=annotation, default=default))
@@ -283,56 +317,7 @@ def _sentence(error: Exception) -> str:
     return text if wire.is_foreseen(error) else f"{text} (--debug shows where)."
 
 
-Sessions = Annotated[list[str] | None, typer.Option("--sessions", "--session", help="Only this session; repeatable.")]
-
-Authors = Annotated[list[str] | None, typer.Option("--authors", "--author", help="Only this author; repeatable.")]
-
-Tags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help="Only with this tag; repeatable: all of them.")]
-
-Metadata = Annotated[str | None, typer.Option("--metadata", help="Only if the metadata contain this JSON object.")]
-
-Titles = Annotated[
-    list[str] | None, typer.Option("--titles", "--title", help="Only with exactly this title; repeatable.")
-]
-
-SourceTypes = Annotated[
-    list[str] | None,
-    typer.Option("--source-types", "--source-type", help="Only from a user, agent, tool or imported file; repeatable."),
-]
-
-Sensitive = Annotated[bool, typer.Option("--sensitive", help="Only sensitive memories.")]
-
 Reveal = Annotated[bool, typer.Option("--reveal", help="Show the texts of sensitive memories.")]
-
-After = Annotated[str | None, typer.Option("--created-after", help="Only from this time on (ISO 8601).")]
-
-Before = Annotated[str | None, typer.Option("--created-before", help="Only before this time (ISO 8601).")]
-
-
-def filters(
-    sessions: list[str] | None,
-    authors: list[str] | None,
-    tags: list[str] | None,
-    metadata: str | None,
-    created_after: str | None,
-    created_before: str | None,
-    titles: list[str] | None = None,
-    source_types: list[str] | None = None,
-    sensitive: bool | None = None,
-) -> dict[str, Any] | None:
-    """Return the filters that were given as one mapping, None when there are none."""
-    values = {
-        "sessions": sessions or None,
-        "authors": authors or None,
-        "tags": tags or None,
-        "metadata": pairs(metadata) or None,
-        "created_after": moment(created_after, "--created-after"),
-        "created_before": moment(created_before, "--created-before"),
-        "titles": titles or None,
-        "sensitive": sensitive or None,
-        "source_types": source_types or None,
-    }
-    return {key: value for key, value in values.items() if value is not None} or None
 
 
 def moment(text: str | None, option: str) -> datetime | None:

@@ -20,10 +20,12 @@ from semmem.client.values import plan_of
 from semmem.doors.http.keys import Right
 from semmem.doors.http.limits import Limits, Patience, TooLarge
 from semmem.doors.json_body import parsed
+from semmem.model import memory_fields
 from semmem.model.errors import InvalidInput, LimitExceeded
+from semmem.model.memory_fields import FIELDS
 from semmem.model.recipe import RECIPES, Recipe
 from semmem.model.recipe_settings import values_of
-from semmem.model.types import LINK_TYPES, SORT_BY, SOURCE_TYPES
+from semmem.model.types import LINK_TYPES, SORT_BY
 
 __all__ = [
     "ARGUMENTS",
@@ -39,12 +41,10 @@ __all__ = [
     "spread",
 ]
 
-_NO_NUL = "^[^\\u0000]*$"
 _SHOWN = "^[^\\u0000]*[^\\s\\u0000-\\u001f\\u007f-\\u00a0][^\\u0000]*$"
-_TEXT = {"type": "string", "pattern": _NO_NUL}
+_TEXT = {"type": "string", "pattern": "^[^\\u0000]*$"}
 _NAME = {**_TEXT, "minLength": 1}
 _TEXTS = {"type": "array", "items": _TEXT}
-_SOME_TEXTS = {**_TEXTS, "minItems": 1}
 NAMED_RECIPE = {"type": "string", "enum": list(RECIPES)}
 RECIPE_SETTINGS: Mapping[str, dict[str, Any]] = {name: values.schema for name, values in values_of(Recipe).items()}
 """The settings of a recipe, and the values that each takes, as JSON Schema."""
@@ -58,52 +58,14 @@ _OBJECT = {"type": "object"}
 _TRUTH = {"type": "boolean"}
 _TIME = {"type": "string", "format": "date-time"}
 
+_OF_A_MEMORY = [name for name in FIELDS if name not in ("namespace", "id", "sensitive")] + ["sensitive"]
 MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
-    "text": ({**_NAME, "maxLength": 10_000_000}, "The text, as an agent may get it back."),
-    "title": (_TEXT, "What the memory is about."),
-    "author": (_TEXT, "Who said or wrote it; never part of the text."),
-    "session": (_TEXT, "A label by which a recall can be narrowed."),
-    "position": ({"type": "integer", "minimum": 1 - 2**63, "maximum": 2**63 - 1}, "Its place in the session."),
-    "source": (_TEXT, "Where it comes from: a path, an address."),
-    "tags": ({"type": "array", "items": _NAME}, "Tags; in an update they replace all tags."),
-    "metadata": (_OBJECT, "JSON of your own; in an update it replaces all metadata."),
-    "importance": ({"type": "number", "minimum": 0, "maximum": 1}, "From 0 to 1."),
-    "created_at": (_TIME, "When it was said or written, in ISO 8601."),
-    "vector": (
-        {"type": "array", "items": {"type": "number"}, "minItems": 1, "contains": {"not": {"const": 0}}},
-        "A unit vector of your own model.",
-    ),
-    "valid_from": (_TIME, "Start of its validity; default: when it was written."),
-    "valid_to": (_TIME, "End of its validity; later it ranks below valid memories."),
-    "expires_at": (_TIME, "When it expires; then no verb returns it."),
-    "ttl": (
-        {
-            "anyOf": [
-                {"type": "number", "minimum": 1, "maximum": 999_999},
-                {"type": "string", "pattern": r"^[1-9][0-9]{0,3}[dhms]$"},
-            ]
-        },
-        "Time until it expires: seconds, or such as 30d, 12h, 45m.",
-    ),
-    "pinned": (_TRUTH, "Whether it is always in the context of an agent."),
-    "source_type": ({"type": "string", "enum": list(SOURCE_TYPES)}, "Who it comes from."),
-    "sensitive": (_TRUTH, "Keep its text out of every index; in an export, include such memories."),
+    name: (FIELDS[name].kind.schema, FIELDS[name].meaning) for name in _OF_A_MEMORY
 }
 """The fields of a memory: their JSON Schemas, and what they mean."""
 
 FILTERS: Mapping[str, tuple[dict[str, Any], str]] = {
-    "sessions": (_SOME_TEXTS, "Only these sessions, any of them."),
-    "authors": (_SOME_TEXTS, "Only by these authors, any of them."),
-    "tags": (_SOME_TEXTS, "Only with all of these tags."),
-    "metadata": (_OBJECT, "Only if the metadata contain this JSON object."),
-    "created_after": (_TIME, "Only from this time on."),
-    "created_before": (_TIME, "Only before this time."),
-    "titles": (_SOME_TEXTS, "Only with exactly one of these titles."),
-    "sensitive": (_TRUTH, "Only sensitive memories, or with false only the others."),
-    "source_types": (
-        {"type": "array", "items": {"type": "string", "enum": list(SOURCE_TYPES)}, "minItems": 1},
-        "Only from one of these types of source.",
-    ),
+    name: (row.schema, row.meaning) for name, row in memory_fields.FILTERS.items()
 }
 
 _FILTERED = {"type": "object", "properties": {n: s for n, (s, _) in FILTERS.items()}, "additionalProperties": False}
@@ -209,8 +171,8 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
 
 _NEVER_SENT = frozenset({"progress", "items"})
 """What has a place of its own: a function cannot be sent, and items are the body."""
-_REPEATED = {"session": "sessions", "author": "authors", "tag": "tags", "name": "names", "title": "titles",
-             "source_type": "source_types"}  # fmt: skip
+_REPEATED = {"name": "names"} | {name[:-1]: name for name, row in memory_fields.FILTERS.items() if row.several}
+"""Arguments with several values, by the name that a URL may give one of them."""
 
 
 @lru_cache(maxsize=64)
@@ -299,7 +261,7 @@ def check_names(route: Route, arguments: Mapping[str, Any], *, whole: bool = Tru
     """
     parameters = arguments_of(route)
     for name, value in arguments.items():
-        switch = name in parameters and ARGUMENTS.get(name, ({}, ""))[0] is _TRUTH
+        switch = name in parameters and ARGUMENTS.get(name, ({}, ""))[0] == _TRUTH
         facade_refuses = name in _SWITCHES_OF_THE_FACADE and not route.lines
         if switch and not facade_refuses and not isinstance(value, bool):
             raise InvalidInput(f"{name} must be true or false, not {shown(value)}.")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.serialization import to_the_minute
+from semmem.model.types import Memory
 
 if TYPE_CHECKING:
     from semmem.doors.mcp.tools import Call
@@ -23,8 +25,8 @@ _LEFT_OUT = frozenset(
 """Values that only a verbose answer has."""
 
 _USUAL: Mapping[str, Any] = {
-    "importance": 0.5, "version": 1, "seen_count": 1, "source_type": "agent", "withheld": 0, "dry_run": False,
-    "unlinked": False, "pinned": False,
+    **{one.name: one.default for one in fields(Memory) if one.default not in (MISSING, None, ())},
+    "source_type": "agent", "withheld": 0, "dry_run": False, "unlinked": False,
 }  # fmt: skip
 """Values that an answer leaves out, because they are what a reader takes for granted."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from semmem.model.types import SOURCE_TYPES
+from semmem.model import memory_fields
 
 __all__ = [
     "FIELDS", "FILTERS", "ID", "LIMIT", "NAMESPACE", "NAMESPACES", "QUERY", "RECIPE", "VERBOSE", "Schema", "array",
@@ -56,41 +56,27 @@ NAMESPACES = {
 RECIPE = string("Search settings by name; default: those of the store.")
 LIMIT = integer("Most hits; default 10.", minimum=1, maximum=1000)
 VERBOSE = boolean("Answer with every field.")
+_BOUNDS = ("minimum", "maximum", "default")
+
+
+def _described(schema: Schema, description: str) -> Schema:
+    """Return a schema with a description behind the type and before the bounds."""
+    bounds = {name: schema[name] for name in _BOUNDS if name in schema}
+    described = {"description": description} if description else {}
+    return {name: value for name, value in schema.items() if name not in bounds} | described | bounds
+
+
 FILTERS = structure(
-    {
-        "sessions": array({"type": "string"}, "any of"),
-        "authors": array({"type": "string"}, "any of"),
-        "tags": array({"type": "string"}, "all of"),
-        "metadata": {"type": "object", "description": "contains"},
-        "created_after": string("ISO 8601"),
-        "created_before": string("ISO 8601"),
-        "titles": array({"type": "string"}, "exactly one of"),
-        "sensitive": {"type": "boolean"},
-        "source_types": array({"type": "string", "enum": list(SOURCE_TYPES)}, "any of"),
-    },
+    {name: _described(row.outline, row.agents) for name, row in memory_fields.FILTERS.items()},
     description="All must match.",
     additionalProperties=False,
 )
 
+_OWN = ("text", "namespace", "id", "created_at", "vector")
+"""Fields of which each tool says itself what they are, and those that no tool takes."""
+
 FIELDS: dict[str, Schema] = {
-    "title": string("Its subject: a name, a topic."),
-    "author": string("Who said or wrote it; never part of the text."),
-    "session": string("A label to filter by, such as a conversation."),
-    "position": integer("Its place in the session."),
-    "source": string("A path or an address it comes from."),
-    "tags": array({"type": "string"}, "Words to filter by."),
-    "metadata": {"type": "object", "description": "Any JSON values."},
-    "importance": number("From 0 to 1; default 0.5.", minimum=0, maximum=1),
-    "valid_from": string("Start of its validity (ISO 8601); default: now."),
-    "valid_to": string("End of its validity (ISO 8601); later it ranks lower."),
-    "expires_at": string("When it expires (ISO 8601); then nothing returns it."),
-    "ttl": string("Time until it is gone: 30d, 12h, 45m."),
-    "pinned": boolean("Always show it to agents."),
-    "source_type": {
-        "type": "string",
-        "enum": list(SOURCE_TYPES),
-        "description": "Whose words: the person's, yours (agent, the default), a tool's or page's, a file's.",
-    },
-    "sensitive": boolean("Hide the text and index nothing of it; for good."),
+    name: _described(row.kind.outline, row.agents) for name, row in memory_fields.FIELDS.items() if name not in _OWN
 }
 """The fields of a memory that a call may give, besides text and id."""
+FIELDS["sensitive"] = FIELDS.pop("sensitive")  # the last, as few need it

@@ -14,6 +14,8 @@ from semmem.doors.mcp.brief import brief
 from semmem.doors.mcp.messages import shown, wrong_type
 from semmem.doors.mcp.schemas import Schema
 from semmem.model.errors import InvalidInput, NotFound, SemmemError
+from semmem.model.field_kinds import Switch
+from semmem.model.memory_fields import FIELDS
 from semmem.model.serialization import plain
 from semmem.model.types import MASK, MASK_OF_TOOLS
 from semmem.write.screening import noting
@@ -31,6 +33,7 @@ _INNER = "The memory failed at this; the log of its server says why."
 """What is said of an error that is none of semmem: its own words may say what nobody outside should read."""
 
 _ABSENT: tuple[Any, ...] = (None, "", [], {}, ())
+_SWITCHES = [name for name, row in FIELDS.items() if isinstance(row.kind, Switch)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +197,7 @@ def as_values(memory: Memory) -> dict[str, Any]:
     """Return a memory as the tools show it: without fields that have no value, and with its resource."""
     values = plain(memory.as_dict()) | {"text": text_of(memory)}
     values.pop("parent_id", None)
-    if not memory.sensitive:
-        values.pop("sensitive", None)
-    for name in ("pinned", "access_count"):
+    for name in (*_SWITCHES, "access_count"):
         if not values[name]:
             del values[name]
     return {**{name: value for name, value in values.items() if value not in _ABSENT}, "uri": uri_of(memory)}

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOLS"]
 
-_REMEMBERED = (
-    "id", "title", "author", "session", "position", "source", "tags", "importance", "created_at", "sensitive",
-    "valid_from", "valid_to", "expires_at", "ttl", "pinned", "source_type",
-)  # fmt: skip
+_REMEMBERED = ("id", "created_at", *FIELDS.keys() - {"metadata"})
 
 
 def remember(call: Call) -> dict[str, Any]:

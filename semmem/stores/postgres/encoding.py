@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import compress, islice, repeat
 from typing import Any
 
@@ -16,6 +15,8 @@ from psycopg.pq import Format
 from psycopg.types.json import Jsonb
 
 from semmem.model.exchange import BEHIND, LAST, Corrections, Kinds, Row, Turn
+from semmem.model.field_kinds import Json, Kind, Tags
+from semmem.model.memory_fields import FILTERS, STORED, Filter
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FORWARD, POSTING, Segments, cut
@@ -46,65 +47,43 @@ __all__ = [
     "vector",
 ]
 
-_AS_THEY_ARE = (
-    "text", "title", "author", "session", "position", "source", "importance", "created_at", "updated_at", "version",
-    "sensitive", "valid_from", "valid_to", "expires_at", "pinned", "source_type",
-)  # fmt: skip
+_ENCODERS: Mapping[type[Kind], Callable[[Any], Any]] = {
+    Tags: lambda tags: Jsonb(list(tags)),
+    Json: lambda value: Jsonb(dict(value)),
+}
+"""How a field is put into a parameter; fields of other kinds as they are."""
 
 
-def memory_of(row: Any) -> Memory:
+def memory_of(row: Sequence[Any]) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
-    (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, *rest = rest
-    source_type, seen_count, last_seen, _ = rest
-    return Memory(
-        id=f"{id}#{part}" if part else id,
-        namespace=namespace,
-        text=text,
-        title=title,
-        author=author,
-        session=session,
-        position=position,
-        source=source,
-        tags=tuple(tags),
-        metadata=metadata,
-        importance=importance,
-        created_at=created_at,
-        updated_at=updated_at,
-        version=version,
-        parent_id=id if part else None,
-        sensitive=sensitive,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        expires_at=expires_at,
-        pinned=pinned,
-        source_type=source_type,
-        seen_count=seen_count,
-        last_seen=last_seen,
-    )
+    namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
+    fields = dict(zip(STORED, values, strict=False))  # behind them stands the ord
+    fields |= {name: tuple(fields[name]) for name in _LISTS}
+    counts = {"seen_count": seen_count, "last_seen": last_seen}
+    name, parent = (f"{id}#{part}", id) if part else (id, None)
+    return Memory(name, namespace, **fields, updated_at=updated_at, version=version, parent_id=parent, **counts)
+
+
+_LISTS = [name for name, field in STORED.items() if isinstance(field.kind, Tags)]
 
 
 def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, Any]:
     """Return rows of one namespace as a list for each column of ``memory``; the place in the batch counts from 1."""
-    columns: dict[str, Any] = defaultdict(list)
-    for place, row in enumerate(rows, after + 1):
-        columns["place"].append(place)
-        memory = row.memory
-        for field in _AS_THEY_ARE:
-            columns[field].append(getattr(memory, field))
-        columns["id"].append(row.name[1])
-        is_named = bool(memory.author) and not memory.sensitive
-        columns["author_key"].append((author_key(memory.author or "") or None) if is_named else None)
-        columns["part"].append(row.part)
-        columns["parts"].append(row.parts)
-        columns["tags"].append(Jsonb(list(memory.tags)))
-        columns["metadata"].append(Jsonb(dict(memory.metadata)))
-        columns["content"].append(row.content)
-        columns["payload"].append(row.payload)
-        columns["merges"].append(row.merges)
-        columns["text_at"].append(row.text_at)
+    memories = [row.memory for row in rows]
+    columns: dict[str, Any] = {"place": list(range(after + 1, after + 1 + len(rows)))}
+    for name, field in STORED.items():
+        values = [getattr(memory, name) for memory in memories]
+        encode = _ENCODERS.get(type(field.kind))
+        columns[name] = values if encode is None else [encode(value) for value in values]
+    for name in ("updated_at", "version"):
+        columns[name] = [getattr(memory, name) for memory in memories]
+    for name in ("part", "parts", "merges", "text_at"):
+        columns[name] = [getattr(row, name) for row in rows]
+    columns["id"] = [row.name[1] for row in rows]
+    columns["author_key"] = [None if one.sensitive else author_key(one.author or "") or None for one in memories]
     columns["text"] = Encoded(text_array(columns["text"]))
-    columns |= {name: Encoded(_array(_BYTEA_OID, columns[name])) for name in ("content", "payload")}
+    columns["content"] = Encoded(_array(_BYTEA_OID, [row.content for row in rows]))
+    columns["payload"] = Encoded(_array(_BYTEA_OID, [row.payload for row in rows]))
     return columns
 
 
@@ -242,17 +221,12 @@ def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: C
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:
     """Return the parameters of the filter clauses; None restricts nothing."""
-    return {
-        "sessions": list(filters.sessions) or None,
-        "authors": list(filters.authors) or None,
-        "tags": list(filters.tags) or None,
-        "metadata": Jsonb(dict(filters.metadata)) if filters.metadata else None,
-        "after": filters.created_after,
-        "before": filters.created_before,
-        "titles": list(filters.titles) or None,
-        "sensitive": filters.sensitive,
-        "source_types": list(filters.source_types) or None,
-    }
+    values = ((name, row, getattr(filters, name)) for name, row in FILTERS.items())
+    return {name: (list(value) or None) if row.several else _filter(row, value) for name, row, value in values}
+
+
+def _filter(row: Filter, value: Any) -> Any:
+    return (Jsonb(dict(value)) if value else None) if row.how == "contains" else value
 
 
 def facts_parameters(namespace: str, keys: Collection[str]) -> dict[str, Any]:

@@ -11,12 +11,14 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
+from semmem.model.field_kinds import Json, Kind, Switch, Tags, Time
+from semmem.model.memory_fields import FILTERS, STORED, Field, Filter
 from semmem.model.types import Filters, Memory
 from semmem.stores.link_rules import fates_of
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
@@ -47,40 +49,34 @@ _PURGES = (
 )  # fmt: skip
 _Reservation: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
 """Of a namespace: its number, the row numbers for its new rows, in order, and its limits in memories and bytes."""
-_BOUNDS = ("valid_from", "valid_to", "expires_at")
-_AS_THEY_ARE = ("namespace", "text", "title", "author", "session", "position", "source", "importance", "source_type")
+_ENCODERS: Mapping[type[Kind], Callable[[Any], Any]] = {
+    Time: microsecond,
+    Tags: json.dumps,
+    Json: lambda value: json.dumps(dict(value)),
+}
+_DECODERS: Mapping[type[Kind], Callable[[Any], Any]] = {
+    Time: at_microsecond,
+    Tags: lambda text: tuple(json.loads(text)),
+    Json: json.loads,
+    Switch: bool,
+}
+"""How a field is put into a column and read from it; fields of other kinds, and None, as they are."""
 
 
-def memory_of(row: Any) -> Memory:
+def _converted(field: Field, value: Any, converters: Mapping[type[Kind], Callable[[Any], Any]]) -> Any:
+    convert = converters.get(type(field.kind))
+    return value if value is None or convert is None else convert(value)
+
+
+def memory_of(row: Sequence[Any]) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
-    (namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, *rest) = row
-    created_at, updated_at, version, sensitive, *bounds, pinned, source_type, seen_count, last_seen, _ = rest
-    valid_from, valid_to, expires_at = (None if at is None else at_microsecond(at) for at in bounds)
-    return Memory(
-        id=f"{id}#{part}" if part else id,
-        namespace=namespace,
-        text=text,
-        title=title,
-        author=author,
-        session=session,
-        position=position,
-        source=source,
-        tags=tuple(json.loads(tags)),
-        metadata=json.loads(metadata),
-        importance=importance,
-        created_at=at_microsecond(created_at),
-        updated_at=at_microsecond(updated_at),
-        version=version,
-        parent_id=id if part else None,
-        sensitive=bool(sensitive),
-        valid_from=valid_from,
-        valid_to=valid_to,
-        expires_at=expires_at,
-        pinned=bool(pinned),
-        source_type=source_type,
-        seen_count=seen_count,
-        last_seen=None if last_seen is None else at_microsecond(last_seen),
-    )
+    namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
+    pairs = zip(STORED.items(), values, strict=False)  # behind them stands the ord
+    fields = {name: _converted(field, value, _DECODERS) for (name, field), value in pairs}
+    counts = {"seen_count": seen_count, "last_seen": None if last_seen is None else at_microsecond(last_seen)}
+    at = at_microsecond(updated_at)
+    name, parent = (f"{id}#{part}", id) if part else (id, None)
+    return Memory(name, namespace, **fields, updated_at=at, version=version, parent_id=parent, **counts)
 
 
 def token(number: int, key: int) -> str:
@@ -90,17 +86,16 @@ def token(number: int, key: int) -> str:
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:
     """Return the parameters of the filter clauses; None restricts nothing."""
-    return {
-        "sessions": json.dumps(filters.sessions) if filters.sessions else None,
-        "authors": json.dumps(filters.authors) if filters.authors else None,
-        "tags": json.dumps(filters.tags) if filters.tags else None,
-        "metadata": json.dumps(dict(filters.metadata)) if filters.metadata else None,
-        "after": None if filters.created_after is None else microsecond(filters.created_after),
-        "before": None if filters.created_before is None else microsecond(filters.created_before),
-        "titles": json.dumps(filters.titles) if filters.titles else None,
-        "sensitive": filters.sensitive,
-        "source_types": json.dumps(filters.source_types) if filters.source_types else None,
-    }
+    values = ((name, row, getattr(filters, name)) for name, row in FILTERS.items())
+    return {name: _filter(row, value) for name, row, value in values}
+
+
+def _filter(row: Filter, value: Any) -> Any:
+    if row.how in ("from", "before"):
+        return None if value is None else microsecond(value)
+    if row.how == "is":
+        return value
+    return json.dumps(dict(value) if row.how == "contains" else value) if value else None
 
 
 def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str) -> Written:
@@ -357,21 +352,15 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Res
     memory = row.memory
     number, ords, _ = numbers[memory.namespace]
     ord = next(ords)
-    assert memory.created_at is not None
     assert memory.updated_at is not None
-    values: dict[str, Any] = {name: getattr(memory, name) for name in _AS_THEY_ARE}
+    values = {name: _converted(field, getattr(memory, name), _ENCODERS) for name, field in STORED.items()}
     values |= {
         "row": _row(number, ord),
+        "namespace": memory.namespace,
         "id": memory.parent_id or memory.id,
         "part": row.part,
         "parts": row.parts,
         "author_key": (author_key(memory.author) or None) if memory.author and not memory.sensitive else None,
-        "sensitive": memory.sensitive,
-        "pinned": memory.pinned,
-        **{n: None if (at := getattr(memory, n)) is None else microsecond(at) for n in _BOUNDS},
-        "tags": json.dumps(memory.tags),
-        "metadata": json.dumps(dict(memory.metadata)),
-        "created_at": microsecond(memory.created_at),
         "updated_at": microsecond(memory.updated_at),
         "version": memory.version,
         "content": row.content,

@@ -16,20 +16,12 @@ import typer
 from semmem.doors import wire
 from semmem.doors.cli.commands.write import OnError
 from semmem.doors.cli.context import (
-    After,
-    Authors,
-    Before,
     Door,
-    Metadata,
-    Sessions,
-    SourceTypes,
-    Tags,
-    Titles,
     command,
-    filters,
     not_empty,
 )
 from semmem.doors.cli.files import to_write
+from semmem.doors.cli.options import Narrow
 from semmem.doors.cli.show import counted
 from semmem.text.control_characters import as_json
 
@@ -347,14 +339,8 @@ def export(
         typer.Option("--namespace", "-n", callback=not_empty, help="Export this namespace; give it again for more."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Export all namespaces.")] = False,
-    sessions: Sessions = None,
-    authors: Authors = None,
-    tags: Tags = None,
-    metadata: Metadata = None,
-    created_after: After = None,
-    created_before: Before = None,
-    titles: Titles = None,
-    source_types: SourceTypes = None,
+    *,
+    narrow: Narrow,
     vectors: Annotated[bool, typer.Option("--vectors", help="Export the vectors too.")] = False,
     sensitive: Annotated[
         bool, typer.Option("--sensitive", help="Export sensitive memories too, with their texts.")
@@ -375,7 +361,6 @@ def export(
         raise InvalidInput(
             f"export writes JSON lines, not {path.suffix}; name the file otherwise, such as {path.stem}.jsonl."
         )
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types)
     namespaces = None if everything else namespace or door.namespace
     with door.connect() as mem, counting(door, "export", None) as advance:
         rows = mem.export(namespace=namespaces, filters=narrow, vectors=vectors, sensitive=sensitive)

@@ -9,18 +9,10 @@ import typer
 
 from semmem.doors import wire
 from semmem.doors.cli.context import (
-    After,
-    Authors,
-    Before,
     Door,
-    Metadata,
-    Sessions,
-    SourceTypes,
-    Tags,
-    Titles,
     command,
-    filters,
 )
+from semmem.doors.cli.options import Narrow
 
 if TYPE_CHECKING:
     from semmem.client.probe.stages import Probe
@@ -172,14 +164,8 @@ def probe(
     leg: Annotated[str | None, typer.Option(help="Only this leg.")] = None,
     question: Annotated[str | None, typer.Option(help="A question of your own, with --text and --leg.")] = None,
     text: Annotated[str | None, typer.Option(help="A memory of your own that the leg finds with --question.")] = None,
-    sessions: Sessions = None,
-    authors: Authors = None,
-    tags: Tags = None,
-    metadata: Metadata = None,
-    created_after: After = None,
-    created_before: Before = None,
-    titles: Titles = None,
-    source_types: SourceTypes = None,
+    *,
+    narrow: Narrow,
 ) -> None:
     """Store a memory that only one leg finds, recall it, and show the stage that dropped it, if any.
 
@@ -196,7 +182,7 @@ def probe(
             k=k,
             leg=leg,
             witness=(question, text) if question is not None and text is not None else None,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
+            filters=narrow,
         )
     door.give(report, lambda: _show(door, report))
     if report.dropped:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from semmem.doors.cli.context import (
-    After,
-    Authors,
-    Before,
     Door,
-    Metadata,
+    Options,
     Reveal,
-    Sensitive,
-    Sessions,
-    SourceTypes,
-    Tags,
-    Titles,
     command,
-    filters,
     least_confidence,
     moment,
     not_empty,
 )
+from semmem.doors.cli.options import AnyNarrow, Narrow
 from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
@@ -79,32 +69,22 @@ TokenBudget = Annotated[
 AsOf = Annotated[str | None, typer.Option(help="Use the versions that were valid at this time (ISO 8601).")]
 
 
-Arguments: TypeAlias = "Mapping[str, Any] | None"
-"""Of a recall, as the options of a command say."""
-
-
 def _arguments(
     limit: Limit = 10,
     offset: Offset = 0,
-    sessions: Sessions = None,
-    authors: Authors = None,
-    tags: Tags = None,
-    metadata: Metadata = None,
-    created_after: After = None,
-    created_before: Before = None,
-    titles: Titles = None,
-    source_types: SourceTypes = None,
+    *,
+    narrow: Narrow,
     exclude: Exclude = None,
     sort_by: SortedBy = Sorting.relevance,
     min_confidence: LeastConfidence = "0",
     token_budget: TokenBudget = None,
     as_of: AsOf = None,
-) -> Arguments:
+) -> dict[str, Any]:
     """Return the arguments of the recall that these options ask for."""
     return {
         "limit": limit,
         "offset": offset,
-        "filters": filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
+        "filters": narrow,
         "exclude": tuple(exclude or ()),
         "sort_by": sort_by.value,
         "min_confidence": least_confidence(min_confidence),
@@ -113,26 +93,14 @@ def _arguments(
     }
 
 
-def _asking(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a recall in the place of its parameter ``arguments``, which is what they say."""
-    options = inspect.signature(_arguments).parameters
-    own = inspect.signature(function).parameters
-
-    @wraps(function)
-    def run(door: Door, **values: Any) -> None:
-        arguments = _arguments(**{name: values.pop(name) for name in options})
-        function(door, **values, arguments=arguments)
-
-    every = [one for name in own for one in (options.values() if name == "arguments" else [own[name]])]
-    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what ``command`` reads
-    run.__annotations__ = {one.name: one.annotation for one in every}
-    return run
+Asked: TypeAlias = Annotated[dict[str, Any], Options.of(_arguments)]
+"""The arguments of a recall."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the reading commands to the program."""
-    command(app, "recall", "url", "recipe")(_asking(recall))
-    command(app, "explain", "url", "namespace", "recipe")(_asking(explain))
+    command(app, "recall", "url", "recipe")(recall)
+    command(app, "explain", "url", "namespace", "recipe")(explain)
     command(app, "get", "url", "namespace")(get)
     command(app, "list", "url", "namespace")(list_)
     command(app, "stats", "url")(stats)
@@ -145,14 +113,15 @@ def recall(
         list[str] | None,
         typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
     ] = None,
-    arguments: Arguments = None,
+    *,
+    arguments: Asked,
     full: Annotated[
         bool, typer.Option("--full", help="Print whole texts instead of the passage around the match.")
     ] = False,
 ) -> None:
     """Show the memories that answer a question, best first, each score with its components."""
     with door.connect() as mem:
-        result = mem.recall(query, namespace=namespace or door.namespace, recipe=door.recipe, **(arguments or {}))
+        result = mem.recall(query, namespace=namespace or door.namespace, recipe=door.recipe, **arguments)
         names = namespace or [door.namespace]
         others = _others(mem, names) if not result.total and not door.json else ""
     door.give(result, lambda: _show_recall(door, result, full, others))
@@ -162,12 +131,13 @@ def explain(
     door: Door,
     id: Annotated[str, typer.Argument(help="The id of a memory, returned or not.")],
     query: Annotated[str, typer.Option("--query", "-q", help="The question of the recall to explain.")],
-    arguments: Arguments = None,
+    *,
+    arguments: Asked,
 ) -> None:
     """Explain why a memory is a hit for a question, or why it is not and what would let it in."""
     with door.connect() as mem:
         mem.get(id, namespace=door.namespace)  # one that is not there is told before a model is loaded
-        result = mem.recall(query, namespace=door.namespace, recipe=door.recipe, **(arguments or {}))
+        result = mem.recall(query, namespace=door.namespace, recipe=door.recipe, **arguments)
         why = result.explain(id)
     door.give(why, lambda: door.out.print(str(why)))
 
@@ -188,15 +158,8 @@ def get(
 
 def list_(
     door: Door,
-    sessions: Sessions = None,
-    authors: Authors = None,
-    tags: Tags = None,
-    metadata: Metadata = None,
-    created_after: After = None,
-    created_before: Before = None,
-    titles: Titles = None,
-    source_types: SourceTypes = None,
-    sensitive: Sensitive = False,
+    *,
+    narrow: AnyNarrow,
     reveal: Reveal = False,
     limit: Annotated[int, typer.Option("--limit", "-k", help="Memories per page.")] = 100,
     cursor: Annotated[str | None, typer.Option(help="The cursor printed below the previous page.")] = None,
@@ -205,7 +168,6 @@ def list_(
     ] = Order.created,
 ) -> None:
     """Print a page of memories, newest first. Only --titles, --tags and --sensitive find sensitive ones."""
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types, sensitive)
     with door.connect() as mem:
         page = mem.list(
             namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor, reveal=reveal, sort_by=sort_by.value

@@ -9,21 +9,13 @@ import typer
 
 from semmem.doors.cli.commands.read import AsOf, LeastConfidence
 from semmem.doors.cli.context import (
-    After,
-    Authors,
-    Before,
     Door,
-    Metadata,
-    Sessions,
-    SourceTypes,
-    Tags,
-    Titles,
     command,
-    filters,
     least_confidence,
     moment,
     not_empty,
 )
+from semmem.doors.cli.options import Narrow
 from semmem.doors.cli.show import counted
 from semmem.text.control_characters import as_json
 
@@ -51,14 +43,8 @@ def context(
     namespace: _Several = None,
     budget: Annotated[int, typer.Option("--budget", "--token-budget", help="Most tokens of the block.")] = 2000,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many hits to choose from.")] = 20,
-    sessions: Sessions = None,
-    authors: Authors = None,
-    tags: Tags = None,
-    metadata: Metadata = None,
-    created_after: After = None,
-    created_before: Before = None,
-    titles: Titles = None,
-    source_types: SourceTypes = None,
+    *,
+    narrow: Narrow,
     exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out, pinned or not; repeatable.")] = None,
     min_confidence: LeastConfidence = "0",
     as_of: AsOf = None,
@@ -71,7 +57,7 @@ def context(
             token_budget=budget,
             limit=limit,
             recipe=door.recipe,
-            filters=filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types),
+            filters=narrow,
             exclude=tuple(exclude or ()),
             min_confidence=least_confidence(min_confidence),
             as_of=moment(as_of, "--as-of"),

@@ -9,33 +9,22 @@ from collections.abc import Iterator
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from semmem.doors import wire
 from semmem.doors.cli.context import (
-    After,
-    Authors,
-    Before,
     Door,
-    Metadata,
-    Sensitive,
-    Sessions,
-    SourceTypes,
-    Tags,
-    Titles,
     command,
-    filters,
-    moment,
     not_empty,
-    pairs,
 )
 from semmem.doors.cli.files import to_read
+from semmem.doors.cli.options import AnyNarrow, FirstChanges, Given, LastChanges
 from semmem.doors.cli.show import counted
 
 if TYPE_CHECKING:
-    from semmem.model.types import IngestReport, Memory, SourceType
+    from semmem.model.types import IngestReport, Memory
 
 __all__ = ["register"]
 
@@ -51,12 +40,6 @@ class OnError(StrEnum):
 
     abort = "abort"
     skip = "skip"
-
-
-ValidFrom = Annotated[str | None, typer.Option(help="Start of its validity (ISO 8601); default: when it was written.")]
-ValidTo = Annotated[str | None, typer.Option(help="End of its validity; later it ranks below valid memories.")]
-ExpiresAt = Annotated[str | None, typer.Option(help="When it expires (ISO 8601); then no verb returns it.")]
-Ttl = Annotated[str | None, typer.Option(help="Time until it expires, such as 30d, 12h or 45m.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -80,29 +63,8 @@ def remember(
         str | None,
         typer.Option(callback=not_empty, help="Your own id; the same id with the same content changes nothing."),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="What the memory is about.")] = None,
-    author: Annotated[str | None, typer.Option(help="Who said or wrote it; never part of the text.")] = None,
-    session: Annotated[str | None, typer.Option(help="A label by which a recall can be narrowed.")] = None,
-    position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
-    source_type: Annotated[
-        str | None, typer.Option(help="Who it comes from: user, agent, tool or imported.", show_default=False)
-    ] = None,
-    tags: Annotated[list[str] | None, typer.Option("--tags", "--tag", help="A tag; give it again for more.")] = None,
-    metadata: Annotated[str | None, typer.Option(help="JSON, such as '{\"ticket\": 7}'.")] = None,
-    importance: Annotated[float, typer.Option(help="From 0 to 1.")] = 0.5,
-    created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
-    vector: Annotated[
-        str | None, typer.Option(help="Its vector as a JSON list; default: the embedder computes it.")
-    ] = None,
-    valid_from: ValidFrom = None,
-    valid_to: ValidTo = None,
-    expires_at: ExpiresAt = None,
-    ttl: Ttl = None,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Always include it in the context of an agent.")] = False,
-    sensitive: Annotated[
-        bool, typer.Option("--sensitive", help="Keep its text out of every index; give the text as - to hide it too.")
-    ] = False,
+    *,
+    fields: Given,
     on_error: Annotated[
         OnError, typer.Option(help="For .jsonl: store nothing of a batch with a bad item, or skip that item.")
     ] = OnError.abort,
@@ -117,31 +79,13 @@ def remember(
     if path is not None and path.suffix.lower() in _ITEMS:
         _remember_lines(door, path, on_error, batch_size)
         return
-    whole, extra, numbers = _text_of(text, path), pairs(metadata), _vector(vector)
-    when = moment(created_at, "--created-at")
+    whole = _text_of(text, path)
+    if path is not None:
+        fields["title"] = fields.get("title") or path.stem
+        fields["source"] = fields.get("source") or os.path.abspath(path)
+        id = id or _id_of(path)
     with door.connect(create=True) as mem:
-        memory = mem.remember(
-            whole,
-            namespace=door.namespace,
-            id=id or (_id_of(path) if path else None),
-            title=title or (path.stem if path else None),
-            author=author,
-            session=session,
-            position=position,
-            source=source or (os.path.abspath(path) if path else None),
-            tags=tuple(tags or ()),
-            metadata=extra,
-            importance=importance,
-            created_at=when,
-            vector=numbers,
-            sensitive=sensitive,
-            valid_from=moment(valid_from, "--valid-from"),
-            valid_to=moment(valid_to, "--valid-to"),
-            expires_at=moment(expires_at, "--expires-at"),
-            ttl=ttl,
-            pinned=pinned,
-            source_type=cast("SourceType | None", source_type),  # remember refuses what is none
-        )
+        memory = mem.remember(whole, namespace=door.namespace, id=id, **fields)
     door.give(memory, lambda: _show_memory(door, memory))
 
 
@@ -153,60 +97,17 @@ def update(
         int | None,
         typer.Option(help="Update it only if its version is this one; `semmem get` shows it.", show_default=False),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="What it is about; '' removes it.")] = None,
-    author: Annotated[str | None, typer.Option(help="Who said or wrote it.")] = None,
-    session: Annotated[str | None, typer.Option(help="A label by which a recall can be narrowed.")] = None,
-    position: Annotated[int | None, typer.Option(help="Its place in the session.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where it comes from: a path, an address.")] = None,
-    source_type: Annotated[
-        str | None, typer.Option(help="Who it comes from: user, agent, tool or imported; '' takes it away.")
-    ] = None,
-    tags: Annotated[
-        list[str] | None, typer.Option("--tags", "--tag", help="A tag; replaces all tags it has; repeatable.")
-    ] = None,
-    metadata: Annotated[str | None, typer.Option(help="JSON; replaces all metadata it has.")] = None,
-    importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None,
-    created_at: Annotated[str | None, typer.Option(help="ISO 8601, such as 2026-03-01T09:00+01:00.")] = None,
-    vector: Annotated[str | None, typer.Option(help="Its new vector as a JSON list.")] = None,
+    *,
+    first: FirstChanges,
     by: Annotated[str | None, typer.Option(help="Who changes it; `semmem history` shows it.")] = None,
-    valid_from: ValidFrom = None,
-    valid_to: ValidTo = None,
-    expires_at: ExpiresAt = None,
-    ttl: Ttl = None,
-    pinned: Annotated[
-        bool | None, typer.Option("--pinned/--not-pinned", help="Always include it in the context of an agent.")
-    ] = None,
-    sensitive: Annotated[
-        bool | None, typer.Option("--sensitive/--not-sensitive", help="Take its text out of every index, or index it.")
-    ] = None,
+    last: LastChanges,
 ) -> None:
     """Change the text of a memory, or the fields that are given; other fields stay.
 
     The id stays, and so does the creation time unless --created-at is given; the version number goes up. `semmem
     history` shows the earlier versions. '' removes the time of --valid-from, --valid-to or --expires-at.
     """
-    fields = {
-        "text": None if text is None else _text_of(text, None),
-        "title": title,
-        "author": author,
-        "session": session,
-        "position": position,
-        "source": source,
-        "tags": tags,
-        "metadata": None if metadata is None else pairs(metadata),
-        "importance": importance,
-        "created_at": moment(created_at, "--created-at"),
-        "vector": _vector(vector),
-        "sensitive": sensitive,
-        "ttl": ttl,
-        "pinned": pinned,
-    }
-    changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-    for name, time in (("valid_from", valid_from), ("valid_to", valid_to), ("expires_at", expires_at)):
-        if time is not None:
-            changes[name] = moment(time or None, f"--{name.replace('_', '-')}")
-    if source_type is not None:
-        changes["source_type"] = source_type or None
+    changes = ({} if text is None else {"text": _text_of(text, None)}) | first | last
     if not changes:
         from semmem.model.errors import InvalidInput
 
@@ -220,15 +121,8 @@ def update(
 def forget(
     door: Door,
     id: Annotated[str | None, typer.Argument(help="The memory's id; without one, all that the filters match.")] = None,
-    sessions: Sessions = None,
-    authors: Authors = None,
-    tags: Tags = None,
-    metadata: Metadata = None,
-    created_after: After = None,
-    created_before: Before = None,
-    titles: Titles = None,
-    source_types: SourceTypes = None,
-    sensitive: Sensitive = False,
+    *,
+    narrow: AnyNarrow,
     hard: Annotated[
         bool, typer.Option(help="For good: keep nothing of it, and rewrite the files, so that none of its bytes stay.")
     ] = False,
@@ -243,7 +137,6 @@ def forget(
     """
     from semmem.model.errors import InvalidInput
 
-    narrow = filters(sessions, authors, tags, metadata, created_after, created_before, titles, source_types, sensitive)
     if id is None and not narrow and not everything:
         raise InvalidInput("Say what to forget: an id, a filter such as --sessions, or --all for the whole namespace.")
     if everything and (id is not None or narrow):
@@ -314,17 +207,6 @@ def _text_of(text: str | None, path: Path | None) -> str:
         return sys.stdin.buffer.read().decode("utf-8") if text == "-" else text or ""
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path or 'Standard input'} is not UTF-8 text (byte {error.start}); convert it.") from error
-
-
-def _vector(text: str | None) -> list[float] | None:
-    from semmem.model.errors import InvalidInput
-
-    if text is None:
-        return None
-    try:
-        return [float(one) for one in json.loads(text)]
-    except (TypeError, ValueError) as error:
-        raise InvalidInput("--vector must be a JSON list of numbers, such as '[0.1, 0.2]'.") from error
 
 
 def items(path: Path, numbers: list[int] | None = None) -> Iterator[Any]:

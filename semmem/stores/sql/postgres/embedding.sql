@@ -94,9 +94,7 @@ FROM embedding WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s)
 
 -- embedding_missing --
 -- List the indexed memories without a vector, in order, for rebuild.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord FROM memory m
+SELECT <memory_columns_m> FROM memory m
 LEFT JOIN {table} e USING (namespace, ord)
 WHERE m.parts = 0 AND e.ord IS NULL AND (m.namespace, m.ord) > (%(namespace)s COLLATE "C", %(ord)s)
 ORDER BY m.namespace, m.ord LIMIT %(limit)s;

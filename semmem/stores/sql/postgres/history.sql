@@ -1,8 +1,6 @@
 -- history_list --
 -- Return the versions of a memory, oldest first, with who ended each and when; the present one comes last.
-SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count, NULL::timestamptz,
-       0::bigint AS ord, changed_by, changed_at, forgotten_at
+SELECT <version_columns>, changed_by, changed_at, forgotten_at
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND <open>
 UNION ALL
 SELECT <memory_columns>, NULL, NULL, NULL
@@ -12,12 +10,9 @@ ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 -- history_keep --
 -- Copy a memory into the history before it is changed or softly forgotten, with the entries and vectors of its
 -- passages. A version of that number exists only where a memory was forgotten and remembered anew at the same time.
-INSERT INTO history (namespace, id, version, text, title, author, session, position, source, tags, metadata, importance,
-                     created_at, updated_at, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count, payload,
+INSERT INTO history (namespace, id, version, updated_at, <fields>, seen_count, payload,
                      changed_by, changed_at, forgotten_at, length, entries, vectors, text_at)
-SELECT m.namespace, m.id, m.version, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.sensitive, m.valid_from, m.valid_to, m.expires_at, m.pinned, m.source_type,
-       m.seen_count, m.payload, (%(by)s::jsonb) ->> m.id, now(),
+SELECT m.namespace, m.id, m.version, m.updated_at, <m.fields>, m.seen_count, m.payload, (%(by)s::jsonb) ->> m.id, now(),
        CASE WHEN %(forgotten)s::boolean THEN now() END, coalesce(f.length, 0), f.entries, v.vectors, m.text_at
 FROM memory m
 CROSS JOIN LATERAL (
@@ -35,13 +30,9 @@ CROSS JOIN LATERAL (
     WHERE p.namespace = %(namespace)s AND p.id = m.id) AS v
 WHERE m.namespace = %(namespace)s AND m.ord = ANY(%(ords)s) AND m.part = 0
 ON CONFLICT (namespace, id, version) DO UPDATE SET
-    (text, title, author, session, position, source, tags, metadata, importance, created_at, updated_at, sensitive,
-     valid_from, valid_to, expires_at, pinned, source_type, seen_count, payload, changed_by, changed_at, forgotten_at, length, entries,
+    (updated_at, <fields>, seen_count, payload, changed_by, changed_at, forgotten_at, length, entries,
      vectors, text_at)
-    = ROW(excluded.text, excluded.title, excluded.author, excluded.session, excluded.position, excluded.source,
-          excluded.tags, excluded.metadata, excluded.importance, excluded.created_at, excluded.updated_at,
-          excluded.sensitive, excluded.valid_from, excluded.valid_to, excluded.expires_at, excluded.pinned,
-          excluded.source_type, excluded.seen_count, excluded.payload, excluded.changed_by, excluded.changed_at, excluded.forgotten_at,
+    = ROW(excluded.updated_at, <excluded.fields>, excluded.seen_count, excluded.payload, excluded.changed_by, excluded.changed_at, excluded.forgotten_at,
           excluded.length, excluded.entries, excluded.vectors, excluded.text_at);
 
 -- history_trim --
@@ -68,9 +59,7 @@ WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND forgotten_at IS NULL;
 
 -- history_forgotten --
 -- Return and lock the memory last softly forgotten under an id, with its vectors.
-SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count, NULL::timestamptz,
-       0::bigint AS ord, payload, text_at, vectors
+SELECT <version_columns>, payload, text_at, vectors
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL AND <open>
 ORDER BY version DESC LIMIT 1;
 
@@ -192,14 +181,10 @@ ORDER BY id, part LIMIT %(limit)s FOR UPDATE;
 -- history_at --
 -- Return the version of a memory that was valid at a time: the last that had begun, if it had not ended.
 SELECT * FROM (
-    SELECT namespace, id, 0 AS part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count,
-           NULL::timestamptz AS last_seen, 0::bigint AS ord
+    SELECT <version_columns>
     FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NULL AND <open>
     UNION ALL
-    SELECT namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-           updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count,
-           last_seen, ord
+    SELECT <memory_columns>
     FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open>) AS v
 WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
@@ -208,9 +193,7 @@ ORDER BY version DESC LIMIT 1;
 
 -- history_earlier --
 -- Return the versions that were valid at a time, of memories changed since, like history_at, with their index entries.
-SELECT v.namespace, v.id, 0 AS part, v.text, v.title, v.author, v.session, v.position, v.source, v.tags, v.metadata,
-       v.importance, v.created_at, v.updated_at, v.version, v.sensitive, v.valid_from, v.valid_to, v.expires_at, v.pinned,
-       v.source_type, v.seen_count, NULL::timestamptz AS last_seen, 0::bigint AS ord, v.length, v.entries, v.vectors
+SELECT <version_columns_v>, v.length, v.entries, v.vectors
 FROM (SELECT DISTINCT ON (h.id) h.* FROM history h
       WHERE h.namespace = %(namespace)s AND h.forgotten_at IS NULL
         AND coalesce(h.valid_from, h.updated_at) <= %(at)s::timestamptz

@@ -30,9 +30,7 @@ RETURNING m.id;
 
 -- uncompared_like --
 -- Return the memories whose links are not made yet and that have keys in common with some.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
-       m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.text_at
+SELECT <memory_columns_m>, m.text_at
 FROM uncompared u JOIN memory m ON m.namespace = u.namespace AND m.ord = u.ord
 JOIN likeness b ON b.namespace = u.namespace AND b.ord = u.ord
 WHERE u.namespace = %(namespace)s AND EXISTS (
@@ -180,9 +178,7 @@ SELECT count(*) FROM likeness_key;
 
 -- uncompared_waiting --
 -- Return some memories that others left uncompared; a writer has some time to link what it has just noted.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
-       m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.text_at
+SELECT <memory_columns_m>, m.text_at
 FROM uncompared u JOIN memory m ON m.namespace = u.namespace AND m.ord = u.ord
 WHERE u.namespace = %(namespace)s AND u.at <= now() - make_interval(secs => %(seconds)s)
 ORDER BY u.ord LIMIT %(limit)s;

@@ -1,43 +1,43 @@
 -- <memory_columns> --
--- What a memory is read from, in this order.
-namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count, last_seen, ord
+-- What a memory is read from, in this order: its place, its fields, and what is counted.
+namespace, id, part, updated_at, version, seen_count, last_seen, <fields>, ord
+
+-- <memory_columns_m> --
+-- The same of the table m.
+m.namespace, m.id, m.part, m.updated_at, m.version, m.seen_count, m.last_seen, <m.fields>, m.ord
+
+-- <version_columns> --
+-- The same of a version in the history.
+namespace, id, 0 AS part, updated_at, version, seen_count, NULL::timestamptz AS last_seen, <fields>, 0::bigint AS ord
+
+-- <version_columns_v> --
+-- The same of the table v.
+v.namespace, v.id, 0 AS part, v.updated_at, v.version, v.seen_count, NULL::timestamptz AS last_seen, <v.fields>, 0::bigint AS ord
 
 -- <memory_filters> --
 -- What a call is narrowed to, of memories or their versions; filters that are NULL do not restrict.
-(%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
-  AND (%(authors)s::text[] IS NULL OR author = ANY(%(authors)s))
+<any_filters>
   AND (%(tags)s::text[] IS NULL OR tags @> %(tags)s)
   AND (%(metadata)s::jsonb IS NULL OR metadata @> %(metadata)s)
-  AND (%(titles)s::text[] IS NULL OR title = ANY(%(titles)s))
-  AND (%(source_types)s::text[] IS NULL OR source_type = ANY(%(source_types)s))
   AND (%(sensitive)s::boolean IS NULL OR sensitive = %(sensitive)s)
-  AND (%(after)s::timestamptz IS NULL OR created_at >= %(after)s)
-  AND (%(before)s::timestamptz IS NULL OR created_at < %(before)s)
+  AND (%(created_after)s::timestamptz IS NULL OR created_at >= %(created_after)s)
+  AND (%(created_before)s::timestamptz IS NULL OR created_at < %(created_before)s)
 
 -- memory_insert --
 -- Store memories of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order.
 -- Without an ord before the first, the ords are those that the transaction took last. Where an id was softly forgotten,
 -- version numbers continue. A row that merges is not stored where its content is stored already,
 -- unless another memory has contradicted that one since.
-INSERT INTO memory (namespace, ord, id, part, parts, text, title, author, author_key, session, position, source, tags,
-                    metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
-                    expires_at, pinned, source_type, content, payload, text_at)
+INSERT INTO memory (namespace, ord, id, part, parts, author_key, updated_at, version, <fields>, content, payload, text_at)
 SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
            SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
-       r.id, r.part, r.parts, r.text, r.title, r.author, r.author_key, r.session, r.position, r.source,
-       ARRAY(SELECT jsonb_array_elements_text(r.tags)), r.metadata, r.importance, r.created_at, r.updated_at,
+       r.id, r.part, r.parts, r.author_key, r.updated_at,
        greatest(r.version, (SELECT max(h.version) + 1 FROM history h WHERE h.namespace = %(namespace)s AND h.id = r.id)),
-       r.sensitive, r.valid_from, r.valid_to, r.expires_at, r.pinned, r.source_type, r.content, r.payload, r.text_at
-FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(text)s::text[], %(title)s::text[],
-            %(author)s::text[], %(author_key)s::text[], %(session)s::text[], %(position)s::bigint[], %(source)s::text[],
-            %(tags)s::jsonb[], %(metadata)s::jsonb[], %(importance)s::float8[], %(created_at)s::timestamptz[],
-            %(updated_at)s::timestamptz[], %(version)s::int[], %(sensitive)s::boolean[],
-            %(valid_from)s::timestamptz[], %(valid_to)s::timestamptz[], %(expires_at)s::timestamptz[], %(pinned)s::boolean[],
-            %(source_type)s::text[], %(content)s::bytea[], %(payload)s::bytea[], %(text_at)s::timestamptz[], %(merges)s::boolean[])
-     AS r(place, id, part, parts, text, title, author, author_key, session, position, source, tags, metadata, importance,
-          created_at, updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, content, payload, text_at,
-          merges)
+       <inserted_fields>, r.content, r.payload, r.text_at
+FROM unnest(%(place)s::bigint[], %(id)s::text[], %(part)s::int[], %(parts)s::int[], %(author_key)s::text[],
+            %(updated_at)s::timestamptz[], %(version)s::int[], <given_fields>,
+            %(content)s::bytea[], %(payload)s::bytea[], %(text_at)s::timestamptz[], %(merges)s::boolean[])
+     AS r(place, id, part, parts, author_key, updated_at, version, <fields>, content, payload, text_at, merges)
 WHERE NOT (r.merges AND EXISTS (
     SELECT FROM memory o
     WHERE o.namespace = %(namespace)s AND o.content = r.content AND o.payload = r.payload AND o.part = 0
@@ -65,9 +65,7 @@ SELECT id, text_at FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(id
 
 -- memory_stored --
 -- Return the stored memories that a batch is compared with, and whether a drop will remove them.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.payload, m.text_at,
+SELECT <memory_columns_m>, m.payload, m.text_at,
        m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
        OR coalesce(m.expires_at <= now(), false)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0 AND <open>;
@@ -102,9 +100,7 @@ SELECT p.prefix, m.id FROM unnest(%(prefixes)s::text[]) AS p(prefix) CROSS JOIN 
 
 -- memory_wholes --
 -- Return, for hits that are parts, the whole memory and the lengths of its parts, from which offsets are computed.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord,
+SELECT <memory_columns_m>,
        ARRAY(SELECT length(p.text) FROM memory p
              WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;

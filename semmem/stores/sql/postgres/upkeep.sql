@@ -36,9 +36,7 @@ UPDATE namespace SET makers = %(makers)s WHERE namespace = %(namespace)s;
 
 -- made_between --
 -- Return whole memories that are indexed, by their ords, with the ords and the lengths of their parts.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.payload, m.text_at,
+SELECT <memory_columns_m>, m.payload, m.text_at,
        ARRAY(SELECT length(p.text) FROM memory p
              WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part),
        ARRAY(SELECT p.ord FROM memory p

@@ -25,9 +25,7 @@ RETURNING id;
 
 -- uncompared_like --
 -- Return the memories whose links are not made yet and that have keys in common with some.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
-       m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.text_at
+SELECT <memory_columns_m>, m.text_at
 FROM uncompared AS u JOIN memory AS m
     ON m.row = ((SELECT number FROM namespace WHERE namespace = :namespace) << 40) + u.ord
 WHERE u.namespace = :namespace AND EXISTS (
@@ -81,9 +79,7 @@ ON CONFLICT (namespace, ord) DO NOTHING;
 
 -- uncompared_waiting --
 -- Return some memories that others left uncompared; a writer has some time to link what it has just noted.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to, m.expires_at,
-       m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.text_at
+SELECT <memory_columns_m>, m.text_at
 FROM uncompared AS u JOIN memory AS m
     ON m.row = ((SELECT number FROM namespace WHERE namespace = :namespace) << 40) + u.ord
 WHERE u.namespace = :namespace AND u.at <= :before ORDER BY u.ord LIMIT :limit;

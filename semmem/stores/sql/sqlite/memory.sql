@@ -1,30 +1,36 @@
 -- <memory_columns> --
--- What a memory is read from, in this order.
-namespace, id, part, text, title, author, session, position, source, tags, metadata, importance, created_at,
-updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count, last_seen, ord
+-- What a memory is read from, in this order: its place, its fields, and what is counted.
+namespace, id, part, updated_at, version, seen_count, last_seen, <fields>, ord
+
+-- <memory_columns_m> --
+-- The same of the table m.
+m.namespace, m.id, m.part, m.updated_at, m.version, m.seen_count, m.last_seen, <m.fields>, m.ord
+
+-- <version_columns> --
+-- The same of a version in the history.
+namespace, id, 0 AS part, updated_at, version, seen_count, NULL AS last_seen, <fields>, 0 AS ord
+
+-- <version_columns_v> --
+-- The same of the table v.
+v.namespace, v.id, 0 AS part, v.updated_at, v.version, v.seen_count, NULL AS last_seen, <v.fields>, 0 AS ord
 
 -- <memory_filters> --
 -- What a call is narrowed to, of memories or their versions; filters that are NULL do not restrict.
-(:sessions IS NULL OR session IN (SELECT value FROM json_each(:sessions)))
-  AND (:authors IS NULL OR author IN (SELECT value FROM json_each(:authors)))
+<any_filters>
   AND (:tags IS NULL OR NOT EXISTS (
       SELECT 1 FROM json_each(:tags) AS w WHERE w.value NOT IN (SELECT value FROM json_each(tags))))
   AND (:metadata IS NULL OR contains(metadata, :metadata))
-  AND (:titles IS NULL OR title IN (SELECT value FROM json_each(:titles)))
-  AND (:source_types IS NULL OR source_type IN (SELECT value FROM json_each(:source_types)))
   AND (:sensitive IS NULL OR sensitive = :sensitive)
-  AND (:after IS NULL OR created_at >= :after)
-  AND (:before IS NULL OR created_at < :before)
+  AND (:created_after IS NULL OR created_at >= :created_after)
+  AND (:created_before IS NULL OR created_at < :created_before)
 
 -- memory_insert --
 -- Store a memory; an existing id changes no row. Where the id was softly forgotten, version numbers continue.
-INSERT INTO memory (row, namespace, id, part, parts, text, title, author, author_key, session, position, source, tags,
-                    metadata, importance, created_at, updated_at, version, sensitive, valid_from, valid_to,
-                    expires_at, pinned, source_type, content, payload, length, text_at)
-VALUES (:row, :namespace, :id, :part, :parts, :text, :title, :author, :author_key, :session, :position, :source, :tags,
-        :metadata, :importance, :created_at, :updated_at,
+INSERT INTO memory (row, namespace, id, part, parts, author_key, updated_at, version, <fields>, content, payload, length,
+                    text_at)
+VALUES (:row, :namespace, :id, :part, :parts, :author_key, :updated_at,
         max(:version, coalesce((SELECT max(version) + 1 FROM history WHERE namespace = :namespace AND id = :id), 1)),
-        :sensitive, :valid_from, :valid_to, :expires_at, :pinned, :source_type, :content, :payload, :length, :text_at)
+        <given_fields>, :content, :payload, :length, :text_at)
 ON CONFLICT (namespace, id, part) DO NOTHING;
 
 -- memory_payloads --
@@ -43,9 +49,7 @@ WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND p
 
 -- memory_stored --
 -- Return the stored memories that a batch is compared with, and whether they have expired.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord, m.payload, m.text_at,
+SELECT <memory_columns_m>, m.payload, m.text_at,
        coalesce(m.expires_at <= :now, 0)
 FROM json_each(:names) AS k JOIN memory m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
@@ -71,9 +75,7 @@ SELECT :prefix, id FROM (
 
 -- memory_wholes --
 -- Return, for hits that are parts, the whole memory and the lengths of its parts, from which offsets are computed.
-SELECT m.namespace, m.id, m.part, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
-       m.importance, m.created_at, m.updated_at, m.version, m.sensitive, m.valid_from, m.valid_to,
-       m.expires_at, m.pinned, m.source_type, m.seen_count, m.last_seen, m.ord,
+SELECT <memory_columns_m>,
        (SELECT json_group_array(characters) FROM (
            SELECT length(p.text) AS characters FROM memory AS p
            WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part))
