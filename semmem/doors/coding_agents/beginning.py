@@ -24,7 +24,7 @@ from semmem.write.screening import redacted
 
 __all__ = ["beginning"]
 
-_SHARES = {"pinned": 0.5, "last": 0.3, "open": 0.1, "decided": 0.2, "elsewhere": 0.1}
+_SHARES = {"pinned": 0.5, "last": 0.3, "open": 0.1, "decided": 0.2, "elsewhere": 0.25}
 """The share of the budget that each part may take before the others had theirs; the latest memories get the rest."""
 
 _WHY = {
@@ -32,7 +32,7 @@ _WHY = {
     "elsewhere": "elsewhere since", "latest": None,
 }  # fmt: skip
 _NOTES, _PAGES = 50, 5
-_SAID, _LAST_TURNS, _SESSIONS, _DECISIONS, _POINTS = 3, 6, 3, 6, 4
+_SAID, _LAST_TURNS, _SESSIONS, _DECISIONS, _POINTS = 2, 6, 3, 6, 4
 _CLIPPED, _REPLY_CLIPPED = 200, 300
 """Characters of a person's turn, and of a session's last reply, that are quoted."""
 
@@ -60,8 +60,9 @@ class _Turn:
 
     def line(self, part: str, text: str) -> dict[str, Any]:
         """Return the line that quotes ``text`` of it; of a session's id, eight characters tell it from others."""
-        shown = " ".join(text.split())
-        return {**self.memory, "text": shown, "why": _WHY[part], "session": str(self.memory["session"])[:8]}
+        shown = {"text": " ".join(text.split()), "why": _WHY[part], "session": str(self.memory["session"])[:8]}
+        author = None if self.memory["source_type"] == "user" else self.memory.get("author")
+        return {**self.memory, **shown, "author": author, "updated_at": None}
 
 
 def beginning(
@@ -146,8 +147,9 @@ def _last(threads: Mapping[str, list[_Turn]], visit: Visit | None) -> list[_Turn
 
 
 def _thread(thread: Sequence[_Turn], part: str, said: int = _SAID) -> list[Mapping[str, Any]]:
-    """Return how a session ended: the last turns of its user and the last reply, in their order."""
-    users = [at for at, turn in enumerate(thread) if turn.by_user][-said:]
+    """Return what a session was about and how it ended: its user's first turn and last ones, and the last reply."""
+    users = [at for at, turn in enumerate(thread) if turn.by_user]
+    users = [*users[:1], *users[1:][-said:]] if said else users[:1]
     replies = [at for at, turn in enumerate(thread) if turn.memory["source_type"] == "agent"][-1:]
     return [
         thread[at].line(part, _clipped(thread[at].text, _REPLY_CLIPPED if at in replies else _CLIPPED))
@@ -176,9 +178,9 @@ def _decided(turns: Iterable[_Turn]) -> list[Mapping[str, Any]]:
 
 
 def _elsewhere(threads: Mapping[str, list[_Turn]], last: list[_Turn], after: datetime) -> list[Mapping[str, Any]]:
-    """Return how the newest sessions ended that went on after ``after`` and are not the ``last`` one."""
+    """Return of the newest sessions that went on after ``after``, but for the ``last`` one, how they began and ended."""
     others = [thread for thread in threads.values() if thread is not last and thread[-1].at > after]
-    return [line for thread in others[:_SESSIONS] for line in _thread(thread, "elsewhere", said=1)]
+    return [line for thread in others[:_SESSIONS] for line in _thread(thread, "elsewhere", said=0)]
 
 
 def _latest(memories: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -21,6 +21,7 @@ from semmem.doors.project import clone_of
 from semmem.doors.scope import WITHOUT_ROOTS, Scope, scope_of
 from semmem.doors.wire import sentence
 from semmem.files import expanded
+from semmem.importers.turn_content import is_acknowledgement
 from semmem.model.errors import SemmemError
 from semmem.read.context import block_within
 
@@ -134,8 +135,8 @@ def _payload(raw: bytes) -> Mapping[str, Any]:
 
 
 def _is_for_nothing(options: HookOptions, payload: Mapping[str, Any]) -> bool:
-    """Return whether a prompt asks nothing, so that no store is opened and no model loaded for it."""
-    return options.event == "prompt" and not _question(payload)
+    """Return whether a prompt asks nothing, such as "ok, do it": no store is opened and no model loaded for it."""
+    return options.event == "prompt" and is_acknowledgement(_question(payload))
 
 
 def _question(payload: Mapping[str, Any]) -> str:
