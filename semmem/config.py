@@ -23,7 +23,7 @@ from reprlib import repr as shown
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
-from pydantic_core import PydanticKnownError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from semmem.files import expanded, settings_folder
 from semmem.model.errors import InvalidInput
@@ -32,6 +32,14 @@ __all__ = [
     "ANYWHERE", "NAME", "Settings", "SettingsFile", "certificate_file", "of_environment", "read_settings_file",
     "unknown_variables", "users_file", "wrong",
 ]  # fmt: skip
+
+
+SESSION_PARTS = frozenset(("pinned", "last", "decided", "elsewhere", "latest"))
+"""The parts of the block with which a session begins."""
+
+
+def _parts(value: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in value.split(",") if name.strip())
 
 
 class Settings(BaseModel):
@@ -177,6 +185,12 @@ class Settings(BaseModel):
         "all",
         description="Legs that a hook asks where no process answers it: all, or lexical, which loads no model.",
     )
+    session_start: str = Field(
+        "pinned,last,decided,elsewhere,latest",
+        description="Parts of the block with which a session begins: pinned memories; how the last session of this "
+        "clone ended and what it left open (last); what was decided; how sessions in other clones ended since "
+        "(elsewhere); the latest memories that are no turns. Empty: none.",
+    )
     otel: bool = Field(False, description="Make OpenTelemetry spans and metrics; needs the extra otel.")
     log: Literal["none", "json"] = Field(
         "none", description="json: one line of JSON for each call on standard error, without texts."
@@ -207,6 +221,19 @@ class Settings(BaseModel):
         if isinstance(value, bool):
             raise PydanticKnownError("int_type")
         return value
+
+    @field_validator("session_start")
+    @classmethod
+    def _of_parts(cls, value: str) -> str:
+        """Reject what is no part."""
+        if not _parts(value) <= SESSION_PARTS:
+            raise PydanticCustomError("session_part", "it names another part")
+        return value
+
+    @property
+    def session_parts(self) -> frozenset[str]:
+        """The parts that ``session_start`` names."""
+        return _parts(self.session_start)
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**{**_outside(values), **values})
@@ -349,6 +376,8 @@ def wrong(name: str, error: Mapping[str, Any]) -> str:
     not_this = "" if name in _SECRET else f", not {shown(value)}"
     if name == "agent_min_confidence":
         return f"must be auto or a number from 0 to 1{not_this}"
+    if kind == "session_part":
+        return f"must be names of pinned, last, decided, elsewhere and latest, with commas between{not_this}"
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         return f"must be {words} {_plain(error['ctx'][key])}{not_this}"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from eval.commands.door import AsJson, app, error_line, say, table
+from eval.commands.door import AsJson, app, err, error_line, say, table
+from eval.experiments.evidence.provenance import COMMIT
 
-__all__ = ["hooks", "tokens"]
+__all__ = ["hooks", "tokens", "week"]
 
 
 @app.command()
@@ -59,3 +61,28 @@ def hooks(
     table(["hook of a prompt", *next(iter(rows.values()))], [[name, *row.values()] for name, row in rows.items()])
     for name, value in result.items():
         say(f"{name}: {value}")
+
+
+@app.command()
+def week(
+    data: Annotated[Path, typer.Option(help="the folder of the week")] = Path("eval/data/week"),
+    embedder: Annotated[str | None, typer.Option(help="the embedder of the store; minilm where installed")] = None,
+    session_start: Annotated[
+        str | None, typer.Option(help="the setting session_start, to measure without some parts")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="a file for the result, with each answer's score")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Play a week of a coding agent through the hooks and the MCP server; score what its model is given."""
+    import eval.week as playing
+
+    with error_line():
+        rows = playing.played(data, embedder, session_start, err.print)
+    options = [
+        f"--{name} {value}" for name, value in (("embedder", embedder), ("session-start", session_start)) if value
+    ]
+    command = " ".join(["python -m eval week", *options])
+    result = {"command": command, "commit": COMMIT, **playing.report(rows), **rows}
+    if out is not None:
+        out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    say(json.dumps(result) if json_ else playing.markdown(result))

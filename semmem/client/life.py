@@ -11,12 +11,13 @@ from typing import Any
 from semmem.client.connection import Connection, legs_at
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.filters import at_time, shown_by, string, whole
-from semmem.model.life import Link, Version, checked_link
+from semmem.model.life import MADE_BY, Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, masked
 from semmem.read.explanation.absence import what_became
 from semmem.read.recall import Recaller
 from semmem.read.tracing import observed
+from semmem.write.likeness import fall_with
 
 __all__ = ["Life"]
 
@@ -112,22 +113,37 @@ class Life(Connection):
 
         ``type`` is ``supersedes`` (``id`` is the newer memory), ``resolved-by``, ``part-of``, ``see-also`` or
         ``contradicts``. In a recall, the newest superseding memory takes the place of the memory that it supersedes;
-        the superseded one moves down, and its hit names the newer one in ``superseded_by``. Raises NotFound for an
+        the superseded one moves down, and its hit names the newer one in ``superseded_by``. Older near-duplicates of
+        the superseded one, as semmem has linked them, fall with it; ``unlink`` undoes that. Raises NotFound for an
         unknown id. Raises InvalidInput for an unknown type, a link to itself, a circle of ``supersedes``, and a chain
         of more than 10 of them.
         """
         row = self._link(id, type, to, namespace, made_by)
-        return self._life().link(row.namespace, [row])[0]
+        (link,) = self._life().link(row.namespace, [row])
+        if more := fall_with(self.store, link):
+            self._life().link(row.namespace, more, skip=True)
+        return link
 
     @observed
     def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
         """Remove a link; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
         row = self._link(id, type, to, namespace)
+        fallen = fall_with(self.store, row)
         was_linked = self._life().unlink(row.namespace, row.from_id, row.type, row.to_id)
+        if was_linked and fallen:
+            self._unlink_ours(fallen)
         if not was_linked:
             self._check_stored(row.from_id, row.namespace)
             self._check_stored(row.to_id, row.namespace)
         return was_linked
+
+    def _unlink_ours(self, links: Sequence[Link]) -> None:
+        """Remove those of some links from one memory that semmem made."""
+        stored = self._life().links(links[0].namespace, [links[0].from_id])
+        ours = {(one.type, one.to_id) for one in stored if one.made_by == MADE_BY}
+        for one in links:
+            if (one.type, one.to_id) in ours:
+                self._life().unlink(one.namespace, one.from_id, one.type, one.to_id)
 
     @observed
     def links(self, id: str, *, namespace: str = "default") -> Sequence[Link]:

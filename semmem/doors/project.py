@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["Project", "folder_of", "project_of", "remote_namespace"]
+__all__ = ["Project", "clone_of", "folder_of", "project_of", "remote_namespace"]
 
 _LARGEST = 1_000_000
 """Bytes of a git file that are read; a larger one is no git file."""
@@ -44,6 +44,12 @@ def project_of(folder: Path, *, repository_only: bool = False) -> Project | None
     if repository_only or folder == Path(folder.anchor) or folder == _home() or not folder.name:
         return None
     return Project(_named(folder), f"the folder {folder.name}")
+
+
+def clone_of(folder: Path) -> Path:
+    """Return the top of the clone or worktree that ``folder`` is in; outside of one, the folder itself."""
+    folder = folder.absolute()
+    return next((place for place in (folder, *folder.parents) if _git_folder(place) is not None), folder)
 
 
 def folder_of(uri: str) -> Path | None:

@@ -42,6 +42,7 @@ class SettingValues(TypedDict, total=False):
     agent_min_confidence: float | str
     hook_process_s: float
     hook_legs: str
+    session_start: str
     pool_size: int
     bulk_workers: int
     resident_mb: int

@@ -192,20 +192,22 @@ def block_within(
     note: str = "",
     home: str | None = None,
     short: Mapping[tuple[str, str], str] | None = None,
+    also: tuple[str, ...] = (),
 ) -> str:
     """Return as many of the first memories as fit into ``budget`` tokens, as a block; "" where none fits.
 
     The first memory that does not fit whole is cut, and the rest is left out. ``note`` is added to the head of the
-    block. ``short`` are the ids to show; the namespace ``home`` is not.
+    block. ``short`` are the ids to show; the namespace ``home`` is not. ``also`` are fields to show besides the usual
+    ones, before them.
     """
     head, tail = _around(note)
     room = budget - tokens(head) - tokens(tail)
     lines: list[str] = []
     for one in memories:
         memory = _at_home(one, home, short or {})
-        line = _line(memory)
+        line = _line(memory, also)
         if tokens(line) > room:
-            line = _cut(memory, room)
+            line = _cut(memory, room, also)
             if line:
                 lines.append(line)
             break
@@ -236,9 +238,9 @@ def _of_passage(hit: Hit) -> dict[str, Any]:
     return {**_of_hit(hit), "text": hit.passage.text, "passage": [hit.passage.start, hit.passage.end]}
 
 
-def _line(memory: Mapping[str, Any]) -> str:
+def _line(memory: Mapping[str, Any], also: tuple[str, ...] = ()) -> str:
     """Return a memory as one line of JSON in which no character can act or hide."""
-    values = {name: memory[name] for name in _SHOWN if memory.get(name)}
+    values = {name: memory[name] for name in (*also, *_SHOWN) if memory.get(name)}
     for name in values.keys() & {*_DAYS, *_TIMES}:
         values[name] = to_the_minute(values[name])[: 10 if name in _DAYS else None]
     if values.get("updated_at") == values.get("created_at"):
@@ -262,14 +264,14 @@ def _escape(character: str) -> str:
     return f"\\u{ord(character):04x}" if character.isascii() else json.dumps(character)[1:-1]
 
 
-def _cut(memory: Mapping[str, Any], room: int) -> str:
+def _cut(memory: Mapping[str, Any], room: int, also: tuple[str, ...]) -> str:
     """Return the line of a memory with as much of its text as fits; "" where too little fits."""
     text = str(memory.get("text", ""))
     short, long = 0, len(text)
     while short < long:
         middle = (short + long + 1) // 2
-        if tokens(_line({**memory, "text": f"{text[:middle]} …"})) <= room:
+        if tokens(_line({**memory, "text": f"{text[:middle]} …"}, also)) <= room:
             short = middle
         else:
             long = middle - 1
-    return _line({**memory, "text": f"{text[:short]} …"}) if short >= _LEAST else ""
+    return _line({**memory, "text": f"{text[:short]} …"}, also) if short >= _LEAST else ""

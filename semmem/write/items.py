@@ -32,6 +32,7 @@ __all__ = [
     "drafted",
     "giver",
     "id_of",
+    "is_turn",
     "parts_of",
     "payload_of",
     "replaced_by",
@@ -241,6 +242,11 @@ def id_of(item: Any) -> str | None:
     """Return the id that an item gives; the item need not be valid."""
     id = item.get("id") if isinstance(item, Mapping) else None
     return str(id) if id is not None else None
+
+
+def is_turn(memory: Memory) -> bool:
+    """Return whether a memory is a turn of a conversation: it has a session and a place in it."""
+    return memory.session is not None and memory.position is not None
 
 
 def parts_of(draft: Draft, embedder: Embedder | None, most_chars: int) -> list[str]:

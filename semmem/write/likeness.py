@@ -26,7 +26,7 @@ from semmem.model.exchange import Row, Written
 from semmem.model.life import MADE_BY, MOST_SIMILAR, Link, Similar, Uncompared
 from semmem.model.store import LifeStore, Store
 from semmem.model.types import LinkType, Memory, Older
-from semmem.write.items import Draft
+from semmem.write.items import Draft, is_turn
 from semmem.write.older import older_of
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "OnContradiction",
     "Text",
     "compared",
+    "fall_with",
     "merged",
     "merges",
     "retells",
@@ -147,7 +148,7 @@ class Likeness:
 
     def compares(self, memory: Memory) -> bool:
         """Return whether a memory is compared with others, so that it has keys."""
-        return self._looks and not (memory.sensitive or _a_turn(memory))
+        return self._looks and not (memory.sensitive or is_turn(memory))
 
     def keys(
         self, drafts: Sequence[Draft], precomputed: Mapping[Name, tuple[Memory, tuple[int, ...]]] = MappingProxyType({})
@@ -252,7 +253,7 @@ class Likeness:
 
     def _compare(self, life: LifeStore, namespace: str, some: Sequence[Uncompared]) -> int:
         """Compare memories with what is like them before and after, and link them; return how many have keys."""
-        turns = {one.ord for one in some if one.memory.sensitive or _a_turn(one.memory)}
+        turns = {one.ord for one in some if one.memory.sensitive or is_turn(one.memory)}
         comparable = [one for one in some if one.ord not in turns]
         each = zip(comparable, keys_of([one.memory for one in comparable]), strict=True)
         keys = {one.ord: own_keys for one, own_keys in each if own_keys}
@@ -279,6 +280,29 @@ class Likeness:
         return {"compared": count} if count else {}
 
 
+def fall_with(store: Store, link: Link) -> list[Link]:
+    """Return the links by which the near-duplicates of a memory fall with it, where ``link`` supersedes it.
+
+    Those that are newer than what supersedes it say the value anew, and stay.
+    """
+    life = store.life
+    if link.type != "supersedes" or life is None:
+        return []
+    ends = ((one.to_id if one.from_id == link.to_id else one.from_id) for one in _alike(life, link))
+    memories = {one.id: one for one in store.get(link.namespace, list(dict.fromkeys((link.from_id, *ends))))}
+    newest = memories.pop(link.from_id, None)
+    if newest is None or newest.created_at is None:
+        return []
+    fallen = [one.id for one in memories.values() if one.created_at and one.created_at <= newest.created_at]
+    return [Link(link.namespace, link.from_id, "supersedes", id, made_by=MADE_BY) for id in fallen]
+
+
+def _alike(life: LifeStore, link: Link) -> list[Link]:
+    """Return the links to near-duplicates, made by semmem, of what ``link`` supersedes."""
+    links = life.links(link.namespace, [link.to_id])
+    return [one for one in links if one.type == "see-also" and one.made_by == MADE_BY]
+
+
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:
     """Return the keys of each memory: those of its claims and those of its sketch."""
     return likeness_keys([(memory.text, memory.author) for memory in memories])
@@ -295,12 +319,7 @@ def retells(draft: Draft) -> bool:
         before.author,
         before.sensitive,
     )
-    return not same or "created_at" in draft.fields or _a_turn(now) != _a_turn(before)
-
-
-def _a_turn(memory: Memory) -> bool:
-    """Return whether a memory is a turn of a conversation, where the rules are wrong too often (adr/0035)."""
-    return memory.session is not None and memory.position is not None
+    return not same or "created_at" in draft.fields or is_turn(now) != is_turn(before)
 
 
 def _text(memory: Memory, ord: int, at: datetime | None, place: int) -> Text:

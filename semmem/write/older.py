@@ -1,7 +1,8 @@
 """Find the older memories nearest to a memory that was just written, so that its writer sees which it may outdate.
 
 The rules that link contradictions miss some ("She eats meat again"); a person or an agent that reads the two nearest
-older memories can tell. A store without vectors names those alone that the rules link.
+older memories can tell. A store without vectors names those alone that the rules link. Turns of a conversation are not
+named: what was said stays said.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from semmem.model.exchange import Row, Scope, Written
 from semmem.model.process.clock import step
 from semmem.model.store import Store
 from semmem.model.types import Older
+from semmem.write.items import is_turn
 
 __all__ = ["LEAST_COSINE", "MOST_OLDER", "older_of"]
 
@@ -23,8 +25,8 @@ MOST_OLDER = 2
 """The most older memories that ``remember`` names."""
 LEAST_COSINE = 0.5
 """A memory whose vector has a smaller cosine is about something else; see adr/0057."""
-_DEPTH = 8
-"""The nearest passages looked at, because some are parts of one memory or of memories with a later time."""
+_DEPTH = 32
+"""The nearest passages looked at, because some are parts of one memory, of turns or of memories with a later time."""
 
 
 def older_of(store: Store, rows: Sequence[Row], written: Written, contradicted: Collection[str]) -> tuple[Older, ...]:
@@ -43,7 +45,7 @@ def older_of(store: Store, rows: Sequence[Row], written: Written, contradicted: 
         near, memories = [], {}
     for one in (memories[ord] for ord in near if ord in memories):
         expired = one.expires_at is not None and one.expires_at <= now
-        if not expired and one.created_at is not None and one.created_at <= (whole.created_at or now):
+        if not expired and not is_turn(one) and one.created_at is not None and one.created_at <= (whole.created_at or now):
             found.append(Older.of(one.parent_id or one.id, one.text, one.created_at))
     return _distinct(found)[:MOST_OLDER]
 

@@ -193,6 +193,41 @@ def test_a_value_that_changes_back_is_said_anew(mem: semmem.Semmem, space: str) 
     assert mem.stats(namespace=space).memories == 4
 
 
+def test_a_value_that_changes_back_after_a_person_linked_the_change_is_said_anew(
+    mem: semmem.Semmem, space: str
+) -> None:
+    first = mem.remember("We take the early boat.", namespace=space)
+    second = mem.remember("The late one suits us better.", namespace=space)
+    mem.link(second.id, "supersedes", first.id, namespace=space)
+    third = mem.remember("We take the early boat.", namespace=space)
+    assert (third.seen_count, third.id == first.id) == (1, False)
+    mem.link(third.id, "supersedes", second.id, namespace=space)
+    hits = mem.recall("which boat do we take, the early or the late one?", namespace=space, recipe="lexical")
+    assert [hit.id for hit in hits] == [third.id, second.id]  # the first has the text of the third
+    assert mem.remember("We take the early boat.", namespace=space).seen_count == 2
+
+
+def test_near_duplicates_of_what_is_superseded_fall_with_it_and_come_back_with_it(
+    mem: semmem.Semmem, space: str
+) -> None:
+    said = "The nightly backup of the harbour database runs on the old server in the cellar at three"
+    first = mem.remember(f"{said}.", namespace=space, created_at="2026-01-01")
+    twin = mem.remember(f"{said} sharp.", namespace=space, created_at="2026-01-02")
+    other = mem.remember("The harbour office closes at five.", namespace=space, created_at="2026-01-02")
+    newer = mem.remember("Backups moved to the cloud.", namespace=space, created_at="2026-02-01")
+    later = mem.remember(f"{said} again.", namespace=space, created_at="2026-03-01")
+    assert {one.type for one in mem.links(twin.id, namespace=space)} == {"see-also"}
+    mem.link(newer.id, "supersedes", first.id, namespace=space, made_by="ada")
+
+    def superseded() -> dict[str, str | None]:
+        hits = mem.recall(f"{said}: backup, harbour office", namespace=space, recipe="lexical")
+        return {hit.id: hit.superseded_by for hit in hits}
+
+    assert superseded() == {first.id: newer.id, twin.id: newer.id, newer.id: None, later.id: None, other.id: None}
+    assert mem.unlink(newer.id, "supersedes", first.id, namespace=space)
+    assert set(superseded().values()) == {None}
+
+
 def test_a_value_that_changes_back_within_a_batch_is_said_anew(mem: semmem.Semmem, space: str) -> None:
     told = ["The port is 1.", "The port is now 2.", "Tea is at four.", "The port is 1.", "The port is now 2.",
             "The port is now 2.", "The port is 1.", "Tea is at four."]  # fmt: skip

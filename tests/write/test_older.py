@@ -82,6 +82,13 @@ def test_a_turn_a_sensitive_memory_many_at_once_and_the_setting_name_none(store_
             assert mem.remember(f"Ada keeps {off}.", **near).older == ()
 
 
+def test_the_turns_of_a_conversation_are_not_named_however_near_they_are(mem: semmem.Semmem) -> None:
+    for n in range(20):
+        mem.remember(f"Ada keeps {n} owls.", session="s", position=n, vector=[1, 0, 0])
+    mem.remember("Ada keeps hens.", id="hens", vector=[4, 3, 0])
+    assert named(mem.remember("Ada keeps no birds.", vector=[5, 1, 0])) == ["hens"]
+
+
 def test_a_store_that_cannot_be_asked_names_none_and_has_the_memory(
     mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

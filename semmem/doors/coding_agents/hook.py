@@ -10,14 +10,18 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semmem.doors.coding_agents.removed import Removed
 from semmem.doors.coding_agents.source import Source, source_of
+from semmem.doors.coding_agents.visits import Visit, last_visit, note_visit
+from semmem.doors.project import clone_of
 from semmem.doors.scope import WITHOUT_ROOTS, Scope, scope_of
 from semmem.doors.wire import sentence
 from semmem.files import expanded
+from semmem.importers.turn_content import is_acknowledgement
 from semmem.model.errors import SemmemError
 from semmem.read.context import block_within
 
@@ -28,9 +32,6 @@ __all__ = ["HookOptions", "Reply", "answer", "answer_alone"]
 
 _NOTE = "memory_get and memory_update take the id."
 _HITS = 12
-_LATEST = 50
-_TRANSCRIPT = "transcript"
-"""The tag of a turn."""
 
 _STEP = 2 * 2**20
 """Bytes of a transcript after which its progress is saved, so that a hook that is killed does not begin anew."""
@@ -103,12 +104,20 @@ def _answer(options: HookOptions, payload: Mapping[str, Any], source: Source, re
     scope = _scope(options, payload, source)
     removed = Removed(source.name, scope.namespace)
     if not options.fast:
-        _store_turns(source, scope, payload, options.agent, removed, reply)
+        clone = clone_of(_folder(options, payload))
+        visit = _store_turns(source, scope, payload, options.agent, removed, reply)
+        if visit is not None:
+            note_visit(source.name, scope.namespace, clone, visit)
         return
     starts = options.event == "session-start"
-    memories = _for_session(source, scope) if starts else _for_prompt(source, scope, payload, reply)
+    if starts:
+        memories, also = _for_session(source, scope, payload, options), ("why", "session")
+    else:
+        memories, also = _for_prompt(source, scope, payload, reply), ()
     short = source.short_ids(memories)
-    reply.block = block_within(memories, budget=options.budget, note=_NOTE, home=scope.namespace, short=short)
+    reply.block = block_within(
+        memories, budget=options.budget, note=_NOTE, home=scope.namespace, short=short, also=also
+    )
     if count := removed.taken() if starts else 0:
         some = "1 credential was" if count == 1 else f"{count} credentials were"
         reply.block += f"semmem: {some} removed from turns of earlier sessions before they were stored.\n"
@@ -126,8 +135,8 @@ def _payload(raw: bytes) -> Mapping[str, Any]:
 
 
 def _is_for_nothing(options: HookOptions, payload: Mapping[str, Any]) -> bool:
-    """Return whether a prompt asks nothing, so that no store is opened and no model loaded for it."""
-    return options.event == "prompt" and not _question(payload)
+    """Return whether a prompt asks nothing, such as "ok, do it": no store is opened and no model loaded for it."""
+    return options.event == "prompt" and is_acknowledgement(_question(payload))
 
 
 def _question(payload: Mapping[str, Any]) -> str:
@@ -139,10 +148,15 @@ def _question(payload: Mapping[str, Any]) -> str:
 def _scope(options: HookOptions, payload: Mapping[str, Any], source: Source) -> Scope:
     """Return whose memories are meant: those that the MCP server of the same client writes and reads."""
     personal = source.settings.personal_namespace or None
-    folder = payload.get("cwd")
-    here = Path(_nameable(folder)) if isinstance(folder, str) and folder else Path(options.folder)
+    here = _folder(options, payload)
     roots = None if options.agent in WITHOUT_ROOTS else [here.absolute().as_uri()]
     return scope_of(named=options.namespace, roots=roots, folder=here, personal=personal)
+
+
+def _folder(options: HookOptions, payload: Mapping[str, Any]) -> Path:
+    """Return the folder in which the client works."""
+    folder = payload.get("cwd")
+    return Path(_nameable(folder)) if isinstance(folder, str) and folder else Path(options.folder)
 
 
 def _nameable(path: str) -> str:
@@ -163,25 +177,39 @@ def _for_prompt(source: Source, scope: Scope, payload: Mapping[str, Any], reply:
     return [hit for hit in found.memories if session is None or hit.get("session") != session]
 
 
-def _for_session(source: Source, scope: Scope) -> list[Mapping[str, Any]]:
-    """Return the newest memories of the project and the personal namespace that are no turns, important ones first."""
-    memories = [memory for name in scope.namespaces for memory in source.latest(name, _LATEST)]
-    memories = [memory for memory in memories if _TRANSCRIPT not in memory.get("tags", ())]
-    memories.sort(key=lambda memory: str(memory.get("updated_at")), reverse=True)
-    return sorted(memories, key=lambda memory: -float(memory.get("importance", 0.5)))
+def _for_session(
+    source: Source, scope: Scope, payload: Mapping[str, Any], options: HookOptions
+) -> list[Mapping[str, Any]]:
+    """Return the lines with which a session begins; after /clear, a person wants to begin without the last one."""
+    from semmem.doors.coding_agents.beginning import beginning
+
+    session = payload.get("session_id")
+    cleared = {"last"} if payload.get("source") == "clear" else set()
+    return beginning(
+        source,
+        scope,
+        parts=source.settings.session_parts - cleared,
+        visit=last_visit(source.name, scope.namespace, clone_of(_folder(options, payload))),
+        session=session if isinstance(session, str) else None,
+        budget=options.budget,
+    )
 
 
 def _store_turns(
     source: Source, scope: Scope, payload: Mapping[str, Any], agent: str, removed: Removed, reply: Reply
-) -> None:
-    """Store the turns of the transcript that are new, each once, by default without the credentials in them."""
+) -> Visit | None:
+    """Store the turns of the transcript that are new, each once, by default without the credentials in them.
+
+    Return the session and the time of the last one; None where none is new.
+    """
     from semmem.doors.coding_agents.progress import progress_of, rest_of_line
     from semmem.importers.transcript import fields_of, reading, storable
     from semmem.write.screening import noting
 
     path = payload.get("transcript_path")
+    visit = None
     if not isinstance(path, str) or not path:
-        return
+        return None
     transcript = expanded(_nameable(path))
     if not transcript.is_file():
         raise SemmemError(f"There is no transcript {transcript}; no turn was stored.")
@@ -200,12 +228,15 @@ def _store_turns(
                 if size:
                     reply.say(f"A line of {size >> 20} MiB in {transcript} was passed over: it is too long.")
             if not size:
-                return
+                return visit
             if policy == "redact":
                 new, count = _redacted(new)
                 if count:
                     removed.add(count)
             items = [fields_of(turn, session or turn.session or transcript.stem, agent) for turn in new.turns]
+            if items:
+                at = items[-1]["created_at"] or datetime.now(UTC).isoformat()
+                visit = Visit(items[-1]["session"], at)
             with noting() as noted:
                 rejected = source.store(items, scope.namespace)
             for sentence in (*noted, *(f"A turn was not stored: {reason}" for reason in rejected)):

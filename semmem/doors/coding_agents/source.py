@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 _WITHIN_S = 5.0
 _LONGEST_QUERY = 4_000
+_PAGE = 400
+_PINNED_BUDGET = 4_000
 _HTTP = ("http://", "https://")
 
 
@@ -46,8 +48,16 @@ class Source(Protocol):
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         ...
 
-    def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
-        """Return the newest memories of a namespace."""
+    def pages(self, namespace: str) -> Iterator[list[dict[str, Any]]]:
+        """Yield the memories of a namespace, newest first, a page at a time."""
+        ...
+
+    def pinned(self, namespaces: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the pinned memories, the most important first."""
+        ...
+
+    def superseded(self, namespace: str, ids: Sequence[str]) -> frozenset[str]:
+        """Return which memories others supersede; a server is not asked."""
         ...
 
     def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
@@ -116,9 +126,24 @@ class _Store:
         hits = self._memory.recall(question, namespace=namespaces, limit=limit, recipe=plan, min_confidence=least)
         return Found([hit.memory.as_dict() for hit in hits], hits.withheld, hits.confidence, hits.min_confidence)
 
-    def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
-        """Return the newest memories of a namespace."""
-        return [memory.as_dict() for memory in self._memory.list(namespace=namespace, limit=limit)]
+    def pages(self, namespace: str) -> Iterator[list[dict[str, Any]]]:
+        """Yield the memories of a namespace, newest first, a page at a time."""
+        cursor = None
+        while True:
+            page = self._memory.list(namespace=namespace, limit=_PAGE, cursor=cursor)
+            yield [memory.as_dict() for memory in page]
+            if (cursor := page.cursor) is None:
+                return
+
+    def pinned(self, namespaces: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the pinned memories, the most important first."""
+        return [memory.as_dict() for memory in self._memory._pinned(namespaces, (), None)]
+
+    def superseded(self, namespace: str, ids: Sequence[str]) -> frozenset[str]:
+        """Return which memories others supersede."""
+        life = self._memory.store.life
+        rows = () if life is None or not ids else life.newer((namespace,), {namespace: ids})
+        return frozenset(row.old for row in rows)
 
     def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
         """Store items, and return why some were not."""
@@ -154,10 +179,24 @@ class _Server:
         body["min_confidence"] = self._least
         return self._request("POST", "/v1/recall", _found, body)
 
-    def latest(self, namespace: str, limit: int) -> list[dict[str, Any]]:
-        """Return the newest memories of a namespace."""
-        parameters = urlencode({"namespace": namespace, "limit": limit})
-        return self._request("GET", f"/v1/memories?{parameters}", _memories)
+    def pages(self, namespace: str) -> Iterator[list[dict[str, Any]]]:
+        """Yield the memories of a namespace, newest first, a page at a time."""
+        asked = {"namespace": namespace, "limit": str(_PAGE)}
+        while True:
+            memories, cursor = self._request("GET", f"/v1/memories?{urlencode(asked)}", _page)
+            yield memories
+            if cursor is None:
+                return
+            asked["cursor"] = cursor
+
+    def pinned(self, namespaces: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the pinned memories, the most important first; a server gives them with every context."""
+        body = {"query": "pinned", "namespace": list(namespaces), "limit": 1, "token_budget": _PINNED_BUDGET}
+        return self._request("POST", "/v1/context", _pinned, body)
+
+    def superseded(self, namespace: str, ids: Sequence[str]) -> frozenset[str]:
+        """Return none: a server is asked no more than it takes."""
+        return frozenset()
 
     def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
         """Not asked of it: what stores takes its time, and goes through the facade."""
@@ -203,5 +242,10 @@ def _found(reply: Any) -> Found:
     return Found(memories, int(reply["withheld"]), float(reply["confidence"]), float(reply["min_confidence"]))
 
 
-def _memories(reply: Any) -> list[dict[str, Any]]:
-    return [dict(memory) for memory in reply["memories"]]
+def _page(reply: Any) -> tuple[list[dict[str, Any]], str | None]:
+    cursor = reply["cursor"]
+    return [dict(memory) for memory in reply["memories"]], None if cursor is None else str(cursor)
+
+
+def _pinned(reply: Any) -> list[dict[str, Any]]:
+    return [dict(memory) for memory in reply["pinned"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.serialization import to_the_minute
@@ -39,6 +40,10 @@ _GIVEN = ("text", "metadata", "title")
 """Values that people gave, which are returned as they are."""
 
 
+_WORDS_OF_OLDER = 64
+"""Characters of an older memory that an answer names: enough to know it by."""
+
+
 def brief(values: Mapping[str, Any], call: Call, keeps: Sequence[str] = ()) -> dict[str, Any]:
     """Return an answer without usual values, with short ids, times to the minute (UTC) and numbers of three digits.
 
@@ -49,6 +54,8 @@ def brief(values: Mapping[str, Any], call: Call, keeps: Sequence[str] = ()) -> d
     if set(values) - {"warnings"} == {"memory"}:
         memory = values["memory"]
         kept = {name: memory[name] for name in keeps or memory if name in memory}
+        if "older" in kept:
+            kept["older"] = [{"id": one["id"], "text": shorten(one["text"], _WORDS_OF_OLDER, placeholder="…")} for one in kept["older"]]
         warnings = {name: values[name] for name in values if name != "memory"}
         values = {**kept, **warnings, "namespace": memory["namespace"]}
     if "left_out" in values:

@@ -378,8 +378,9 @@ def test_a_pasted_credential_is_removed_and_the_next_session_says_how_many_were(
     assert texts() == ["Push it with ghp_…[removed] and https://ada:[removed]@example.org."]
     told = "semmem: 2 credentials were removed from turns of earlier sessions before they were stored.\n"
     assert client.runs("session-start", cwd=str(tmp_path)) == ""  # another project
-    assert client.runs("session-start", cwd=pasted["cwd"]) == told
-    assert client.runs("session-start", cwd=pasted["cwd"]) == ""
+    block = client.runs("session-start", cwd=pasted["cwd"])
+    assert block.endswith(f"</semmem-memories>\n{told}")
+    assert client.runs("session-start", cwd=pasted["cwd"]) == block.removesuffix(told)
     files = [file.read_bytes() for file in (tmp_path / "state").rglob("*") if file.is_file()]
     assert not any(b"a1B2" in one or b"h3ron" in one for one in files)
 
@@ -397,7 +398,7 @@ def test_an_open_question_is_kept_between_runs_without_the_credential_in_it(
         assert kept
         assert not any(b"a1B2" in one for one in kept)
     assert texts() == ["Is ghp_…[removed] the right token?\n\nno, it was revoked on Monday"]
-    assert client.runs("session-start", cwd=str(project)).startswith("semmem: 1 credential was removed from turns")
+    assert "\nsemmem: 1 credential was removed from turns" in client.runs("session-start", cwd=str(project))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,232 @@
+"""With what a session begins: pinned memories, how the last session ended, what was decided, and the latest memories.
+
+A clone or worktree goes on from its own last session; the sessions since then were elsewhere. Only turns that a person
+or an agent said are quoted, without credentials; sensitive, invalid and superseded memories are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from semmem.doors.coding_agents.points import decisions_in, open_points_in
+from semmem.doors.coding_agents.source import Source
+from semmem.doors.coding_agents.visits import Visit
+from semmem.doors.scope import Scope
+from semmem.importers.client_blocks import words_of
+from semmem.importers.transcript import TAG
+from semmem.importers.turn_content import is_acknowledgement, is_bare_question
+from semmem.read.context import tokens
+from semmem.write.screening import redacted
+
+__all__ = ["beginning"]
+
+_SHARES = {"pinned": 0.5, "last": 0.3, "open": 0.1, "decided": 0.2, "elsewhere": 0.25}
+"""The share of the budget that each part may take before the others had theirs; the latest memories get the rest."""
+
+_WHY = {
+    "pinned": None, "last": "last session", "open": "left open", "decided": "decided",
+    "elsewhere": "elsewhere since", "latest": None,
+}  # fmt: skip
+_NOTES, _PAGES = 50, 5
+_SAID, _LAST_TURNS, _SESSIONS, _DECISIONS, _POINTS = 2, 6, 3, 6, 4
+_CLIPPED, _REPLY_CLIPPED = 200, 300
+"""Characters of a person's turn, and of a session's last reply, that are quoted."""
+
+_OF_A_LINE = 45
+"""Tokens of a line besides its text, roughly."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn of an earlier session as it may be quoted."""
+
+    memory: Mapping[str, Any]
+    text: str
+
+    @property
+    def by_user(self) -> bool:
+        """Return whether a person speaks in it: alone, or with a question that is stored with its reply."""
+        first, _, rest = self.text.partition("\n\n")
+        return self.memory.get("source_type") == "user" or (bool(rest) and is_bare_question(first))
+
+    @property
+    def at(self) -> datetime:
+        """Return when it was said."""
+        return datetime.fromisoformat(self.memory["created_at"])
+
+    def line(self, part: str, text: str) -> dict[str, Any]:
+        """Return the line that quotes ``text`` of it; of a session's id, eight characters tell it from others."""
+        shown = {"text": " ".join(text.split()), "why": _WHY[part], "session": str(self.memory["session"])[:8]}
+        author = None if self.memory["source_type"] == "user" else self.memory.get("author")
+        return {**self.memory, **shown, "author": author, "updated_at": None}
+
+
+def beginning(
+    source: Source, scope: Scope, *, parts: Iterable[str], visit: Visit | None, session: str | None, budget: int
+) -> list[Mapping[str, Any]]:
+    """Return the lines with which a session begins, the most needed first, for about ``budget`` tokens.
+
+    ``parts`` are those wanted; ``visit`` is the last session of this clone; turns of ``session`` itself are left out.
+    """
+    wanted = {*parts}
+    read = _current(source, scope.namespace)
+    threads = _threads(one for one in read if one.get("session") != session)
+    last = _last(threads, visit)
+    lines: dict[str, list[Mapping[str, Any]]] = {part: [] for part in _WHY}
+    if "pinned" in wanted:
+        lines["pinned"] = [{**one, "session": None} for one in source.pinned(scope.namespaces)]
+    if "last" in wanted:
+        lines["last"], lines["open"] = _thread(last, "last"), _left_open(last)
+    if "decided" in wanted:
+        lines["decided"] = _decided(turn for thread in threads.values() for turn in thread)
+    if "elsewhere" in wanted and visit is not None:
+        after = datetime.fromisoformat(visit.at)
+        lines["elsewhere"] = _elsewhere(threads, last, after)
+    if "latest" in wanted:
+        others = (one for name in scope.namespaces[1:] for one in _current(source, name))
+        lines["latest"] = _latest([*read, *others])
+    return _within(_distinct({part: [one for one in some if _is_shown(one)] for part, some in lines.items()}), budget)
+
+
+# ---------------------------------------------------------------------- what is read
+
+
+def _current(source: Source, namespace: str) -> list[Mapping[str, Any]]:
+    """Return the newest memories of a namespace that no other one supersedes."""
+    read = list(_newest(source, namespace))
+    superseded = source.superseded(namespace, [str(one["id"]) for one in read])
+    return [one for one in read if one["id"] not in superseded]
+
+
+def _newest(source: Source, namespace: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the newest memories of a namespace, page by page until enough of them are no turns."""
+    notes = 0
+    for page in islice(source.pages(namespace), _PAGES):
+        yield from page
+        notes += sum(TAG not in one.get("tags", ()) for one in page)
+        if notes >= _NOTES:
+            return
+
+
+def _is_shown(memory: Mapping[str, Any]) -> bool:
+    """Return whether a memory may be shown to whoever begins: it is not sensitive, and valid now."""
+    now = datetime.now(UTC)
+    begins, ends = (value and datetime.fromisoformat(value) for value in map(memory.get, ("valid_from", "valid_to")))
+    return not memory.get("sensitive") and not (begins and begins > now) and not (ends and ends <= now)
+
+
+def _threads(memories: Iterable[Mapping[str, Any]]) -> dict[str, list[_Turn]]:
+    """Return the turns of each session in their order, the session with the newest turn first."""
+    threads: dict[str, list[_Turn]] = {}
+    for one in memories:
+        said_by = one.get("source_type") or {"user": "user", "assistant": "agent"}.get(str(one.get("author")))
+        if TAG not in one.get("tags", ()) or not one.get("session") or said_by not in ("user", "agent"):
+            continue
+        if not one.get("created_at") or not _is_shown(one):
+            continue
+        text = redacted(words_of(str(one["text"])))[0]
+        if text and not is_acknowledgement(text):
+            threads.setdefault(str(one["session"]), []).append(_Turn({**one, "source_type": said_by}, text))
+    for thread in threads.values():
+        thread.sort(key=lambda turn: (turn.at, turn.memory.get("position") or 0))
+    return dict(sorted(threads.items(), key=lambda item: item[1][-1].at, reverse=True))
+
+
+def _last(threads: Mapping[str, list[_Turn]], visit: Visit | None) -> list[_Turn]:
+    """Return the session that this clone saw last, else the newest one."""
+    if visit is not None and visit.session in threads:
+        return threads[visit.session]
+    return next(iter(threads.values()), [])
+
+
+# ---------------------------------------------------------------------- the parts
+
+
+def _thread(thread: Sequence[_Turn], part: str, said: int = _SAID) -> list[Mapping[str, Any]]:
+    """Return what a session was about and how it ended: its user's first turn and last ones, and the last reply."""
+    users = [at for at, turn in enumerate(thread) if turn.by_user]
+    users = [*users[:1], *users[1:][-said:]] if said else users[:1]
+    replies = [at for at, turn in enumerate(thread) if turn.memory["source_type"] == "agent"][-1:]
+    return [
+        thread[at].line(part, _clipped(thread[at].text, _REPLY_CLIPPED if at in replies else _CLIPPED))
+        for at in sorted({*users, *replies})
+    ]
+
+
+def _left_open(thread: Sequence[_Turn]) -> list[Mapping[str, Any]]:
+    """Return what the last turns of a session leave to do; a question is open only where nobody spoke after it."""
+    points = []
+    for turn in thread[-_LAST_TURNS:]:
+        for point in open_points_in(turn.text):
+            if not point.endswith("?") or turn is thread[-1]:
+                points.append(turn.line("open", point))
+    return points[-_POINTS:][::-1]
+
+
+def _decided(turns: Iterable[_Turn]) -> list[Mapping[str, Any]]:
+    """Return the decisions in some turns, the newest first."""
+    found = []
+    for turn in sorted(turns, key=lambda turn: turn.at, reverse=True):
+        found += [turn.line("decided", one) for one in decisions_in(turn.text, turn.memory["source_type"])]
+        if len(found) >= _DECISIONS:
+            break
+    return found[:_DECISIONS]
+
+
+def _elsewhere(threads: Mapping[str, list[_Turn]], last: list[_Turn], after: datetime) -> list[Mapping[str, Any]]:
+    """Return of the newest sessions that went on after ``after``, but for the ``last`` one, how they began and ended."""
+    others = [thread for thread in threads.values() if thread is not last and thread[-1].at > after]
+    return [line for thread in others[:_SESSIONS] for line in _thread(thread, "elsewhere", said=0)]
+
+
+def _latest(memories: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the memories that are no turns, the important ones first, and of equal ones the newest."""
+    notes = [{**one, "session": None} for one in memories if TAG not in one.get("tags", ())]
+    notes.sort(key=lambda memory: str(memory.get("updated_at")), reverse=True)
+    return sorted(notes, key=lambda memory: -float(memory.get("importance", 0.5)))
+
+
+# ---------------------------------------------------------------------- what is shown of it
+
+
+def _clipped(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most].rsplit(' ', 1)[0]} …"
+
+
+def _distinct(lines: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the lines without those that say what an earlier line of the same memory says already."""
+    said: dict[tuple[str, str], list[str]] = {}
+    texts: set[str] = set()
+    out: dict[str, list[Mapping[str, Any]]] = {part: [] for part in lines}
+    for part, some in lines.items():
+        for one in some:
+            of_memory = said.setdefault((str(one.get("namespace")), str(one["id"])), [])
+            text = str(one["text"])
+            if text not in texts and not any(text in other for other in of_memory):
+                out[part].append(one)
+            of_memory.append(text)
+            texts.add(text)
+    return out
+
+
+def _within(lines: Mapping[str, Sequence[Mapping[str, Any]]], budget: int) -> list[Mapping[str, Any]]:
+    """Return the lines that about fit, by part: each part its share, then what room is left in the same order."""
+    chosen: dict[str, int] = dict.fromkeys(lines, 0)
+    room = float(budget)
+    for share_of in (_SHARES, {}):
+        for part, some in lines.items():
+            share = budget * share_of.get(part, 0.0 if share_of else 1.0)
+            for one in some[chosen[part] :]:
+                size = tokens(str(one["text"])) + _OF_A_LINE
+                share, room = share - size, room - size
+                if share < 0 or room < 0:
+                    room += size
+                    break
+                chosen[part] += 1
+    rest = [one for part, some in lines.items() for one in some[chosen[part] :]]
+    return [*(one for part, some in lines.items() for one in some[: chosen[part]]), *rest]
