@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from semmem.client.asynchronous import AsyncSemmem, aconnect
     from semmem.client.memory import Semmem, connect
     from semmem.client.probe.stages import Probe, Probed
+    from semmem.doors.wrap import wrap
     from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
     from semmem.model.errors import (
         AccessDenied,
@@ -134,6 +135,7 @@ __all__ = [
     "reach",
     "recipe",
     "rerank",
+    "wrap",
 ]
 
 _ELSEWHERE = {
@@ -149,6 +151,7 @@ _ELSEWHERE = {
         "Probe",
         "Probed",
     ),
+    "doors.wrap": ("wrap",),
     "list_fusion": (
         "Entry",
         "dedup",

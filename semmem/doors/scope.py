@@ -13,7 +13,7 @@ __all__ = ["WITHOUT_ROOTS", "Agent", "Scope", "agent_of", "scope_of", "with_agen
 
 DEFAULT = "default"
 
-WITHOUT_ROOTS = ("codex",)
+WITHOUT_ROOTS = ("codex", "zed")
 """Clients that tell an MCP server no roots: without a repository, their namespace is the default."""
 
 

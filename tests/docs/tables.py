@@ -19,6 +19,7 @@ from semmem import RECIPES, Semmem
 from semmem.client.routes import ROUTES, Route
 from semmem.config import Settings
 from semmem.doors.cli.app import app
+from semmem.doors.coding_agents.clients import CLIENTS
 from semmem.doors.http.arguments import arguments_of, right_of
 from semmem.doors.wire import answer
 from semmem.model import errors
@@ -214,6 +215,21 @@ def rights() -> str:
     return table(("right", "option of `semmem keys add`", "verbs"), rows())
 
 
+def clients() -> str:
+    """Return the clients that `semmem install` knows, with their files and hooks."""
+    rows = (
+        (
+            f"[{one.title}]({one.page})",
+            f"`semmem install {one.name}`",
+            f"`~/{one.servers}`".replace("~/…", "…"),
+            "none" if one.project is None else f"`{one.project}`",
+            "none" if one.hooks is None else ", ".join(one.hooks.events.values()),
+        )
+        for one in CLIENTS.values()
+    )
+    return table(("client", "command", "its file", "with `--project`", "hooks"), rows)
+
+
 def _named(route: Route) -> str:
     return f"`{route.name.removesuffix('_by_url')}`"
 
@@ -228,6 +244,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "fields": memory_fields,
     "filters": filters,
     "rights": rights,
+    "clients": clients,
     "peers": peers.everywhere,
     "readme peers": peers.on_three,
     "floors": floors,

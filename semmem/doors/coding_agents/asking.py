@@ -41,11 +41,11 @@ def quick(arguments: Sequence[str]) -> int | None:
             options["detach"] = True
         elif word in ("--json", "--debug"):
             continue  # every command has them, and a hook prints the same
-        elif word in ("--url", "--namespace", "--agent", "--budget", "--lock"):
+        elif word in ("--url", "--namespace", "--agent", "--budget", "--lock", "--reply-key"):
             value = next(rest, "")
             if not value or (word in ("--budget", "--lock") and not value.isdecimal()):
                 return _unknown(f"{word} {value}")
-            options[word[2:]] = int(value) if word in ("--budget", "--lock") else value
+            options[word[2:].replace("-", "_")] = int(value) if word in ("--budget", "--lock") else value
         elif word in (*EVENTS, LISTEN) and "event" not in options:
             options["event"] = word
         else:
@@ -71,10 +71,12 @@ def run_hook(
     budget: int = BUDGET,
     agent: str = "claude-code",
     detach: bool = False,
+    reply_key: str | None = None,
 ) -> int:
     """Read the client's JSON, do what the event is for, print a block if there is one; return 0, whatever happens.
 
-    ``detach``: go on in the background and let the client continue.
+    ``detach``: go on in the background and let the client continue. ``reply_key``: print JSON with the block under this
+    key.
     """
     try:
         raw = sys.stdin.buffer.read()
@@ -86,7 +88,8 @@ def run_hook(
         reply = ask(address, words, raw, _WITHIN_S[event])
         if reply is None:
             reply = _alone(address, event, url, namespace, budget, agent, folder, raw)
-        _print(*reply)
+        out, err = reply
+        _print(_json(out, reply_key) if out and reply_key else out, err)
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001  # a client's turn goes on, whatever it is
@@ -99,6 +102,16 @@ def _print(out: bytes, err: bytes) -> None:
     sys.stdout.write(out.decode("utf-8", "replace"))
     sys.stdout.flush()
     sys.stderr.write(err.decode("utf-8", "replace"))
+
+
+def _json(block: bytes, key: str) -> bytes:
+    """Return JSON with the block under ``key``, whose dots lead into objects, as some clients read it."""
+    import json
+
+    value: Any = block.decode("utf-8", "replace")
+    for name in reversed(key.split(".")):
+        value = {name: value}
+    return json.dumps(value).encode() + b"\n"
 
 
 def _alone(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.doors.cli.context import Door, command
+from semmem.doors.coding_agents.clients import CLIENTS, client_of
 
 if TYPE_CHECKING:
     from semmem.doors.coding_agents.installation import Change
@@ -18,17 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 
-class ClientName(StrEnum):
-    """The clients that semmem can be installed in."""
-
-    claude_code = "claude-code"
-    claude_desktop = "claude-desktop"
-    cursor = "cursor"
-    vscode = "vscode"
-    codex = "codex"
-
-
-Name = Annotated[ClientName, typer.Argument(help="The client.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help=f"The client: {', '.join(CLIENTS)}.", metavar="CLIENT", show_default=False,
+        autocompletion=lambda: list(CLIENTS),
+    ),
+]  # fmt: skip
 
 Project = Annotated[bool, typer.Option("--project", help="Only for the project in the working folder, not everywhere.")]
 
@@ -56,20 +52,19 @@ def install(
     The rest of the client's files stays as it is. Running it again changes nothing; `semmem uninstall` undoes it. The
     client gets --url (or SEMMEM_URL, SEMMEM_HOME) and --namespace; put a password into your own settings file.
     """
-    _apply(door, client.value, project, dry_run, hooks=hooks, remove=False)
+    _apply(door, client, project, dry_run, hooks=hooks, remove=False)
 
 
 def uninstall(door: Door, client: Name, project: Project = False, dry_run: DryRun = False) -> None:
     """Remove semmem from a client's files; memories stay."""
-    _apply(door, client.value, project, dry_run, hooks=True, remove=True)
+    _apply(door, client, project, dry_run, hooks=True, remove=True)
 
 
 def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, remove: bool) -> None:
-    from semmem.doors.coding_agents.clients import client_of
-    from semmem.doors.coding_agents.installation import changes, write
+    from semmem.doors.coding_agents.installation import changes, write_all
 
-    _need_extra()
     client = client_of(name)
+    _need_extra()
     options, notes = ([], []) if remove else _options(door)
     folder = Path.cwd() if project else None
     if folder is not None and not remove:
@@ -77,8 +72,7 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
     all_changes = changes(client, folder, options, hooks=hooks, remove=remove)
     needed = [change for change in all_changes if change.needed]
     if not dry_run:
-        for change in needed:
-            write(change)
+        write_all(needed)
     files = [{"file": str(one.file), "changed": one.needed, "difference": one.difference()} for one in all_changes]
     report = {"client": name, "dry_run": dry_run, "removed": remove, "files": files, "notes": notes}
     then = "Restart the client; memories stay." if remove else client.then
@@ -181,6 +175,9 @@ def hook(
     budget: Annotated[int, typer.Option(help="Most tokens of the block that is printed.", min=0)] = 1_000,
     agent: Annotated[str, typer.Option(help="The client, as stored with its turns.")] = "claude-code",
     detach: Annotated[bool, typer.Option("--detach", help="Store in the background; the client goes on.")] = False,
+    reply_key: Annotated[
+        str | None, typer.Option(help="Print the block as JSON under this key, with dots; default: as it is.")
+    ] = None,
 ) -> None:
     """Run as a client's hook: its JSON on standard input, a block of memories on standard output.
 
@@ -192,4 +189,4 @@ def hook(
     if event not in EVENTS:
         door.say(f"There is no hook {event!r}; choose one of {', '.join(EVENTS)}.")
         return
-    run_hook(event, door.url, door.namespace if door.named else None, budget, agent, detach)
+    run_hook(event, door.url, door.namespace if door.named else None, budget, agent, detach, reply_key)

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from semmem.doors.coding_agents import json_text, records
-from semmem.doors.coding_agents.clients import CLIENTS, HOOKS, SERVER, Client, hook_commands, server_entry
+from semmem.doors.coding_agents.asking import EVENTS
+from semmem.doors.coding_agents.clients import CLIENTS, SERVER, Client, hook_commands, server_entry
 from semmem.files import new_file, private_folder
 from semmem.model.errors import Conflict, InvalidInput
 
-__all__ = ["Change", "changes", "write"]
+__all__ = ["Change", "changes", "write", "write_all"]
 
 _LARGEST = 64 * 2**20
 
@@ -56,13 +57,28 @@ def changes(
     """
     servers, events = client.places(folder)
     entry = server_entry(client, options, shared=folder is not None)
-    all_changes = [_change(servers, lambda text, out: _server(client, text, entry, out), remove)]
+    parts: dict[Path, list[_Part]] = {servers: [_Part(lambda text, out: _server(client, text, entry, out), remove)]}
     if events is not None:  # without hooks, earlier ones of ours go
         own = folder is None or ".local." in events.name  # a file that no other person gets
         commands = hook_commands(client, options, shared=not own)
-        without = remove or not hooks
-        all_changes.append(_change(events, lambda text, out: _hooks(text, {} if out else commands), without))
-    return all_changes
+        part = _Part(lambda text, out: _hooks(text, commands, out), remove or not hooks)
+        parts.setdefault(events, []).append(part)
+    return [_change(file, of_file) for file, of_file in parts.items()]
+
+
+def write_all(changes: Sequence[Change]) -> None:
+    """Write what is to be changed, and remove the folders that an installation made and that are empty now.
+
+    See write for what it raises.
+    """
+    needed = [change for change in changes if change.needed]
+    gone = [change.file for change in needed if change.after is None]
+    made = {folder for file in gone for folder in file.resolve().parents[: records.folders_made(file)]}
+    for change in needed:
+        write(change)
+    for folder in sorted(made, key=lambda one: len(one.parts), reverse=True):
+        with suppress(OSError):  # something else is in it
+            folder.rmdir()
 
 
 def write(change: Change) -> None:
@@ -72,6 +88,7 @@ def write(change: Change) -> None:
     """
     file = change.file.resolve()
     mode = file.stat().st_mode & 0o777 if file.exists() else None
+    missing = sum(not folder.exists() for folder in file.parents)
     if _text(change.file) != change.before:
         raise Conflict(
             f"{change.file} was changed by another program at the same time; nothing was written. Try again."
@@ -81,7 +98,7 @@ def write(change: Change) -> None:
         records.forget(change.file)
         return
     if change.after != change.original:
-        records.keep(change.file, change.original, change.after)
+        records.keep(change.file, change.original, change.after, missing)
     private_folder(file.parent)
     with new_file(file, force=True) as out:
         out.write(change.after.encode())
@@ -93,25 +110,36 @@ def write(change: Change) -> None:
 
 
 Edit = Callable[[str, bool], str]
-"""Returns a text with semmem in it, or, where the second argument is true, without."""
+"""Returns a text with something of ours in it, or, where the second argument is true, without."""
 
 
-def _change(file: Path, edit: Edit, remove: bool) -> Change:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is to stand in a file, or, with ``out``, to stand in it no longer."""
+
+    edit: Edit
+    out: bool
+
+
+def _change(file: Path, parts: Sequence[_Part]) -> Change:
     before = _text(file)
     try:
         original = records.original(file, before)
+        begin = original
     except records.Unrecorded:
-        original = _edited(file, before, edit, True)
-        return Change(file, before, original if remove else _edited(file, before, edit, False), original)
-    return Change(file, before, original if remove else _edited(file, original, edit, False), original)
+        original = _edited(file, before, [_Part(part.edit, True) for part in parts])
+        begin = before
+    return Change(file, before, original if all(part.out for part in parts) else _edited(file, begin, parts), original)
 
 
-def _edited(file: Path, before: str | None, edit: Edit, remove: bool) -> str | None:
-    """Return the text of a file with semmem, or without it; None for no file."""
+def _edited(file: Path, before: str | None, parts: Sequence[_Part]) -> str | None:
+    """Return the text of a file after the edits of its parts; None for no file."""
     mark = _BOM if (before or "").startswith(_BOM) else ""
-    text = (before or "")[len(mark) :]
+    text = after = (before or "")[len(mark) :]
+    remove = all(part.out for part in parts)
     try:
-        after = edit(text, remove)
+        for part in parts:
+            after = part.edit(after, part.out)
         if not _same_but_for_ours(text, after, toml=file.suffix == ".toml"):
             raise TypeError
     except InvalidInput as error:
@@ -120,19 +148,14 @@ def _edited(file: Path, before: str | None, edit: Edit, remove: bool) -> str | N
         raise InvalidInput(f"{file}: it is nested too deeply to be edited. Nothing was written.") from None
     except (ValueError, TypeError, LookupError, AttributeError):  # a layout that the parser reads and cannot write
         raise InvalidInput(f"{file}: {_BY_HAND}. Nothing was written.") from None
-    if (
-        remove
-        and before is not None
-        and not records.existed(file)
-        and not after.strip("{} \r\n\t")
-        and text.strip("{} \r\n\t")
-    ):
-        return None  # nothing else was in it
-    if remove and not text.strip("{} \r\n\t"):
+    if remove and not text.strip(_NOTHING):
         return before
+    if remove and before is not None and not records.existed(file) and not after.strip(_NOTHING):
+        return None  # nothing else was in it
     return mark + after
 
 
+_NOTHING = "{} \r\n\t"
 _BOM = "\ufeff"
 _BY_HAND = (
     "semmem cannot be written there without a change of other entries; `semmem install CLIENT --dry-run` in an empty "
@@ -236,25 +259,25 @@ def _toml(text: str, client: Client, entry: dict[str, Any], remove: bool) -> str
     return tomlkit.dumps(document)
 
 
-def _hooks(text: str, commands: Mapping[str, dict[str, Any]]) -> str:
-    """Return a text with the hook of each event in ``commands``, and with no other hook of ours."""
+def _hooks(text: str, commands: Mapping[str, dict[str, Any]], remove: bool) -> str:
+    """Return a text with the hook of each event in ``commands``, and with no other hook of ours at these events."""
     values = json_text.parsed(text)
     present = values.get("hooks") if isinstance(values, dict) else None
-    for event in HOOKS:
+    for event, command in commands.items():
         groups = present.get(event) if isinstance(present, dict) else None
         ours = [group for group in groups if _is_ours(group)] if isinstance(groups, list) else []
-        if event in commands and ours == [commands[event]]:
+        if not remove and ours == [command]:
             continue
         if ours:
             text = json_text.without(text, ("hooks", event), _is_ours)
-        if event in commands:
-            text = json_text.append(text, ("hooks", event), commands[event])
+        if not remove:
+            text = json_text.append(text, ("hooks", event), command)
     return text
 
 
 def _is_ours(group: Any) -> bool:
-    """Return whether a group of hooks holds ours and no other."""
-    hooks = group.get("hooks") if isinstance(group, dict) else None
+    """Return whether a hook is ours, or a group holds ours and no other."""
+    hooks = group.get("hooks", [group]) if isinstance(group, dict) else None
     if not isinstance(hooks, list) or not hooks:
         return False
     return all(isinstance(hook, dict) and _is_our_command(hook.get("command")) for hook in hooks)
@@ -268,4 +291,4 @@ def _is_our_command(command: Any) -> bool:
     if "hook" not in words[:-1]:
         return False
     at = words.index("hook")
-    return words[at + 1] in HOOKS.values() and any(Path(word).name == SERVER for word in words[:at])
+    return words[at + 1] in EVENTS and any(Path(word).name == SERVER for word in words[:at])

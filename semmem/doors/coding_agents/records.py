@@ -17,7 +17,7 @@ from pathlib import Path
 from semmem.files import new_file, private_folder, state, state_file
 from semmem.model.errors import InvalidInput
 
-__all__ = ["Unrecorded", "existed", "forget", "keep", "original"]
+__all__ = ["Unrecorded", "existed", "folders_made", "forget", "keep", "original"]
 
 
 class Unrecorded(Exception):
@@ -30,6 +30,7 @@ class _Record:
     begin: int  # in characters of the file as it was written
     end: int
     before: str | None  # what stood there; None: there was no file
+    folders: int = 0  # that were made for it, from the innermost outwards
 
 
 def original(file: Path, text: str | None) -> str | None:
@@ -45,14 +46,22 @@ def existed(file: Path) -> bool:
     return (record := _read(file)) is not None and record.before is not None
 
 
-def keep(file: Path, before: str | None, after: str) -> None:
-    """Record that ``file`` held ``before`` and is about to hold ``after``; where it cannot be kept, there is none."""
+def folders_made(file: Path) -> int:
+    """Return how many folders around ``file`` were made for it, from the innermost outwards."""
+    return record.folders if (record := _read(file)) is not None else 0
+
+
+def keep(file: Path, before: str | None, after: str, folders: int) -> None:
+    """Record that ``file`` held ``before`` and is about to hold ``after``; where it cannot be kept, there is none.
+
+    ``folders`` are about to be made for it, besides those of an earlier record.
+    """
     old = before or ""
     begin = _alike(old, after)
     shorter = min(len(old), len(after)) - begin
     same = min(_alike(old[::-1], after[::-1]), shorter)
     replaced = None if before is None else old[begin : len(old) - same]
-    record = _Record(_hash(after), begin, len(after) - same, replaced)
+    record = _Record(_hash(after), begin, len(after) - same, replaced, folders or folders_made(file))
     with suppress(OSError, InvalidInput):
         place = _place(file)
         private_folder(place.parent)

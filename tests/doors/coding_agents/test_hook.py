@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 import semmem
 from semmem.config import Settings
 from semmem.doors.coding_agents.asking import BUDGET, quick
+from semmem.doors.coding_agents.clients import CLIENTS, hook_commands
 from semmem.doors.coding_agents.source import _Store, store_name
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
@@ -96,6 +98,22 @@ def test_a_prompt_recalls_from_the_project_and_the_personal_namespace(url: str, 
     }
     assert client.runs("prompt", prompt="zebras", cwd=str(project)) == ""
     assert client.said == ""
+
+
+@pytest.mark.parametrize("name", ["copilot-cli", "gemini-cli"])
+def test_a_client_that_reads_json_gets_the_block_under_its_key(
+    url: str, project: Path, client: Client, name: str
+) -> None:
+    with semmem.connect() as mem:
+        mem.remember("Fact.", id="fact", namespace=PROJECT)
+    commands = hook_commands(CLIENTS[name], [])
+    hook = next(iter(commands.values()))
+    words = shlex.split(hook.get("command") or hook["hooks"][0]["command"])
+    event, *options = words[words.index("hook") + 1 :]
+    reply = json.loads(client.runs(event, *options, cwd=str(project)))
+    context = reply["additionalContext"] if name == "copilot-cli" else reply["hookSpecificOutput"]["additionalContext"]
+    assert [one["id"] for one in in_block(context)] == ["fact"]
+    assert client.runs(event, *options, cwd=str(project.parent)) == ""  # nothing to add is no JSON either
 
 
 @pytest.mark.parametrize(("agent", "found"), [("claude-code", "in-the-folder"), ("codex", "in-the-default")])

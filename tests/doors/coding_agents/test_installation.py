@@ -18,16 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semmem.doors.cli.app import run
-from semmem.doors.coding_agents import installation, json_text
-from semmem.doors.coding_agents.clients import CLIENTS, HOOKS, program
+from semmem.doors.coding_agents import clients, installation, json_text
+from semmem.doors.coding_agents.clients import CLIENTS, Client, program, server_entry
 from semmem.model.errors import Conflict
-
-PLACES = {
-    "claude-code": (".claude.json", ".claude/settings.json"),
-    "cursor": (".cursor/mcp.json", None),
-    "codex": (".codex/config.toml", ".codex/hooks.json"),
-}
-"""Files that are the same on every machine."""
 
 
 @pytest.fixture
@@ -57,58 +50,163 @@ def server(file: Path, section: str) -> dict[str, object]:
     return entry
 
 
+def folders(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_dir()}
+
+
+def words_of(entry: dict[str, Any]) -> list[str]:
+    """Return the words by which a client starts the server of an entry."""
+    command = entry["command"]
+    return command if isinstance(command, list) else [command, *entry["args"]]
+
+
+def hooks_in(client: Client, text: str) -> dict[str, list[str]]:
+    """Return the words of our hook at each event in a client's file; each stands there once."""
+    assert client.hooks is not None
+    words = {}
+    for event, (one,) in json_text.parsed(text)["hooks"].items():
+        hook = one["hooks"][0] if client.hooks.grouped else one
+        words[event] = shlex.split(hook["command"])
+    return words
+
+
+@pytest.mark.parametrize("project", [False, True])
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_client_gets_the_server_and_its_hooks_once_and_loses_them_whole(
-    home: Path, name: str, capsys: pytest.CaptureFixture[str]
+    home: Path, name: str, project: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     client = CLIENTS[name]
-    servers, hooks = client.places(None)
-    assert run(["install", name, "--dry-run"]) == 0
+    options = [name, "--project"] if project else [name]
+    if project and client.project is None:
+        assert run(["install", *options]) == 2
+        return
+    servers, hooks = client.places(home / "project" if project else None)
+    before = folders(home)
+    assert run(["install", *options, "--dry-run"]) == 0
     assert content(home) == {}
     assert "Nothing was written: --dry-run." in capsys.readouterr().out
-    assert run(["install", name]) == 0
-    entry = server(servers, client.section)
-    command, *rest = [entry["command"], *entry["args"]]  # type: ignore[misc]  # a list
-    assert Path(str(command)).is_absolute()
+    assert run(["install", *options]) == 0
+    command, *rest = words_of(server(servers, client.section))
+    assert project or Path(command).is_absolute()
     assert rest[-1] == "mcp"
-    if hooks is not None:
-        events = json.loads(hooks.read_text(encoding="utf-8"))["hooks"]
-        assert set(events) == set(HOOKS)
-        (group,) = events["UserPromptSubmit"]
-        words = shlex.split(group["hooks"][0]["command"])
-        assert words[-4:] == ["hook", "prompt", "--agent", name]
+    if hooks is not None and client.hooks is not None:
+        words = hooks_in(client, hooks.read_text(encoding="utf-8"))
+        assert words.keys() == client.hooks.events.keys()
+        assert all(words[event][-20:].count(name) == 1 for event in words)
     installed = content(home)
-    assert run(["install", name]) == 0
+    assert run(["install", *options]) == 0
     assert content(home) == installed
     assert client.then in " ".join(capsys.readouterr().out.split())
-    assert run(["uninstall", name]) == 0
-    assert content(home) == {}
+    assert run(["uninstall", *options]) == 0
+    assert (content(home), folders(home)) == ({}, before)
     said = " ".join(capsys.readouterr().out.split())
     assert said.endswith("Restart the client; memories stay.")  # and not how to switch on what has gone
     assert client.then not in said
-    assert run(["uninstall", name]) == 0
+    assert run(["uninstall", *options]) == 0
 
 
-@pytest.mark.parametrize("name", PLACES)
+ENTRIES: dict[str, dict[str, Any]] = {
+    "cline": {"command": "/bin/semmem", "args": ["mcp"]},
+    "copilot-cli": {"type": "local", "tools": ["*"], "command": "/bin/semmem", "args": ["mcp"]},
+    "cursor": {"command": "/bin/semmem", "args": ["mcp"]},
+    "gemini-cli": {"command": "/bin/semmem", "args": ["mcp"]},
+    "opencode": {"type": "local", "enabled": True, "command": ["/bin/semmem", "mcp"]},
+    "vscode": {"type": "stdio", "command": "/bin/semmem", "args": ["mcp"]},
+    "windsurf": {"command": "/bin/semmem", "args": ["mcp"]},
+    "zed": {"source": "custom", "command": "/bin/semmem", "args": ["mcp"]},
+}
+"""An entry of each maker's documentation, with our command."""
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_has_the_keys_that_the_maker_of_the_client_documents(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "program", lambda: ["/bin/semmem"])
+    assert server_entry(CLIENTS[name], []) == ENTRIES[name]
+
+
+def test_a_hook_of_gemini_and_copilot_is_written_as_their_makers_document_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "program", lambda: ["/bin/semmem"])
+    started = "/bin/semmem hook session-start --agent"
+    assert clients.hook_commands(CLIENTS["copilot-cli"], []) == {
+        "sessionStart": {
+            "type": "command",
+            "command": f"{started} copilot-cli --reply-key additionalContext",
+            "timeout": 20,
+        }
+    }
+    gemini = clients.hook_commands(CLIENTS["gemini-cli"], [])
+    assert list(gemini) == ["SessionStart", "BeforeAgent"]
+    assert gemini["SessionStart"] == {
+        "hooks": [
+            {
+                "type": "command",
+                "command": f"{started} gemini-cli --reply-key hookSpecificOutput.additionalContext",
+                "timeout": 20_000,
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize("name", CLIENTS)
 def test_what_else_is_in_the_files_stays_to_the_letter(home: Path, name: str) -> None:
-    servers, hooks = PLACES[name]
-    if servers.endswith(".toml"):
+    client = CLIENTS[name]
+    servers, hooks = client.places(None)
+    if servers.suffix == ".toml":
         before = '# mine\nmodel = "x"\n\n[mcp_servers.other]\ncommand = "y" # keep\n\n[tui]\ntheme = "dark"\n'
     else:
-        before = '{\n\t"theme": "dark", // mine\n\t"mcpServers": {"other": {"command": "y"}}\n}\n'
-    (home / servers).parent.mkdir(exist_ok=True)
-    (home / servers).write_text(before, encoding="utf-8")
-    others = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say hook stop"}]}]}, "model": "m"}'
-    if hooks is not None:
-        (home / hooks).parent.mkdir(exist_ok=True)
-        (home / hooks).write_text(others, encoding="utf-8")
-    untouched = content(home)
+        before = f'{{\n\t"theme": "dark", // mine\n\t"{client.section}": {{"other": {{"command": "y"}}}}\n}}\n'
+    others: dict[str, Any] = {}
+    if client.hooks is not None:
+        hook = {"type": "command", "command": "say hook stop"}
+        others = {event: [{"hooks": [hook]} if client.hooks.grouped else hook] for event in client.hooks.events}
+        if hooks == servers:
+            before = before.replace("\n}\n", f',\n\t"hooks": {json.dumps(others)} /* mine too */\n}}\n')
+        elif hooks is not None:
+            hooks.parent.mkdir(parents=True, exist_ok=True)
+            hooks.write_text(json.dumps({"hooks": others, "model": "m"}), encoding="utf-8")
+    servers.parent.mkdir(parents=True, exist_ok=True)
+    servers.write_text(before, encoding="utf-8")
+    untouched, was = content(home), folders(home)
     assert run(["install", name]) == 0
     if hooks is not None:
-        stops = json.loads((home / hooks).read_text(encoding="utf-8"))["hooks"]["Stop"]
-        assert [len(stops), stops[0]["hooks"][0]["command"]] == [2, "say hook stop"]
+        present = json_text.parsed(hooks.read_text(encoding="utf-8"))["hooks"]
+        assert {event: [len(all_hooks), all_hooks[0]] for event, all_hooks in present.items()} == {
+            event: [2, one] for event, (one,) in others.items()
+        }
+    installed = content(home)
+    assert run(["install", name]) == 0
+    assert content(home) == installed
+    for file in {servers, hooks} - {None}:  # edited meanwhile, so that no record helps
+        file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
     assert run(["uninstall", name]) == 0
-    assert content(home) == untouched
+    assert {file: text.rstrip() for file, text in content(home).items()} == {
+        file: text.rstrip() for file, text in untouched.items()
+    }
+    assert run(["install", name]) == 0
+    assert run(["uninstall", name]) == 0
+    assert folders(home) == was
+
+
+def test_a_folder_that_an_installation_made_stays_while_something_else_is_in_it(home: Path) -> None:
+    assert run(["install", "codex", "--no-hooks"]) == 0
+    assert run(["install", "codex"]) == 0
+    (home / ".codex" / "mine").touch()
+    assert run(["uninstall", "codex"]) == 0
+    assert list(content(home)) == [".codex/mine"]
+    assert run(["install", "windsurf"]) == 0
+    assert run(["uninstall", "windsurf"]) == 0
+    assert not (home / ".codeium").exists()
+
+
+def test_without_hooks_the_file_that_holds_servers_too_keeps_the_server(home: Path) -> None:
+    assert run(["install", "gemini-cli"]) == 0
+    assert run(["install", "gemini-cli", "--no-hooks"]) == 0
+    (file,) = content(home).values()
+    assert list(json.loads(file)) == ["mcpServers"]
+    assert run(["uninstall", "gemini-cli"]) == 0
+    assert content(home) == {}
 
 
 def test_without_hooks_earlier_ones_are_taken_out(home: Path) -> None:
@@ -148,7 +246,7 @@ def test_a_project_has_files_of_its_own_and_options_are_passed_on(home: Path) ->
     [
         (["install", "claude-desktop", "--project"], "claude-desktop has no files of settings for one project"),
         (["install", "cursor", "--url", "postgresql://ada:hunter2@db/x"], "The URL holds a secret"),
-        (["install", "emacs"], "'emacs' is not one of"),
+        (["install", "emacs"], "There is no client 'emacs'; choose one of claude-code,"),
     ],
 )
 def test_what_cannot_be_installed_is_told_and_nothing_is_written(
