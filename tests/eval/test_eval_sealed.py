@@ -10,6 +10,7 @@ import pytest
 
 from eval.datasets import load
 from eval.experiments.evidence.provenance import SEALED, role
+from eval.reports.tables import number
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "eval" / "data"
@@ -61,3 +62,25 @@ def test_a_set_with_the_name_of_a_sealed_one_and_other_bytes_is_not_called_seale
     corpus = load(DATA / "family")
     assert role(corpus).startswith("written for this project and sealed before its first look (ADR 0072)")
     assert role(replace(corpus, sha256="0" * 64)) == "has the name of a sealed set (ADR 0072) and other bytes"
+
+
+@pytest.mark.parametrize("name", ["helpdesk", "family"])
+def test_the_evidence_prints_what_the_look_at_a_sealed_set_found(name: str) -> None:
+    (path,) = (ROOT / "eval" / "results" / "kept-apart").glob(f"{name}-*.json")
+    look = json.loads(path.read_text(encoding="utf-8"))
+    assert (look["sha256"], len(look["looks"])) == (SEALED[name], 1)
+    measures = {n: c["measures"]["headline"]["R@10"] for n, c in look["result"]["conditions"].items()}
+    said = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    for leg in ("lexical", "dense", "graph"):
+        found = next(
+            c
+            for c in look["result"]["comparisons"]
+            if (c["name"], c["metric"], c["group"]) == (f"{leg} in default", "R@10", "headline")
+        )
+        paired = found["paired"]
+        without, whole = (number(measures[at], signed=False) for at in (f"default~{leg}", "default"))
+        low, high = number(paired["low"]), number(paired["high"])
+        row = (
+            f"| {name} | {leg} | {without} | {whole} | {number(paired['delta'])} [{low}, {high}] | {found['verdict']} |"
+        )
+        assert row in said
