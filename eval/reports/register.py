@@ -69,10 +69,14 @@ class Register:
 
 
 def register(results: Path) -> Register:
-    """Return the register of the results in a folder; a result without comparisons asked nothing."""
+    """Return the register of the results in a folder, and of the looks at sealed sets in ``kept-apart`` under it.
+
+    A result without comparisons asked nothing.
+    """
     asked, without, files = list[Asked](), 0, 0
-    for path in sorted(results.glob("*.json")):
-        comparisons = json.loads(path.read_text(encoding="utf-8")).get("comparisons", [])
+    for path in [*sorted(results.glob("*.json")), *sorted(results.glob("kept-apart/*.json"))]:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        comparisons = content.get("result", content).get("comparisons", [])  # a look holds its result
         files += bool(comparisons)
         for c in comparisons:
             at = c.get("paired") or c.get("reranking") or {}

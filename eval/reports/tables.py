@@ -72,7 +72,8 @@ def _read(results: Path, name: str) -> Result:
     path = results / f"{name}.json"
     if not path.is_file():
         raise DatasetError(f"A table names the result {name}, which is not kept; measure it and keep it.")
-    result: Result = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text(encoding="utf-8"))
+    result: Result = content.get("result", content)  # a look at a sealed set holds its result
     if 1 < result["corpus"]["namespaces"] < _ONCE_FEWEST and result["schema"] < 2:
         # measured before conversations were drawn as one: its intervals and p values are of questions, and not shown
         for c in result["comparisons"]:

@@ -18,10 +18,11 @@ from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.recipe import recipe as find_recipe
 from semmem.rank_cap.bounds import as_written, exact_floor
 from semmem.rank_cap.classes import leg_reach, rank_scaled, with_notes
-from semmem.rank_cap.places import ASSUMPTIONS, Lists
+from semmem.rank_cap.places import ASSUMPTIONS, WITHIN_RANGES, Lists
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
 from semmem.rank_cap.reserved_places import Facts
 from semmem.rank_cap.score_classes import score_reach
+from semmem.rank_cap.score_ranges import ShareRange
 
 __all__ = ["reach", "reach_in", "reach_of"]
 
@@ -39,6 +40,7 @@ def reach(
     endless: Collection[str] = ("dense",),
     also: Collection[str] = (),
     deepened: bool = True,
+    ranges: Mapping[str, ShareRange] | None = None,
 ) -> Reach:
     """Return the reach of every leg of ``recipe`` (one, or its name), in every regime, at cut-off ``k``.
 
@@ -46,10 +48,12 @@ def reach(
     of memories that it returns beside the studied one; None means at least k if its depth allows, and any number up to
     its depth. ``endless`` legs return memories as long as there are any. The report has every leg with a weight in the
     recipe, weight 0 included, and those named in ``also``. Depths are those of a recall of k hits; without ``deepened``
-    they are the recipe's own. ``assumptions`` of the report names what is assumed. ``reach_in`` takes the lists of a
-    question and assumes nothing; the ``reach`` of a recall is computed that way.
+    they are the recipe's own. ``ranges`` maps a leg to the shares that its places earn in a fusion that reads scores
+    (``score_ranges``); without them the scores may be anything. ``assumptions`` of the report names what is assumed.
+    ``reach_in`` takes the lists of a question and assumes nothing; the ``reach`` of a recall is computed that way.
 
-    Raises InvalidInput for a cut-off or a size out of range, UnknownRecipe for an unknown name.
+    Raises InvalidInput for a cut-off or a size out of range, and for ranges of a leg that the recipe does not ask or
+    whose fusion reads no scores; UnknownRecipe for an unknown name.
     """
     if not isinstance(recipe, Recipe):
         recipe = find_recipe(recipe)
@@ -58,12 +62,19 @@ def reach(
         raise InvalidInput(f"The cut-off k must be at most {_MOST}, not {k!r}; a recall returns at most 1000 memories.")
     if (scope_size is not None and scope_size < 0) or any(n < 0 for n in (base_sizes or {}).values()):
         raise InvalidInput("Sizes of a scope or a leg must be 0 or more.")
+    if ranges and recipe.fusion in ("rrf", "rank-scaled"):
+        raise InvalidInput(
+            f"The fusion {recipe.fusion} reads no scores, so ranges of scores change nothing; leave them out."
+        )
+    if other := sorted((ranges or {}).keys() - set(recipe.legs)):
+        raise InvalidInput(f"The recipe asks no leg {other[0]}; give ranges for {', '.join(recipe.legs)}.")
     recipe = deep_enough(recipe, k) if deepened else recipe
     names = list(dict.fromkeys([*recipe.weights, *also]))
     shown = k if recipe.rerank is None else max(k, recipe.rerank_depth)
     notes = [] if recipe.rerank is None else [_of_reranker(recipe.rerank, recipe.rerank_depth, shown)]
-    facts = Facts(shown, k if shown == k else 0, scope_size, base_sizes or {}, endless)
+    facts = Facts(shown, k if shown == k else 0, scope_size, base_sizes or {}, endless, ranges=ranges or {})
     assumed = [name for name in ASSUMPTIONS if name != "no reranker" or recipe.rerank is None]
+    assumed += [WITHIN_RANGES] if ranges else []
     absent = dict.fromkeys(recipe.legs, "has no memory in scope") if scope_size == 0 else {}
     regimes = {regime: _regime(recipe, regime, names, facts, absent, k, notes) for regime in recipe.regimes}
     return Reach(recipe.name, k, regimes, tuple(assumed))

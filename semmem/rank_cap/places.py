@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["ASSUMPTIONS", "Effect", "Listed", "Lists", "merged"]
+__all__ = ["ASSUMPTIONS", "WITHIN_RANGES", "Effect", "Listed", "Lists", "merged"]
 
 ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -30,6 +30,9 @@ ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 """What the classes rest on where there are no lists to look at: the name of each assumption and its meaning."""
+
+WITHIN_RANGES = "scores within their ranges"
+"""Assumed beside those where ``reach`` is given ranges: the places of a leg earn no less and no more than its range."""
 
 
 @dataclass(frozen=True, slots=True)

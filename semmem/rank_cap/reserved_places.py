@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import NOISE, agreed_places
 from semmem.rank_cap.places import Lists
+from semmem.rank_cap.score_ranges import ShareRange
 
 __all__ = ["Facts", "Reserved"]
 
@@ -34,7 +35,7 @@ class Facts:
 
     The first ``k`` of the fused order decide what is shown, and its first ``kept`` are sure to be shown; both are the
     cut-off itself where nothing reorders or pages. ``scope``, ``sizes`` and ``endless`` are the arguments of ``reach``;
-    ``floor`` is the factor of importance 0.
+    ``floor`` is the factor of importance 0, and ``ranges`` are between which shares the places of a leg earn.
     """
 
     k: int
@@ -44,6 +45,7 @@ class Facts:
     endless: Collection[str] = ()
     lists: Lists | None = None
     floor: Fraction = Fraction(1)
+    ranges: Mapping[str, ShareRange] = field(default_factory=dict)
 
     def rows(self, recipe: Recipe, leg: str, *, other: bool) -> tuple[int, int, int | None]:
         """Return how many rows ``leg`` returns, at least and at most, and the rank by which it has named k memories.
@@ -63,10 +65,15 @@ class Facts:
         least = min(self.k, most)
         return least, most, self.k if least == self.k else None
 
-    def shares(self, leg: str) -> tuple[float, ...] | None:
-        """Return what the places of ``leg`` earn at weight 1 in a fusion that reads scores; None where unknown."""
-        ranking = None if self.lists is None else self.lists.lists.get(leg)
-        return None if ranking is None else ranking.shares
+    def shares(self, leg: str, depth: int) -> tuple[Sequence[float], Sequence[float]] | None:
+        """Return the most and the least that the places of ``leg`` earn at weight 1 in a fusion that reads scores.
+
+        None where they may earn anything. Of known lists both are the same.
+        """
+        if self.lists is None:
+            return None if leg not in self.ranges else self.ranges[leg].to(depth)
+        ranking = self.lists.lists.get(leg)
+        return None if ranking is None or ranking.shares is None else (ranking.shares, ranking.shares)
 
     def factors(self, recipe: Recipe, constants: Mapping[str, float], leg: str) -> dict[str, Any]:
         """Return the factors that the priors can apply, as arguments of ``Odds``; all 1 without lists or a prior."""

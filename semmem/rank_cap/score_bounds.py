@@ -13,6 +13,7 @@ from semmem.rank_cap.bounds import LARGEST_CONSTANT, Odds, shared_out
 from semmem.rank_cap.report import ReachClass
 
 __all__ = [
+    "LEAST",
     "MEEK",
     "NOTHING",
     "RANKED",
@@ -29,6 +30,9 @@ __all__ = [
 MEEK = "lexical"
 """The scaled leg whose first place may earn less than its weight in ``scored``."""
 
+LEAST = {"dense": -1.0}
+"""The least score that a leg can give, from which ``tm2c2`` scales, where that is not 0."""
+
 RANKED = "graph"
 """The leg that counts by rank in ``scored``."""
 
@@ -41,7 +45,8 @@ class Rival:
     """Another leg, which returns between ``least`` and ``most`` rows.
 
     ``kth`` is the rank by which it has surely named k memories, None where it may have fewer. ``sure`` says that its
-    first place earns the whole weight. ``shares`` are what its places earn, where its scores are known.
+    first place earns the whole weight. ``shares`` are the most that its places earn and ``sure_shares`` the least; both
+    are None where the scores may be anything, and equal where they are known.
     """
 
     leg: str
@@ -52,32 +57,40 @@ class Rival:
     kth: int | None
     sure: bool
     shares: tuple[Fraction, ...] | None = None
+    sure_shares: tuple[Fraction, ...] | None = None
 
     @property
     def known(self) -> bool:
-        """Return whether it is known what each place earns."""
+        """Return whether it is known between which shares each place earns."""
         return self.constant is not None or self.shares is not None or not self.most
 
     def share(self, rank: int) -> Fraction:
         """Return the least share that ``rank`` is sure of."""
         if self.constant is not None:
             return self.weight * (self.constant + 1) / (self.constant + rank)
-        if self.shares is not None:
-            return self.shares[rank - 1]
+        if self.sure_shares is not None:
+            return self.sure_shares[rank - 1]
         return self.weight if self.sure and rank == 1 else Fraction(0)
+
+    def most_share(self, rank: int) -> Fraction:
+        """Return the most that ``rank`` can earn."""
+        if self.constant is not None:
+            return self.share(rank)
+        return self.weight if self.shares is None else self.shares[rank - 1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreContest(Odds):
     """One leg against the others; ``constant`` is None where its shares are scaled scores.
 
-    ``shares`` are what its places earn, where its scores are known.
+    ``shares`` are the most that its places earn and ``sure_shares`` the least, as in ``Rival``.
     """
 
     constant: Fraction | None
     sure: bool
     rivals: tuple[Rival, ...]
     shares: tuple[Fraction, ...] | None = None
+    sure_shares: tuple[Fraction, ...] | None = None
 
     @property
     def loose(self) -> bool:
@@ -86,7 +99,7 @@ class ScoreContest(Odds):
 
     @property
     def known(self) -> bool:
-        """Return whether it is known what each place of each leg earns."""
+        """Return whether it is known between which shares each place of each leg earns."""
         return not self.loose and all(r.known for r in self.rivals)
 
     def share(self, rank: int = 1) -> Fraction:
@@ -96,6 +109,16 @@ class ScoreContest(Odds):
         if self.constant is None:
             return self.weight
         return self.weight * (self.constant + 1) / (self.constant + rank)
+
+    def sure_share(self, rank: int = 1) -> Fraction:
+        """Return the least that ``rank`` can earn."""
+        if self.sure_shares is not None:
+            return self.sure_shares[rank - 1] if rank <= len(self.sure_shares) else Fraction(0)
+        return self.share(rank)
+
+    def gap(self, rank: int) -> Fraction:
+        """Return by how much ``rank`` is surely worth more than the next; below 0 where it may be worth as much."""
+        return self.sure_share(rank) - self.share(rank + 1)
 
     def best(self, rank: int = 1) -> Fraction:
         """Return the most that ``rank`` can earn, including a possible bonus."""
@@ -130,10 +153,11 @@ class ScoreContest(Odds):
     def upper_bar(self, rank: int, k: int) -> Fraction:
         """Return the most that k rivals of a memory at ``rank`` can all score.
 
-        Where every share is known it is what they have on average if they share the first places of all lists.
+        Where every share is bounded it is what they have on average, at the most, if they share the first places of
+        all lists.
         """
         if self.known:
-            of_others = (r.share(i) for r in self.rivals for i in range(1, min(k, r.most) + 1))
+            of_others = (r.most_share(i) for r in self.rivals for i in range(1, min(k, r.most) + 1))
             own = [self.share(i) for i in range(1, min(k + 1, self.depth) + 1) if i != rank]
             return (sum(of_others, Fraction(0)) + sum(own[:k], Fraction(0))) / k + self.bonus
         if self.constant is None:
@@ -147,7 +171,7 @@ class ScoreContest(Odds):
         Memories behind it in this leg count too, where they may score the same, have the bonus that it lacks, or weigh
         more.
         """
-        level = self.loose or (self.shares is not None and self.share(rank) - self.share(rank + 1) <= self.slack)
+        level = self.loose or (self.shares is not None and self.gap(rank) <= self.slack)
         behind_too = worst or self.bonus > 0 or level
         ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
@@ -160,10 +184,10 @@ class ScoreContest(Odds):
         if k < 1 or rank > k:
             return False
         own, most = (self.own_least, self.rival_most) if scale is None else (scale, Fraction(1))
-        level = not self.loose and own * (self.share(rank) - self.share(rank + 1)) <= self.slack
+        level = not self.loose and own * self.gap(rank) <= self.slack
         if self.outnumbers(rank, k, worst=own < most or level):
             return True
-        if self.known and self.surely_above(own * self.share(rank), most * self.upper_bar(rank, k)):
+        if self.known and self.surely_above(own * self.sure_share(rank), most * self.upper_bar(rank, k)):
             return True
         if self.constant is None:
             return False
@@ -194,7 +218,7 @@ def last_possible(c: ScoreContest) -> int:
     while last < c.depth and c.at_least(c.own_most * c.best(last + 1), bar):
         last += 1
     at = c.kth or 1
-    return c.capped(last, c.best(at) - c.best(at + 1))
+    return c.capped(last, c.gap(at))
 
 
 def last_over(c: ScoreContest, lower: Fraction) -> int:
@@ -210,7 +234,7 @@ def ranks_without_own(c: ScoreContest, k: int) -> int:
     if c.loose:
         return int(c.sure and c.weight > c.others())
     last = 0
-    while last < min(k, c.depth) and c.share(last + 1) > c.others():
+    while last < min(k, c.depth) and c.sure_share(last + 1) > c.others():
         last += 1
     return last
 

@@ -15,6 +15,11 @@ There are two kinds of legs. A *scaled* leg of weight w gives its first memory w
 share of 1 is the *best* a scaled leg can give, so a memory at a rank below the first may earn as much, or nothing. A
 tie may go either way, as in ``classes``.
 
+``ranges`` bound what a place earns before a question is asked, such as what the places of earlier lists earned. Then
+the lower bar is the least share of another leg's K-th place, the upper bar the average of the most that the first K
+places of all lists give; the memory itself has the most of its place against the one and the least against the other.
+So *boost-only* and *guaranteed* hold for all lists whose places earn no less and no more.
+
 Where the lists are known, so are their scores, and a place of a list earns one share, as in a fusion by rank. Then both
 bars are those of ``classes``: the K-th share of another list is the least that the K-th best has, and K rivals cannot
 all have more than the first K places of all lists give on average. The classes are those of lists with these scores at
@@ -124,16 +129,24 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
     def sure(name: str) -> bool:
         return not (recipe.fusion == "scored" and name == MEEK)
 
-    def shares(name: str) -> tuple[Fraction, ...] | None:
-        known = facts.shares(name)
-        return None if known is None else tuple(weights[name] * as_written(share) for share in known)
+    def shares(name: str) -> tuple[tuple[Fraction, ...] | None, tuple[Fraction, ...] | None]:
+        known = (
+            None
+            if constant(name) is not None
+            else facts.shares(name, max(recipe.depths.get(name, USUAL_DEPTH), facts.k + 1))
+        )
+        if known is None:
+            return None, None
+        most, least = (tuple(weights[name] * as_written(share) for share in of) for of in known)
+        return most, least
 
     weights = {name: as_written(recipe.weights[name]) for name in constants}
     rivals = [
-        Rival(name, weights[name], constant(name), *facts.rows(recipe, name, other=True), sure(name), shares(name))
+        Rival(name, weights[name], constant(name), *facts.rows(recipe, name, other=True), sure(name), *shares(name))
         for name in constants
         if name != leg
     ]
+    most, least = shares(leg)
     _, depth, kth = facts.rows(recipe, leg, other=False)
     unit = as_written(recipe.exact_bonus) if MEEK in constants else Fraction(0)
     bonus = unit * weights.get(MEEK, Fraction(0))
@@ -142,7 +155,8 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
         weight=weights[leg],
         constant=constant(leg),
         sure=sure(leg),
-        shares=shares(leg),
+        shares=most,
+        sure_shares=least,
         depth=depth,
         rivals=tuple(rivals),
         k=facts.k,

@@ -207,8 +207,10 @@ def score_certificate(c: ScoreContest, bare: ReachClass, reserve: Reserved, fact
     elif bare == "guaranteed" and c.outnumbers(1, facts.kept, worst=False):
         sentences.append(f"Fewer than {facts.kept} other memories can be ahead of the first of {c.leg}.")
     elif bare == "guaranteed":
+        exact = c.sure_share() == c.share()
+        sure = earns if exact else f"The first place of {c.leg} earns at least {plain(c.sure_share())}"
         sentences.append(
-            f"{earns}{'' if c.known and c.constant is None else ' by rank'}, and {k} rivals cannot all have more than "
+            f"{sure}{'' if c.known and c.constant is None else ' by rank'}, and {k} rivals cannot all have more than "
             f"{plain(upper)} = {float(upper):.5f}."
         )
     elif bare == "boost-only":

@@ -50,3 +50,13 @@ def test_the_evidence_says_what_the_register_says() -> None:
     assert whole.sentence().partition(" by themselves")[0].replace(": ", "; ") in said
     assert (len(whole.holm) == 0) == ("None remains by Holm's correction" in said)
     assert f"{whole.least:.1e}" in said
+
+
+def test_a_look_at_a_sealed_set_is_counted_with_the_results(tmp_path: Path) -> None:
+    result(tmp_path / "a.json", 0.001, None)
+    (tmp_path / "kept-apart").mkdir()
+    result(tmp_path / "kept-apart" / "b.json", 0.02, 0.5)
+    content = json.loads((tmp_path / "kept-apart" / "b.json").read_text(encoding="utf-8"))
+    (tmp_path / "kept-apart" / "b.json").write_text(json.dumps({"looks": ["today"], "result": content}), "utf-8")
+    whole = register(tmp_path)
+    assert (whole.results, len(whole.asked), whole.without) == (2, 3, 1)

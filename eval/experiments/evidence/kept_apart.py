@@ -30,8 +30,8 @@ Opened = Callable[[Corpus, str | None, str | None], AbstractContextManager[Any]]
 
 
 def plan() -> tuple[list[Condition], list[Comparison]]:
-    """Return the graph in the default recipe with its controls, and every other recipe against the default."""
-    conditions, comparisons = of_ablation(RECIPES[0], ["graph"])
+    """Return each leg of the default recipe, the controls of the graph, and every other recipe against the default."""
+    conditions, comparisons = of_ablation(RECIPES[0], ())
     others, against = of_run(RECIPES)
     names = {c.name for c in conditions}
     return [*conditions, *(c for c in others if c.name not in names)], [*comparisons, *against]

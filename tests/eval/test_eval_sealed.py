@@ -1,0 +1,86 @@
+"""The sealed sets: their bytes, their counts, their judgements, and what the harness calls them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eval.datasets import load
+from eval.experiments.evidence.provenance import SEALED, role
+from eval.reports.tables import number
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "eval" / "data"
+STRATA = {"changed": 8, "exact": 16, "paraphrase": 24, "three hops": 8, "time": 10, "two hops": 24, "unanswerable": 10}
+BOTH = pytest.mark.parametrize(("name", "memories"), [("helpdesk", 330), ("family", 300)])
+HOPS = {"helpdesk": {}, "family": {"two hops": 27, "three hops": 5}}
+
+
+@BOTH
+def test_a_sealed_set_has_the_bytes_that_its_record_names(name: str, memories: int) -> None:
+    corpus = load(DATA / name)
+    assert corpus.sha256 == SEALED[name]
+    assert corpus.sha256 in (ROOT / "adr" / "0072-two-sets-sealed-before-they-are-asked.md").read_text(encoding="utf-8")
+    assert (len(corpus.memories), len(corpus.queries)) == (memories, 100)
+    assert corpus.describe()["strata"] == {**STRATA, **HOPS[name]}
+    assert len({m["text"] for m in corpus.memories}) == memories
+
+
+@BOTH
+def test_a_question_of_hops_needs_as_many_notes_and_an_unanswerable_one_needs_none(name: str, memories: int) -> None:
+    least = {"two hops": 2, "three hops": 3, "unanswerable": 0}
+    for query in load(DATA / name).queries:
+        assert len(query.gold) >= least.get(query.stratum, 1), query.id
+        assert query.apart == (not query.gold) == (query.stratum == "unanswerable"), query.id
+        assert not set(query.gold) & {*query.extra.get("near_ids", ()), *query.extra.get("stale_ids", ())}, query.id
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "counts", "kappa"),
+    [("helpdesk", 515, (151, 1, 13, 350), 0.936), ("family", 509, (150, 1, 17, 341), 0.918)],
+)
+def test_the_agreement_of_the_record_is_that_of_the_judgements(
+    name: str, pairs: int, counts: tuple[int, int, int, int], kappa: float
+) -> None:
+    rows = [json.loads(line) for line in (DATA / name / "judgements.jsonl").read_text(encoding="utf-8").splitlines()]
+    verdicts = [(row["first"], row["second"]) for row in rows]
+    both, first, second, neither = (
+        verdicts.count(v) for v in ((True, True), (True, False), (False, True), (False, False))
+    )
+    assert (len(rows), (both, first, second, neither)) == (pairs, counts)
+    agreed = (both + neither) / pairs
+    chance = ((both + first) * (both + second) + (neither + first) * (neither + second)) / pairs**2
+    assert (agreed - chance) / (1 - chance) == pytest.approx(kappa, abs=5e-4)
+    kept = {(row["question"], row["memory"]) for row in rows if row["kept"]}
+    assert kept == {(query.id, id) for query in load(DATA / name).queries for id in query.gold}
+
+
+def test_a_set_with_the_name_of_a_sealed_one_and_other_bytes_is_not_called_sealed() -> None:
+    corpus = load(DATA / "family")
+    assert role(corpus).startswith("written for this project and sealed before its first look (ADR 0072)")
+    assert role(replace(corpus, sha256="0" * 64)) == "has the name of a sealed set (ADR 0072) and other bytes"
+
+
+@pytest.mark.parametrize("name", ["helpdesk", "family"])
+def test_the_evidence_prints_what_the_look_at_a_sealed_set_found(name: str) -> None:
+    (path,) = (ROOT / "eval" / "results" / "kept-apart").glob(f"{name}-*.json")
+    look = json.loads(path.read_text(encoding="utf-8"))
+    assert (look["sha256"], len(look["looks"])) == (SEALED[name], 1)
+    measures = {n: c["measures"]["headline"]["R@10"] for n, c in look["result"]["conditions"].items()}
+    said = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    for leg in ("lexical", "dense", "graph"):
+        found = next(
+            c
+            for c in look["result"]["comparisons"]
+            if (c["name"], c["metric"], c["group"]) == (f"{leg} in default", "R@10", "headline")
+        )
+        paired = found["paired"]
+        without, whole = (number(measures[at], signed=False) for at in (f"default~{leg}", "default"))
+        low, high = number(paired["low"]), number(paired["high"])
+        row = (
+            f"| {name} | {leg} | {without} | {whole} | {number(paired['delta'])} [{low}, {high}] | {found['verdict']} |"
+        )
+        assert row in said
