@@ -102,6 +102,18 @@ class Settings(BaseModel):
     )
     llm_cache: Path | None = Field(None, description="For llm: a SQLite file that caches answers; none: memory.")
     llm_timeout_s: float = Field(30.0, gt=0, le=600, description="For llm: seconds that one attempt may take.")
+    reranker_url: str | None = Field(
+        None,
+        description="For the reranker endpoint: an endpoint with /rerank, such as http://localhost:8080; questions and "
+        "the passages of hits are sent to it.",
+    )
+    reranker_model: str | None = Field(None, description="For the reranker endpoint: the name of the model there.")
+    reranker_key: SecretStr | None = Field(
+        None, description="For the reranker endpoint: its key, sent to it alone and never shown."
+    )
+    reranker_timeout_s: float = Field(
+        10.0, gt=0, le=600, description="For the reranker endpoint: seconds that one attempt may take."
+    )
     on_contradiction: Literal["report", "supersede", "ignore"] = Field(
         "report",
         description="If a new memory contradicts an older one: report links the two, supersede also ranks the newer "
@@ -209,7 +221,7 @@ class Settings(BaseModel):
     _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
 
     @field_validator(
-        "llm_timeout_s", "embedder_timeout_s", "embedder_dimensions", "embedder_max_tokens",
+        "llm_timeout_s", "embedder_timeout_s", "embedder_dimensions", "embedder_max_tokens", "reranker_timeout_s",
         "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
         "agent_min_confidence", "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days",
         "keep_answers_days", "hook_process_s",
@@ -349,7 +361,9 @@ def _files(config: Any, names: list[str]) -> tuple[SettingsFile, ...]:
     return tuple(read_settings_file(path, names, trusted=trusted) for path, trusted in files)
 
 
-_SECRET = frozenset(("embedder_key", "embedder_url", "key", "llm_key", "llm_url", "url"))
+_SECRET = frozenset(
+    ("embedder_key", "embedder_url", "key", "llm_key", "llm_url", "reranker_key", "reranker_url", "url")
+)
 """The settings whose values stand in no error: keys, and addresses, in which a password may stand."""
 
 _MUST_BE = {
@@ -475,7 +489,9 @@ def _sends_or_loads(name: str, value: Any) -> str | None:
     if (name, value) in (("extractor", "llm"), ("embedder", "endpoint")):
         return f'"{value}"'
     rerank = value.get("rerank") if name == "recipe" and isinstance(value, Mapping) else None
-    return '{rerank = "cross_encoder:…"}' if isinstance(rerank, str) and rerank.startswith("cross_encoder") else None
+    if not isinstance(rerank, str) or not rerank.startswith(("cross_encoder", "endpoint")):
+        return None
+    return f'{{rerank = "{"endpoint" if rerank.startswith("endpoint") else "cross_encoder:…"}"}}'
 
 
 def _placed(name: str, value: Any, folder: Path) -> Any:

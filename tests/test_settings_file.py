@@ -141,7 +141,7 @@ def test_a_file_of_the_working_folder_cannot_send_memories_or_keys_elsewhere(her
 def test_the_working_folder_may_choose_how_semmem_works(here: Write) -> None:
     assert set(Settings.model_fields) >= ANYWHERE
     elsewhere = {"url", "home", "llm_url", "llm_key", "embedder_url", "embedder_key", "model", "spacy_pipeline"}
-    assert not ANYWHERE & (elsewhere | {"triples", "llm_cache"})
+    assert not ANYWHERE & (elsewhere | {"triples", "llm_cache", "reranker_url", "reranker_key", "reranker_model"})
 
 
 def test_folders_in_a_file_are_taken_from_where_it_stands(own: Write) -> None:
@@ -254,6 +254,7 @@ def test_lists_and_switches_of_a_recipe_are_read_as_a_file_writes_them(here: Wri
         ('extractor = "llm"\n', 'extractor = "llm"'),
         ('embedder = "endpoint"\n', 'embedder = "endpoint"'),
         ('[recipe]\nname = "default"\nrerank = "cross_encoder:./model"\n', 'recipe = {rerank = "cross_encoder:…"}'),
+        ('[recipe]\nrerank = "endpoint"\n', 'recipe = {rerank = "endpoint"}'),
     ],
 )
 def test_a_file_of_the_working_folder_sends_no_text_to_a_model_and_loads_none_by_its_path(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -25,11 +26,13 @@ from semmem.model.search import Factory
 from semmem.model.short_ids import MOST_ALIKE, SHOWN, is_short, shortened, whole_id
 from semmem.model.store import Store, absence
 from semmem.read.recall import Recaller
+from semmem.rerankers import load as load_reranker
 from semmem.stores.resident.store import resident, resident_sizes
 from semmem.write.access import AccessCounter
 
 if TYPE_CHECKING:
     from semmem.embedders.endpoint import EndpointOptions
+    from semmem.rerankers.endpoint import RerankerOptions
     from semmem.write.ingest import Ingest
 
 __all__ = ["Connection", "extractor_of", "legs_at", "legs_of", "warm_up"]
@@ -61,8 +64,9 @@ class Connection:
         self._accesses = AccessCounter(store.life if settings.count_accesses else None)
         self._legs = Legs(self._reader, legs_of(self._reader, language), legs)
         self._recaller = Recaller(
-            self._reader, self._legs, of.embedder_or_reason, language, of.renewed, explained_by=store
-        )
+            self._reader, self._legs, of.embedder_or_reason, language, of.renewed, explained_by=store,
+            load_reranker=partial(load_reranker, endpoint=reranker_endpoint_of(settings)),
+        )  # fmt: skip
         if embedder is not None:
             try:
                 self._encoder.embedder_or_reason()
@@ -186,6 +190,16 @@ def endpoint_of(settings: Settings) -> EndpointOptions | None:
         dimensions=settings.embedder_dimensions,
         max_tokens=settings.embedder_max_tokens,
     )
+
+
+def reranker_endpoint_of(settings: Settings) -> RerankerOptions | None:
+    """Return what the settings say of the endpoint that judges passages; None where they name none."""
+    if settings.reranker_url is None:
+        return None
+    from semmem.rerankers.endpoint import RerankerOptions
+
+    key = None if settings.reranker_key is None else settings.reranker_key.get_secret_value()
+    return RerankerOptions(settings.reranker_url, settings.reranker_model, key, settings.reranker_timeout_s)
 
 
 def extractor_of(extractor: str | Extractor, settings: Settings) -> Extractor:

@@ -97,7 +97,10 @@ class Life(Connection):
         store, earlier = past(self.store, namespaces, at_time("as_of", as_of))
         language = self._recaller.language
         legs = legs_at(store, earlier, self._legs, language)
-        reader = Recaller(store, legs, self._encoder.embedder_or_reason, language, self._encoder.renewed)
+        reader = Recaller(
+            store, legs, self._encoder.embedder_or_reason, language, self._encoder.renewed,
+            load_reranker=self._recaller.load_reranker,
+        )  # fmt: skip
         try:
             yield reader
         finally:

@@ -104,8 +104,11 @@ def plan_of(plan: Any, base: Recipe) -> Any:
     if not isinstance(plan, Mapping):
         return plan
     reranker = plan.get("rerank")
-    if isinstance(reranker, str) and reranker.startswith("cross_encoder") and reranker != base.rerank:
-        raise InvalidInput("A cross-encoder is chosen by the settings of the server; leave rerank out.")
+    if isinstance(reranker, str) and reranker != base.rerank:
+        if reranker.startswith("cross_encoder"):
+            raise InvalidInput("A cross-encoder is chosen by the settings of the server; leave rerank out.")
+        if reranker == "endpoint":
+            raise InvalidInput("The settings of the server choose whether texts are sent away; leave rerank out.")
     if set(plan) == _FIELDS:
         return recipe_of(plan)
     if "name" in plan and not (isinstance(plan["name"], str) and plan["name"] in RECIPES):

@@ -99,12 +99,12 @@ class Reranker(Protocol):
         ...
 
 
-RERANKERS = ("composite", "cross_encoder:MODEL")
+RERANKERS = ("composite", "cross_encoder:MODEL", "endpoint")
 
 
 def reranker_parts(name: str) -> tuple[str, str]:
     """Return the kind and the model of a reranker's name. Raises InvalidInput for an unknown one; loads nothing."""
     kind, colon, model = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if (kind == "composite" and not colon) or (kind == "cross_encoder" and model):
+    if (kind in ("composite", "endpoint") and not colon) or (kind == "cross_encoder" and model):
         return kind, model
     raise InvalidInput(f"There is no reranker named {name!r}; choose one of {', '.join(RERANKERS)}.")

@@ -179,7 +179,7 @@ class Reranker(Values):
     @property
     def schema(self) -> dict[str, Any]:
         """The same as JSON Schema."""
-        return {"type": "string", "pattern": "^(composite|cross_encoder:.+)$"}
+        return {"type": "string", "pattern": "^(composite|endpoint|cross_encoder:.+)$"}
 
     def check(self, name: str, value: Any) -> None:
         """Raise InvalidInput for an unknown reranker."""

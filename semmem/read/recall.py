@@ -103,8 +103,10 @@ class Recaller:
         language: str,
         renewed: Callable[[], bool] = lambda: False,
         explained_by: Store | None = None,
+        load_reranker: Callable[[str], Reranker] = load_reranker,
     ) -> None:
         self._store = store
+        self.load_reranker = load_reranker
         self._explained_by = store if explained_by is None else explained_by
         self._legs = legs
         self._language = self.language = language
@@ -348,7 +350,7 @@ class Recaller:
             shown = self._shown(candidates, head)
             rows = [(fused, *shown[fused.key]) for fused in head if fused.key in shown]
             if recipe.rerank not in self._rerankers:
-                self._rerankers[recipe.rerank] = load_reranker(recipe.rerank)
+                self._rerankers[recipe.rerank] = self.load_reranker(recipe.rerank)
             reranker = self._rerankers[recipe.rerank]
             terms = reranker.rerank(
                 query, [memory for _, memory, _ in rows], [fused.score for fused, _, _ in rows],

@@ -1,7 +1,8 @@
 """Rerankers by name, loaded when first used: they reorder the head of the fused list, and are off by default.
 
-``composite`` weighs relevance, recency and importance. ``cross_encoder:MODEL`` reads question and memory together with
-a sentence-transformers CrossEncoder; MODEL is a folder or the name of a model on this machine.
+``composite`` weighs relevance, recency and importance. ``cross_encoder:MODEL`` reads question and memory together;
+MODEL is a folder with an ONNX file, or a sentence-transformers CrossEncoder by its folder or its name on this machine.
+``endpoint`` sends both to the ``/rerank`` endpoint of the settings.
 """
 
 from __future__ import annotations
@@ -16,18 +17,27 @@ from semmem.model.types import Memory
 
 if TYPE_CHECKING:
     from semmem.model.protocols import Reranker
+    from semmem.rerankers.endpoint import RerankerOptions
 
 __all__ = ["Composite", "load"]
 
 
-def load(name: str) -> Reranker:
-    """Return the reranker ``name``; a model is loaded at its first use.
+def load(name: str, *, endpoint: RerankerOptions | None = None) -> Reranker:
+    """Return the reranker ``name``; a model is loaded at its first use. ``endpoint`` is that of the settings.
 
-    Raises InvalidInput for an unknown name and MissingExtra when a package it needs is not installed.
+    Raises InvalidInput for an unknown name or a missing setting, MissingExtra when a package it needs is not installed.
     """
     kind, model = reranker_parts(name)
     if kind == "composite":
         return Composite()
+    if kind == "endpoint":
+        from semmem.rerankers.endpoint import EndpointReranker
+
+        return EndpointReranker(endpoint)
+    from semmem.rerankers.onnx_cross_encoder import OnnxCrossEncoder, graph_in
+
+    if (graph := graph_in(model)) is not None:
+        return OnnxCrossEncoder(graph)
     from semmem.rerankers.cross_encoder import CrossEncoder
 
     return CrossEncoder(model)

@@ -16,6 +16,7 @@ from typing import Any
 from semmem.model.errors import InvalidInput, MissingExtra
 from semmem.model.process.forks import Lock
 from semmem.model.types import Memory
+from semmem.rerankers.relevance import squashed, texts_of
 
 __all__ = ["CrossEncoder"]
 
@@ -46,15 +47,12 @@ class CrossEncoder:
         """
         if not memories:
             return []
-        pairs = [
-            (query, f"{memory.title}\n{passage}" if memory.title else passage)
-            for memory, passage in zip(memories, passages, strict=True)
-        ]
+        pairs = [(query, text) for text in texts_of(memories, passages)]
         with self._lock:  # one thread in the model at a time; the first loads it
             if self._loaded is None:
                 self._loaded = self._load()
             logits = self._loaded.predict(pairs, convert_to_numpy=True, show_progress_bar=False)
-        return [{self.name: _squashed(float(logit))} for logit in logits]
+        return [{self.name: squashed(float(logit))} for logit in logits]
 
     def _load(self) -> Any:
         from sentence_transformers import CrossEncoder as Encoder
@@ -78,14 +76,7 @@ class CrossEncoder:
                 f"The cross-encoder {self.model!r} has {model.config.num_labels} outputs; choose one with a single "
                 "score of relevance."
             )
-        # Models differ in whether they squash by themselves; here it is done once, by _squashed.
+        # Models differ in whether they squash by themselves; here it is done once, by squashed.
         name = "activation_fn" if hasattr(model, "activation_fn") else "default_activation_function"
         setattr(model, name, torch.nn.Identity())
         return model
-
-
-def _squashed(logit: float) -> float:
-    """Return the logistic of ``logit``, without overflow."""
-    from math import exp
-
-    return 1 / (1 + exp(-logit)) if logit >= 0 else exp(logit) / (1 + exp(logit))

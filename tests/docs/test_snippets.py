@@ -50,6 +50,8 @@ ELSEWHERE = {
     "semmem model list": "tests/embedders/test_any_encoder.py",
     "semmem rebuild --embedder": "tests/embedders",
     "export SEMMEM_EMBEDDER": "tests/embedders/test_endpoint.py",
+    "export SEMMEM_RERANKER": "tests/rerankers/test_rerank_endpoint.py",
+    "export SEMMEM_RECIPE": "tests/rerankers/test_rerank_endpoint.py",
     "semmem keys": "tests/docs/test_servers.py",
     "semmem serve": "tests/docs/test_servers.py",
     "semmem mcp": "tests/docs/test_servers.py",

@@ -31,9 +31,9 @@ def memory(id: str, importance: float, days: int, *, changed: int | None = None)
     return Memory(id, "demo", id, importance=importance, created_at=created, updated_at=updated)
 
 
-@pytest.mark.parametrize("name", ["compsite", "composite:x", "cross_encoder", "cross_encoder:", "", None])
+@pytest.mark.parametrize("name", ["compsite", "composite:x", "cross_encoder", "cross_encoder:", "endpoint:x", "", None])
 def test_an_unknown_reranker_is_refused_with_the_names_there_are(name: str) -> None:
-    with pytest.raises(InvalidInput, match="choose one of composite, cross_encoder:MODEL"):
+    with pytest.raises(InvalidInput, match="choose one of composite, cross_encoder:MODEL, endpoint"):
         rerankers.load(name)
 
 

@@ -93,6 +93,7 @@ def test_weights_rank_constants_depths_and_recipe_are_shown_as_they_count(http: 
         ({"colour": "red"}, "There is no search setting 'colour'"),
         ({"weights": {"nobody": 1}, "rank_constants": {"nobody": 1}}, "There is no leg named 'nobody'"),
         ({"rerank": "cross_encoder:x"}, "A cross-encoder is chosen by the settings of the server"),
+        ({"rerank": "endpoint"}, "The settings of the server choose whether texts are sent away"),
         ({}, "Give a setting to change"),
     ],
 )
