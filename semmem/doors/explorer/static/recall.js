@@ -102,11 +102,11 @@ function Hit({ hit, most, moved, open, explain, recall, may, toast, ns }) {
   return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${hit.id + (hit.part || "")}>
     <div class="place"><b>${hit.rank}</b>${moved === "new" ? html`<span class="up">new</span>` : moved ? html`<span class=${moved > 0 ? "up" : "down"}>${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}</span>` : null}</div>
     <div class="body">
-      <h3><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
+      <h2><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
         ${memory.pinned && html`<span class="tag">pinned</span>`}
         ${memory.source_type && html`<span class="tag" title="Who the text comes from">${memory.source_type}</span>`}
         ${hit.superseded_by && html`<span class="tag warn">superseded by ${visible(hit.superseded_by)}</span>`}
-        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(visible).join(", ")}</span>`}</h3>
+        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(visible).join(", ")}</span>`}</h2>
       <p class="snippet"><${Marked} text=${hit.snippet} matches=${hit.matches} /></p>
       <${Bars} components=${hit.components} most=${most} />
       <p class="under"><b>${number(hit.score)}</b>
