@@ -221,6 +221,7 @@ ROUTES: tuple[Route, ...] = (
     Route("link", "POST", "/v1/memories/{id}/links", Semmem.link, "write", "json", serves=("link",)),
     Route("unlink", "DELETE", "/v1/memories/{id}/links", Semmem.unlink, "write", serves=("unlink",)),
     Route("contradictions", "GET", "/v1/contradictions", Semmem.contradictions, serves=("contradictions",)),
+    Route("near_duplicates", "GET", "/v1/near-duplicates", Semmem.near_duplicates, serves=("near_duplicates",)),
     Route("forget", "POST", "/v1/forget", Semmem.forget, "write", "json", serves=("forget",)),
     Route("recall", "POST", "/v1/recall", Semmem.recall, form="json", serves=("recall",)),
     Route("recall_reach", "POST", "/v1/recall/reach", recall_reach, form="json"),

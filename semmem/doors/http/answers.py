@@ -70,7 +70,7 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             return plain(replace(value, bytes=None))  # what others store would show in it
         case "history":
             return {"versions": [one.as_dict() for one in value]}
-        case "links" | "contradictions":
+        case "links" | "contradictions" | "near_duplicates":
             return {"links": [one.as_dict() for one in value]}
         case "link":
             return value.as_dict()

@@ -163,6 +163,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "forget": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
     "links": _members(links={"type": "array", "items": _ref("Link")}),
     "contradictions": _members(links={"type": "array", "items": _ref("Link")}),
+    "near_duplicates": _members(links={"type": "array", "items": _ref("Link")}),
     "link": _ref("Link"),
     "unlink": _members(unlinked={"type": "boolean"}),
     "recall": _ref("Recall"),

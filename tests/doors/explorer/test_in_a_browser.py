@@ -220,6 +220,27 @@ def test_a_contradiction_is_decided_in_the_inbox(page: Any, mem: Semmem) -> None
     page.get_by_text("1 contradiction waits").wait_for()
 
 
+def test_a_near_duplicate_is_decided_beside_the_contradictions(page: Any, mem: Semmem) -> None:
+    ladder = "Please carry the long ladder back to the boat shed before the evening bell rings"
+    mem.remember(f"{ladder}.", id="once", namespace="team")
+    mem.remember(f"{ladder} today.", id="again", namespace="team")
+    page.get_by_role("link", name="Inbox", exact=True).click()
+    page.get_by_text("1 near-duplicate waits").wait_for()
+    page.get_by_role("button", name="Keep both").click()
+    page.get_by_text("No near-duplicates wait").wait_for()
+    assert mem.links("again", namespace="team") == []
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("1 near-duplicate waits").wait_for()  # semmem's own link again, so it waits
+    page.get_by_role("button", name="Forget the second").click()
+    page.get_by_text("No near-duplicates wait").wait_for()
+    assert "once" not in {one.id for one in mem.list(namespace="team").memories}
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("1 near-duplicate waits").wait_for()
+    page.get_by_role("button", name="The first supersedes").click()
+    page.get_by_text("No near-duplicates wait").wait_for()
+    assert [(link.from_id, link.type) for link in mem.links("once", namespace="team")][1] == ("again", "supersedes")
+
+
 def test_days_filter_the_list_and_health_says_what_is_stored(page: Any) -> None:
     page.get_by_role("link", name="Time", exact=True).click()
     page.get_by_role("button", name="2026-03-04, 1 memories").press("Enter")
