@@ -112,7 +112,17 @@ _TYPES = {
 _USELESS = frozenset({("forget_one", "everything"), ("forget_one", "filters")})
 """Arguments that a verb has, and one of its routes has no use for."""
 
-_RECALLS = ("recall", "recall_by_url", "recall_reach", "context", "context_by_url", "explain", "explain_by_url", "list")
+_RECALLS = (
+    "recall",
+    "recall_by_url",
+    "replay",
+    "recall_reach",
+    "context",
+    "context_by_url",
+    "explain",
+    "explain_by_url",
+    "list",
+)
 
 _OWN: Mapping[tuple[str, str], dict[str, Any]] = {
     **{(name, "limit"): {"maximum": 1_000} for name in _RECALLS},
@@ -168,6 +178,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "unlink": _members(unlinked={"type": "boolean"}),
     "recall": _ref("Recall"),
     "recall_by_url": _ref("Recall"),
+    "replay": _ref("Recall"),
     "context": _ref("Context"),
     "context_by_url": _ref("Context"),
     "feedback": _members(judged=_COUNT),

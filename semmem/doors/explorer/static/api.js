@@ -52,6 +52,7 @@ export const api = {
   configure: (namespace, changes) => call("PATCH", "/v1/settings", { query: { namespace }, body: changes }),
   unset: (namespace, names) => call("DELETE", "/v1/settings", { query: { namespace, names } }),
   recall: (body, signal) => call("POST", "/v1/recall", { body, signal }),
+  replay: (body, signal) => call("POST", "/v1/recall/replay", { body, signal }),
   reach: (body, signal) => call("POST", "/v1/reach", { body, signal }),
   explain: (id, body) => call("POST", `${of(id)}/explain`, { body }),
   list: (query, signal) => call("GET", "/v1/memories", { query, signal }),
