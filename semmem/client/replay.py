@@ -19,7 +19,7 @@ from semmem.model.serialization import plain
 from semmem.read.result import Recall
 from semmem.write.access import unlogged
 
-__all__ = ["MOST_KEPT", "replay"]
+__all__ = ["MOST_KEPT", "paths", "replay"]
 
 MOST_KEPT = 16
 """Recalls that are kept for a store; the one not used for the longest time gives way."""
@@ -79,4 +79,15 @@ def replay(mem: Semmem, query: str, *, recipe: Any = None, namespace: Any = "def
         return result
 
 
+def paths(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:
+    """Return for each hit of a question the steps by which the graph leg reached it; no steps where it did not.
+
+    The recall is that of ``replay``.
+    """
+    result = replay(mem, query, **arguments)
+    each = [(hit, result.explain(hit.id, hit.namespace).path) for hit in result.hits]
+    return {"paths": [{"id": h.id, "namespace": h.namespace, "title": h.title, "steps": plain(way)} for h, way in each]}
+
+
+paths.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments
 replay.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments

@@ -34,6 +34,7 @@ _NUMBERS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "
 _TEXTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
+_STEPS = {"type": "array", "items": {"type": "object"}}
 
 
 def _ref(name: str) -> dict[str, Any]:
@@ -116,6 +117,7 @@ _RECALLS = (
     "recall",
     "recall_by_url",
     "replay",
+    "recall_paths",
     "recall_reach",
     "context",
     "context_by_url",
@@ -184,6 +186,9 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "feedback": _members(judged=_COUNT),
     "judgements": _members(judgements={"type": "array", "items": _ref("Judgement")}),
     "recall_reach": _ref("Reach"),
+    "recall_paths": _members(
+        paths={"type": "array", "items": _members(id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), steps=_STEPS)}
+    ),
     "explain": _ref("Explanation"),
     "explain_by_url": _ref("Explanation"),
     "search": _members(results={"type": "array", "items": _ref("Result")}, total=_COUNT),

@@ -195,7 +195,7 @@ def test_a_file_is_imported_and_its_refused_lines_are_told(page: Any, mem: Semme
 
 def test_the_graph_shows_a_name_its_neighbours_and_merges_with_undo(page: Any, mem: Semmem) -> None:
     page.get_by_role("link", name="Graph", exact=True).click()
-    page.get_by_label("Around a name or the id of a memory").fill("Petra Lindqvist")
+    page.get_by_label("A name or the id of a memory").fill("Petra Lindqvist")
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_role("heading", name="Petra Lindqvist").wait_for()
     page.locator(".canvas canvas").first.wait_for()
@@ -206,6 +206,51 @@ def test_the_graph_shows_a_name_its_neighbours_and_merges_with_undo(page: Any, m
     settled(page, "is taken for Norrbeck")
     page.get_by_role("button", name="Undo").click()
     page.get_by_role("heading", name="Petra Lindqvist").wait_for()
+
+
+def test_a_merged_name_is_split_and_merged_again(page: Any, mem: Semmem, site: Server) -> None:
+    mem.merge_concepts("Kestrel", "Petra Lindqvist", namespace="team")
+    page.goto(f"{site.url}/#/graph?ns=team&around=Petra+Lindqvist")
+    page.get_by_text("Also the name Kestrel, merged by hand.").wait_for()
+    page.get_by_role("button", name="Split").click()
+    settled(page, "are names of different things again")
+    assert all(one.aliases == () for one in mem.concepts(namespace="team"))
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Also the name Kestrel, merged by hand.").wait_for()
+    assert [one.aliases for one in mem.concepts(namespace="team") if one.aliases] == [("Kestrel",)]
+
+
+def test_the_paths_of_the_last_question_are_drawn_over_the_graph_and_a_node_is_found_in_it(
+    page: Any, site: Server
+) -> None:
+    ask(page)
+    page.get_by_role("link", name="Graph", exact=True).click()
+    page.get_by_role("checkbox", name="paths of the last question").wait_for()
+    page.get_by_label("Find in the picture").fill("the question")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_role("heading", name="The question").wait_for()
+    assert "kestrel" in " ".join(page.locator(".beside li").all_inner_texts()).lower()
+    page.get_by_label("Find in the picture").fill("zebra")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_role("alert").filter(has_text="Nothing in the picture contains “zebra”").wait_for()
+    page.get_by_role("checkbox", name="paths of the last question").uncheck()
+    page.get_by_text("The names that most memories mention").wait_for()
+
+
+def test_the_graph_begins_with_a_session_and_leaves_out_hubs(page: Any, mem: Semmem) -> None:
+    mem.remember_many(
+        [{"text": f"Kestrel report {n} came in.", "session": "log", "id": f"r{n}"} for n in range(14)], namespace="team"
+    )
+    page.get_by_role("link", name="Graph", exact=True).click()
+    page.get_by_role("combobox", name="Around").select_option("a session")
+    page.get_by_label("The session").fill("log")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.locator(".facts").get_by_text("nodes").wait_for()
+    page.get_by_label("hide hubs").check()
+    page.get_by_text("hubs hidden").wait_for()
+    page.get_by_label("The session").fill("none")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("alert").filter(has_text="No memory of this namespace is in the session").wait_for()
 
 
 def test_a_contradiction_is_decided_in_the_inbox(page: Any, mem: Semmem) -> None:

@@ -53,6 +53,7 @@ export const api = {
   unset: (namespace, names) => call("DELETE", "/v1/settings", { query: { namespace, names } }),
   recall: (body, signal) => call("POST", "/v1/recall", { body, signal }),
   replay: (body, signal) => call("POST", "/v1/recall/replay", { body, signal }),
+  paths: (body, signal) => call("POST", "/v1/recall/paths", { body, signal }),
   reach: (body, signal) => call("POST", "/v1/reach", { body, signal }),
   explain: (id, body) => call("POST", `${of(id)}/explain`, { body }),
   list: (query, signal) => call("GET", "/v1/memories", { query, signal }),
@@ -87,6 +88,11 @@ export async function* pages(query, most) {
     if (!cursor) return;
   }
 }
+
+// The last question of this tab, for views that show more of its recall.
+let last = null;
+export const asked = () => last;
+export const note = (ns, q) => { last = { ns, q }; };
 
 // The place: #/view?ns=…&q=…; a view changes it with `go`, and the browser's back button takes a step back.
 export function place() {

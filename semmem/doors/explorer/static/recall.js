@@ -1,6 +1,6 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
-import { api, go } from "/page/api.js";
+import { api, go, note } from "/page/api.js";
 import { Badge, Bars, Field, LEGS, Legend, Marked, Notice, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 
@@ -19,7 +19,9 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     [ns, query.q, limit, plan],
   );
   useEffect(() => { // the server keeps the lists of this question, so the first move of a slider asks no leg either
-    if (base.value) api.replay({ query: query.q, namespace: ns, limit }).catch(() => null);
+    if (!base.value) return;
+    note(ns, query.q);
+    api.replay({ query: query.q, namespace: ns, limit }).catch(() => null);
   }, [base.value]);
   const shown = (plan && changed.value) || base.value;
   const search = (event) => {
