@@ -280,6 +280,7 @@ class AsyncSemmem:
     unlink = _awaited(Semmem.unlink)
     links = _awaited(Semmem.links)
     contradictions = _awaited(Semmem.contradictions)
+    near_duplicates = _awaited(Semmem.near_duplicates)
     list = _awaited(Semmem.list)
     forget = _awaited(Semmem.forget)
     stats = _awaited(Semmem.stats)

@@ -308,6 +308,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "unlink": lambda value: value["unlinked"],
     "links": values.links,
     "contradictions": values.links,
+    "near_duplicates": values.links,
     "probe": values.probe,
     "graph": values.network,
     "graph_hash": lambda value: value["graph_hash"],

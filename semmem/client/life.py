@@ -13,7 +13,7 @@ from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.filters import at_time, shown_by, string, whole
 from semmem.model.life import MADE_BY, Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
-from semmem.model.types import Memory, masked
+from semmem.model.types import Memory, Undecided, masked
 from semmem.read.explanation.absence import what_became
 from semmem.read.recall import Recaller
 from semmem.read.tracing import observed
@@ -164,8 +164,20 @@ class Life(Connection):
         A decision is a link ``supersedes`` between the two, in either direction, ``unlink`` where both hold, or
         ``forget``. Raises InvalidInput.
         """
+        return self._undecided("contradicts", namespace, limit)
+
+    @observed
+    def near_duplicates(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Link]:
+        """Return the near-duplicates that wait for a decision, newest first: links from a newer memory to an older one.
+
+        semmem made these links (see-also). A decision is a link ``supersedes`` between the two, ``unlink`` to keep
+        both, or ``forget``. Raises InvalidInput.
+        """
+        return self._undecided("see-also", namespace, limit)
+
+    def _undecided(self, type: Undecided, namespace: str, limit: int) -> Sequence[Link]:
         whole("limit", limit, 1, 10_000, example=100)
-        return self._life().contradictions(string("namespace", namespace), limit)
+        return self._life().undecided(string("namespace", namespace), type, limit)
 
     def _link(self, id: str, type: str, to: str, namespace: str, made_by: str | None = None) -> Link:
         ends = self._whole_id(namespace, id), self._whole_id(namespace, to, "to")

@@ -56,6 +56,9 @@ LIST_ORDERS: tuple[ListOrder, ...] = get_args(ListOrder)
 
 LinkType: TypeAlias = Literal["supersedes", "resolved-by", "part-of", "see-also", "contradicts"]
 
+Undecided: TypeAlias = Literal["contradicts", "see-also"]
+"""The types of links that wait for a person's decision: contradictions and near-duplicates."""
+
 LINK_TYPES: tuple[LinkType, ...] = get_args(LinkType)
 """The types of links between memories."""
 

@@ -13,20 +13,16 @@ from math import isfinite
 from typing import Any, ParamSpec, TypeVar
 
 from semmem.embedders.binding import QuestionVectors
-from semmem.fusion import Fused
 from semmem.legs import Absent
 from semmem.model.errors import EmbedderReplaced, InvalidInput, LegFailed, SemmemError
 from semmem.model.exchange import Head, Question, Ranking, Scope, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe, deep_enough
-from semmem.model.reports import LeftOut
 from semmem.model.store import Moved, Store
-from semmem.model.types import Filters, Hit, LegRank, Memory, MinConfidence, Passage, SortBy
+from semmem.model.types import Filters, MinConfidence, SortBy
 from semmem.read.candidates import (
     Candidates,
     Cut,
-    Group,
-    Key,
     apart,
     auto_floor,
     confidence,
@@ -35,16 +31,16 @@ from semmem.read.candidates import (
     settle,
     total,
 )
-from semmem.read.context import check_budget, packed
+from semmem.read.context import check_budget
+from semmem.read.hits import fetched, hits_of
 from semmem.read.overrides import Tailor
 from semmem.read.question import Candidates as NameCandidates
 from semmem.read.question import checked, heard, parse, spoken
 from semmem.read.rankings import Asking, reason
 from semmem.read.result import Recall
-from semmem.read.steps import cut, page
-from semmem.read.superseding import newest, with_newer
+from semmem.read.steps import cut
+from semmem.read.superseding import with_newer
 from semmem.rerankers import load as load_reranker
-from semmem.text.passages import passages, snippet, terms
 from semmem.text.tokens import check_language
 
 __all__ = ["Recaller"]
@@ -171,14 +167,11 @@ class Recaller:
             candidates = self._reranked(candidates, window, text, timings)
             groups = cut(candidates, window)
         sure = confidence(candidates)
-        shown = page(groups, window)
         floor = auto_floor(candidates) if min_confidence == "auto" else float(min_confidence)
-        withheld = len(shown) if sure < floor else 0
-        hits = () if withheld else self._hits(candidates, window, shown, terms(text, self._language))
+        hits, left_out, withheld = hits_of(
+            self._store, candidates, window, groups, self._language, withhold=sure < floor
+        )
         self._store.confirm()  # an answer from memory is checked afterwards
-        left_out: tuple[LeftOut, ...] = ()
-        if token_budget is not None:
-            hits, left_out = packed(hits, token_budget)
         timings = {**timings, "total": time.perf_counter() - started}  # a copy: a late leg still writes to the old dict
         degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
         fields = (
@@ -347,7 +340,7 @@ class Recaller:
         started = time.perf_counter()
         try:
             head = [fused for fused, _ in cut(candidates, window)[: recipe.rerank_depth]]
-            shown = self._shown(candidates, head)
+            shown = fetched(self._store, candidates, head)
             rows = [(fused, *shown[fused.key]) for fused in head if fused.key in shown]
             if recipe.rerank not in self._rerankers:
                 self._rerankers[recipe.rerank] = self.load_reranker(recipe.rerank)
@@ -363,32 +356,3 @@ class Recaller:
             return replace(candidates, degraded={**candidates.degraded, "rerank": reason(error)})
         finally:
             timings["rerank"] = time.perf_counter() - started
-
-    def _hits(
-        self, candidates: Candidates, window: Cut, shown: Sequence[Group], words: Sequence[str]
-    ) -> tuple[Hit, ...]:
-        memories = self._shown(candidates, [fused for fused, _ in shown])
-        hits: list[Hit] = []
-        for fused, folded in shown:
-            if fused.key not in memories:  # forgotten after the legs answered
-                continue
-            memory, passage = memories[fused.key]
-            best, matches = snippet(passage.text, words, self._language)
-            legs = {leg: LegRank(r, candidates.raw[leg][r - 1]) for leg, r in fused.ranks.items()}
-            others = dict.fromkeys((id, namespace) for id, _, namespace in folded)
-            others.pop((memory.id, memory.namespace), None)
-            duplicates, where = tuple(id for id, _ in others), tuple(name for _, name in others)
-            place, part = window.offset + len(hits) + 1, fused.key[1] or None
-            scored = (place, fused.score, fused.components, legs)
-            newer = newest(candidates, (memory.id, memory.namespace)) if candidates.newer else None
-            by = newer[0] if newer is not None else None
-            hits.append(Hit(memory, *scored, best, matches, duplicates, by, part, passage, where))
-        return tuple(hits)
-
-    def _shown(self, candidates: Candidates, ranked: Sequence[Fused[Key]]) -> Mapping[Key, tuple[Memory, Passage]]:
-        """Return the whole memory and the passage for each of ``ranked`` that the store still has."""
-        heads = [candidates.heads[fused.key] for fused in ranked]
-        memories = passages(self._store, candidates.scope.namespaces, heads)
-        return {
-            fused.key: memories[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in memories
-        }

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from reprlib import repr as brief
 from typing import Any
 
+from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Recipe
+from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import LeftOut
 from semmem.model.store import Store
 from semmem.model.tables import data_frame, hit_rows, html_table
 from semmem.model.types import Hit
 from semmem.rank_cap import reach_in
 from semmem.rank_cap.report import Reach
-from semmem.read.candidates import Candidates, Cut
+from semmem.read.again import fused_by
+from semmem.read.candidates import Candidates, Cut, confidence, total
 from semmem.read.explanation import Explanation, explain
-from semmem.read.steps import lists
+from semmem.read.hits import hits_of
+from semmem.read.steps import cut, lists
 
 __all__ = ["Recall"]
 
@@ -125,6 +130,29 @@ class Recall(Sequence[Hit]):
             for regime in self.recipe.regimes
         }
         return reach_in(self.recipe, recall_lists, self.offset + self.limit, scope_size=self.candidates.scope.size)
+
+    def again(self, recipe: str | Recipe) -> Recall:
+        """Return this recall as another ``recipe`` would answer it, by the same lists: no leg is asked again.
+
+        The recipes may differ in weights, rank constants, reserve and priors. Raises InvalidInput if the other one
+        needs lists that this recall does not have, such as that of a leg without a weight here.
+        """
+        started = time.perf_counter()
+        candidates = fused_by(find_recipe(recipe), self.candidates, self.cut)
+        if candidates is None:
+            raise InvalidInput("That recipe needs other lists than those of this recall; recall with it.")
+        groups = cut(candidates, self.cut)
+        matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
+        sure = confidence(candidates)
+        hits, left_out, withheld = hits_of(
+            self._store, candidates, self.cut, groups, self._language, withhold=sure < self.min_confidence
+        )
+        timings = {"total": time.perf_counter() - started}
+        return replace(
+            self, hits=hits, total=matched, total_is_exact=is_exact, degraded=candidates.degraded,
+            regime=candidates.regime, timings=timings, confidence=sure, candidates=candidates, settings={},
+            withheld=withheld, left_out=left_out, id=None,
+        )  # fmt: skip
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Explain why the memory ``id`` is a hit, or why it is not and what would let it in.

@@ -182,6 +182,8 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert (remote.links(made.id), local.links(other.id)) == ([link], [link])
         against = remote.link(made.id, "contradicts", remote.remember("A third one.", id="third").id)
         assert remote.contradictions() == local.contradictions() == [against]
+        alike = remote.link("third", "see-also", made.id, made_by="semmem")
+        assert remote.near_duplicates() == local.near_duplicates() == [alike]
         with pytest.raises(semmem.InvalidInput, match="which supersedes it, directly"):
             remote.link(made.id, "supersedes", other.id)
         with pytest.raises(semmem.NotFound, match="There is no memory 'nobody'"):

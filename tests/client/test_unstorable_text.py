@@ -23,6 +23,7 @@ BASE: dict[str, dict[str, Any]] = {
     "configure": {"weights": {"lexical": 1}},
     "context": {"query": "tide"},
     "contradictions": {},
+    "near_duplicates": {},
     "copy_namespace": {"old": "default", "new": "copied"},
     "drop_namespace": {"name": "nowhere"},
     "export": {},

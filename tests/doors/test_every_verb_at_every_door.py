@@ -62,8 +62,8 @@ WITHOUT_A_TOOL = {
         (
             "backup", "restore", "rebuild", "maintain", "configure", "settings_of", "searched_by", "unset_settings",
             "register_leg", "rename_namespace", "copy_namespace", "drop_namespace", "namespace_limits", "namespaces",
-            "merge_concepts", "split_concept", "contradictions", "probe", "hashes", "graph_hash", "judgements",
-            "concepts", "graph", "leg",
+            "merge_concepts", "split_concept", "contradictions", "near_duplicates", "probe", "hashes",
+            "graph_hash", "judgements", "concepts", "graph", "leg",
         ),
         FOR_A_PERSON,
     ),

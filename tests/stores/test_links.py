@@ -331,3 +331,19 @@ def test_a_contradiction_waits_until_one_supersedes_the_other_or_it_is_taken_awa
     assert mem.contradictions(namespace=space) == waiting[3:]
     with pytest.raises(InvalidInput, match="limit must be from 1 to 10000"):
         mem.contradictions(namespace=space, limit=0)
+
+
+def test_near_duplicates_wait_as_contradictions_do_and_links_that_people_made_are_none(
+    mem: semmem.Semmem, space: str
+) -> None:
+    alike = mem.link("m01", "see-also", "m00", namespace=space, made_by="semmem")
+    mem.link("m03", "see-also", "m02", namespace=space, made_by="ana")
+    mem.link("m05", "contradicts", "m04", namespace=space)
+    assert mem.near_duplicates(namespace=space) == [alike]
+    mem.unlink("m01", "see-also", "m00", namespace=space)
+    assert mem.near_duplicates(namespace=space) == []
+    mem.link("m01", "see-also", "m00", namespace=space, made_by="semmem")
+    mem.link("m00", "supersedes", "m01", namespace=space)
+    assert mem.near_duplicates(namespace=space) == []
+    with pytest.raises(InvalidInput, match="limit must be from 1 to 10000"):
+        mem.near_duplicates(namespace=space, limit=10_001)

@@ -30,7 +30,7 @@ COMMANDS = {
     "cli.commands.read:register": ("recall", "explain", "get", "list", "stats"),
     "cli.commands.use:register": ("context", "feedback", "judgements"),
     "cli.commands.life:register": ("history", "restore-memory"),
-    "cli.commands.links:register": ("link", "unlink", "links", "contradictions"),
+    "cli.commands.links:register": ("link", "unlink", "links", "contradictions", "near-duplicates"),
     "cli.commands.import_export:register": ("import",),
     "cli.commands.import_export:register_export": ("export",),
     "cli.commands.namespaces:register": ("changes",),
@@ -51,7 +51,7 @@ _PANELS = {
     "Start": ("demo", "explore", "doctor", "completion"),
     "Memories": (
         "remember", "recall", "context", "explain", "get", "list", "update", "forget", "restore-memory", "history",
-        "link", "unlink", "links", "contradictions", "feedback", "judgements",
+        "link", "unlink", "links", "contradictions", "near-duplicates", "feedback", "judgements",
     ),
     "Agents and servers": ("install", "uninstall", "hook", "mcp", "serve", "keys"),
     "Import and export": ("import", "export", "changes"),

@@ -59,7 +59,7 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
         case "forget" | "forget_one":
             dry = arguments.get("dry_run", False)
             return {"forgotten": 0 if dry else value, "matched": value, "dry_run": dry}
-        case "recall" | "recall_by_url":
+        case "recall" | "recall_by_url" | "replay":
             return recalled(value)
         case "explain" | "explain_by_url":
             return explained(value)
@@ -70,7 +70,7 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             return plain(replace(value, bytes=None))  # what others store would show in it
         case "history":
             return {"versions": [one.as_dict() for one in value]}
-        case "links" | "contradictions":
+        case "links" | "contradictions" | "near_duplicates":
             return {"links": [one.as_dict() for one in value]}
         case "link":
             return value.as_dict()

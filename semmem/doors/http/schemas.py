@@ -34,6 +34,7 @@ _NUMBERS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "
 _TEXTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
+_STEPS = {"type": "array", "items": {"type": "object"}}
 
 
 def _ref(name: str) -> dict[str, Any]:
@@ -112,7 +113,18 @@ _TYPES = {
 _USELESS = frozenset({("forget_one", "everything"), ("forget_one", "filters")})
 """Arguments that a verb has, and one of its routes has no use for."""
 
-_RECALLS = ("recall", "recall_by_url", "recall_reach", "context", "context_by_url", "explain", "explain_by_url", "list")
+_RECALLS = (
+    "recall",
+    "recall_by_url",
+    "replay",
+    "recall_paths",
+    "recall_reach",
+    "context",
+    "context_by_url",
+    "explain",
+    "explain_by_url",
+    "list",
+)
 
 _OWN: Mapping[tuple[str, str], dict[str, Any]] = {
     **{(name, "limit"): {"maximum": 1_000} for name in _RECALLS},
@@ -163,15 +175,20 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "forget": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
     "links": _members(links={"type": "array", "items": _ref("Link")}),
     "contradictions": _members(links={"type": "array", "items": _ref("Link")}),
+    "near_duplicates": _members(links={"type": "array", "items": _ref("Link")}),
     "link": _ref("Link"),
     "unlink": _members(unlinked={"type": "boolean"}),
     "recall": _ref("Recall"),
     "recall_by_url": _ref("Recall"),
+    "replay": _ref("Recall"),
     "context": _ref("Context"),
     "context_by_url": _ref("Context"),
     "feedback": _members(judged=_COUNT),
     "judgements": _members(judgements={"type": "array", "items": _ref("Judgement")}),
     "recall_reach": _ref("Reach"),
+    "recall_paths": _members(
+        paths={"type": "array", "items": _members(id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), steps=_STEPS)}
+    ),
     "explain": _ref("Explanation"),
     "explain_by_url": _ref("Explanation"),
     "search": _members(results={"type": "array", "items": _ref("Result")}, total=_COUNT),

@@ -10,7 +10,7 @@ from semmem.model.exchange import Ords
 from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Made, Newer, Similar, Uncompared, Version
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.makers import Mark, Span
-from semmem.model.types import LinkType, Memory
+from semmem.model.types import LinkType, Memory, Undecided
 
 __all__ = ["ChangeLog", "LifeStore", "Moving"]
 
@@ -68,9 +68,11 @@ class LifeStore(Protocol):
         """Return the links from and to some memories, in order; links to a missing memory are left out."""
         ...
 
-    def contradictions(self, namespace: str, limit: int) -> Sequence[Link]:
+    def undecided(self, namespace: str, type: Undecided, limit: int) -> Sequence[Link]:
         """Return up to ``limit`` links of that type, newest first, between memories that exist and of which neither
         supersedes the other.
+
+        Of ``see-also`` these are the near-duplicates: only the links that semmem made by itself (MADE_BY).
         """
         ...
 

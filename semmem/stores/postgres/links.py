@@ -18,7 +18,7 @@ from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Head, Ords, Row, placed
 from semmem.model.life import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, Similar, Uncompared
-from semmem.model.types import LinkType
+from semmem.model.types import LinkType, Undecided
 from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import memory_of
@@ -152,9 +152,9 @@ class PostgresLinks:
         rows = self._pool.rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
         return [Link(namespace, *row) for row in rows]
 
-    def contradictions(self, namespace: str, limit: int) -> Sequence[Link]:
-        """Return up to ``limit`` undecided contradictions, newest first; see LifeStore."""
-        rows = self._pool.rows("link_contradictions", {"namespace": namespace, "limit": limit})
+    def undecided(self, namespace: str, type: Undecided, limit: int) -> Sequence[Link]:
+        """Return up to ``limit`` links that wait for a decision, newest first; see LifeStore."""
+        rows = self._pool.rows("link_undecided", {"namespace": namespace, "type": type, "limit": limit})
         return [Link(namespace, *row) for row in rows]
 
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import Head, Ords, placed
 from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer, Similar, Uncompared
-from semmem.model.types import LinkType
+from semmem.model.types import LinkType, Undecided
 from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import likeness
@@ -86,10 +86,10 @@ class SqliteLinks:
             _link(namespace, row) for row in self._file._rows("link_list", {"namespace": namespace, "ids": sorted(ids)})
         ]
 
-    def contradictions(self, namespace: str, limit: int) -> Sequence[Link]:
-        """Return up to ``limit`` undecided contradictions, newest first; see LifeStore."""
-        which = {"namespace": namespace, "limit": limit}
-        return [_link(namespace, row) for row in self._file._rows("link_contradictions", which)]
+    def undecided(self, namespace: str, type: Undecided, limit: int) -> Sequence[Link]:
+        """Return up to ``limit`` links that wait for a decision, newest first; see LifeStore."""
+        which = {"namespace": namespace, "type": type, "limit": limit}
+        return [_link(namespace, row) for row in self._file._rows("link_undecided", which)]
 
     def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
         """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory."""

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 CHROMIUM = os.environ.get("SEMMEM_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
@@ -14,6 +15,17 @@ MISSING = (
     "playwright is not installed (make install-dev)" if importlib.util.find_spec("playwright") is None
     else "" if CHROMIUM else "chromium is not installed (apt-get install chromium)"
 )  # fmt: skip
+
+VENDOR = Path(__file__).with_name("vendor")
+
+
+def barriers(page: Any) -> list[str]:
+    """Return what axe-core finds on a page: each rule that is broken, with the first element that breaks it."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate((VENDOR / "axe.min.js").read_text(encoding="utf-8"))
+    page.evaluate("() => Promise.all(document.getAnimations().map((one) => one.finished.catch(() => null)))")
+    found = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")["violations"]
+    return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:120]}" for one in found]
 
 
 def expect(locator: Any) -> Any:

@@ -60,12 +60,11 @@ def test_the_page_and_its_files_come_with_a_policy_that_loads_nothing_from_elsew
 def test_the_files_of_others_are_those_whose_hashes_are_written_beside_them_and_all_weigh_less_than_600_kilobytes() -> (
     None
 ):
-    table = (STATIC / "vendor" / "README.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| (\S+\.js) \|.*\| ([0-9a-f]{64}) \|$", table, re.MULTILINE))
-    files = {file.name: file.read_bytes() for file in (STATIC / "vendor").glob("*.js")}
-    assert rows == {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    own = [file.stat().st_size for file in STATIC.iterdir() if file.is_file()]
-    assert sum(own) + sum(map(len, files.values())) < 600_000
+    for folder in (STATIC / "vendor", Path(__file__).with_name("vendor")):
+        table = (folder / "README.md").read_text(encoding="utf-8")
+        rows = dict(re.findall(r"^\| (\S+\.js) \|.*\| ([0-9a-f]{64}) \|$", table, re.MULTILINE))
+        assert rows == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.js")}
+    assert sum(file.stat().st_size for file in STATIC.rglob("*.*")) < 600_000
 
 
 def test_a_link_opens_one_session_and_works_once(mem: Semmem) -> None:

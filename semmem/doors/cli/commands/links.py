@@ -1,4 +1,4 @@
-"""The commands about links between memories: link, unlink, links and contradictions."""
+"""The commands about links between memories: link, unlink, links, contradictions and near-duplicates."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ Type = Annotated[
     str, typer.Argument(help="The type of link: supersedes, resolved-by, part-of, see-also or contradicts.")
 ]
 To = Annotated[str, typer.Argument(metavar="TO", help="The id of the other memory.")]
+Most = Annotated[int, typer.Option(help="At most this many, newest first.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -28,6 +29,7 @@ def register(app: typer.Typer) -> None:
     command(app, "unlink", "url", "namespace")(unlink)
     command(app, "links", "url", "namespace")(links)
     command(app, "contradictions", "url", "namespace")(contradictions)
+    command(app, "near-duplicates", "url", "namespace")(near_duplicates)
 
 
 def link(
@@ -61,9 +63,7 @@ def links(door: Door, id: One) -> None:
     door.give({"links": rows}, lambda: _show(door, rows, f"{id} has no links."))
 
 
-def contradictions(
-    door: Door, limit: Annotated[int, typer.Option(help="At most this many, newest first.")] = 100
-) -> None:
+def contradictions(door: Door, limit: Most = 100) -> None:
     """List the contradictions that wait for a decision: a newer memory that changes a value of an older one.
 
     Decide with `semmem link NEW supersedes OLD`, with `semmem unlink NEW contradicts OLD` where both hold, or with
@@ -72,6 +72,18 @@ def contradictions(
     with door.connect() as mem:
         rows = mem.contradictions(namespace=door.namespace, limit=limit)
     door.give({"links": rows}, lambda: _show(door, rows, f"No contradiction in {door.namespace} waits for a decision."))
+
+
+def near_duplicates(door: Door, limit: Most = 100) -> None:
+    """List the near-duplicates that wait for a decision: two memories whose texts are nearly the same.
+
+    Decide with `semmem link NEW supersedes OLD`, with `semmem unlink NEW see-also OLD` to keep both, or with `semmem
+    forget`.
+    """
+    with door.connect() as mem:
+        rows = mem.near_duplicates(namespace=door.namespace, limit=limit)
+    none = f"No near-duplicates in {door.namespace} wait for a decision."
+    door.give({"links": rows}, lambda: _show(door, rows, none))
 
 
 def _show(door: Door, rows: Sequence[Link], none: str) -> None:

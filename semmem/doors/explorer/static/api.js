@@ -52,6 +52,8 @@ export const api = {
   configure: (namespace, changes) => call("PATCH", "/v1/settings", { query: { namespace }, body: changes }),
   unset: (namespace, names) => call("DELETE", "/v1/settings", { query: { namespace, names } }),
   recall: (body, signal) => call("POST", "/v1/recall", { body, signal }),
+  replay: (body, signal) => call("POST", "/v1/recall/replay", { body, signal }),
+  paths: (body, signal) => call("POST", "/v1/recall/paths", { body, signal }),
   reach: (body, signal) => call("POST", "/v1/reach", { body, signal }),
   explain: (id, body) => call("POST", `${of(id)}/explain`, { body }),
   list: (query, signal) => call("GET", "/v1/memories", { query, signal }),
@@ -65,8 +67,9 @@ export const api = {
   restore: (id, namespace) => call("POST", `${of(id)}/restore`, { body: { namespace } }),
   history: (id, namespace) => call("GET", `${of(id)}/history`, { query: { namespace } }).then((answer) => answer.versions),
   contradictions: (namespace) => call("GET", "/v1/contradictions", { query: { namespace, limit: 200 } }).then((answer) => answer.links),
+  nearDuplicates: (namespace) => call("GET", "/v1/near-duplicates", { query: { namespace, limit: 200 } }).then((answer) => answer.links),
   links: (id, namespace) => call("GET", `${of(id)}/links`, { query: { namespace } }).then((answer) => answer.links),
-  link: (id, namespace, type, to) => call("POST", `${of(id)}/links`, { body: { namespace, type, to } }),
+  link: (id, namespace, type, to, made_by) => call("POST", `${of(id)}/links`, { body: { namespace, type, to, ...(made_by ? { made_by } : {}) } }),
   unlink: (id, namespace, type, to) => call("DELETE", `${of(id)}/links`, { query: { namespace, type, to } }),
   graph: (query) => call("GET", "/v1/graph", { query }),
   concepts: (query) => call("GET", "/v1/concepts", { query }).then((answer) => answer.concepts),
@@ -85,6 +88,11 @@ export async function* pages(query, most) {
     if (!cursor) return;
   }
 }
+
+// The last question of this tab, for views that show more of its recall.
+let last = null;
+export const asked = () => last;
+export const note = (ns, q) => { last = { ns, q }; };
 
 // The place: #/view?ns=…&q=…; a view changes it with `go`, and the browser's back button takes a step back.
 export function place() {

@@ -134,40 +134,58 @@ function Import({ ns, toast, done }) {
     <${Notice} error=${problem} />`;
 }
 
-// Inbox: contradictions that wait for a decision.
-export function InboxView({ ns, openMemory, may, toast, changed }) {
-  const found = useLoaded(() => api.contradictions(ns), [ns, changed]);
+// Inbox: contradictions and near-duplicates that wait for a decision.
+const WAITING = {
+  contradicts: { read: api.contradictions, title: "Contradictions", one: "contradiction waits", more: "contradictions wait",
+    hint: "Memories whose values contradict each other, the newer one first. Both are recalled until you decide which one holds.",
+    first: "The first one holds", second: "The second one holds", both: "Both hold", said: "contradicts" },
+  "see-also": { read: api.nearDuplicates, title: "Near-duplicates", one: "near-duplicate waits", more: "near-duplicates wait",
+    hint: "Memories that say nearly the same, the newer one first.",
+    first: "The first supersedes", second: "The second supersedes", both: "Keep both", said: "is nearly" },
+};
+
+export function InboxView(props) {
   return html`<section aria-labelledby="inbox-title"><h1 id="inbox-title">Inbox</h1>
-    <p class="hint">Memories whose values contradict each other, the newer one first. Both are recalled until you decide which one holds.</p>
-    <${Notice} error=${found.error} />
-    ${found.loading && !found.value && html`<p class="hint" role="status">Reading…</p>`}
-    ${found.value && html`<p class="facts" role="status">${found.value.length || "No"} ${found.value.length === 1 ? "contradiction waits" : "contradictions wait"} for a decision.</p>
-      <ul class="pairs">${found.value.map((link) => html`<${Pair} key=${`${link.from_id} ${link.to_id}`} ...${{ link, ns, openMemory, may, toast, done: found.reload }} />`)}</ul>`}</section>`;
+    ${Object.keys(WAITING).map((type) => html`<${Waiting} key=${type} ...${{ ...props, type }} />`)}</section>`;
+}
+
+function Waiting({ ns, type, openMemory, may, toast, changed }) {
+  const { read, title, one, more, hint } = WAITING[type];
+  const { value: found, error, loading, reload } = useLoaded(() => read(ns), [ns, changed]);
+  return html`<section aria-labelledby=${`waiting-${type}`}><h2 id=${`waiting-${type}`}>${title}</h2>
+    <${Notice} error=${error} />
+    ${loading && !found && html`<p class="hint" role="status">Reading…</p>`}
+    ${found && html`<p class="facts" role="status">${found.length || "No"} ${found.length === 1 ? one : more} for a decision.</p>
+      ${found.length > 0 && html`<p class="hint">${hint}</p>`}
+      <ul class="pairs">${found.map((link) => html`<${Pair} key=${`${link.from_id} ${link.to_id}`} ...${{ link, ns, openMemory, may, toast, done: reload }} />`)}</ul>`}</section>`;
 }
 
 function Pair({ link, ns, openMemory, may, toast, done }) {
-  const [from, to] = [link.from_id, link.to_id];
+  const { from_id: from, to_id: to, type, made_by: by } = link;
   const { value, error } = useLoaded(() => Promise.all([api.get(from, ns), api.get(to, ns)]), [from, to, ns]);
   const [newer, older] = value || [];
   const [problem, setProblem] = useState(null);
+  const words = WAITING[type];
   const decide = (work, sentence, undo) => async () => {
     try {
       await work();
-      toast(sentence, undo && (async () => { await undo(); done(); }));
+      toast(sentence, async () => { await undo(); done(); });
       done();
     } catch (failed) {
       setProblem(failed);
     }
   };
+  const over = (one, other) => decide(() => api.link(one, ns, "supersedes", other), `${one} supersedes ${other}.`, () => api.unlink(one, ns, "supersedes", other));
+  const forget = (id) => decide(() => api.forget(id, ns), `${id} is forgotten.`, () => api.restore(id, ns));
   const side = (memory) => memory && html`<div class="side"><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${visible(memory.title || memory.id)}</button>
     <p dir="auto">${visible((memory.text || "").slice(0, 500))}</p><p class="under">${visible([memory.author, when(memory.created_at)].filter(Boolean).join(" · "))}</p></div>`;
-  return html`<li class="pair">${side(newer)}<span class="against">contradicts</span>${side(older)}
+  return html`<li class="pair">${side(newer)}<span class="against">${words.said}</span>${side(older)}
     <${Notice} error=${error || problem} />
     ${may.write && older && html`<p class="buttons">
-      <button onClick=${decide(() => api.link(from, ns, "supersedes", to), `${from} supersedes ${to}.`, () => api.unlink(from, ns, "supersedes", to))}>The first one holds</button>
-      <button class="second" onClick=${decide(() => api.link(to, ns, "supersedes", from), `${to} supersedes ${from}.`, () => api.unlink(to, ns, "supersedes", from))}>The second one holds</button>
-      <button class="second" onClick=${decide(() => api.unlink(from, ns, "contradicts", to), "Both hold.", () => api.link(from, ns, "contradicts", to))}>Both hold</button>
-      <button class="second" onClick=${decide(() => api.forget(to, ns), `${to} is forgotten.`, () => api.restore(to, ns))}>Forget the second</button></p>`}</li>`;
+      <button onClick=${over(from, to)}>${words.first}</button>
+      <button class="second" onClick=${over(to, from)}>${words.second}</button>
+      <button class="second" onClick=${decide(() => api.unlink(from, ns, type, to), `${words.both}.`, () => api.link(from, ns, type, to, by))}>${words.both}</button>
+      <button class="second" onClick=${forget(from)}>Forget the first</button><button class="second" onClick=${forget(to)}>Forget the second</button></p>`}</li>`;
 }
 
 // Time: memories by day as bars, an author a shade; a bar, or a stretch of them, filters the list below.

@@ -1,6 +1,6 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
-import { api, go } from "/page/api.js";
+import { api, go, note } from "/page/api.js";
 import { Badge, Bars, Field, LEGS, Legend, Marked, Notice, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 
@@ -15,9 +15,14 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
   useEffect(() => setPlan(null), [ns, query.q]);
   const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit]);
   const changed = useLoaded(
-    async (signal) => (query.q && plan ? api.recall({ query: query.q, namespace: ns, limit, recipe: plan }, signal) : null),
+    async (signal) => (query.q && plan ? api.replay({ query: query.q, namespace: ns, limit, recipe: plan }, signal) : null),
     [ns, query.q, limit, plan],
   );
+  useEffect(() => { // the server keeps the lists of this question, so the first move of a slider asks no leg either
+    if (!base.value) return;
+    note(ns, query.q);
+    api.replay({ query: query.q, namespace: ns, limit }).catch(() => null);
+  }, [base.value]);
   const shown = (plan && changed.value) || base.value;
   const search = (event) => {
     event.preventDefault();
@@ -35,14 +40,14 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     <${Notice} error=${base.error || changed.error} />
     ${!query.q && html`<p class="hint">Each hit shows the legs that found it. The sliders ask again with other weights, and say which leg can bring in a memory of its own.</p>`}
     ${shown && html`<div class="columns">
-      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, limit, plan, setPlan, openMemory, may, toast, busy: base.loading || changed.loading }} /></div>
+      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, limit, plan, setPlan, openMemory, may, toast, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
       <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, reload: base.reload }} /></aside>
     </div>`}
     ${base.loading && !shown && query.q && html`<p class="hint" role="status">Recalling…</p>`}
   </section>`;
 }
 
-function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory, may, toast, busy }) {
+function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory, may, toast, recall, busy }) {
   const [why, setWhy] = useState(null);
   const [wanted, setWanted] = useState("");
   useEffect(() => setWhy(null), [question, ns]);
@@ -66,7 +71,7 @@ function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory
     <${Legend} names=${names} />
     <${Hits}>${answer.hits.map((hit) => html`<${Hit} key=${hit.id + (hit.part || "")} ...${{
       hit, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
-      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall: answer.id, may, toast, ns,
+      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall, may, toast, ns,
     }} />`)}<//>
     <form class="ask" onSubmit=${(e) => { e.preventDefault(); setWhy(wanted.trim()); }}>
       <label class="grow">Why not another memory?<input value=${wanted} required placeholder="Its id, such as one from Browse" onInput=${(e) => setWanted(e.target.value)} /></label>
@@ -102,11 +107,11 @@ function Hit({ hit, most, moved, open, explain, recall, may, toast, ns }) {
   return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${hit.id + (hit.part || "")}>
     <div class="place"><b>${hit.rank}</b>${moved === "new" ? html`<span class="up">new</span>` : moved ? html`<span class=${moved > 0 ? "up" : "down"}>${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}</span>` : null}</div>
     <div class="body">
-      <h3><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
+      <h2><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
         ${memory.pinned && html`<span class="tag">pinned</span>`}
         ${memory.source_type && html`<span class="tag" title="Who the text comes from">${memory.source_type}</span>`}
         ${hit.superseded_by && html`<span class="tag warn">superseded by ${visible(hit.superseded_by)}</span>`}
-        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(visible).join(", ")}</span>`}</h3>
+        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(visible).join(", ")}</span>`}</h2>
       <p class="snippet"><${Marked} text=${hit.snippet} matches=${hit.matches} /></p>
       <${Bars} components=${hit.components} most=${most} />
       <p class="under"><b>${number(hit.score)}</b>

@@ -54,10 +54,11 @@ WHERE EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = 
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id AND m.part = 0) AND <open>
 ORDER BY l.from_id, l.type, l.to_id;
 
--- link_contradictions --
--- Return the newest contradictions of memories that exist, without those of which one supersedes the other.
+-- link_undecided --
+-- Return the newest links of a type between memories that exist, without those of which one supersedes the other; of
+-- see-also only those that semmem made, which are near-duplicates.
 SELECT l.from_id, l.type, l.to_id, l.since, l.made_by FROM link l
-WHERE l.namespace = %(namespace)s AND l.type = 'contradicts'
+WHERE l.namespace = %(namespace)s AND l.type = %(type)s AND (l.type <> 'see-also' OR l.made_by = 'semmem')
   AND NOT EXISTS (SELECT FROM link s WHERE s.namespace = %(namespace)s AND s.type = 'supersedes'
                   AND (s.from_id, s.to_id) IN ((l.from_id, l.to_id), (l.to_id, l.from_id)))
   AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.from_id AND m.part = 0)

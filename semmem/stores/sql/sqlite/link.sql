@@ -52,10 +52,11 @@ WHERE EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id 
   AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.to_id AND m.part = 0)
 ORDER BY l.from_id, l.type, l.to_id;
 
--- link_contradictions --
--- Return the newest contradictions of memories that exist, without those of which one supersedes the other.
+-- link_undecided --
+-- Return the newest links of a type between memories that exist, without those of which one supersedes the other; of
+-- see-also only those that semmem made, which are near-duplicates.
 SELECT l.from_id, l.type, l.to_id, l.since, l.made_by FROM link AS l
-WHERE l.namespace = :namespace AND l.type = 'contradicts'
+WHERE l.namespace = :namespace AND l.type = :type AND (l.type <> 'see-also' OR l.made_by = 'semmem')
   AND NOT EXISTS (SELECT 1 FROM link AS s WHERE s.namespace = :namespace AND s.type = 'supersedes'
                   AND ((s.from_id = l.from_id AND s.to_id = l.to_id) OR (s.from_id = l.to_id AND s.to_id = l.from_id)))
   AND EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = l.from_id AND m.part = 0)
