@@ -128,7 +128,7 @@ class HttpSemmem(Semmem):
                 response = self._sent(request)
                 return _answer(response.status_code, response.content)
             except LimitExceeded as error:
-                wait = float(getattr(error, "retry_after", 0.0))
+                wait = error.retry_after or 0.0
                 if not 0 < wait <= max(0.0, until - time.monotonic()):
                     raise
                 time.sleep(wait)
@@ -158,7 +158,7 @@ class HttpSemmem(Semmem):
             raise
         if response.status_code == 429:
             refused = values.error_of(_json(response.content), 429)
-            refused.retry_after = response.headers.get("retry-after", "1")  # type: ignore[attr-defined]
+            refused.retry_after = _seconds(response.headers.get("retry-after", "1"))
             raise refused
         if warning := response.headers.get(NOTED):
             warn(warning)
@@ -274,6 +274,14 @@ def _json(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         return None
+
+
+def _seconds(header: str) -> float:
+    """Return the seconds of a header Retry-After; 1 for a date, which only a stranger sends."""
+    try:
+        return float(header)
+    except ValueError:
+        return 1.0
 
 
 def _answer(status: int, content: bytes) -> Any:

@@ -83,6 +83,12 @@ def _cut(value: re.Match[str]) -> str:
 class SemmemError(Exception):
     """semmem could not do what was asked."""
 
+    http_status: int | None = None
+    """The status of an HTTP answer with this error, where it is not that of its class."""
+
+    retry_after: float | None = None
+    """Seconds until the call may succeed, where that is known."""
+
     def __init__(self, message: str | None = None) -> None:
         text = _shortened(message or (type(self).__doc__ or "").strip().splitlines()[0])
         self.message = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 3 :]}"

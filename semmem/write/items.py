@@ -30,6 +30,7 @@ __all__ = [
     "check_namespace",
     "check_validity",
     "drafted",
+    "given_id",
     "giver",
     "id_of",
     "is_turn",
@@ -46,19 +47,25 @@ _MOST_INDEXED_BYTES = 2_500
 """Limit for namespace, session and id together, because an index entry of PostgreSQL holds 2,704 bytes."""
 
 
-class MadeId(str):
-    """An id that a door made for a request without one, so that a repeated request stores nothing twice.
+@dataclass(frozen=True, slots=True)
+class MadeId:
+    """An id that an interface made for a request without one, so that a repeated request stores nothing twice.
 
-    The caller gave no id, so content that is stored already is counted as a repeat, as for an item without an id.
+    It stands in an item in the place of the id. The caller gave none, so content that is stored already is counted as a
+    repeat, as for an item without an id.
     """
 
-    __slots__ = ()
+    id: str
+
+    def __str__(self) -> str:
+        return self.id
 
 
-class NoItem(str):
-    """What a door puts in the place of an item that it cannot read: why it cannot, which is the reason to refuse it."""
+@dataclass(frozen=True, slots=True)
+class NoItem:
+    """An item that an interface cannot read, and the reason to refuse it."""
 
-    __slots__ = ()
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +76,8 @@ class Draft:
     that the draft replaces and ``replaced_payload`` the hash of its content. ``stored_vector`` is the replaced memory's
     vector and its maker, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected`` are
     the kinds of credentials that the memory seems to hold, or, where it was ``redacted``, held. ``restores`` says that
-    a softly forgotten memory comes back, and ``made_id`` that a door has made the id (see MadeId). ``text_at`` is when
-    its text began, None for its ``created_at``.
+    a softly forgotten memory comes back, and ``made_id`` that an interface has made the id (see MadeId). ``text_at`` is
+    when its text began, None for its ``created_at``.
     """
 
     at: int
@@ -113,12 +120,14 @@ def check_namespace(name: Any) -> None:
 def drafted(at: int, item: Any, namespace: str) -> Draft:
     """Check an item and return its draft. Raises InvalidInput with the field and the reason."""
     if isinstance(item, NoItem):
-        raise InvalidInput(str(item))
+        raise InvalidInput(item.reason)
     if not isinstance(item, Mapping):
         raise InvalidInput(f"An item must be a mapping with a text, not {type(item).__name__}.")
     for name in item:
         if name not in KEYS:
             raise InvalidInput(f"A memory has no field {shown(name)}; use {', '.join(KEYS)}.")
+    made_id = isinstance(item.get("id"), MadeId)
+    item = {**item, "id": str(item["id"])} if made_id else item
     text = _text(item.get("text"))
     given = {n: row.kind.checked(n, v) for n, row in FIELDS.items() if (v := item.get(n)) is not None and n != "text"}
     if "" in (given.get("id"), given.get("namespace")):
@@ -138,7 +147,6 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     fields = frozenset(item) - {name for name in ("id", "created_at", "ttl", "sensitive") if item.get(name) is None}
     fields |= {"expires_at"} if "ttl" in fields else frozenset()
     payload = payload_of(memory, timed="created_at" in given)
-    made_id = isinstance(item.get("id"), MadeId)
     return Draft(at, memory, payload, given.get("vector"), fields, made_id=made_id)
 
 
@@ -236,6 +244,12 @@ def replaced_by(draft: Draft) -> tuple[int, bytes, datetime] | None:
     if before is None or before.created_at is None:
         return None
     return before.version, draft.replaced_payload, before.created_at
+
+
+def given_id(item: Any) -> str | None:
+    """Return the id of an item that can be stored under it, else None."""
+    id = item.get("id") if isinstance(item, Mapping) else None
+    return str(id) if isinstance(id, str | MadeId) else None
 
 
 def id_of(item: Any) -> str | None:

@@ -22,6 +22,7 @@ from semmem.model.protocols import Embedder
 from semmem.model.store import LifeStore, Store, life_of
 from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected, bound_rejected
 from semmem.write.ingest import Ingest
+from semmem.write.items import given_id
 from semmem.write.plan import Policy, batches, check_batches
 
 __all__ = ["BroughtIn", "bring_in"]
@@ -95,8 +96,8 @@ class _Bringing:
         """
         for at, item in batch:
             for fields in getattr(item, "links", ()):
-                id, where = item.get("id"), item.get("namespace") or self._namespace
-                if not isinstance(id, str) or at in rejected:
+                id, where = given_id(item), item.get("namespace") or self._namespace
+                if id is None or at in rejected:
                     continue
                 try:
                     link = checked_link(where, id, **fields)
@@ -135,8 +136,8 @@ class _Bringing:
     def meet(self, items: Iterable[Any]) -> None:
         """Note the ids that the source has, also those of items that cannot be stored this time."""
         for item in items:
-            id = item.get("id") if isinstance(item, Mapping) else None
-            if isinstance(id, str):
+            id = given_id(item)
+            if id is not None:
                 where = item.get("namespace")
                 self.names.add((where if where and isinstance(where, str) else self._namespace, id))
 

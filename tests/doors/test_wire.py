@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from semmem.doors import wire
+from semmem.doors.http.problems import headers_of, status_of
 from semmem.model import errors
 from semmem.model.serialization import plain
 from semmem.model.types import Memory, Page
@@ -90,3 +91,11 @@ def test_a_memory_survives_the_way_through_json() -> None:
     back = json.loads(json.dumps(plain(memory)))
     assert back["created_at"] == "2026-01-02T00:00:00+00:00"
     assert (back["id"], back["tags"], back["title"]) == ("a", ["x"], None)
+
+
+def test_an_error_may_have_its_own_status_and_says_when_to_come_again() -> None:
+    error = errors.LimitExceeded("Too many requests.")
+    assert (status_of(error), headers_of(error)) == (429, {"retry-after": "1"})
+    error.http_status, error.retry_after = 409, 2.5
+    assert (status_of(error), headers_of(error)) == (409, {"retry-after": "3"})
+    assert (errors.LimitExceeded().http_status, errors.LimitExceeded().retry_after) == (None, None)

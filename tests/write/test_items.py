@@ -16,7 +16,7 @@ from semmem.extractors import Rules
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.types import IngestReport
 from semmem.write.ingest import Ingest
-from semmem.write.items import drafted, uuid7
+from semmem.write.items import MadeId, NoItem, drafted, given_id, uuid7
 
 
 class Unasked:
@@ -292,3 +292,12 @@ def test_an_empty_stream_is_a_report_of_nothing() -> None:
     report = ingest().remember_many([], namespace="n", batch_size=5, on_error="abort", progress=None)
     assert (report.remembered, report.unchanged, report.rejected, report.read) == (0, 0, (), 0)
     assert isinstance(report, IngestReport)
+
+
+def test_an_id_that_an_interface_made_is_an_id_that_nobody_gave() -> None:
+    made, named = (drafted(0, {"text": "The ferry leaves.", "id": id}, "demo") for id in (MadeId("x"), "x"))
+    assert (made.memory.id, named.memory.id) == ("x", "x")
+    assert (made.made_id, named.made_id) == (True, False)
+    assert [given_id({"id": id}) for id in (MadeId("x"), "x", 7, None)] == ["x", "x", None, None]
+    with pytest.raises(InvalidInput, match=r"^Line 2 is not JSON\.$"):
+        drafted(0, NoItem("Line 2 is not JSON."), "demo")

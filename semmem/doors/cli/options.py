@@ -15,7 +15,7 @@ from semmem.model.field_kinds import Choice, Json, Kind, Share, Switch, Tags, Ti
 from semmem.model.memory_fields import FIELDS, FILTERS, Field, Fields, Filter
 from semmem.model.types import Memory
 
-__all__ = ["AnyNarrow", "FirstChanges", "Given", "LastChanges", "Narrow", "vector_of"]
+__all__ = ["AnyNarrow", "FirstChanges", "Given", "LastChanges", "Narrow", "narrowed"]
 
 _TYPES: Mapping[type[Kind], Any] = {Whole: int, Share: float, Switch: bool, Tags: list[str]}
 """The types of options that are no text."""
@@ -71,10 +71,10 @@ def _read(name: str, value: Any) -> Any:
         return pairs(value)
     if isinstance(kind, Time):
         return moment(value, f"--{name.replace('_', '-')}")
-    return vector_of(value) if isinstance(kind, Vector) else value
+    return _vector(value) if isinstance(kind, Vector) else value
 
 
-def vector_of(text: str) -> list[float]:
+def _vector(text: str) -> list[float]:
     """Return the vector that is given as a JSON list."""
     from semmem.model.errors import InvalidInput
 
@@ -112,7 +112,7 @@ def _of_filter(name: str, row: Filter) -> inspect.Parameter:
     return _option(name, bool if row.how == "is" else str, False if row.how == "is" else None, row.option)
 
 
-def _narrowed(**values: Any) -> dict[str, Any] | None:
+def narrowed(**values: Any) -> dict[str, Any] | None:
     """Return the filters that were given as one mapping, None when there are none."""
     read = {name: _filter_value(name, value) for name, value in values.items()}
     return {name: value for name, value in read.items() if value} or None
@@ -128,8 +128,8 @@ def _filter_value(name: str, value: Any) -> Any:
 _OPTIONS = [_of_filter(name, row) for name, row in FILTERS.items() if row.how != "is"]
 _SWITCHES = [_of_filter(name, row) for name, row in FILTERS.items() if row.how == "is"]
 
-Narrow: TypeAlias = Annotated[dict[str, Any] | None, Options(tuple(_OPTIONS), _narrowed)]
+Narrow: TypeAlias = Annotated[dict[str, Any] | None, Options(tuple(_OPTIONS), narrowed)]
 """The filters of a recall, which finds no sensitive memory."""
 
-AnyNarrow: TypeAlias = Annotated[dict[str, Any] | None, Options((*_OPTIONS, *_SWITCHES), _narrowed)]
+AnyNarrow: TypeAlias = Annotated[dict[str, Any] | None, Options((*_OPTIONS, *_SWITCHES), narrowed)]
 """The filters of memories of any kind."""

@@ -176,7 +176,7 @@ class Service:
             return await self.workers.run(whole, seconds=seconds)
         except Conflict as error:
             if expected is not None:
-                error.http_status = 412  # type: ignore[attr-defined]  # the precondition of the request failed
+                error.http_status = 412  # the precondition of the request failed
             raise
 
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
@@ -271,7 +271,7 @@ def _expected(route: Route, request: Request, arguments: dict[str, Any]) -> list
             'If-Match is the ETag of one version, such as "3", and no version has the one that was sent; a weak one, '
             "which begins with W/, never fits."
         )
-        error.http_status = 412  # type: ignore[attr-defined]  # read by `problem_response`
+        error.http_status = 412
         raise error
     return [tag.strip('"') if parts[2] else int(parts[1]) for tag, parts in etags]
 
@@ -305,7 +305,7 @@ def _by_status(error: HTTPException) -> SemmemError:
         )
     else:
         own_error = InvalidInput("This path does not allow that method; /openapi.json lists paths and methods.")
-        own_error.http_status = error.status_code  # type: ignore[attr-defined]  # read by `status_of`
+        own_error.http_status = error.status_code
     return own_error
 
 

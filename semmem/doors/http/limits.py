@@ -138,7 +138,7 @@ class Rates:
         """Count one request of ``client``. Raises LimitExceeded for one too many, with ``retry_after`` in seconds."""
         if wait := self.take(client):
             error = LimitExceeded(f"More than {self._rate:g} requests a second; wait {wait:.2f} seconds.")
-            error.retry_after = wait  # type: ignore[attr-defined]  # told in a header of the answer
+            error.retry_after = wait
             raise error
 
     def take(self, client: str) -> float:

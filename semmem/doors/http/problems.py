@@ -30,8 +30,8 @@ class StreamStopped(errors.StoreClosed):
 
 def status_of(error: BaseException) -> int:
     """Return the HTTP status of ``error``; one may have its own, as a body that is too large has."""
-    own = getattr(error, "http_status", None)
-    return own if isinstance(own, int) else wire.answer(error).http_status
+    own = error.http_status if isinstance(error, errors.SemmemError) else None
+    return wire.answer(error).http_status if own is None else own
 
 
 def problem(error: BaseException) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def as_bytes(value: Any) -> bytes:
 def headers_of(error: BaseException) -> dict[str, str]:
     """Return the headers of an answer with ``error``: when to come again, or that a key is wanted."""
     if isinstance(error, errors.LimitExceeded):
-        return {"retry-after": str(max(1, math.ceil(getattr(error, "retry_after", 1.0))))}
+        return {"retry-after": str(max(1, math.ceil(error.retry_after or 1.0)))}
     return {"www-authenticate": "Bearer"} if isinstance(error, errors.KeyRequired) else {}
 
 

@@ -166,7 +166,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
             if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
                 return  # an answer that has begun is only broken off
             error = InvalidInput(sentence)
-            error.http_status = status  # type: ignore[attr-defined]  # read by `problem`
+            error.http_status = status
             body = as_bytes(problem(error))
             first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
             head = f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"

@@ -84,9 +84,9 @@ class Items:
         try:
             yield
         except BadItem as error:
-            if self._unread is None or not error.message.endswith(self._unread):
+            if self._unread is None or not error.message.endswith(self._unread.reason):
                 raise
-            raise BadItem(str(self._unread), position=error.position) from None
+            raise BadItem(self._unread.reason, position=error.position) from None
         finally:
             self._give_turn_back()
 

@@ -50,6 +50,6 @@ def still_at_work() -> LimitExceeded:
     error = LimitExceeded(
         "Another server is still at work on the request with this Idempotency-Key; send it again in a second."
     )
-    error.http_status = 409  # type: ignore[attr-defined]  # read by the problems of a server
-    error.retry_after = 1.0  # type: ignore[attr-defined]
+    error.http_status = 409
+    error.retry_after = 1.0
     return error

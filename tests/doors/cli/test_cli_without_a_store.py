@@ -14,7 +14,7 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.doors.cli import context, show
+from semmem.doors.cli import options, show
 from semmem.doors.cli.app import app, run
 from semmem.doors.cli.commands.write import items
 from semmem.doors.cli.demo import data
@@ -168,8 +168,9 @@ def test_progress_says_how_many_how_fast_and_how_long_still() -> None:
 
 
 def test_filters_that_were_not_given_are_absent() -> None:
-    assert context.filters(None, None, None, None, None, None) is None
-    assert context.filters(["a"], None, [], '{"x": 1}', "2026-01-02", None) == {
+    assert options.narrowed(sessions=None, metadata=None, created_after=None, sensitive=False) is None
+    given = {"sessions": ["a"], "authors": None, "tags": [], "metadata": '{"x": 1}', "created_after": "2026-01-02"}
+    assert options.narrowed(**given, created_before=None, sensitive=False) == {
         "sessions": ["a"],
         "metadata": {"x": 1},
         "created_after": datetime(2026, 1, 2, tzinfo=UTC),
