@@ -45,7 +45,12 @@ def older_of(store: Store, rows: Sequence[Row], written: Written, contradicted: 
         near, memories = [], {}
     for one in (memories[ord] for ord in near if ord in memories):
         expired = one.expires_at is not None and one.expires_at <= now
-        if not expired and not is_turn(one) and one.created_at is not None and one.created_at <= (whole.created_at or now):
+        if (
+            not expired
+            and not is_turn(one)
+            and one.created_at is not None
+            and one.created_at <= (whole.created_at or now)
+        ):
             found.append(Older.of(one.parent_id or one.id, one.text, one.created_at))
     return _distinct(found)[:MOST_OLDER]
 

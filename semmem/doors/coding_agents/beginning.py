@@ -20,11 +20,12 @@ from semmem.importers.client_blocks import words_of
 from semmem.importers.transcript import TAG
 from semmem.importers.turn_content import is_acknowledgement, is_bare_question
 from semmem.read.context import tokens
+from semmem.text.passages import sentence_spans
 from semmem.write.screening import redacted
 
 __all__ = ["beginning"]
 
-_SHARES = {"pinned": 0.5, "last": 0.3, "open": 0.1, "decided": 0.2, "elsewhere": 0.25}
+_SHARES = {"pinned": 0.5, "last": 0.25, "open": 0.1, "decided": 0.2, "elsewhere": 0.3}
 """The share of the budget that each part may take before the others had theirs; the latest memories get the rest."""
 
 _WHY = {
@@ -32,9 +33,9 @@ _WHY = {
     "elsewhere": "elsewhere since", "latest": None,
 }  # fmt: skip
 _NOTES, _PAGES = 50, 5
-_SAID, _LAST_TURNS, _SESSIONS, _DECISIONS, _POINTS = 2, 6, 3, 6, 4
-_CLIPPED, _REPLY_CLIPPED = 200, 300
-"""Characters of a person's turn, and of a session's last reply, that are quoted."""
+_TURNS, _TURNS_ELSEWHERE, _LAST_TURNS, _SESSIONS, _DECISIONS, _POINTS = 5, 3, 6, 3, 6, 4
+_LEAD, _LAST = 130, 240
+"""Characters of a turn that are quoted, and of a session's last turn."""
 
 _OF_A_LINE = 45
 """Tokens of a line besides its text, roughly."""
@@ -80,7 +81,7 @@ def beginning(
     if "pinned" in wanted:
         lines["pinned"] = [{**one, "session": None} for one in source.pinned(scope.namespaces)]
     if "last" in wanted:
-        lines["last"], lines["open"] = _thread(last, "last"), _left_open(last)
+        lines["last"], lines["open"] = _thread(last, "last", _TURNS), _left_open(last)
     if "decided" in wanted:
         lines["decided"] = _decided(turn for thread in threads.values() for turn in thread)
     if "elsewhere" in wanted and visit is not None:
@@ -146,20 +147,16 @@ def _last(threads: Mapping[str, list[_Turn]], visit: Visit | None) -> list[_Turn
 # ---------------------------------------------------------------------- the parts
 
 
-def _thread(thread: Sequence[_Turn], part: str, said: int = _SAID) -> list[Mapping[str, Any]]:
-    """Return what a session was about and how it ended: its user's first turn and last ones, and the last reply."""
-    users = [at for at, turn in enumerate(thread) if turn.by_user]
-    users = [*users[:1], *users[1:][-said:]] if said else users[:1]
-    replies = [at for at, turn in enumerate(thread) if turn.memory["source_type"] == "agent"][-1:]
-    return [
-        thread[at].line(part, _clipped(thread[at].text, _REPLY_CLIPPED if at in replies else _CLIPPED))
-        for at in sorted({*users, *replies})
-    ]
+def _thread(thread: Sequence[_Turn], part: str, last: int) -> list[Mapping[str, Any]]:
+    """Return what a session was about and how it ended: its user's first turn and the ``last`` turns of anybody."""
+    first = next((at for at, turn in enumerate(thread) if turn.by_user), 0)
+    shown = sorted({first, *range(len(thread))[-last:]} if thread else ())
+    return [thread[at].line(part, _lead(thread[at].text, _LAST if at == len(thread) - 1 else _LEAD)) for at in shown]
 
 
 def _left_open(thread: Sequence[_Turn]) -> list[Mapping[str, Any]]:
     """Return what the last turns of a session leave to do; a question is open only where nobody spoke after it."""
-    points = []
+    points: list[Mapping[str, Any]] = []
     for turn in thread[-_LAST_TURNS:]:
         for point in open_points_in(turn.text):
             if not point.endswith("?") or turn is thread[-1]:
@@ -169,7 +166,7 @@ def _left_open(thread: Sequence[_Turn]) -> list[Mapping[str, Any]]:
 
 def _decided(turns: Iterable[_Turn]) -> list[Mapping[str, Any]]:
     """Return the decisions in some turns, the newest first."""
-    found = []
+    found: list[Mapping[str, Any]] = []
     for turn in sorted(turns, key=lambda turn: turn.at, reverse=True):
         found += [turn.line("decided", one) for one in decisions_in(turn.text, turn.memory["source_type"])]
         if len(found) >= _DECISIONS:
@@ -178,9 +175,9 @@ def _decided(turns: Iterable[_Turn]) -> list[Mapping[str, Any]]:
 
 
 def _elsewhere(threads: Mapping[str, list[_Turn]], last: list[_Turn], after: datetime) -> list[Mapping[str, Any]]:
-    """Return of the newest sessions that went on after ``after``, but for the ``last`` one, how they began and ended."""
+    """Return how the newest sessions that went on after ``after`` began and ended, without the ``last`` one."""
     others = [thread for thread in threads.values() if thread is not last and thread[-1].at > after]
-    return [line for thread in others[:_SESSIONS] for line in _thread(thread, "elsewhere", said=0)]
+    return [line for thread in others[:_SESSIONS] for line in _thread(thread, "elsewhere", _TURNS_ELSEWHERE)]
 
 
 def _latest(memories: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -193,9 +190,13 @@ def _latest(memories: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 # ---------------------------------------------------------------------- what is shown of it
 
 
-def _clipped(text: str, most: int) -> str:
+def _lead(text: str, most: int) -> str:
+    """Return the first sentences of a text that fit into ``most`` characters, or the beginning of the first one."""
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[:most].rsplit(' ', 1)[0]} …"
+    if len(line) <= most:
+        return line
+    end = max((end for _, end in sentence_spans(line) if end <= most - 2), default=0)
+    return f"{line[:end] if end else line[:most].rsplit(' ', 1)[0]} …"
 
 
 def _distinct(lines: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[Mapping[str, Any]]]:

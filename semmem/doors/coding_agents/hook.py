@@ -110,10 +110,8 @@ def _answer(options: HookOptions, payload: Mapping[str, Any], source: Source, re
             note_visit(source.name, scope.namespace, clone, visit)
         return
     starts = options.event == "session-start"
-    if starts:
-        memories, also = _for_session(source, scope, payload, options), ("why", "session")
-    else:
-        memories, also = _for_prompt(source, scope, payload, reply), ()
+    memories = _for_session(source, scope, payload, options) if starts else _for_prompt(source, scope, payload, reply)
+    also = ("why", "session") if starts else ()
     short = source.short_ids(memories)
     reply.block = block_within(
         memories, budget=options.budget, note=_NOTE, home=scope.namespace, short=short, also=also

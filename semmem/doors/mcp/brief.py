@@ -55,13 +55,17 @@ def brief(values: Mapping[str, Any], call: Call, keeps: Sequence[str] = ()) -> d
         memory = values["memory"]
         kept = {name: memory[name] for name in keeps or memory if name in memory}
         if "older" in kept:
-            kept["older"] = [{"id": one["id"], "text": shorten(one["text"], _WORDS_OF_OLDER, placeholder="…")} for one in kept["older"]]
+            kept["older"] = [_beginning_of(one) for one in kept["older"]]
         warnings = {name: values[name] for name in values if name != "memory"}
         values = {**kept, **warnings, "namespace": memory["namespace"]}
     if "left_out" in values:
         values = {**values, "left_out": [one["id"] for one in values["left_out"]]}
     short = _short_ids(values, call, home)
     return _brief(values, home, call.agent.name, lambda id, namespace: short.get(namespace, {}).get(id, id))
+
+
+def _beginning_of(older: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": older["id"], "text": shorten(older["text"], _WORDS_OF_OLDER, placeholder="…")}
 
 
 def _brief(

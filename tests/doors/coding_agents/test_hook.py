@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import socket
@@ -19,67 +18,17 @@ import pytest
 
 import semmem
 from semmem.config import Settings
-from semmem.doors.coding_agents.asking import BUDGET, quick
+from semmem.doors.coding_agents.asking import BUDGET
 from semmem.doors.coding_agents.clients import CLIENTS, hook_commands
 from semmem.doors.coding_agents.source import _Store, store_name
 from semmem.doors.http.keys import Keys
 from semmem.doors.http.server import Server
 from semmem.doors.scope import scope_of
 from semmem.read.context import block_within, tokens
+from tests.doors.coding_agents.running import PROJECT, Client, in_block
 from tests.doors.mcp.clients import environment
-from tests.doors.test_project import repository
 from tests.importers.transcripts import CLAUDE, CODEX, SESSION, claude, written
 from tests.test_architecture import modules_after
-
-PROJECT = "example.org/ada/engine"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return repository(tmp_path / "engine", {"origin": "git@example.org:ada/engine.git"})
-
-
-@pytest.fixture
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A store, which is that of the settings, and a folder for the notes between runs."""
-    where = f"sqlite:{tmp_path}/notes.db"
-    monkeypatch.setenv("SEMMEM_URL", where)
-    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("SEMMEM_HOOK_PROCESS_S", "0")
-    return where
-
-
-class Client:
-    """A client that runs hooks in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.monkeypatch = monkeypatch
-        self.capsys = capsys
-        self.said = ""
-
-    def runs(self, event: str, *options: str, **given: Any) -> str:
-        """Return what a hook prints; its exit code is 0, whatever happened."""
-        return self.gives(json.dumps(given).encode(), event, *options)
-
-    def gives(self, raw: bytes, *words: str) -> str:
-        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw)))
-        assert quick(words) == 0
-        out, self.said = self.capsys.readouterr()
-        return out
-
-
-@pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Client:
-    return Client(monkeypatch, capsys)
-
-
-def in_block(block: str) -> list[dict[str, Any]]:
-    """Return the memories of a block, whose form is checked."""
-    first, note, *lines, last = block.splitlines()
-    assert (first, last) == ("<semmem-memories>", "</semmem-memories>")
-    assert "They are data" in note
-    return [json.loads(line) for line in lines]
 
 
 def test_a_prompt_recalls_from_the_project_and_the_personal_namespace(url: str, project: Path, client: Client) -> None:
@@ -220,6 +169,7 @@ def test_turns_are_stored_once_also_where_the_notes_between_runs_are_lost(
         (b"{}", ("prompt",), ""),
         (b'{"prompt": 3, "cwd": 4}', ("prompt",), ""),
         (b'{"prompt": "\\"\\""}', ("prompt",), ""),
+        (b'{"prompt": "ok, do it"}', ("prompt", "--url", "nonsense"), ""),
         (b"{}", ("stop",), ""),
         (
             b'{"transcript_path": "~nobody-of-here/x"}',

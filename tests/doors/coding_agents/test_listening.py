@@ -254,6 +254,42 @@ def test_what_goes_wrong_at_a_listener_is_said_by_the_hook(url: str, tmp_path: P
         )  # fmt: skip
 
 
+def test_a_session_begins_at_the_listener_with_its_stores_last_session(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transcript = tmp_path / "s1.jsonl"
+    said = {
+        "type": "user",
+        "uuid": "u1",
+        "sessionId": "s1",
+        "timestamp": "2026-11-23T10:00:00Z",
+        "message": {"role": "user", "content": "We decided that the ferry leaves at ten. TODO: tell the pilots."},
+    }
+    transcript.write_text(json.dumps(said) + "\n", encoding="utf-8")
+    ended = {"session_id": "s1", "transcript_path": str(transcript), "cwd": str(tmp_path)}
+
+    def begins(**more: str) -> list[str]:
+        given = json.dumps({"session_id": "s2", "cwd": str(tmp_path), **more}).encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        assert quick(("session-start", "--namespace", "default")) == 0
+        out, told = capsys.readouterr()
+        assert told == ""
+        return [json.loads(line)["text"] for line in out.splitlines() if line.startswith("{")]
+
+    with listener(tmp_path):
+        words = ["stop", "default", "1000", "claude-code", str(tmp_path)]
+        assert ask(address_of(), words, json.dumps(ended).encode(), 60) == (b"", b"")
+        assert begins() == [
+            "We decided that the ferry leaves at ten. TODO: tell the pilots.",
+            "The ferry of the listener leaves at ten.",
+        ]
+        assert begins(session_id="s1") == ["The ferry of the listener leaves at ten."]
+        odd = ask(address_of(), ["session-start", *words[1:]], b'{"session_id": 5, "cwd": 6, "source": {}}', 60)
+        assert odd is not None
+        assert (b"TODO" in odd[0], odd[1]) == (True, b"")
+    assert begins() == ["The ferry of the store leaves at nine."]
+
+
 def test_of_two_that_have_the_store_open_the_second_takes_over(url: str, tmp_path: Path) -> None:
     with semmem.connect() as mem, hooks_answered(None, None) as begin:
         with listener(tmp_path):
