@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eval.commands.door import AsJson, app, err, error_line, opened, say, table
-from eval.datasets import DatasetError
+from eval.datasets import DatasetError, load
+
+if TYPE_CHECKING:
+    from semmem.model.recipe import Recipe
+    from semmem.rank_cap.score_ranges import ShareRange
 
 __all__ = ["gate", "path", "reach"]
 
@@ -54,24 +58,49 @@ def reach(
     k: Annotated[int, typer.Option("-k", "--k", help="cut-off")] = 10,
     system: Annotated[str | None, typer.Option(help="another system's fusion: a name, all, or your .toml")] = None,
     weights: Annotated[str | None, typer.Option(help="your own weights for that system, such as .7,.3")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="a data set: what places earned there bounds a fusion that reads scores")
+    ] = None,
     json_: AsJson = False,
 ) -> None:
-    """Compute what each leg of a recipe, or of another system, can do to the top k; nothing is measured."""
+    """Compute what each leg of a recipe, or of another system, can do to the top k; no retrieval is measured."""
     from eval.experiments.conditions import named
     from eval.systems import system_report
     from semmem.rank_cap import reach as reach_at
     from semmem.rank_cap.report import describe
 
     with error_line():
+        if data is not None and system is not None:
+            raise DatasetError("--data is for a recipe of semmem; the runs of a system are compared by `compare`.")
         if system is not None:
             say(system_report(system, k, weights=weights, json=json_))
             return
-        report = reach_at(named(recipe).recipe, k)
+        plan = named(recipe).recipe
+        ranges = None if data is None else _seen(plan, k, data)
+        report = reach_at(plan, k, ranges=ranges)
         if json_:
             typer.echo(json.dumps(report.as_dict(), indent=1))
             return
         rows = describe(report)
         table(list(rows[0]), [list(r.values()) for r in rows])
+
+
+def _seen(plan: Recipe, k: int, data: str) -> dict[str, ShareRange]:
+    """Return between which shares the places of each leg earned, over the questions of a data set."""
+    from eval.experiments.lists import ask_all
+    from eval.experiments.runner import ingest
+    from eval.experiments.seen_shares import ranges_of
+    from semmem.fusion import reads_scores
+    from semmem.model.recipe import deep_enough
+
+    if not any(reads_scores(plan.fusion, leg) for leg in plan.legs):
+        raise DatasetError(f"The recipe {plan.name} fuses by rank, so its reach needs no data set; leave out --data.")
+    corpus = load(data)
+    plan = deep_enough(plan, k)
+    with opened(corpus, None, None) as mem:
+        ingest(mem, corpus)
+        asked, _ = ask_all(mem, corpus.queries, [plan])
+    return ranges_of(plan, asked.values())
 
 
 @app.command()

@@ -70,6 +70,14 @@ def test_legs_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
     assert set(json.loads(out)["regimes"]["any"]["legs"]) == {"words", "meaning"}
 
 
+def test_a_range_of_cosines_bounds_the_places_of_the_dense_leg_in_tm2c2(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capfd, "reach", "--recipe", "tm2c2", "--scores", "dense=0:1", "--json")
+    found = json.loads(out)
+    # the tenth dense place earns .5 x (0 + 1)/(1 + 1)
+    assert (code, found["regimes"]["any"]["legs"]["lexical"]["lower_bar"]) == (0, 0.25)
+    assert found["assumptions"][-1] == "scores within their ranges"
+
+
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
@@ -78,6 +86,11 @@ def test_legs_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
         ("reach --weights 1,x --rank-constants 60,60", 2, "must be numbers such as 1,1,.35, not 'x'"),
         ("reach --weights 1,1 --rank-constants 60,60 --recipe seed", 2, "not both"),
         ("reach -k 0", 2, "k must be 1 or more"),
+        ("reach --recipe convex --scores dense=0:1", 2, "in which a range of scores proves nothing"),
+        ("reach --recipe tm2c2 --scores dense", 2, "--scores must be a leg and a range such as dense=0:1, not 'dense'"),
+        ("reach --recipe tm2c2 --scores dense=1:0", 2, "must be a range such as 0:1, the least first, not 1.0:0.0"),
+        ("reach --recipe tm2c2 --scores graph=0:1", 2, "asks no leg graph; give ranges for lexical, dense"),
+        ("reach --weights 1,1 --rank-constants 60,60 --scores dense=0:1", 2, "--scores are for the fusion tm2c2"),
         ("forget", 2, "Say what to forget"),
         ("remember", 2, "Give one text to remember"),
         ("remember missing.md", 2, "There is no file missing.md"),

@@ -15,9 +15,12 @@ from semmem.doors.cli.context import (
 from semmem.doors.cli.options import Narrow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from semmem.client.probe.stages import Probe
     from semmem.model.recipe import Recipe
     from semmem.rank_cap.report import Reach
+    from semmem.rank_cap.score_ranges import ShareRange
 
 __all__ = ["register", "register_probe", "show_reach"]
 
@@ -44,6 +47,10 @@ def reach(
         str | None, typer.Option(help="Weights instead of a recipe: 1,1,.35 or lexical=1,dense=1,graph=.35.")
     ] = None,
     rank_constants: Annotated[str | None, typer.Option(help="One rank constant per weight: 60,60,60.")] = None,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(help="In tm2c2, between which scores a leg's lie: dense=0:1. Repeatable; without it, anything."),
+    ] = None,
     require: Annotated[Required | None, typer.Option(help="Exit with 3 if a leg falls short of this.")] = None,
 ) -> None:
     """Say which legs can bring a memory of their own into the top k, before any query is run.
@@ -61,13 +68,16 @@ def reach(
     if weights is not None and rank_constants is not None:
         if door.recipe:
             raise InvalidInput("Give --recipe, or --weights with --rank-constants, not both.")
+        if scores:
+            raise InvalidInput("--weights are fused by rank, and --scores are for the fusion tm2c2; leave one out.")
         from semmem.rank_cap import reach_of
 
         report = reach_of(_by_leg(weights, "--weights"), _by_leg(rank_constants, "--rank-constants"), k)
     else:
         from semmem.rank_cap import reach as reach_in
 
-        report = reach_in(_recipe(door), k)
+        plan = _recipe(door)
+        report = reach_in(plan, k, ranges=_ranges(plan, scores or ()))
     door.give(report, lambda: show_reach(door, report))
     if require is not None and (short := report.short_of(require.value, called=weights is None)):
         for regime, leg, leg_class in short:
@@ -93,6 +103,29 @@ def _recipe(door: Door) -> Recipe:
     if wrong:
         door.say(f"{wrong[0].upper()}{wrong[1:]}.".replace("..", "."))
     return plan
+
+
+def _ranges(plan: Recipe, scores: Sequence[str]) -> dict[str, ShareRange]:
+    """Return the shares that follow from ranges of scores such as `dense=0:1`."""
+    from semmem.model.errors import InvalidInput
+    from semmem.model.recipe import USUAL_DEPTH
+    from semmem.rank_cap.score_ranges import within
+
+    if scores and plan.fusion != "tm2c2":
+        raise InvalidInput(
+            f"The recipe {plan.name} fuses by {plan.fusion}, in which a range of scores proves nothing; --scores is "
+            "for tm2c2, and python -m eval reach RECIPE --data SET reads the shares off lists."
+        )
+    out: dict[str, ShareRange] = {}
+    for text in scores:
+        leg, _, span = text.partition("=")
+        low, _, high = span.partition(":")
+        try:
+            least, most = float(low), float(high)
+        except ValueError as error:
+            raise InvalidInput(f"--scores must be a leg and a range such as dense=0:1, not {text!r}.") from error
+        out[leg] = within(plan.fusion, leg, least, most, plan.depths.get(leg, USUAL_DEPTH))
+    return out
 
 
 def _by_leg(text: str, option: str) -> dict[str, float]:
