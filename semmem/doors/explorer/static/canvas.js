@@ -2,16 +2,20 @@
 import { html, useEffect, useRef } from "/page/vendor/preact.js";
 import { visible } from "/page/parts.js";
 
+const MANY = 800; // nodes from which only the first ones and those of paths have a label
+const SLICE = 12; // milliseconds of work between two frames
+
 export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
   const box = useRef();
   const view = useRef(null);
   const acts = useRef({});
+  const round = useRef(0);
   acts.current = { setChosen, expand, shown, hidden };
   useEffect(() => {
     let ended = false;
     import("/page/vendor/cytoscape.js").then(({ default: cytoscape }) => {
       if (ended) return;
-      view.current = cytoscape({ container: box.current, minZoom: 0.1, maxZoom: 4, pixelRatio: "auto", hideEdgesOnViewport: true, textureOnViewport: true, style: style() });
+      view.current = cytoscape({ container: box.current, minZoom: 0.1, maxZoom: 4, pixelRatio: "auto", hideEdgesOnViewport: true, textureOnViewport: true, hideLabelsOnViewport: true, style: style() });
       view.current.on("tap", "node", (event) => acts.current.setChosen(event.target.id()));
       view.current.on("mouseover", "node", (event) => event.target.addClass("near"));
       view.current.on("mouseout", "node", (event) => event.target.removeClass("near"));
@@ -28,25 +32,32 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
       view.current = null;
     };
   }, []);
-  const draw = () => {
+  const draw = async () => {
     const graph = view.current;
     if (!graph) return;
     const { shown: { nodes, edges }, hidden: out } = acts.current;
     const seen = [...nodes.values()].filter((node) => !out.has(node.id));
     const ids = new Set(seen.map((node) => node.id));
     const lines = [...edges.entries()].filter(([, { source, target }]) => ids.has(source) && ids.has(target));
+    const many = seen.length > MANY;
+    const before = new Map(graph.nodes().map((one) => [one.id(), { ...one.position() }]));
     graph.batch(() => {
       graph.elements().filter((one) => one.isEdge() || !ids.has(one.id())).remove();
-      const had = new Set(graph.nodes().map((one) => one.id()));
-      for (const node of seen.filter((one) => had.has(one.id))) graph.getElementById(node.id).data(dataOf(node));
+      for (const node of seen.filter((one) => before.has(one.id))) graph.getElementById(node.id).data(dataOf(node, many));
       graph.add([
-        ...seen.filter((one) => !had.has(one.id)).map((node) => ({ group: "nodes", data: dataOf(node) })),
+        ...seen.filter((one) => !before.has(one.id)).map((node) => ({ group: "nodes", data: dataOf(node, many) })),
         ...lines.map(([id, { source, target, type, way }]) => ({ group: "edges", data: { id: `e ${id}`, source, target, way: way ? 1 : 0, label: way ? visible(type) : "" } })),
       ]);
     });
-    graph.layout(layout(seen.length)).run();
+    const points = seen.map(({ id }) => ({ id, ...before.get(id) }));
+    round.current += 1;
+    const mine = round.current;
+    const at = await settled(points, lines.map(([, { source, target }]) => ({ source, target })), () => mine === round.current && view.current);
+    if (!at) return;
+    const calm = seen.length > 400 || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: 20, animate: !calm, animationDuration: 300 }).run();
   };
-  useEffect(draw, [shown, hidden]);
+  useEffect(() => { draw(); }, [shown, hidden]);
   useEffect(() => {
     const graph = view.current;
     graph?.nodes().unselect();
@@ -60,13 +71,26 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
   return html`<div class="canvas" ref=${box} role="img" aria-label="The graph as a picture; the list beside it has the same names and memories"></div>`;
 }
 
-const dataOf = ({ id, title, name, kind, start, way }) => ({ id, kind, label: visible((title || name || "").slice(0, 28)), start: start ? 1 : 0, way: way ? 1 : 0 });
+const dataOf = ({ id, title, name, kind, start, way }, many) => ({ id, kind, label: many && !start && !way ? "" : visible((title || name || "").slice(0, 28)), start: start ? 1 : 0, way: way ? 1 : 0 });
 
-// A spring layout takes the square of the nodes; a large graph stands in rings, the best connected inside.
-function layout(size) {
-  const still = size > 400 || matchMedia("(prefers-reduced-motion: reduce)").matches;
-  if (size > 800) return { name: "concentric", animate: false, fit: true, padding: 20, minNodeSpacing: 4, concentric: (node) => node.degree(), levelWidth: () => 4 };
-  return { name: "cose", animate: still ? false : "end", animationDuration: 300, randomize: false, nodeRepulsion: () => 9000, idealEdgeLength: () => 70, numIter: size > 300 ? 200 : 700, fit: true, padding: 20 };
+// The places of nodes by d3-force, worked out in slices between frames; null where something newer is to be drawn.
+async function settled(points, links, wanted) {
+  await Promise.all(["dispatch", "timer", "quadtree"].map((name) => import(`/page/vendor/d3-${name}.js`)));
+  await import("/page/vendor/d3-force.js");
+  const { forceLink, forceManyBody, forceSimulation, forceX, forceY } = globalThis.d3;
+  const ticks = points.length > MANY ? 60 : 200;
+  const forces = forceSimulation(points).stop().alphaDecay(1 - 0.001 ** (1 / ticks))
+    .force("links", forceLink(links).id((one) => one.id).distance(60)).force("apart", forceManyBody().strength(-160).distanceMax(900))
+    .force("x", forceX().strength(0.06)).force("y", forceY().strength(0.06));
+  let paused = performance.now();
+  for (let tick = 0; tick < ticks; tick += 1) {
+    forces.tick();
+    if (performance.now() - paused < SLICE) continue;
+    await new Promise((go) => setTimeout(go));
+    if (!wanted()) return null;
+    paused = performance.now();
+  }
+  return wanted() ? new Map(points.map(({ id, x, y }) => [id, { x, y }])) : null;
 }
 
 function style() {
