@@ -274,6 +274,21 @@ def test_a_store_has_a_type_wherever_it_is_handed_on() -> None:
     assert untyped == []
 
 
+NOT_YET_TYPED = ("stores/postgres/nearest.py", "stores/postgres/postings.py", "stores/resident/loading.py")
+"""Modules that still hand on connections of any type."""
+
+
+def test_a_connection_and_a_cursor_have_a_type_wherever_they_are_handed_on() -> None:
+    untyped = [
+        f"{name(path)}: {argument}"
+        for path in SOURCES
+        if path.is_relative_to(STORES) and not path.as_posix().endswith(NOT_YET_TYPED)
+        for argument, of in annotations(ast.parse(path.read_text(encoding="utf-8")))
+        if argument in ("connection", "cursor", "alone") and of == "Any"
+    ]
+    assert untyped == []
+
+
 def asked_of_stores(tree: ast.AST) -> list[tuple[str, str]]:
     """Return ("store", "vectors" or "graph", the attribute) of all that is asked of a store or of a part of one."""
     modules = {

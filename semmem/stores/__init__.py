@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from semmem.files import data_folder, expanded
 from semmem.model.errors import InvalidInput, LocalOnly
 
 if TYPE_CHECKING:  # importing these takes long, and a hook that asks a server opens no store
     from semmem.model.store import Store
+    from semmem.stores.postgres.typed import Connection
 
 __all__ = ["Target", "check_file", "is_server", "masked", "open_store", "parse_url"]
 
@@ -65,8 +66,8 @@ def open_store(
     return PostgresStore(url or "", dsn, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before)
 
 
-def _backup(place: Callable[[], Path], *, one_store: bool) -> Callable[[Any, int, int], None]:
-    def before(connection: Any, number: int, newest: int) -> None:
+def _backup(place: Callable[[], Path], *, one_store: bool) -> Callable[[Connection, int, int], None]:
+    def before(connection: Connection, number: int, newest: int) -> None:
         from semmem.stores.postgres.moving.backup import before_migration
 
         before_migration(place(), one_store=one_store)(connection, number, newest)

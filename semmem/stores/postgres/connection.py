@@ -29,6 +29,7 @@ from semmem.model.process.clock import standing
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import OTHER_SCHEMA, error_at_connect, error_at_work, moving, starting
 from semmem.stores.postgres.migrate import migrate, newer
+from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
@@ -78,7 +79,7 @@ class Pooled:
         *,
         pool_size: int = 8,
         start_timeout_s: float = 120.0,
-        before_migration: Callable[[Any, int, int], None] | None = None,
+        before_migration: Callable[[Connection, int, int], None] | None = None,
     ) -> None:
         self.url = url
         self._local = threading.local()
@@ -125,7 +126,7 @@ class Pooled:
         return None if hold is None else hold.whole
 
     @contextmanager
-    def whole(self) -> Iterator[tuple[Any, Whole | None]]:
+    def whole(self) -> Iterator[tuple[Connection, Whole | None]]:
         """Run all that this thread does inside the block in one transaction: all of it is stored, or nothing.
 
         A transaction inside it is a savepoint. Nothing is tried again by itself: Interrupted is raised where it all has
@@ -139,7 +140,7 @@ class Pooled:
                 yield connection, hold.whole
 
     @contextmanager
-    def beside(self) -> Iterator[tuple[Any, Whole | None]]:
+    def beside(self) -> Iterator[tuple[Connection, Whole | None]]:
         """Yield a connection in a transaction of its own, while this thread works on others."""
         with self._pool_errors(), self._borrowed() as connection, connection.transaction():
             yield connection, None
@@ -173,7 +174,7 @@ class Pooled:
         return self._error_of(error) if isinstance(error, psycopg.Error) else StoreUnavailable(str(error))
 
     @contextmanager
-    def lasting(self) -> Iterator[Any]:
+    def lasting(self) -> Iterator[Connection]:
         """Yield a connection for work of minutes; a failure is raised as one sentence, and nothing is tried again."""
         try:
             with self._borrowed() as connection:
@@ -191,7 +192,7 @@ class Pooled:
         connection = self.own_connection()
         try:  # not a context manager, which would raise at the end if this connection was lost after all work is done
             end = time.monotonic() + _OTHERS_PATIENCE
-            while not connection.execute(_SQL["rebuild_lock"]).fetchone()[0]:
+            while not only(connection.execute(_SQL["rebuild_lock"]))[0]:
                 if time.monotonic() > end:
                     raise Conflict("Another process rebuilds this store; wait until it is done, or stop it.")
                 time.sleep(_PAUSE)
@@ -199,7 +200,7 @@ class Pooled:
         finally:
             connection.close()
 
-    def own_connection(self) -> Any:
+    def own_connection(self) -> Connection:
         """Return a connection beside the pool, for locks of a session, to be closed. Raises StoreUnavailable."""
         self.run(lambda c: c.execute("SELECT 1"))  # which tries again
         try:
@@ -207,7 +208,7 @@ class Pooled:
         except psycopg.OperationalError as error:
             raise self._unserved(error) from error
 
-    def _take(self) -> Any:
+    def _take(self) -> Connection:
         """Take a connection from the pool; where none is idle, first make sure that the server can be reached.
 
         The pool itself would retry at growing intervals without reporting why. Raises PoolTimeout after ``timeout``
@@ -228,7 +229,7 @@ class Pooled:
                     raise
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Any]:
+    def _borrowed(self) -> Iterator[Connection]:
         """Take a connection for one piece of work, like the pool's own ``connection``."""
         connection = self._take()
         try:
@@ -237,7 +238,7 @@ class Pooled:
         finally:
             self._pool.putconn(connection)
 
-    def _once(self, work: Callable[[Any], T]) -> T:
+    def _once(self, work: Callable[[Connection], T]) -> T:
         hold: _Hold | None = getattr(self._local, "hold", None)
         if hold is None:
             with self._borrowed() as connection:
@@ -250,7 +251,9 @@ class Pooled:
                 hold.let_go()  # the pool replaces a broken connection
             raise
 
-    def run(self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True) -> T:
+    def run(
+        self, work: Callable[[Connection], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True
+    ) -> T:
         """Run ``work`` on a connection; retry after deadlocks and lost connections, as writes are idempotent.
 
         ``on_loss`` is called before the retry after a lost connection, whose transaction may have been committed.
@@ -290,7 +293,7 @@ class Pooled:
                 time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
 
-    def _in_whole(self, work: Callable[[Any], T]) -> T:
+    def _in_whole(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` once, as a part of a whole; see ``whole``."""
         try:
             return self._once(work)
@@ -323,7 +326,7 @@ class Pooled:
             "SEMMEM_POOL_SIZE, or ask less at once."
         )
 
-    def on_idle(self, work: Callable[[Any], T]) -> T:
+    def on_idle(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` once, in a transaction on a connection that is idle now. Raises StoreUnavailable.
 
         For work that can wait: no connection is made, no server started, and nothing tried again.
@@ -338,22 +341,22 @@ class Pooled:
             with connection.transaction():
                 return work(connection)
 
-    def rows(self, statement: str, parameters: Mapping[str, Any]) -> list[Any]:
+    def rows(self, statement: str, parameters: Mapping[str, Any]) -> list[TupleRow]:
         """Fetch all rows in binary format, so that bytea and numbers need no parsing."""
         return self.run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
 
-    def together(self, *queries: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[Any]]:
+    def together(self, *queries: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[TupleRow]]:
         """Fetch all rows of several statements, which are sent together, in one round trip.
 
         ``planned`` plans them for these parameters, because a general plan for filters uses no index.
         """
 
-        def read(connection: Any) -> list[list[Any]]:
+        def read(connection: Connection) -> list[list[TupleRow]]:
             with pipelined_transaction(connection) if planned else pipelined(connection):
                 if planned:
                     connection.execute(_SQL["plan_for_these"])
                 cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in queries]
-            return [cursor.fetchall() if cursor.pgresult.nfields else [] for cursor in cursors]
+            return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
         return self.run(read)
 
@@ -366,14 +369,16 @@ class Pooled:
         parameters = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
         self.run(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], parameters))
 
-    def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[Any]]]:
+    def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[TupleRow]]]:
         """Fetch the rows of a statement about some (namespace, id), by namespace, in one round trip."""
         each = by_namespace(names)
         queries = [(statement, {"namespace": n, "ids": ids}) for n, ids in each.items()]
         rows = self.together(*queries) if len(queries) > 1 else [self.rows(*one) for one in queries]
         return list(zip(each, rows, strict=True))
 
-    def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
+    def among(
+        self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any
+    ) -> list[tuple[int, list[TupleRow]]]:
         """Fetch the rows of a statement about some ords, each with the place of its namespace, in one round trip.
 
         An ord in a row is local to its namespace: see ``placed``.
@@ -384,16 +389,16 @@ class Pooled:
         return [(at, group_rows) for (at, _, _), group_rows in zip(groups, rows, strict=True)]
 
     def transaction(
-        self, work: Callable[[Any], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True
+        self, work: Callable[[Connection], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True
     ) -> T:
-        def run(connection: Any) -> T:
+        def run(connection: Connection) -> T:
             with connection.transaction():
                 return work(connection)
 
         return self.run(run, on_loss, patient=patient)
 
 
-def pipelined(connection: Any) -> AbstractContextManager[Any]:
+def pipelined(connection: Connection) -> AbstractContextManager[object]:
     """Return a block in which statements are sent together; their results are available after it.
 
     With a client library before version 14 each statement is sent by itself.
@@ -403,7 +408,7 @@ def pipelined(connection: Any) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def pipelined_transaction(connection: Any, behind: Callable[[], object] = lambda: None) -> Iterator[None]:
+def pipelined_transaction(connection: Connection, behind: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Send the statements of the block together, in a transaction; fetching a result inside costs a round trip.
 
     ``behind`` executes statements after the commit, in the same round trip; where only these fail, they have no result.
@@ -426,7 +431,7 @@ def pipelined_transaction(connection: Any, behind: Callable[[], object] = lambda
                 connection.execute("ROLLBACK TO part")
             raise
         return
-    commit: Any = None
+    commit: Cursor | None = None
     try:
         with connection.pipeline():
             connection.execute("BEGIN")
@@ -441,7 +446,7 @@ def pipelined_transaction(connection: Any, behind: Callable[[], object] = lambda
             raise
 
 
-def _configure(connection: Any) -> None:
+def _configure(connection: Connection) -> None:
     connection.execute(_SQL["session"])
     register_arrays(connection)
     connection.prepare_threshold = 3
@@ -450,16 +455,16 @@ def _configure(connection: Any) -> None:
 class _Hold:
     """One connection of the pool, taken when first needed."""
 
-    def __init__(self, pool: ConnectionPool[Any], take: Callable[[], Any]) -> None:
+    def __init__(self, pool: ConnectionPool[Connection], take: Callable[[], Connection]) -> None:
         self._pool = pool
         self._take = take
         self._lock = threading.Lock()
-        self._connection: Any = None
+        self._connection: Connection | None = None
         self._over = False
         self.whole: Whole | None = None
         """What is left to do after the one transaction that the connection is held for."""
 
-    def connection(self) -> Any:
+    def connection(self) -> Connection:
         """Return the connection; the first call takes it from the pool."""
         if self._connection is None:
             with standing():

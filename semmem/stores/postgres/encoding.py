@@ -20,6 +20,7 @@ from semmem.model.memory_fields import FILTERS, STORED, Filter
 from semmem.model.store.encoded import maker
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FORWARD, POSTING, Segments, cut
+from semmem.stores.postgres.typed import Connection
 from semmem.text.tokens import author_key
 
 __all__ = [
@@ -126,7 +127,7 @@ class _BigintArray(Dumper):
         return struct.pack("!iiiii", 1, 0, _INT8_OID, len(obj), 1) + body.tobytes()
 
 
-def register_arrays(connection: Any) -> None:
+def register_arrays(connection: Connection) -> None:
     """Let ``connection`` take numpy arrays of integers as parameters."""
     connection.adapters.register_dumper(np.ndarray, _BigintArray)
     connection.adapters.register_dumper(Encoded, _EncodedDumper)
@@ -169,14 +170,14 @@ def vector(value: NDArray[Any]) -> bytes:
     return struct.pack("!HH", len(value), 0) + value.astype(">f4").tobytes()
 
 
-def copy_rows(connection: Any, table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> None:
+def copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> None:
     """COPY ``rows``, each with one bytes value per column, into ``table``, a thousand at a time."""
     width = int2(len(columns))
     packed = (width + b"".join([part for value in row for part in (int4(len(value)), value)]) for row in rows)
     copy_packed(connection, table, columns, packed)
 
 
-def copy_packed(connection: Any, table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
+def copy_packed(connection: Connection, table: str, columns: Sequence[str], rows: Iterable[bytes]) -> None:
     """COPY rows that are in the binary format already, with the number and lengths of their values."""
     each = iter(rows)
     statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT binary)"

@@ -25,6 +25,7 @@ from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import filter_parameters
 from semmem.stores.postgres.nearest import INDEXED, session_setting
 from semmem.stores.postgres.postings import count_change, send_change
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
 __all__ = [
@@ -58,7 +59,7 @@ _CLEARS_STATISTICS = 180_000
 
 
 def forget(
-    connection: Any,
+    connection: Connection,
     namespace: str,
     id: str | Collection[str] | None,
     filters: Filters,
@@ -78,7 +79,7 @@ def forget(
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
     if dry_run:
         count_statement = _SQL["forget_count" if soft else "purge_count"]
-        return int(connection.execute(count_statement, parameters).fetchone()[0])
+        return int(only(connection.execute(count_statement, parameters))[0])
     rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
     ords = [ord for _, _, ord in rows]
     ids = {id for id, part, _ in rows if part == 0}
@@ -111,7 +112,7 @@ def forget(
 
 
 def purge(
-    connection: Any, namespace: str, ids: Collection[str], earlier: Collection[tuple[str, datetime]] = ()
+    connection: Connection, namespace: str, ids: Collection[str], earlier: Collection[tuple[str, datetime]] = ()
 ) -> None:
     """Remove everything kept of removed memories: versions, links, judgements, access counts.
 
@@ -129,7 +130,7 @@ def purge(
             connection.execute(_SQL[statement], which)
 
 
-def begin_drop(connection: Any, namespace: str) -> tuple[int, int]:
+def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
     """Mark a namespace, with its settings, as being dropped; return how many memories go, and their last ord.
 
     Memories that others remember from now on stay.
@@ -140,14 +141,14 @@ def begin_drop(connection: Any, namespace: str) -> tuple[int, int]:
     if row is None:
         return 0, 0
     upto = int(row[0])
-    memories = int(connection.execute(_SQL["drop_count"], {**where, "upto": upto}).fetchone()[0])
+    memories = int(only(connection.execute(_SQL["drop_count"], {**where, "upto": upto}))[0])
     if memories:
         count_change(connection, namespace, {"memories": 0, "length": 0}, {})
         connection.execute(_SQL["drop_said"], where)
     return memories, upto
 
 
-def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
+def _drop_memories(connection: Connection, namespace: str, upto: int) -> bool:
     """Remove some memories of a namespace with the data derived from them; False when there are none."""
     bounded = {"namespace": namespace, "upto": upto, "limit": FORGET_AT_ONCE}
     ords = [ord for (ord,) in connection.execute(_SQL["drop_select"], bounded)]
@@ -161,12 +162,12 @@ def _drop_memories(connection: Any, namespace: str, upto: int) -> bool:
             "forget_embedding", "forget_shadow", "relationship_forget", "forget_memory",
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
-    indexed, length = cursor.fetchone()
+    indexed, length = only(cursor)
     count_change(connection, namespace, {"memories": -indexed, "length": -length}, {})
     return True
 
 
-def _drop_postings(connection: Any, namespace: str, upto: int) -> bool:
+def _drop_postings(connection: Connection, namespace: str, upto: int) -> bool:
     """Remove some segments, and forgotten memories from segments shared with others; False when there are none."""
     bounded = {"namespace": namespace, "upto": upto, "limit": FORGET_AT_ONCE}
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
@@ -177,10 +178,10 @@ def _drop_postings(connection: Any, namespace: str, upto: int) -> bool:
         ords = np.frombuffer(raw, dtype=POSTING)["ord"]
         mixed.setdefault(key, set()).update(ords[ords <= upto].tolist())
     _clear_keys(connection, namespace, {key: sorted(ords) for key, ords in mixed.items()})
-    return bool(mixed) or connection.execute(_SQL["drop_lone"], bounded).fetchone()[0] > 0
+    return bool(mixed) or only(connection.execute(_SQL["drop_lone"], bounded))[0] > 0
 
 
-def _drop_rest(connection: Any, namespace: str, upto: int) -> bool:
+def _drop_rest(connection: Connection, namespace: str, upto: int) -> bool:
     """Remove some rows of the other tables; False when there are none."""
     bounded = {"namespace": namespace, "limit": FORGET_AT_ONCE}
     with pipelined(connection):
@@ -189,7 +190,7 @@ def _drop_rest(connection: Any, namespace: str, upto: int) -> bool:
     return any(cursor.rowcount > 0 for cursor in cursors)
 
 
-def _drop_end(connection: Any, namespace: str, upto: int) -> bool:
+def _drop_end(connection: Connection, namespace: str, upto: int) -> bool:
     """Record the end of the drop; remove the namespace itself unless somebody has remembered something meanwhile."""
     where = {"namespace": namespace}
     connection.execute(_SQL["namespace_own"], where)
@@ -202,7 +203,7 @@ DROP_STEPS = (_drop_memories, _drop_postings, _drop_rest, _drop_end)
 """The steps that drop a namespace; each is a transaction of its own, repeated as long as it returns True."""
 
 
-def prune(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> None:
+def prune(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> None:
     """Remove what is left of a namespace that has long been empty, except for its settings.
 
     ``parameters`` are those of a sweep: changes are kept for ``changes_days``.
@@ -214,7 +215,7 @@ def prune(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> Non
                 connection.execute(_SQL[statement], where)
 
 
-def _clear_empty(connection: Any, namespace: str) -> None:
+def _clear_empty(connection: Connection, namespace: str) -> None:
     """Remove what outlives the last memory of a namespace: corrections, numbers of segments."""
     with pipelined(connection):
         for statement in ("correction_empty", "fresh_empty"):
@@ -222,7 +223,11 @@ def _clear_empty(connection: Any, namespace: str) -> None:
 
 
 def delete_rows(
-    connection: Any, which: Mapping[str, Any], history: Mapping[str, Any] | None = None, *, last: Collection[str] = ()
+    connection: Connection,
+    which: Mapping[str, Any],
+    history: Mapping[str, Any] | None = None,
+    *,
+    last: Collection[str] = (),
 ) -> tuple[list[tuple[int, int, bytes]], dict[int, Any]]:
     """Delete the rows of some ords; return (ord, length, entries) of the indexed ones, and by ord their keys.
 
@@ -245,7 +250,7 @@ def delete_rows(
     return forwards, {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
 
 
-def scrub(connection: Any) -> None:
+def scrub(connection: Connection) -> None:
     """Rewrite the files of every table, one after the other. Raises StoreUnavailable like ``_rewrite``.
 
     The index of vectors goes with its table: while it was built anew, nobody could read the table. ``maintain`` builds
@@ -269,7 +274,7 @@ def scrub(connection: Any) -> None:
                     raise
 
 
-def _rewrite(connection: Any, table: str) -> None:
+def _rewrite(connection: Connection, table: str) -> None:
     """Rewrite a table's files. Raises StoreUnavailable where others keep using it, or the user lacks the right."""
     before = connection.execute(_SQL["scrub_file"], {"table": table}).fetchone()
     for turn in range(_TURNS):
@@ -291,7 +296,7 @@ def _rewrite(connection: Any, table: str) -> None:
         )
 
 
-def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) -> None:
+def clear_postings(connection: Connection, namespace: str, keys_of: Mapping[int, Any]) -> None:
     """Remove memories from the segments of their keys; ``keys_of`` maps an ord to an array of keys."""
     ords_by_key: dict[int, list[int]] = defaultdict(list)
     for ord, keys in keys_of.items():
@@ -300,7 +305,7 @@ def clear_postings(connection: Any, namespace: str, keys_of: Mapping[int, Any]) 
     _clear_keys(connection, namespace, ords_by_key)
 
 
-def _clear_keys(connection: Any, namespace: str, ords_by_key: Mapping[int, Sequence[int]]) -> None:
+def _clear_keys(connection: Connection, namespace: str, ords_by_key: Mapping[int, Sequence[int]]) -> None:
     """Remove memories from the segments of some keys; ``ords_by_key`` has the ords of each key."""
     if not ords_by_key:
         return

@@ -31,6 +31,7 @@ from semmem.stores.postgres.postings import (
     copy_segments,
     write_relationships,
 )
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.postgres.vectors import fact
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
@@ -46,7 +47,7 @@ def _array(keys: Collection[int]) -> NDArray[np.int64]:
 
 
 def reindex(
-    connection: Any, namespace: str, extractions: Sequence[tuple[int, Extraction]], language: str | None = None
+    connection: Connection, namespace: str, extractions: Sequence[tuple[int, Extraction]], language: str | None = None
 ) -> int:
     """Store new extractions of memories; return how many memories changed.
 
@@ -73,13 +74,13 @@ def reindex(
     if not new:
         return 0
     which["ords"] = _array(new)
-    pending = dict(connection.execute(_SQL["reindex_pending"], which, binary=True))
+    pending: dict[int, int] = dict(connection.execute(_SQL["reindex_pending"], which, binary=True))
     if pending:
         copy_pending(connection, namespace, [(ord, new[ord].names, pending[ord] > 0) for ord in sorted(pending)])
     longer = sum(e.length - old[ord][0] for ord, e in new.items())
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
     if language is not None:
-        check_language(namespace, connection.execute(_SQL["language_of"], which).fetchone()[0], language)
+        check_language(namespace, only(connection.execute(_SQL["language_of"], which))[0], language)
     _move(
         connection,
         namespace,
@@ -98,7 +99,9 @@ def reindex(
     return len(new)
 
 
-def _move(connection: Any, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]) -> None:
+def _move(
+    connection: Connection, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]
+) -> None:
     """Remove changed entries of folded memories from their segments, and write the new entries as one segment."""
     removals: dict[int, NDArray[np.int64]] = {}
     additions, names = [], []
@@ -152,7 +155,7 @@ class PostgresGraph:
         correction can interfere.
         """
 
-        def work(connection: Any) -> bool:
+        def work(connection: Connection) -> bool:
             connection.execute(_SQL["namespace_own"], {"namespace": namespace})
             rows = connection.execute(_SQL["corrections"], {"namespace": namespace}, binary=True).fetchall()
             merged = corrections_of(rows).into
@@ -174,7 +177,7 @@ class PostgresGraph:
     def concept_counts(self, namespace: str, like: str | None, limit: int) -> list[tuple[int, str, int, int]]:
         """Return (key, name, df, subjects) of the names of a namespace, the most mentioned first."""
 
-        def read(connection: Any) -> list[tuple[int, str, int, int]]:
+        def read(connection: Connection) -> list[tuple[int, str, int, int]]:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             which = {"namespace": namespace}
             keys: list[int] = []

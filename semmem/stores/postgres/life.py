@@ -25,6 +25,7 @@ from semmem.stores.packed_postings import FORWARD, merged
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.postgres.moving import namespaces
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -101,12 +102,12 @@ class PostgresLife(PostgresLinks):
     def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
         """Change some limits of a namespace; return all of them."""
         parameters = {"namespace": namespace, "given": list(changes), **asdict(Limits()), **changes}
-        return Limits(*self._pool.run(lambda c: c.execute(_SQL["limits_set"], parameters).fetchone()))
+        return Limits(*self._pool.run(lambda c: only(c.execute(_SQL["limits_set"], parameters))))
 
     def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
         """Add to the access counts of existing memories, by id; return how many of them exist."""
 
-        def run(connection: Any) -> int:
+        def run(connection: Connection) -> int:
             which = {"namespace": namespace, "ids": sorted(counts)}
             ids = [id for (id,) in connection.execute(_SQL["access_lock"], which)]
             columns = {
@@ -134,7 +135,7 @@ class PostgresLife(PostgresLinks):
         names = sorted(hits)
         line = {"recall_id": recall_id, "query": query, "recipe": recipe, "namespaces": names}
 
-        def work(connection: Any) -> None:
+        def work(connection: Connection) -> None:
             for name in names:
                 connection.execute(_SQL["namespace_hold"], {"namespace": name})
             connection.execute(_SQL["log_add"], {**line, "hits": [Jsonb(list(hits[name])) for name in names]})
@@ -156,7 +157,7 @@ class PostgresLife(PostgresLinks):
             "useful": [judgements[n] for n in names],
         }
 
-        def run(connection: Any) -> Collection[tuple[str, str]]:
+        def run(connection: Connection) -> Collection[tuple[str, str]]:
             with connection.transaction() as whole:
                 for namespace in sorted({n for n, _ in names}):
                     connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
@@ -224,7 +225,7 @@ def unpacked_entries(packed: bytes) -> NDArray[Any]:
 
 
 def keep(
-    connection: Any, namespace: str, ords: Sequence[int], *, by: Mapping[str, str], versions: int | None = None
+    connection: Connection, namespace: str, ords: Sequence[int], *, by: Mapping[str, str], versions: int | None = None
 ) -> None:
     """Copy memories into the history before they are changed, in the transaction that changes them.
 
@@ -237,20 +238,20 @@ def keep(
         connection.execute(_SQL["history_trim"], {**which, "versions": versions})
 
 
-def seen_counts(connection: Any, namespace: str, ords: Sequence[int]) -> list[tuple[str, int, datetime | None]]:
+def seen_counts(connection: Connection, namespace: str, ords: Sequence[int]) -> list[tuple[str, int, datetime | None]]:
     """Return (id, how often it was seen, when last) of memories of which all that is derived is made anew."""
     rows = connection.execute(_SQL["made_seen"], {"namespace": namespace, "ords": list(ords)}).fetchall()
     return [(id, count, at) for id, count, at in rows]
 
 
-def see_again(connection: Any, namespace: str, rows: Sequence[tuple[str, int, datetime | None]]) -> None:
+def see_again(connection: Connection, namespace: str, rows: Sequence[tuple[str, int, datetime | None]]) -> None:
     """Give memories back how often they were seen; see ``seen_counts``."""
     ids, counts, times = ([row[at] for row in rows] for at in range(3))
     columns = {"namespace": namespace, "ids": ids, "counts": counts, "times": times}
     connection.execute(_SQL["made_seen_set"], columns)
 
 
-def mark_made(connection: Any, namespace: str, span: Span) -> None:
+def mark_made(connection: Connection, namespace: str, span: Span) -> None:
     """Record what has made the memories of a span, under the lock of the namespace, unless it is recorded already."""
     row = connection.execute(_SQL["makers_own"], {"namespace": namespace}).fetchone()
     if row is None:
@@ -272,7 +273,7 @@ def history_parameters(ids: Collection[str], by: str | None) -> dict[str, Any]:
     return {"ids": sorted(ids), "by": Jsonb({} if by is None else dict.fromkeys(ids, by)), "forgotten": True}
 
 
-def take_back(connection: Any, rows: Sequence[Row]) -> None:
+def take_back(connection: Connection, rows: Sequence[Row]) -> None:
     """Remove the restored memories from the history. Raises Conflict where another process was faster."""
     for row in rows:
         namespace, id = row.name

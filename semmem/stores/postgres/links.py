@@ -23,6 +23,7 @@ from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.postings import count_change
+from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ _SHARE = 8
 """Keys are packed when those with rows of their own are at least one in so many of the packed."""
 
 
-def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
+def link(connection: Connection, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
     """Link memories of one namespace, all of ``rows`` or none; return the stored links.
 
     With ``skip``, forbidden links are left out. Raises NotFound and InvalidInput as ``link_rules.linking`` does.
@@ -100,15 +101,15 @@ def link(connection: Any, namespace: str, rows: Sequence[Link], *, skip: bool = 
     return [stored[row.key] for row in rows if row.key in stored]
 
 
-def compared(connection: Any, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+def compared(connection: Connection, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
     """Store the links of memories, and that they were compared; return whether others wait; see LifeStore."""
     if links:
         link(connection, namespace, links, skip=True)
     which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "seconds": WAITING_S}
-    return bool(connection.execute(_SQL["uncompared_done"], which).fetchone()[0])
+    return bool(only(connection.execute(_SQL["uncompared_done"], which))[0])
 
 
-def part(connection: Any, namespace: str, ids: Collection[str]) -> None:
+def part(connection: Connection, namespace: str, ids: Collection[str]) -> None:
     """Take away the links that semmem made of memories that say something else now; what they led to is to be compared.
 
     Behind the lock of the namespace's row.
@@ -136,7 +137,7 @@ class PostgresLinks:
         """Remove one link; return whether it existed."""
         earlier_removals: list[bool] = []
 
-        def work(connection: Any) -> bool:
+        def work(connection: Connection) -> bool:
             connection.execute(_SQL["namespace_own"], {"namespace": namespace})
             which = {"namespace": namespace, "from_id": from_id, "type": type, "to_id": to_id}
             removals = connection.execute(_SQL["link_remove"], which).fetchall()
@@ -206,14 +207,14 @@ class PostgresLinks:
         ]
 
 
-def _uncompared(row: Any) -> Uncompared:
+def _uncompared(row: TupleRow) -> Uncompared:
     memory = memory_of(row[:-1])
     at = row[-1] or memory.created_at
     assert at is not None
     return Uncompared(row[-2], at, memory)
 
 
-def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+def firsts(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     """Return the id of the memory that already has the content of a row, for rows not stored because of it."""
     ids_by_name = {}
     for namespace in sorted({row.memory.namespace for row in rows}):
@@ -223,7 +224,7 @@ def firsts(connection: Any, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     return ids_by_name
 
 
-def check_merged(connection: Any, rows: Sequence[Row]) -> None:
+def check_merged(connection: Connection, rows: Sequence[Row]) -> None:
     """Raise SerializationFailure, which repeats the write, where others have stored the same content meanwhile."""
     if firsts(connection, rows):
         raise SerializationFailure("Another writer has remembered the same text just now.")
@@ -239,7 +240,7 @@ def _contents(namespace: str, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def corroborate(
-    connection: Any, namespace: str, times: Mapping[str, int], besides: Collection[str] | None
+    connection: Connection, namespace: str, times: Mapping[str, int], besides: Collection[str] | None
 ) -> frozenset[str]:
     """Count for each id how often it was remembered again, in the common order of locks; see LifeStore."""
     parameters = {"namespace": namespace, "ids": sorted(times)}
@@ -252,7 +253,7 @@ def corroborate(
     return frozenset(id for (id,) in connection.execute(_SQL["memory_corroborate"], count_parameters).fetchall())
 
 
-def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
+def similar(connection: Connection, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
     """Store the keys of memories, by ord; return the memories that share keys with each; see LifeStore."""
     ords = np.fromiter(keys, np.int64, len(keys))
     forget_keys(connection, namespace, ords)
@@ -264,8 +265,8 @@ def similar(connection: Any, namespace: str, keys: Mapping[int, Sequence[int]]) 
 
 
 def ask_similar(
-    connection: Any, keys: Mapping[str, Mapping[int, Sequence[int]]], upto: int = 0
-) -> list[tuple[str, Any]]:
+    connection: Connection, keys: Mapping[str, Mapping[int, Sequence[int]]], upto: int = 0
+) -> list[tuple[str, Cursor]]:
     """Send the keys of each namespace's memories and the query for memories that share some; return the cursors.
 
     The query finds earlier memories than each one, or those with ords below ``upto``.
@@ -287,23 +288,23 @@ def ask_similar(
     return cursors
 
 
-def forget_keys(connection: Any, namespace: str, ords: NDArray[np.int64]) -> None:
+def forget_keys(connection: Connection, namespace: str, ords: NDArray[np.int64]) -> None:
     """Send that the keys of memories go, under the lock of the namespace, which is taken now."""
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": ords})
 
 
-def pack_steps(connection: Any, namespace: str) -> int:
+def pack_steps(connection: Connection, namespace: str) -> int:
     """Return in how many steps ``pack`` is to be done now: 0 where too few keys have come since to be worth it."""
     parameters = {"namespace": namespace, "most": _MOST_PACKED}
-    apart, packed, shift = connection.execute(_SQL["likeness_count"], parameters).fetchone()
+    apart, packed, shift = only(connection.execute(_SQL["likeness_count"], parameters))
     if not apart or apart * _SHARE < packed:
         return 0
     steps: int = 1 << ((apart + packed) // _AT_ONCE).bit_length()
     return steps if shift is None else min(steps, 1 << int(_BITS - shift))  # none ends within a row
 
 
-def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, int]:
+def pack(connection: Connection, namespace: str, since: int, steps: int) -> tuple[int, int]:
     """Pack the keys of memories from the key ``since`` on; see packed_likeness.
 
     Returns the key to go on at, and how many rows of keys went.
@@ -312,13 +313,11 @@ def pack(connection: Any, namespace: str, since: int, steps: int) -> tuple[int, 
     after = since + (1 << _BITS) // steps  # keys are hashes: equal ranges hold as many
     widest = min(_BITS - 1, _BITS + 1 - steps.bit_length())
     parameters = {"namespace": namespace, "since": since, "upto": after - 1, "widest": widest}
-    (row_count,) = connection.execute(
-        _SQL["likeness_pack"], {**parameters, "full": FULL, "most": _MOST_PACKED}
-    ).fetchone()
+    (row_count,) = only(connection.execute(_SQL["likeness_pack"], {**parameters, "full": FULL, "most": _MOST_PACKED}))
     return after, row_count
 
 
-def similar_of(cursor: Any) -> dict[int, list[Similar]]:
+def similar_of(cursor: Cursor) -> dict[int, list[Similar]]:
     """Return the rows of the statement ``likeness_find``, by ord."""
     neighbours: dict[int, list[Similar]] = defaultdict(list)
     for ord, *rest in cursor.fetchall():

@@ -8,12 +8,13 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
 from semmem.stores.postgres.errors import error_at_connect, error_at_work, is_absent, starting, too_old, without
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import changed_by_newer, migrations, statements
 from semmem.stores.sql_files import too_old as outdated
 
 __all__ = ["apply", "create", "migrate", "newer", "number"]
 
-Before = Callable[[Any, int, int], None]
+Before = Callable[[Connection, int, int], None]
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
@@ -83,7 +84,7 @@ def _reason(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _migrate(connection: Any, before: Before | None = None) -> int:
+def _migrate(connection: Connection, before: Before | None = None) -> int:
     newest = migrations("postgres")[-1][0]
     if (schema := number(connection)) == newest:
         return schema
@@ -108,7 +109,7 @@ def _migrate(connection: Any, before: Before | None = None) -> int:
         connection.execute(sql["migration_unlock"])
 
 
-def apply(connection: Any, after: int, upto: int) -> None:
+def apply(connection: Connection, after: int, upto: int) -> None:
     """Apply the migrations ``after`` < number <= ``upto``, each in a transaction with its record."""
     record = statements("postgres")["migration_record"]
     for step, name, body in migrations("postgres"):
@@ -119,18 +120,18 @@ def apply(connection: Any, after: int, upto: int) -> None:
                 connection.execute(record, {"number": step, "name": name})
 
 
-def number(connection: Any) -> int:
+def number(connection: Connection) -> int:
     """Return the number of the schema of this database, 0 where it has no semmem tables.
 
     Raises StoreUnavailable for a server or a pgvector that is too old.
     """
     sql = statements("postgres")
-    record_table, vector = connection.execute(sql["migration_exists"]).fetchone()
+    record_table, vector = only(connection.execute(sql["migration_exists"]))
     if (old := too_old(connection.info.server_version, vector)) is not None:
         raise StoreUnavailable(old)
     if record_table is None:
         return 0
-    return int(connection.execute(sql["migration_number"]).fetchone()[0])
+    return int(only(connection.execute(sql["migration_number"]))[0])
 
 
 def newer(conninfo: str) -> SchemaTooNew | None:
@@ -146,10 +147,10 @@ def newer(conninfo: str) -> SchemaTooNew | None:
     return SchemaTooNew(changed_by_newer(schema, newest)) if schema > newest else None
 
 
-def _prepare(connection: Any) -> None:
+def _prepare(connection: Connection) -> None:
     import psycopg
 
-    installed, available = connection.execute(statements("postgres")["vector_versions"]).fetchone()
+    installed, available = only(connection.execute(statements("postgres")["vector_versions"]))
     if installed is None and available is None:
         raise StoreUnavailable(
             "This PostgreSQL server has no pgvector extension; install pgvector on it (0.8 or newer), or leave out the "
@@ -164,7 +165,7 @@ def _prepare(connection: Any) -> None:
             "This database user may not make the pgvector extension; let an administrator run once, in this database: "
             "CREATE EXTENSION vector SCHEMA public"
         ) from error
-    if connection.execute(statements("postgres")["vector_exists"]).fetchone()[0] is None:
+    if only(connection.execute(statements("postgres")["vector_exists"]))[0] is None:
         raise StoreUnavailable(
             "The pgvector extension of this database is in another schema than public; move it with: "
             "ALTER EXTENSION vector SET SCHEMA public"
@@ -172,7 +173,7 @@ def _prepare(connection: Any) -> None:
     create(connection)
 
 
-def create(connection: Any) -> None:
+def create(connection: Connection) -> None:
     """Create the schema and the empty record of migrations."""
     with connection.transaction():
         connection.execute("CREATE SCHEMA IF NOT EXISTS semmem")

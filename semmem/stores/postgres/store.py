@@ -40,6 +40,7 @@ from semmem.stores.postgres.life import PostgresLife
 from semmem.stores.postgres.moving import namespaces
 from semmem.stores.postgres.reading import posting_lists, scopes
 from semmem.stores.postgres.serving import PostgresServing
+from semmem.stores.postgres.typed import Connection
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sql_files import page_of, read_cursor, statements
 
@@ -61,7 +62,7 @@ class PostgresStore(Pooled):
         *,
         pool_size: int = 8,
         start_timeout_s: float = 120.0,
-        before_migration: Callable[[Any, int, int], None] | None = None,
+        before_migration: Callable[[Connection, int, int], None] | None = None,
     ) -> None:
         self._folding = upkeep.Folding(self, connections=pool_size)
         super().__init__(
@@ -85,7 +86,7 @@ class PostgresStore(Pooled):
         backlog: dict[str, tuple[int, int, int]] = {}
         losses: list[bool] = []
 
-        def run(connection: Any) -> Written:
+        def run(connection: Connection) -> Written:
             if losses:
                 with connection.transaction():
                     return write.write_again(connection, rows, on_conflict)
@@ -149,7 +150,7 @@ class PostgresStore(Pooled):
         """Remove memories and all data derived from them; return how many whole memories."""
         counts: list[int] = []
 
-        def work(connection: Any) -> int:
+        def work(connection: Connection) -> int:
             # if the answer to a commit was lost, the work is repeated and finds nothing left to count
             counts.append(forget.forget(connection, namespace, id, filters, dry_run=dry_run, soft=soft, by=by))
             return max(counts)
@@ -354,7 +355,7 @@ class PostgresStore(Pooled):
     def change_settings(self, namespace: str, changes: Mapping[str, Any], unset: Collection[str]) -> None:
         """Set and unset search settings of one namespace, all or none; later recalls use them."""
 
-        def work(connection: Any) -> None:
+        def work(connection: Connection) -> None:
             connection.execute(_SQL["setting_unset"], {"namespace": namespace, "names": sorted(unset)})
             for name, value in sorted(changes.items()):
                 parameters = {"namespace": namespace, "name": name, "value": Jsonb(value)}

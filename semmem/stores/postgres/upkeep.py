@@ -28,6 +28,7 @@ from semmem.model.types import Filters
 from semmem.stores.postgres import forget, links, nearest, postings
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.nearest import session_setting
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Sweep(NamedTuple):
     step: str | Callable[[Any, str, Mapping[str, Any]], int]
 
 
-def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+def _changes(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some of the oldest changes and record up to which; readers that missed them need a new export."""
     where = {**parameters, "namespace": namespace}
     numbers = [number for (number,) in connection.execute(_SQL["sweep_change"], where)]
@@ -96,7 +97,7 @@ def _changes(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> 
     return len(numbers)
 
 
-def _expired(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+def _expired(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some expired memories and their versions; an earlier memory under the same id stays in the history."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_expired"], where).fetchall()}
@@ -112,7 +113,7 @@ def sweep_expired(store: PostgresStore, names: Collection[tuple[str, str]]) -> i
     return total
 
 
-def _forgotten(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+def _forgotten(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some softly forgotten memories for good, with everything kept of them."""
     where = {**parameters, "namespace": namespace}
     ids = [id for (id,) in connection.execute(_SQL["sweep_forgotten"], where).fetchall()]
@@ -121,13 +122,13 @@ def _forgotten(connection: Any, namespace: str, parameters: Mapping[str, Any]) -
     return len(ids)
 
 
-def _emptied(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+def _emptied(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove what is left of a namespace that has long been empty."""
     forget.prune(connection, namespace, parameters)
     return 0
 
 
-def _past_keep_days(connection: Any, namespace: str, parameters: Mapping[str, Any]) -> int:
+def _past_keep_days(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Forget some memories whose time in their namespace is over (keep_days), with their versions."""
     where = {**parameters, "namespace": namespace}
     ids = {id for (id,) in connection.execute(_SQL["sweep_kept"], where).fetchall()}
@@ -243,7 +244,7 @@ def end_bulk(store: PostgresStore, namespaces: Collection[str], *, failed: bool)
     return {}
 
 
-def _owned(connection: Any, namespace: str) -> None:
+def _owned(connection: Connection, namespace: str) -> None:
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
 
 
@@ -277,7 +278,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     return {**{name: count for name, count in sweep_counts.items() if count}, **counts, **_report(store)}
 
 
-def settle_steps(connection: Any, namespace: str) -> tuple[int, bool]:
+def settle_steps(connection: Connection, namespace: str) -> tuple[int, bool]:
     """Return the number of steps in which to run ``settle`` now, and whether it is to pack: enough keys have come."""
     part = (postings.LAST_KEY - postings.FIRST_KEY) // _SAMPLED  # keys are hashes, so a part says how many there are
     upto = postings.FIRST_KEY + part
@@ -289,13 +290,13 @@ def settle_steps(connection: Any, namespace: str) -> tuple[int, bool]:
     return (rows // _ROWS_AT_ONCE + 1 if rows else 0), packs
 
 
-def _sizes(connection: Any, namespace: str, upto: int) -> tuple[int, int, int]:
+def _sizes(connection: Connection, namespace: str, upto: int) -> tuple[int, int, int]:
     parameters = {"namespace": namespace, "since": postings.FIRST_KEY, "upto": upto}
-    shared, apart, packed = connection.execute(_SQL["posting_sizes"], parameters).fetchone()
+    shared, apart, packed = only(connection.execute(_SQL["posting_sizes"], parameters))
     return shared, apart, packed
 
 
-def settle(connection: Any, namespace: str, since: int, steps: int, *, packs: bool) -> tuple[int, int, int]:
+def settle(connection: Connection, namespace: str, since: int, steps: int, *, packs: bool) -> tuple[int, int, int]:
     """Pack the keys of a range that only one memory has, where ``packs``, and join the rows of each other key.
 
     The range begins at ``since``. Both at once, for they lie in the same pages. Returns the key to continue from, how
@@ -306,7 +307,7 @@ def settle(connection: Any, namespace: str, since: int, steps: int, *, packs: bo
     upto = min(postings.LAST_KEY, since + width)
     if packs:
         parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
-        upto, removed = connection.execute(_SQL["lone_pack"], parameters).fetchone()
+        upto, removed = only(connection.execute(_SQL["lone_pack"], parameters))
     parameters = {"namespace": namespace, "since": since, "upto": upto, "full": postings.SEGMENT_FULL}
     written = int(connection.execute(_SQL["compact_range"], parameters).rowcount)
     if written:
@@ -388,7 +389,7 @@ def _others(
 def _swept(store: PostgresStore, sweep: Sweep, parameters: Mapping[str, Any], busy: Collection[str]) -> int:
     """Remove the due rows of one kind, in every namespace that is not ``busy``; return how many."""
 
-    def step(connection: Any, namespace: str) -> int:
+    def step(connection: Connection, namespace: str) -> int:
         if callable(sweep.step):
             return sweep.step(connection, namespace, parameters)
         return int(connection.execute(_SQL[sweep.step], {**parameters, "namespace": namespace}).rowcount)

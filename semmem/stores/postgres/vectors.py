@@ -26,6 +26,7 @@ from semmem.model.types import Memory
 from semmem.stores.postgres import nearest
 from semmem.stores.postgres.connection import Pooled, agree
 from semmem.stores.postgres.encoding import Vector, literal, made_by, memory_of, turns_of
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
 __all__ = ["PostgresVectors", "claim", "fact"]
@@ -46,7 +47,7 @@ class _NotNow(Exception):
     """Raised to roll back and try later: too many vectors are missing, or the table is in use."""
 
 
-def claim(connection: Any, embedder: Mapping[str, Any]) -> None:
+def claim(connection: Connection, embedder: Mapping[str, Any]) -> None:
     """Record ``embedder`` as the one that fills the store, in the transaction that stores the first vector.
 
     Raises EmbedderReplaced where another embedder fills the store by now.
@@ -80,7 +81,7 @@ class PostgresVectors:
     def release_embedder(self) -> None:
         """Forget which embedder fills the store, if it holds no vector and nobody writes."""
 
-        def work(connection: Any) -> None:
+        def work(connection: Connection) -> None:
             connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
             _locked(connection, "shadow_write_lock")
             connection.execute(_SQL["meta_release"])
@@ -202,7 +203,7 @@ class PostgresVectors:
         """
         table = _SHADOW if shadow else _TABLE
 
-        def work(connection: Any) -> None:
+        def work(connection: Connection) -> None:
             _add(connection, rows, table, "FOR KEY SHARE OF m")
             if shadow:
                 agree(fact(connection, "embedder_next") if by else None, by)
@@ -224,10 +225,10 @@ class PostgresVectors:
     def open_shadow(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
         """Let ``identity`` fill the shadow; return its present size, and whose shadow was deleted for it."""
 
-        def work(connection: Any) -> tuple[int, str | None]:
+        def work(connection: Connection) -> tuple[int, str | None]:
             before = fact(connection, "embedder_next")
             if before is not None and dict(before) == dict(identity):
-                return int(connection.execute(_SQL["shadow_count"]).fetchone()[0]), None
+                return int(only(connection.execute(_SQL["shadow_count"]))[0]), None
             dropped = _clear(connection)
             connection.execute(_SQL["meta_set"], {"key": "embedder_next", "value": Jsonb(dict(identity))})
             return 0, dropped
@@ -243,7 +244,7 @@ class PostgresVectors:
     def index_shadow(self, dimensions: int) -> int:
         """Index and analyse the shadow, if it is large enough; return the number of indexed vectors."""
 
-        def work(connection: Any) -> int:
+        def work(connection: Connection) -> int:
             count = nearest.index(connection, dimensions, _SHADOW) or 0
             connection.execute(f"VACUUM (ANALYZE) {_SHADOW}")
             return count
@@ -258,7 +259,7 @@ class PostgresVectors:
         embedder's by now.
         """
 
-        def work(connection: Any) -> int:
+        def work(connection: Connection) -> int:
             connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
             _locked(connection, "shadow_write_lock")
             agree(fact(connection, "embedder_next"), identity)
@@ -279,7 +280,7 @@ class PostgresVectors:
             return None
 
 
-def _swap(connection: Any) -> None:
+def _swap(connection: Connection) -> None:
     for _ in range(_TURNS):  # each try lets readers queue only for a moment
         try:
             with connection.transaction():
@@ -297,14 +298,14 @@ def _swap(connection: Any) -> None:
     raise _NotNow
 
 
-def _locked(connection: Any, statement: str) -> None:
+def _locked(connection: Connection, statement: str) -> None:
     try:
         connection.execute(_SQL[statement])
     except psycopg.errors.LockNotAvailable:
         raise _NotNow from None
 
 
-def _clear(connection: Any) -> str | None:
+def _clear(connection: Connection) -> str | None:
     before = fact(connection, "embedder_next")
     connection.execute(_SQL["embedding_index_drop"].format(table=_SHADOW))
     connection.execute(_SQL["shadow_clear"])
@@ -312,18 +313,18 @@ def _clear(connection: Any) -> str | None:
     return None if before is None else str(before["name"])
 
 
-def fact(connection: Any, key: str) -> Mapping[str, Any] | None:
+def fact(connection: Connection, key: str) -> Mapping[str, Any] | None:
     row = connection.execute(_SQL["meta_get"], {"key": key}).fetchone()
     return row[0] if row else None
 
 
-def _missing(connection: Any, after: tuple[str, int], limit: int, table: str) -> list[tuple[int, Memory]]:
+def _missing(connection: Connection, after: tuple[str, int], limit: int, table: str) -> list[tuple[int, Memory]]:
     parameters = {"namespace": after[0], "ord": after[1], "limit": limit}
     rows = connection.execute(_SQL["embedding_missing"].format(table=table), parameters, binary=True).fetchall()
     return [(row[-1], memory_of(row)) for row in rows]
 
 
-def _add(connection: Any, rows: Sequence[tuple[str, int, NDArray[Any]]], table: str, lock: str) -> None:
+def _add(connection: Connection, rows: Sequence[tuple[str, int, NDArray[Any]]], table: str, lock: str) -> None:
     for namespace in sorted({namespace for namespace, _, _ in rows}):
         own_rows = [(ord, vector) for n, ord, vector in rows if n == namespace]
         parameters = {

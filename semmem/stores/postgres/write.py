@@ -32,6 +32,7 @@ from semmem.stores.postgres.postings import (
     index_few,
     index_many,
 )
+from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import check_language
 
@@ -42,7 +43,7 @@ _Name: TypeAlias = tuple[str, str]
 
 
 def write(
-    connection: Any,
+    connection: Connection,
     rows: Sequence[Row],
     on_conflict: str,
     backlog: dict[str, tuple[int, int, int]] | None = None,
@@ -95,7 +96,7 @@ def write(
         if row.likeness and row.name in new:
             keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
     similar_cursors = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
-    index_cursors: dict[str, tuple[Any, Any]] = {}
+    index_cursors: dict[str, tuple[Cursor, Cursor | None]] = {}
     for namespace, stored in each.items():
         stored.sort(key=lambda pair: pair[0])
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
@@ -126,7 +127,7 @@ def write(
         memories: dict[tuple[str, str], Memory] = {}
         for namespace, (backlog_cursor, memory_rows) in index_cursors.items():
             if backlog is not None:
-                backlog[namespace] = backlog_cursor.fetchone()
+                backlog[namespace] = only(backlog_cursor)
             memories |= {(namespace, memory.id): memory for memory in map(memory_of, memory_rows or ())}
         alike = {named[n, ord]: rows for n, cursor in similar_cursors for ord, rows in similar_of(cursor).items()}
         fields: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
@@ -135,14 +136,14 @@ def write(
     return written
 
 
-def numbers_for(connection: Any, rows: Sequence[Row]) -> dict[str, int]:
+def numbers_for(connection: Connection, rows: Sequence[Row]) -> dict[str, int]:
     """Reserve ords for ``rows``, outside their transaction; return for each namespace the ord before its first."""
     count = Counter(row.memory.namespace for row in rows)
     common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
     before = {}
     for namespace, size in sorted(count.items()):
         parameters = {**common, "namespace": namespace, "count": size}
-        last, language = connection.execute(_SQL["ords_take"], parameters).fetchone()
+        last, language = only(connection.execute(_SQL["ords_take"], parameters))
         check_language(namespace, language, rows[0].language)  # now, and not after everything was written
         before[namespace] = last - size
         if last >= FIRST_EARLIER:
@@ -159,7 +160,7 @@ def _total(stored: Sequence[tuple[int, Row]], removal: tuple[int, int]) -> dict[
 class _Numbers:
     """The ords of a batch: reserved before its transaction, or under the locks of the namespaces when first needed."""
 
-    def __init__(self, connection: Any, rows: Sequence[Row], before: Mapping[str, int] | None) -> None:
+    def __init__(self, connection: Connection, rows: Sequence[Row], before: Mapping[str, int] | None) -> None:
         self._connection = connection
         self._before = before
         self._count = Counter(row.memory.namespace for row in rows)
@@ -185,7 +186,7 @@ class _Numbers:
         """Return the last ord of the batch; 0 where the ords were reserved under the lock."""
         return 0 if self._before is None else self._before[namespace] + self._count[namespace]
 
-    def send(self, rows: Sequence[Row]) -> list[tuple[str, Any]]:
+    def send(self, rows: Sequence[Row]) -> list[tuple[str, Cursor]]:
         """Store those of ``rows`` whose ids are new; return the cursors of each namespace."""
         if rows and self._before is None:
             self._take()
@@ -200,13 +201,13 @@ class _Numbers:
         return cursors
 
 
-def _ords_of(cursors: Sequence[tuple[str, Any]]) -> dict[tuple[str, str, int], int]:
+def _ords_of(cursors: Sequence[tuple[str, Cursor]]) -> dict[tuple[str, str, int], int]:
     """Return the ords of the stored rows, by (namespace, id, part)."""
     return {(namespace, id, part): ord for namespace, cursor in cursors for id, part, ord in cursor.fetchall()}
 
 
 def _take_place(
-    connection: Any, rows: Sequence[Row], numbers: _Numbers
+    connection: Connection, rows: Sequence[Row], numbers: _Numbers
 ) -> tuple[set[_Name], set[_Name], dict[str, tuple[int, int]], dict[str, Any]]:
     """Remove the memories that ``rows`` replace, if they have not changed; the history keeps them.
 
@@ -255,7 +256,7 @@ def _take_place(
     return same, replaces.keys() - same, removal_counts, seen_by_namespace
 
 
-def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:
+def payloads(connection: Connection, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], tuple[bytes, bool]]:
     """Return, for each stored (namespace, id), its content hash and whether a drop or its expiry will remove it."""
     ids_by_namespace = by_namespace(names)
     cursors = [
@@ -266,7 +267,7 @@ def payloads(connection: Any, names: Collection[tuple[str, str]]) -> dict[tuple[
     return {(namespace, id): (bytes(payload), goes) for namespace, (id, payload, goes) in rows}
 
 
-def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+def _compare(connection: Connection, rows: Sequence[Row]) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     if not rows:
         return set(), set()
     names = [r.name for r in rows]
@@ -277,7 +278,7 @@ def _compare(connection: Any, rows: Sequence[Row]) -> tuple[set[tuple[str, str]]
     return same, set(names) - same
 
 
-def write_again(connection: Any, rows: Sequence[Row], on_conflict: str) -> Written:
+def write_again(connection: Connection, rows: Sequence[Row], on_conflict: str) -> Written:
     """Store a batch whose connection was lost, perhaps after the commit; memories stored then count as written now."""
     wholes = {row.name: row for row in rows if row.part == 0}
     ids_by_namespace = by_namespace(wholes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -133,7 +134,7 @@ class SqliteLife(SqliteLinks):
         """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
         line = {"recall_id": recall_id, "made_by": made_by, "at": microsecond(datetime.now(UTC))}
 
-        def run(connection: Any) -> None:
+        def run(connection: sqlite3.Connection) -> None:
             missing = [
                 (namespace, id)
                 for (namespace, id), useful in sorted(judgements.items())
@@ -165,7 +166,7 @@ class SqliteLife(SqliteLinks):
     def mark_made(self, namespace: str, span: Span) -> None:
         """Record what has made the memories of a span."""
 
-        def work(connection: Any) -> None:
+        def work(connection: sqlite3.Connection) -> None:
             row = connection.execute(_SQL["makers_own"], {"namespace": namespace}).fetchone()
             if row is not None:
                 now = json.dumps(marked(_marks(row[1]), span, row[0]))

@@ -149,7 +149,7 @@ class SqliteLinks:
         return successors
 
 
-def _uncompared(row: Any) -> Uncompared:
+def _uncompared(row: Sequence[Any]) -> Uncompared:
     memory = memory_of(row[:-1])
     at = memory.created_at if row[-1] is None else at_microsecond(row[-1])
     assert at is not None
@@ -160,6 +160,6 @@ def _json(ids: Collection[str]) -> str:
     return json.dumps(sorted(ids))
 
 
-def _link(namespace: str, row: Any) -> Link:
+def _link(namespace: str, row: Sequence[Any]) -> Link:
     from_id, type, to_id, since, made_by = row
     return Link(namespace, from_id, type, to_id, at_microsecond(since), made_by)

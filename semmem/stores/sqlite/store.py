@@ -165,7 +165,7 @@ class SqliteStore(Filed):
         if dry_run:
             return self.forget(namespace, None, Filters(), dry_run=True, soft=True)
 
-        def all_of_it(connection: Any) -> int:  # one transaction, so that a crash leaves no half
+        def all_of_it(connection: sqlite3.Connection) -> int:  # one transaction, so that a crash leaves no half
             memories, upto = renaming.begin_drop(connection, namespace)
             while renaming.drop(connection, namespace, upto):
                 pass
@@ -390,7 +390,7 @@ class SqliteStore(Filed):
     def change_settings(self, namespace: str, changes: Mapping[str, Any], unset: Collection[str]) -> None:
         """Set and unset search settings of one namespace, all or none; later recalls use them."""
 
-        def work(connection: Any) -> None:
+        def work(connection: sqlite3.Connection) -> None:
             connection.executemany(_SQL["setting_unset"], [{"namespace": namespace, "name": n} for n in sorted(unset)])
             values = [{"namespace": namespace, "name": n, "value": json.dumps(v)} for n, v in sorted(changes.items())]
             connection.executemany(_SQL["setting_set"], values)

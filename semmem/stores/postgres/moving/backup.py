@@ -30,6 +30,7 @@ from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.copy import alone
 from semmem.stores.postgres.moving.tables import END, HEADER, Digest, Table
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import migrations, statements, too_old
 
 __all__ = ["KEPT", "backup", "before_migration", "restore", "write_backup"]
@@ -61,7 +62,7 @@ def backup(store: Pooled, file: Path, *, force: bool = False, progress: Progress
         return write_backup(connection, file, force=force, progress=progress)
 
 
-def write_backup(connection: Any, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:
+def write_backup(connection: Connection, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:
     """Write the store of an open connection into ``file``, closed to other users; return what it holds.
 
     The file appears when it is complete and on disk. ``progress`` is called with the number of rows done. Raises
@@ -79,7 +80,7 @@ def write_backup(connection: Any, file: Path, *, force: bool = False, progress: 
     return _report(file, manifest, started)
 
 
-def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress) -> dict[str, Any]:
+def _write_tables(connection: Connection, archive: zipfile.ZipFile, progress: Progress) -> dict[str, Any]:
     schema = migrate.number(connection)
     tables: dict[str, Any] = {}
     row_count = 0
@@ -104,7 +105,7 @@ def _write_tables(connection: Any, archive: zipfile.ZipFile, progress: Progress)
         "schema": schema,
         "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "server": connection.info.server_version,
-        "memories": connection.execute(_SQL["move_size"]).fetchone()[0],
+        "memories": only(connection.execute(_SQL["move_size"]))[0],
         "tables": tables,
         "namespaces": {name: dataclasses.asdict(namespace_hash) for name, namespace_hash in hashes.items()},
         "indexed": postgres_tables.indexed(connection),
@@ -154,12 +155,12 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
     newest = migrations("postgres")[-1][0]
     with store.lasting() as connection, alone(connection):
         with _fitting(file), connection.transaction(), zipfile.ZipFile(file) as archive:
-            if memories := connection.execute(_SQL["move_size"]).fetchone()[0]:
+            if memories := only(connection.execute(_SQL["move_size"]))[0]:
                 raise InvalidInput(
                     f"The store is not empty ({memories:,} memories); restore into an empty one, such as "
                     "--url embedded:NEW_FOLDER, or forget its memories first."
                 )
-            if forgotten := connection.execute(_SQL["move_kept"]).fetchone()[0]:
+            if forgotten := only(connection.execute(_SQL["move_kept"]))[0]:
                 raise InvalidInput(
                     f"The store keeps {forgotten:,} forgotten memories that can still be brought back; restore into an "
                     "empty one, such as --url embedded:NEW_FOLDER, or forget them for good first (--hard)."
@@ -178,15 +179,15 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
             _note(connection)
             if manifest["indexed"]:
                 postgres_tables.index_vectors(connection)
-            memories = connection.execute(_SQL["move_size"]).fetchone()[0]
+            memories = only(connection.execute(_SQL["move_size"]))[0]
         postgres_tables.analyze(connection, postgres_tables.tables(connection))
     return _report(file, {**manifest, "memories": memories}, started)
 
 
-def _note(connection: Any) -> None:
+def _note(connection: Connection) -> None:
     """Record the restore: the numbers of changes made after the backup will be used again."""
     row = connection.execute(_SQL["meta_get"], {"key": "restored"}).fetchone()
-    numbers = dict(connection.execute(_SQL["move_numbers"]).fetchall())
+    numbers: dict[str, int] = dict(connection.execute(_SQL["move_numbers"]).fetchall())
     value = {"life": time.time_ns() // 1_000, "before": row[0]["life"] if row else None, "numbers": numbers}
     connection.execute(_SQL["meta_set"], {"key": "restored", "value": Jsonb(value)})
 
@@ -208,7 +209,11 @@ def _fitting(file: Path) -> Iterator[None]:
 
 
 def _load(
-    connection: Any, archive: zipfile.ZipFile, manifest: Mapping[str, Any], tables: list[Table], progress: Progress
+    connection: Connection,
+    archive: zipfile.ZipFile,
+    manifest: Mapping[str, Any],
+    tables: list[Table],
+    progress: Progress,
 ) -> None:
     """Write every table, then read it back and compare it with the backup."""
     if {t.name: sorted(t.columns) for t in tables} != {n: sorted(h["columns"]) for n, h in manifest["tables"].items()}:
@@ -285,15 +290,15 @@ def _checked(file: Path) -> dict[str, Any]:
 # ---------------------------------------------------------------------- before a migration
 
 
-def before_migration(folder: Path, *, one_store: bool) -> Callable[[Any, int, int], None]:
+def before_migration(folder: Path, *, one_store: bool) -> Callable[[Connection, int, int], None]:
     """Return the function that ``migrate`` calls before it changes a store: it backs up a store with memories.
 
     Each database gets a folder of its own in ``folder``, unless ``folder`` belongs to ``one_store``. The last few
     backups are kept.
     """
 
-    def take(connection: Any, number: int, newest: int) -> None:
-        if not connection.execute(_SQL["move_size"]).fetchone()[0]:
+    def take(connection: Connection, number: int, newest: int) -> None:
+        if not only(connection.execute(_SQL["move_size"]))[0]:
             return
         where = folder if one_store else folder / _store_name(connection)
         name = f"before-schema-{newest}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.semmem"
@@ -312,7 +317,7 @@ def before_migration(folder: Path, *, one_store: bool) -> Callable[[Any, int, in
     return take
 
 
-def _store_name(connection: Any) -> str:
+def _store_name(connection: Connection) -> str:
     info = connection.info
     whole = f"{info.host}\n{info.port}\n{info.dbname}"
     plain = "".join(c if c.isalnum() else "_" for c in info.dbname)[:40]

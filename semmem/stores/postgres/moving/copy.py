@@ -12,9 +12,11 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import InvalidInput, StoreError, StoreUnavailable
@@ -22,6 +24,7 @@ from semmem.model.reports import CopyReport
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import NOTE, Digest, Table
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
 __all__ = ["BATCH", "alone", "copy"]
@@ -80,10 +83,10 @@ def _going_on() -> Iterator[None]:
 
 
 @contextmanager
-def alone(connection: Any) -> Iterator[None]:
+def alone(connection: Connection) -> Iterator[None]:
     """Lock out other copies and restores into this store. Raises StoreError while another one runs."""
     end = time.monotonic() + _PATIENCE_S
-    while not connection.execute(_SQL["move_alone"]).fetchone()[0]:
+    while not only(connection.execute(_SQL["move_alone"]))[0]:
         if time.monotonic() > end:
             raise StoreError("Another copy or restore is writing to this store; wait until it has finished.")
         time.sleep(0.1)
@@ -94,23 +97,24 @@ def alone(connection: Any) -> Iterator[None]:
             connection.execute(_SQL["move_done"])
 
 
-def _identity(connection: Any) -> str:
-    return str(connection.execute(_SQL["database_id"]).fetchone()[0])
+def _identity(connection: Connection) -> str:
+    return str(only(connection.execute(_SQL["database_id"]))[0])
 
 
-def _started(connection: Any) -> Any:
-    return connection.execute(_SQL["server_started"]).fetchone()[0]
+def _started(connection: Connection) -> datetime:
+    started: datetime = only(connection.execute(_SQL["server_started"]))[0]
+    return started
 
 
-def _ords(connection: Any) -> Any:
-    raw = connection.execute(_SQL["move_ords"], binary=True).fetchone()[0]
+def _ords(connection: Connection) -> NDArray[np.int64]:
+    raw = only(connection.execute(_SQL["move_ords"], binary=True))[0]
     return np.frombuffer(raw, dtype=">i8")
 
 
 class _Copy:
     """One run: ``digests`` are those of the source's tables, ``present_rows`` counts the rows already there."""
 
-    def __init__(self, one: Any, two: Any, identity: str, progress: Callable[[int], None] | None) -> None:
+    def __init__(self, one: Connection, two: Connection, identity: str, progress: Callable[[int], None] | None) -> None:
         self._one, self._two = one, two
         self._progress = progress
         self._note: dict[str, Any] = {"source": identity, "run": time.time_ns(), "finished": None, "tables": {}}
@@ -143,8 +147,8 @@ class _Copy:
         """Decide how to fill the target, and record in it which source it is a copy of."""
         rows = self._two.execute(_SQL["meta_get"], {"key": NOTE}).fetchall()
         note = rows[0][0] if rows else {}
-        memories = self._two.execute(_SQL["move_size"]).fetchone()[0]
-        forgotten = self._two.execute(_SQL["move_kept"]).fetchone()[0]
+        memories = only(self._two.execute(_SQL["move_size"]))[0]
+        forgotten = only(self._two.execute(_SQL["move_kept"]))[0]
         if note.get("source") == self._note["source"] and note.get("finished") is None:
             self._again = True
         elif (memories or forgotten) and note.get("source") == self._note["source"]:

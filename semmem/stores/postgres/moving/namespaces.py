@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -25,12 +25,15 @@ from semmem.model.errors import Conflict, NotFound, SemmemError, StoreUnavailabl
 from semmem.stores.postgres.errors import error_at_work
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.tables import Table
+from semmem.stores.postgres.typed import Connection, TupleRow, only
 from semmem.stores.sql_files import check_limits, statements
 
 if TYPE_CHECKING:
     from semmem.stores.postgres.connection import Pooled
 
 __all__ = ["AT_ONCE", "finish", "move"]
+
+T = TypeVar("T")
 
 _SQL = statements("postgres")
 
@@ -58,7 +61,7 @@ def move(pool: Pooled, old: str, new: str, *, stay: bool) -> int:
         for name in (old, new):
             _finish(pool, connection, name)
         if not stay and was[old] == ("emptying", new) and was[new] is None:
-            return int(connection.execute(_SQL["moved_count"], {"namespace": new}).fetchone()[0])
+            return int(only(connection.execute(_SQL["moved_count"], {"namespace": new}))[0])
         try:
             count = _moved(pool, connection, old, new, stay=stay)
         except BaseException:
@@ -80,16 +83,16 @@ def finish(pool: Pooled, *, beside: bool = False) -> int:
     return ended
 
 
-def _moved(pool: Pooled, connection: Any, old: str, new: str, *, stay: bool) -> int:
+def _moved(pool: Pooled, connection: Connection, old: str, new: str, *, stay: bool) -> int:
     """Copy everything to the new name, then open it, and close the old one unless it is to ``stay``."""
     tables = [table for table in postgres_tables.tables(connection) if table.name not in _OWN]
     _transaction(pool, partial(_begin, tables=tables, old=old, new=new, stay=stay))
     with postgres_tables.snapshot(connection):
         here = {"namespace": old}
-        count, size = connection.execute(_SQL["moved_count"], here).fetchone()
-        if connection.execute(_SQL["moved_dropping"], here).fetchone()[0]:
+        count, size = only(connection.execute(_SQL["moved_count"], here))
+        if only(connection.execute(_SQL["moved_dropping"], here))[0]:
             raise Conflict(_dropping(old, new))
-        limits = connection.execute(_SQL["moved_limits"], {"namespace": new}).fetchone()
+        limits = only(connection.execute(_SQL["moved_limits"], {"namespace": new}))
         check_limits(new, (*limits, count, size), count)
         namespace_row = _row(connection, old)
         namespace_row["number"] = max(namespace_row["changes"], _row(connection, new)["changes"]) + 1
@@ -103,25 +106,25 @@ def _moved(pool: Pooled, connection: Any, old: str, new: str, *, stay: bool) -> 
     return int(count)
 
 
-def _begin(connection: Any, tables: list[Table], old: str, new: str, *, stay: bool) -> None:
+def _begin(connection: Connection, tables: list[Table], old: str, new: str, *, stay: bool) -> None:
     """Hide the new name, and forbid to write to the old one unless it is to ``stay``."""
     connection.execute(_SQL["namespace_make"], {"namespace": new})
     rows = {name: _locked(connection, name) for name in sorted((old, new))}
     if any(row is not None and row[2] is not None for row in rows.values()):
         raise Conflict(_dropping(old, new))
     for table in tables:
-        if connection.execute(_filled("moved_holds", table), {"namespace": new}).fetchone()[0]:
+        if only(connection.execute(_filled("moved_holds", table), {"namespace": new}))[0]:
             raise Conflict(_TAKEN.format(new))
-    if connection.execute(_SQL["moved_set"], {"namespace": new}).fetchone()[0]:
+    if only(connection.execute(_SQL["moved_set"], {"namespace": new}))[0]:
         raise Conflict(_TAKEN.format(new))
-    if not connection.execute(_SQL["moved_there"], {"namespace": old}).fetchone()[0]:
+    if not only(connection.execute(_SQL["moved_there"], {"namespace": old}))[0]:
         raise NotFound(f"There are no memories in namespace {old!r}; `semmem namespaces` lists those that have some.")
     connection.execute(_SQL["moved_begin"], {"namespace": new, "state": "filling", "other": old})
     if not stay:
         connection.execute(_SQL["moved_begin"], {"namespace": old, "state": "moving", "other": new})
 
 
-def _copy(pool: Pooled, connection: Any, table: Table, new: str) -> None:
+def _copy(pool: Pooled, connection: Connection, table: Table, new: str) -> None:
     """Copy the rows of a namespace in one table, some thousands a transaction."""
     after = None
     while True:
@@ -135,7 +138,7 @@ def _copy(pool: Pooled, connection: Any, table: Table, new: str) -> None:
         after = upto
 
 
-def _write_changes(pool: Pooled, connection: Any, old: str, new: str, number: int) -> None:
+def _write_changes(pool: Pooled, connection: Connection, old: str, new: str, number: int) -> None:
     """Record for readers of changes that the memories of the new name were written."""
     after = ""
     while True:
@@ -150,13 +153,19 @@ def _write_changes(pool: Pooled, connection: Any, old: str, new: str, number: in
 
 
 def _open(
-    connection: Any, alone: Any, old: str, new: str, namespace_row: dict[str, Any], settings: list[Any] | None
+    connection: Connection,
+    alone: Connection,
+    old: str,
+    new: str,
+    namespace_row: dict[str, Any],
+    settings: list[Any] | None,
 ) -> None:
     """Open the new name, and close the old one where it has no ``settings`` of its own to keep (a rename)."""
     rows = {name: _locked(connection, name) for name in sorted((old, new))}
     alone.execute("SELECT 1")  # see _still
     stays = settings is not None
-    if rows[new][:2] != ("filling", old) or not (stays or rows[old][:2] == ("moving", new)):
+    states = {name: None if row is None else row[:2] for name, row in rows.items()}
+    if states[new] != ("filling", old) or not (stays or states[old] == ("moving", new)):
         raise StoreUnavailable("The connection that moved the namespace was lost, and nothing was moved; try again.")
     if settings is None:
         namespace_row = {**_row(connection, old), "number": namespace_row["number"]}  # its limits may have been changed
@@ -171,7 +180,7 @@ def _open(
         connection.execute(_SQL["drop_said"], {"namespace": old})
 
 
-def _finish(pool: Pooled, connection: Any, name: str) -> bool:
+def _finish(pool: Pooled, connection: Connection, name: str) -> bool:
     """End what is unfinished in a namespace, whose lock ``connection`` holds; return whether there was something."""
     if (row := _state(connection, name)) is None:
         return False
@@ -187,7 +196,7 @@ def _finish(pool: Pooled, connection: Any, name: str) -> bool:
     return True
 
 
-def _still(connection: Any, work: Callable[[Any], Any], alone: Any, name: str, state: str) -> Any:
+def _still(connection: Connection, work: Callable[[Connection], T], alone: Connection, name: str, state: str) -> T:
     """Do ``work`` under the lock of the row of a namespace, if it is in that state and ``alone`` holds its other lock.
 
     Where the connection ``alone`` is lost, another process may end the move, and others write to the namespace.
@@ -199,14 +208,14 @@ def _still(connection: Any, work: Callable[[Any], Any], alone: Any, name: str, s
     return work(connection)
 
 
-def _transaction(pool: Pooled, work: Callable[[Any], Any]) -> Any:
+def _transaction(pool: Pooled, work: Callable[[Connection], T]) -> T:
     """Run ``work`` in a transaction of its own, once: what fails ends the move."""
     with pool.lasting() as connection, connection.transaction():
         return work(connection)
 
 
 @contextmanager
-def _alone(pool: Pooled, *names: str, patience: float = _PATIENCE_S, beside: bool = False) -> Iterator[Any]:
+def _alone(pool: Pooled, *names: str, patience: float = _PATIENCE_S, beside: bool = False) -> Iterator[Connection]:
     """Yield a connection that holds the locks of some namespaces. Raises Conflict where another process has one."""
     end = time.monotonic() + patience
     connection = pool.own_connection()
@@ -226,32 +235,32 @@ def _alone(pool: Pooled, *names: str, patience: float = _PATIENCE_S, beside: boo
         raise error_at_work(error) or error from error
 
 
-def _take_lock(connection: Any, lock: str, parameters: dict[str, str], end: float, message: str) -> None:
+def _take_lock(connection: Connection, lock: str, parameters: dict[str, str], end: float, message: str) -> None:
     """Take a lock of the session. Raises Conflict where it is not free in time."""
-    while not connection.execute(_SQL[lock], parameters).fetchone()[0]:
+    while not only(connection.execute(_SQL[lock], parameters))[0]:
         if time.monotonic() > end:
             raise Conflict(message)
         time.sleep(_PAUSE_S)
 
 
-def _execute(connection: Any, statement: Any, parameters: dict[str, Any]) -> int:
+def _execute(connection: Connection, statement: Any, parameters: dict[str, Any]) -> int:
     return int(connection.execute(statement, parameters).rowcount)
 
 
-def _state(connection: Any, name: str) -> Any:
+def _state(connection: Connection, name: str) -> TupleRow | None:
     """Return (state, other name) of a namespace; None where nothing moves it."""
     return connection.execute(_SQL["moved_unfinished_of"], {"namespace": name}).fetchone()
 
 
-def _locked(connection: Any, name: str) -> Any:
+def _locked(connection: Connection, name: str) -> TupleRow | None:
     """Lock the row of a namespace; return its state, the other name, up to where it is being dropped; None for none."""
     return connection.execute(_SQL["moved_own"], {"namespace": name}).fetchone()
 
 
-def _row(connection: Any, name: str) -> dict[str, Any]:
+def _row(connection: Connection, name: str) -> dict[str, Any]:
     """Return the numbers, counts and limits of a namespace."""
     cursor = connection.execute(_SQL["moved_kept"], {"namespace": name})
-    return dict(zip([column.name for column in cursor.description], cursor.fetchone(), strict=True))
+    return dict(zip([column.name for column in cursor.description or ()], only(cursor), strict=True))
 
 
 def _dropping(old: str, new: str) -> str:

@@ -21,6 +21,7 @@ from psycopg.waiting import Wait
 
 from semmem.model.reports import NamespaceHash
 from semmem.stores.postgres import nearest
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
 __all__ = [
@@ -129,7 +130,7 @@ class Digest:
         return {"rows": self.rows, "sha256": self.sha.hexdigest()}
 
 
-def tables(connection: Any) -> list[Table]:
+def tables(connection: Connection) -> list[Table]:
     """Return every table except the record of migrations; ``memory`` is last, so that half a copy shows none."""
     columns_by_table: dict[str, list[tuple[str, bool, int | None]]] = {}
     for name, *column in connection.execute(_SQL["move_columns"]):
@@ -146,7 +147,7 @@ def tables(connection: Any) -> list[Table]:
 
 
 @contextmanager
-def snapshot(connection: Any) -> Iterator[None]:
+def snapshot(connection: Connection) -> Iterator[None]:
     """Read one snapshot of the store inside the block, without writing."""
     old = connection.info.server_version < _HAS_TRANSACTION_TIMEOUT
     with connection.transaction():
@@ -166,7 +167,7 @@ def _places(all: Iterable[Table]) -> sql.Composed:
     return sql.SQL(", ").join(table.place for table in all)
 
 
-def end_of_range(connection: Any, table: Table, after: Key, size: int) -> tuple[str, ...] | None:
+def end_of_range(connection: Connection, table: Table, after: Key, size: int) -> tuple[str, ...] | None:
     """Return the key of the row that is ``size`` rows after ``after``, as text; None where the table ends before."""
     if not table.key:
         return None
@@ -183,7 +184,7 @@ def end_of_range(connection: Any, table: Table, after: Key, size: int) -> tuple[
 
 
 def read(
-    connection: Any, table: Table, after: Key = None, upto: Key = None, *, digests: Sequence[Digest] = ()
+    connection: Connection, table: Table, after: Key = None, upto: Key = None, *, digests: Sequence[Digest] = ()
 ) -> Generator[bytes, None, None]:
     """Yield the rows of a range in blocks of about a quarter of a megabyte, without COPY's header and end."""
     statement = _composed(
@@ -239,7 +240,7 @@ def _finish(pgconn: Any) -> int:
     return int(first.command_tuples or 0)
 
 
-def digest(connection: Any, table: Table, after: Key = None, upto: Key = None, *also: Digest) -> Digest:
+def digest(connection: Connection, table: Table, after: Key = None, upto: Key = None, *also: Digest) -> Digest:
     """Return the digest of a range; ``also`` are digests that are continued with it."""
     result = Digest()
     for _ in read(connection, table, after, upto, digests=(result, *also)):
@@ -247,7 +248,7 @@ def digest(connection: Any, table: Table, after: Key = None, upto: Key = None, *
     return result
 
 
-def load(connection: Any, table: Table, blocks: Generator[bytes, None, None]) -> int:
+def load(connection: Connection, table: Table, blocks: Generator[bytes, None, None]) -> int:
     """Write the rows that ``read`` yielded; return how many."""
     cursor = connection.cursor()
     statement = _composed("move_write", table=table.place, columns=_names(table.columns))
@@ -259,42 +260,40 @@ def load(connection: Any, table: Table, blocks: Generator[bytes, None, None]) ->
     return int(cursor.rowcount)
 
 
-def holds(connection: Any, table: Table, after: Key, upto: Key) -> bool:
+def holds(connection: Connection, table: Table, after: Key, upto: Key) -> bool:
     """Return whether a range has any row."""
-    return bool(
-        connection.execute(_composed("move_holds", table=table.place, range=table.range(after, upto))).fetchone()[0]
-    )
+    return bool(only(connection.execute(_composed("move_holds", table=table.place, range=table.range(after, upto))))[0])
 
 
-def delete(connection: Any, table: Table, after: Key, upto: Key) -> None:
+def delete(connection: Connection, table: Table, after: Key, upto: Key) -> None:
     """Remove a range."""
     connection.execute(_composed("move_delete", table=table.place, range=table.range(after, upto)))
 
 
-def clear(connection: Any, all: Sequence[Table]) -> None:
+def clear(connection: Connection, all: Sequence[Table]) -> None:
     """Remove what is left in an empty store, its vector index too."""
     for table in (_VECTORS, _VECTORS + "_next"):
         connection.execute(_SQL["embedding_index_drop"].format(table=table))
     connection.execute(_composed("move_clear", tables=_places(all)))
 
 
-def analyze(connection: Any, all: Sequence[Table]) -> None:
+def analyze(connection: Connection, all: Sequence[Table]) -> None:
     """Update the planner's statistics of the tables."""
     connection.execute(_composed("move_analyze", tables=_places(all)))
 
 
-def indexed(connection: Any) -> bool:
+def indexed(connection: Connection) -> bool:
     """Return whether a complete vector index exists."""
     row = connection.execute(_SQL["embedding_index_ready"].format(table=_VECTORS)).fetchone()
     return bool(row and row[0])
 
 
-def index_vectors(connection: Any) -> bool:
+def index_vectors(connection: Connection) -> bool:
     """Build the vector index over the rows marked as indexed, in a transaction; False where there are no vectors."""
     row = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
     if row is None:
         return False
-    count = connection.execute(_SQL["embedding_in_index_count"].format(table=_VECTORS)).fetchone()[0]
+    count = only(connection.execute(_SQL["embedding_in_index_count"].format(table=_VECTORS)))[0]
     dimensions = int(row[0]["dimensions"])
     connection.execute(f"SET LOCAL maintenance_work_mem TO '{nearest.build_memory(connection, count, dimensions)}'")
     connection.execute(_SQL["embedding_index_drop"].format(table=_VECTORS))
@@ -303,14 +302,12 @@ def index_vectors(connection: Any) -> bool:
     return True
 
 
-def hashes(connection: Any, namespace: str | None = None) -> dict[str, NamespaceHash]:
+def hashes(connection: Connection, namespace: str | None = None) -> dict[str, NamespaceHash]:
     """Return counts and hashes of one namespace, or of each that holds memories, by name."""
     names = [namespace] if namespace is not None else [n for (n,) in connection.execute(_SQL["content_namespaces"])]
     by_name = {}
     for name in names:
-        memories, parts, vectors, content, vector = connection.execute(
-            _SQL["content_hash"], {"namespace": name}
-        ).fetchone()
-        graph = connection.execute(_SQL["graph_hash"], {"namespace": name}).fetchone()[0]
+        memories, parts, vectors, content, vector = only(connection.execute(_SQL["content_hash"], {"namespace": name}))
+        graph = only(connection.execute(_SQL["graph_hash"], {"namespace": name}))[0]
         by_name[name] = NamespaceHash(memories, parts, vectors, content, vector, graph)
     return by_name
