@@ -19,6 +19,7 @@ from semmem.doors.scope import WITHOUT_ROOTS, Scope, scope_of
 from semmem.doors.wire import sentence
 from semmem.files import expanded
 from semmem.model.errors import SemmemError
+from semmem.model.process.asker import asked_through
 from semmem.read.context import block_within
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def _answer(options: HookOptions, payload: Mapping[str, Any], source: Source, re
         _store_turns(source, scope, payload, options.agent, removed, reply)
         return
     starts = options.event == "session-start"
-    memories = _for_session(source, scope) if starts else _for_prompt(source, scope, payload, reply)
+    with asked_through("hook", options.agent):
+        memories = _for_session(source, scope) if starts else _for_prompt(source, scope, payload, reply)
     short = source.short_ids(memories)
     reply.block = block_within(memories, budget=options.budget, note=_NOTE, home=scope.namespace, short=short)
     if count := removed.taken() if starts else 0:
