@@ -154,7 +154,13 @@ class Settings(BaseModel):
         description="Days to keep the change log; maintain removes older changes.",
     )
     recall_log: bool = Field(
-        False, description="Log each recall with its question and the ids of its hits, so that feedback can judge it."
+        False,
+        description="Log each recall: question, interface, agent, and the ids of the memories that were given, so that "
+        "`semmem log` shows them and feedback can judge them.",
+    )
+    agent: str | None = Field(
+        None,
+        description="The agent that the log names for recalls of this process; MCP clients, hooks and keys are named.",
     )
     keep_recall_log_days: float = Field(
         30.0, ge=0, le=36_500, description="Days to keep recalls that nobody judged; maintain removes older ones."

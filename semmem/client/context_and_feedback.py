@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.client.connection import Connection
+from semmem.client.recall_log import RecallLog
 from semmem.model.filters import at_time, string, strings
 from semmem.model.keywords import FilterValues
 from semmem.model.recipe import Recipe
@@ -15,9 +15,8 @@ from semmem.model.reports import Judgement
 from semmem.model.store import life_of
 from semmem.model.types import Filters, Memory, MinConfidence
 from semmem.read.context import Context, check_budget, composed
-from semmem.read.rankings import reason
 from semmem.read.tracing import observed
-from semmem.write.feedback import judge, note_recall
+from semmem.write.feedback import judge
 
 if TYPE_CHECKING:
     from semmem.read.result import Recall
@@ -28,12 +27,12 @@ _MOST_PINNED = 1_000
 """Pinned memories that are read for one context; its budget has place for far fewer."""
 
 
-class Use(Connection):
+class Use(RecallLog):
     """The verbs of an agent that uses what it recalled."""
 
     if TYPE_CHECKING:
 
-        def recall(self, *args: Any, **kwargs: Any) -> Recall:
+        def _answered(self, query: str, namespace: str | Sequence[str], arguments: Mapping[str, Any]) -> Recall:
             """The facade's own."""
             ...
 
@@ -63,13 +62,15 @@ class Use(Connection):
         of ``recall``; with ``as_of``, memories that are pinned now appear as they were then. Raises InvalidInput.
         """
         check_budget("token_budget", token_budget)
-        result = self.recall(
-            query, namespace=namespace, limit=limit, recipe=recipe, filters=filters, exclude=exclude,
-            min_confidence=min_confidence, as_of=as_of,
-        )  # fmt: skip
+        arguments = {
+            "limit": limit, "recipe": recipe, "filters": filters, "exclude": exclude, "min_confidence": min_confidence,
+            "as_of": as_of,
+        }  # fmt: skip
+        result = self._answered(query, namespace, arguments)
         at = None if as_of is None else at_time("as_of", as_of)
         pinned = self._pinned(result.candidates.scope.namespaces, frozenset(result.candidates.scope.exclude), at)
-        return composed(result, pinned, token_budget, self._short_of(result, pinned))
+        block = composed(result, pinned, token_budget, self._short_of(result, pinned))
+        return self._log_context(result, arguments, block) if self.settings.recall_log else block
 
     def _short_of(self, result: Recall, pinned: Sequence[Memory]) -> Mapping[tuple[str, str], str]:
         """Return the short ids of what a context may show."""
@@ -134,13 +135,3 @@ class Use(Connection):
             last = max((access.last for access in accesses), default=None)
             out.append(replace(memory, access_count=sum(access.count for access in accesses), last_accessed=last))
         return tuple(out)
-
-    def _log_recall(self, query: str, result: Recall) -> Recall:
-        """Log a recall and return it with the id of its entry. A log that cannot be written makes it degraded."""
-        try:
-            hits = [(hit.namespace, hit.id) for hit in result.hits]
-            namespaces = result.candidates.scope.namespaces
-            id = note_recall(life_of(self.store), query, result.recipe.name, namespaces, hits)
-        except Exception as error:  # noqa: BLE001  # the answer is there, and stays
-            return replace(result, degraded={**result.degraded, "log": reason(error)})
-        return replace(result, id=id)

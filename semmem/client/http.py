@@ -327,6 +327,9 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "context": values.context,
     "feedback": lambda value: value["judged"],
     "judgements": values.judgements,
+    "recalls": values.recalls,
+    "logged_recall": values.logged_recall,
+    "replay_recall": values.replay,
 }
 """How the answer of a verb is read; any other is what the JSON is."""
 

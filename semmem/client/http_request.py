@@ -35,11 +35,13 @@ def request_of(route: Route, arguments: Mapping[str, Any]) -> Request:
     """Return the request of a route with the arguments that were given. Raises InvalidInput for what cannot be sent."""
     rest = dict(arguments)
     path = route.path
-    for name in ("id", "name", "old"):
+    for name in ("id", "name", "old", "recall_id"):
         if f"{{{name}}}" in path:
             value = string(name, rest.pop(name))
             if not value and name == "old":
                 raise InvalidInput("The name of a namespace must not be empty.")
+            if not value and name == "recall_id":
+                raise NotFound("There is no recall '' in the log: an id is not empty.")
             if not value:
                 raise NotFound(f"There is no memory {value!r}: an {name} is not empty.")
             path = path.replace(f"{{{name}}}", quoted(value))

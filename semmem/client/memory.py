@@ -262,27 +262,28 @@ class Semmem(Keeping, Use):
         statistics of today; the graph leg does not search earlier versions. Forgotten memories are never found. Raises
         InvalidInput for an empty query.
         """
+        arguments = {
+            "limit": limit, "offset": offset, "recipe": recipe, "filters": filters, "exclude": exclude,
+            "sort_by": sort_by, "vector": vector, "fold_parts": fold_parts, "min_confidence": min_confidence,
+            "token_budget": token_budget, "as_of": as_of,
+        }  # fmt: skip
+        result = self._answered(query, namespace, arguments)
+        return self._log_recall(result, arguments) if self.settings.recall_log else result
+
+    def _answered(self, query: str, namespace: str | Sequence[str], arguments: Mapping[str, Any]) -> Recall:
+        """Return the answer to a recall and count its hits; nothing is logged."""
         namespaces = strings("namespace", namespace)
         if not namespaces or not all(namespaces):
             raise InvalidInput("namespace must be a name, or a list of at least one.")
+        given = dict(arguments)
+        as_of, recipe = given.pop("as_of"), given.pop("recipe")
+        given["filters"] = checked_filters(given["filters"])
+        given["exclude"] = self._whole_ids(namespaces, strings("exclude", given["exclude"]))
+        plan = self.recipe if recipe is None else find_recipe(recipe)
         with nullcontext(self._recaller) if as_of is None else self._recaller_at(namespaces, as_of) as reader:
-            result = reader.recall(
-                query,
-                namespaces,
-                self.recipe if recipe is None else find_recipe(recipe),
-                limit=limit,
-                offset=offset,
-                filters=checked_filters(filters),
-                exclude=self._whole_ids(namespaces, strings("exclude", exclude)),
-                sort_by=sort_by,
-                vector=vector,
-                fold_parts=fold_parts,
-                min_confidence=min_confidence,
-                token_budget=token_budget,
-                tailor=recipe is None,
-            )
+            result = reader.recall(query, namespaces, plan, tailor=recipe is None, **given)
         self._accesses.note((hit.namespace, hit.id) for hit in result.hits)
-        return self._log_recall(query, result) if self.settings.recall_log else result
+        return result
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""

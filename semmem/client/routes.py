@@ -233,6 +233,11 @@ ROUTES: tuple[Route, ...] = (
     Route("context_by_url", "GET", "/v1/context", Semmem.context),
     Route("feedback", "POST", "/v1/feedback", Semmem.feedback, "write", "json", serves=("feedback",)),
     Route("judgements", "GET", "/v1/judgements", Semmem.judgements, serves=("judgements",)),
+    Route("recalls", "GET", "/v1/recalls", Semmem.recalls, serves=("recalls",)),
+    Route("logged_recall", "GET", "/v1/recalls/{recall_id}", Semmem.logged_recall, serves=("logged_recall",)),
+    Route(
+        "replay_recall", "GET", "/v1/recalls/{recall_id}/replay", Semmem.replay_recall, serves=("replay_recall",)
+    ),
     Route("explain", "POST", "/v1/memories/{id}/explain", explain, form="json"),
     Route("explain_by_url", "GET", "/v1/memories/{id}/explain", explain),
     Route("search", "POST", "/v1/legs/{name}/search", search, form="json", serves=("leg",)),

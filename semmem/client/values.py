@@ -16,6 +16,7 @@ from semmem.model.field_kinds import Tags, Time
 from semmem.model.filters import string
 from semmem.model.life import Change, Changes, Link, Version
 from semmem.model.memory_fields import STORED
+from semmem.model.recall_log import LoggedHit, LoggedRecall, Recalls, Replay, Replayed
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.recipe_settings import values_of
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_json", "brought_in", "changes", "concepts", "context", "error_of", "explanation", "hashes", "hit", "judgements",
-    "limits", "link", "links", "lists", "memory", "namespaces", "network", "page", "plan_of", "probe", "recipe_of",
-    "report", "sent", "stats", "versions",
+    "limits", "link", "links", "lists", "logged_recall", "memory", "namespaces", "network", "page", "plan_of", "probe",
+    "recalls", "recipe_of", "replay", "report", "sent", "stats", "versions",
 ]  # fmt: skip
 
 
@@ -267,6 +268,36 @@ def judgements(value: Any) -> list[Judgement]:
         )
         for one in value["judgements"]
     ]  # fmt: skip
+
+
+def logged_recall(value: Any) -> LoggedRecall:
+    """Return an entry of the log of recalls."""
+    own = {name: value[name] for name in ("id", "question", "verb", "interface", "agent", "recipe")}
+    facts = {key: one for key, one in value.items() if key not in (*own, "at", "namespaces", "hits")}
+    hits = [{**one, "judged_at": _time(one["judged_at"])} for one in value["hits"]]
+    return LoggedRecall(
+        **own,
+        namespaces=tuple(value["namespaces"]),
+        hits=tuple(LoggedHit(**one) for one in hits),
+        at=_time(value["at"]),
+        facts=facts,
+    )
+
+
+def recalls(value: Any) -> Recalls:
+    """Return a page of the log of recalls."""
+    return Recalls(tuple(map(logged_recall, value["recalls"])), value["cursor"])
+
+
+def replay(value: Any) -> Replay:
+    """Return a logged recall beside its repetition."""
+    facts = {key: one for key, one in value.items() if key not in ("entry", "as_of", "is_same", "memories")}
+    memories = tuple(Replayed(**one) for one in value["memories"])
+    return Replay(logged_recall(value["entry"]), memories, _time(value["as_of"]), facts)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def explanation(value: Any) -> Explanation:

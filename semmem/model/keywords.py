@@ -53,6 +53,7 @@ class SettingValues(TypedDict, total=False):
     keep_forgotten_days: float
     keep_versions: int
     recall_log: bool
+    agent: str | None
     count_accesses: bool
     keep_recall_log_days: float
     backup_before_migration: bool

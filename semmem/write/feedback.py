@@ -1,30 +1,23 @@
-"""Log recalls, and record judgements of people and agents about the recalled memories; no ranking changes."""
+"""Record judgements of people and agents about the memories of logged recalls; no ranking changes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import person, string, strings
+from semmem.model.recall_log import LoggedRecall
 from semmem.model.store import LifeStore
-from semmem.write.access import is_logging
-from semmem.write.items import uuid7
 
-__all__ = ["judge", "note_recall"]
+__all__ = ["judge", "unknown_recall"]
 
 
-def note_recall(
-    life: LifeStore, query: str, recipe: str, namespaces: Sequence[str], hits: Sequence[tuple[str, str]]
-) -> str | None:
-    """Log a recall and return its id, a UUIDv7; None inside an ``unlogged`` block.
-
-    ``hits`` are (namespace, id) in the order of rank. Each namespace stores the question and its own hits.
-    """
-    if not is_logging():
-        return None
-    recall_id = uuid7()
-    life.note_recall(recall_id, query, recipe, {name: [i for n, i in hits if n == name] for name in namespaces})
-    return recall_id
+def unknown_recall(id: str, namespaces: Sequence[str]) -> NotFound:
+    """Return the error for a recall that is not in the log of these namespaces."""
+    return NotFound(
+        f"There is no recall {id!r} in the log of {', '.join(map(repr, namespaces))}; recalls are logged if the "
+        "setting recall_log is on, for keep_recall_log_days."
+    )
 
 
 def judge(
@@ -51,10 +44,7 @@ def judge(
     names = strings("namespace", namespaces)
     logged = life.recalled(names, id)
     if not logged:
-        raise NotFound(
-            f"There is no recall {id!r} in the log of {', '.join(map(repr, names))}; recalls are logged if the "
-            "setting recall_log is on, for keep_recall_log_days."
-        )
+        raise unknown_recall(id, names)
     judged = {(_home(one, names, logged), one): answer == "useful" for answer, ids in answers.items() for one in ids}
     missing = sorted(life.judge(id, judged, who))
     if missing:
@@ -63,6 +53,7 @@ def judge(
     return len(judged)
 
 
-def _home(id: str, names: Sequence[str], logged: Mapping[str, Sequence[str]]) -> str:
-    spaces = [name for name in names if name in logged]
-    return next((name for name in spaces if id in logged[name]), spaces[0])
+def _home(id: str, names: Sequence[str], logged: Sequence[LoggedRecall]) -> str:
+    """Return the first of ``names`` in whose row of the recall ``id`` stands, else the first one that was asked."""
+    rows = sorted(logged, key=lambda row: names.index(row.namespaces[0]))
+    return next((row for row in rows if any(hit.id == id for hit in row.hits)), rows[0]).namespaces[0]

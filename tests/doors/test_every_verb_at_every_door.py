@@ -40,6 +40,9 @@ COMMANDS = {
     "copy_namespace": "namespaces copy",
     "drop_namespace": "namespaces drop",
     "namespace_limits": "namespaces limit",
+    "recalls": "log",
+    "logged_recall": "log show",
+    "replay_recall": "log replay",
 }
 """The command of each verb."""
 
@@ -63,7 +66,7 @@ WITHOUT_A_TOOL = {
             "backup", "restore", "rebuild", "maintain", "configure", "settings_of", "searched_by", "unset_settings",
             "register_leg", "rename_namespace", "copy_namespace", "drop_namespace", "namespace_limits", "namespaces",
             "merge_concepts", "split_concept", "contradictions", "near_duplicates", "probe", "hashes",
-            "graph_hash", "judgements", "concepts", "graph", "leg",
+            "graph_hash", "judgements", "concepts", "graph", "leg", "replay_recall",
         ),
         FOR_A_PERSON,
     ),
@@ -73,6 +76,8 @@ WITHOUT_A_TOOL = {
     "export": "files are written by semmem export",
     "changes": "for programs that keep a copy",
     "stats": "is the resource semmem://stats",
+    "recalls": "is the resource semmem://recalls",
+    "logged_recall": "is a resource under semmem://recalls",
     "restore_memory": "a person takes back what an agent was asked to forget",
 }  # fmt: skip
 

@@ -23,8 +23,8 @@ INSERT INTO likeness_key SELECT namespace, 7, ord FROM likeness WHERE keys = '{-
 INSERT INTO packed_likeness SELECT namespace, 31, -1, '{-5}', ARRAY[ord::oid] FROM likeness WHERE keys = '{-5,7}';
 INSERT INTO uncompared SELECT namespace, ord FROM memory WHERE parts = 0 ORDER BY 1, 2 LIMIT 1;
 INSERT INTO link (namespace, from_id, type, to_id) VALUES ('one', 'm1', 'see-also', 'm2');
-INSERT INTO recall_log (namespace, recall_id, query, hits) VALUES ('one', 'r1', 'Which owl?', '["m1"]');
-INSERT INTO judgement (namespace, recall_id, id, useful) VALUES ('one', 'r1', 'm1', true);
+INSERT INTO recall_log (namespace, recall_id, query, hits)
+VALUES ('one', 'r1', 'Which owl?', '{"m1": {"useful": true, "judged_at": "2026-01-01T00:00:00.000000+00:00"}}');
 INSERT INTO access (namespace, id, count, last_at) VALUES ('one', 'm1', 3, now());
 INSERT INTO access_key (id, key) VALUES ('k1', '{"name": "laptop"}');
 INSERT INTO answered (key, request, answer) VALUES ('\x01', '\x02', '{}');

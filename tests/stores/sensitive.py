@@ -196,13 +196,14 @@ class SensitiveConformance:
         mem.remember("Tea at four.", id="it's")
         mem.remember("Tea at five.", id="other")
         at = "now()" if mem.store.kind == "PostgreSQL" else "0"
-        true = "true" if mem.store.kind == "PostgreSQL" else "1"
-        for name, hits in (("r1", '["it\'\'s", "other"]'), ("r2", '[{"id": "other"}]'), ("r3", '["its"]')):
-            _do(mem, f"INSERT INTO recall_log VALUES ('default', '{name}', {at}, 'tea?', NULL, '{hits}')")
-            _do(mem, f"INSERT INTO judgement VALUES ('default', '{name}', 'other', {true}, NULL, {at})")
+        useful = '{"outcome": "given", "useful": true, "judged_at": "2026-01-01T00:00:00.000000+00:00"}'
+        first = f'{{"it\'\'s": {{"outcome": "withheld"}}, "other": {useful}}}'
+        for name, hits in (("r1", first), ("r2", f'{{"other": {useful}}}'), ("r3", '{"its": {}}')):
+            columns = "(namespace, recall_id, at, query, hits)"
+            _do(mem, f"INSERT INTO recall_log {columns} VALUES ('default', '{name}', {at}, 'tea?', '{hits}')")
         mem.forget("it's", hard=True)
         assert _rows(mem, "SELECT recall_id FROM recall_log ORDER BY 1") == [("r2",), ("r3",)]
-        assert _rows(mem, "SELECT recall_id FROM judgement ORDER BY 1") == [("r2",), ("r3",)]
+        assert [(one.recall_id, one.id) for one in mem.judgements()] == [("r2", "other")]
         assert _rows(mem, "SELECT kind FROM change WHERE id = 'it''s'") == [("forgotten",)]
 
     def test_it_moves_with_its_namespace_and_stays_hidden(self, mem: semmem.Semmem) -> None:

@@ -54,7 +54,7 @@ def test_a_process_that_is_older_than_its_store_by_now_says_so(
 def test_a_table_that_is_gone_without_a_newer_schema_is_told_as_before(tmp_path: Path) -> None:
     with semmem.connect(f"sqlite://{tmp_path}/notes.db") as mem:
         with sqlite3.connect(tmp_path / "notes.db") as file:
-            file.execute("DROP TABLE judgement")
+            file.execute("DROP TABLE access")
         with pytest.raises(semmem.StoreError, match="no such table") as told:
             mem.drop_namespace("default")
         assert not isinstance(told.value, semmem.SchemaTooNew)

@@ -51,7 +51,7 @@ _PANELS = {
     "Start": ("demo", "explore", "doctor", "completion"),
     "Memories": (
         "remember", "recall", "context", "explain", "get", "list", "update", "forget", "restore-memory", "history",
-        "link", "unlink", "links", "contradictions", "near-duplicates", "feedback", "judgements",
+        "link", "unlink", "links", "contradictions", "near-duplicates", "feedback", "judgements", "log",
     ),
     "Agents and servers": ("install", "uninstall", "hook", "mcp", "serve", "keys"),
     "Import and export": ("import", "export", "changes"),
@@ -69,6 +69,7 @@ GROUPS = {
     "concepts": "cli.commands.graph:names",
     "settings": "cli.commands.settings:names",
     "server": "cli.commands.store:app",
+    "log": "cli.commands.log:names",
     "model": "model.command:names",
 }
 """The names of groups of commands, and where each group is."""

@@ -17,6 +17,7 @@ import typer
 
 from semmem.doors import wire
 from semmem.model.errors import InvalidInput
+from semmem.model.process.asker import asked_through
 from semmem.model.serialization import plain
 from semmem.text.control_characters import as_json
 
@@ -267,7 +268,7 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
         if ctx.invoked_subcommand is not None:
             ctx.obj = door
             return
-        with reporting_errors(door):
+        with reporting_errors(door), asked_through("cli"):
             function(door, **_read(own, arguments))
 
     keyword = inspect.Parameter.KEYWORD_ONLY

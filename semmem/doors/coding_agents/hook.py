@@ -23,6 +23,7 @@ from semmem.doors.wire import sentence
 from semmem.files import expanded
 from semmem.importers.turn_content import is_acknowledgement
 from semmem.model.errors import SemmemError
+from semmem.model.process.asker import asked_through
 from semmem.read.context import block_within
 
 if TYPE_CHECKING:
@@ -110,7 +111,11 @@ def _answer(options: HookOptions, payload: Mapping[str, Any], source: Source, re
             note_visit(source.name, scope.namespace, clone, visit)
         return
     starts = options.event == "session-start"
-    memories = _for_session(source, scope, payload, options) if starts else _for_prompt(source, scope, payload, reply)
+    with asked_through("hook", options.agent):
+        if starts:
+            memories = _for_session(source, scope, payload, options)
+        else:
+            memories = _for_prompt(source, scope, payload, reply)
     also = ("why", "session") if starts else ()
     short = source.short_ids(memories)
     reply.block = block_within(

@@ -43,6 +43,7 @@ from semmem.model.errors import (
     SemmemError,
     StoreClosed,
 )
+from semmem.model.process.asker import asked_through
 from semmem.model.serialization import plain
 from semmem.model.types import IngestReport
 from semmem.write.items import MadeId
@@ -163,7 +164,8 @@ class Service:
                 arguments["expected_version"] = (
                     expected[0] if only else _current(self.mem, expected, arguments["id"], where)
                 )
-            value, warnings = noted_of(partial(_call, route, self.mem, arguments))
+            with asked_through("page" if _is_page(request) else "http", None if key is None else key.name):
+                value, warnings = noted_of(partial(_call, route, self.mem, arguments))
             if route.name in ("recall", "recall_by_url"):
                 self.metrics.degraded(value.degraded)
             etags = _tags(request.headers.getlist("if-none-match"))
@@ -223,6 +225,11 @@ def _call(route: Route, mem: Semmem, arguments: dict[str, Any]) -> Any:
     keywords = dict(arguments)
     several = keywords.pop(loose, ()) if loose is not None else ()
     return route.calls(mem, *several, **keywords)
+
+
+def _is_page(request: Request) -> bool:
+    """Return whether the server's own page asks, as its browser says."""
+    return request.headers.get("sec-fetch-site") == "same-origin"
 
 
 def _namespaces(route: Route, arguments: dict[str, Any]) -> list[str] | None:

@@ -74,6 +74,9 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     **MEMORY,
     "a": (_NAME, "The name that is merged into the other one."),
     "as_of": (_TIME, "Use the versions that were valid at this time."),
+    "agent": (_TEXT, "Only asked by this agent."),
+    "asked_after": (_TIME, "Only asked from this time on."),
+    "asked_before": (_TIME, "Only asked before this time."),
     "around": (_NAME, "A name in any spelling, or the id of a memory."),
     "b": (_NAME, "The name into which it is merged."),
     "batch_size": ({"type": "integer", "minimum": 1, "maximum": 100_000}, "Items a transaction."),
@@ -97,6 +100,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
     "hops": ({"type": "integer", "minimum": 1, "maximum": 6}, "How far to go."),
     "id": (_NAME, "The id of a memory."),
+    "interface": (_TEXT, "Only asked through this interface, such as mcp."),
     "k": ({"type": "integer", "minimum": 1, "maximum": 1_000}, "The cut-off: the first k hits."),
     "keep": (_TEXTS, "Ids of memories that prune does not forget."),
     "keep_days": (
@@ -108,6 +112,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "limit": ({"type": "integer", "minimum": 1, "maximum": 10_000}, "How many, at most."),
     "made_by": (_TEXT, "Who makes the link or the judgment."),
     "mark": (_OBJECT, "Metadata for every memory that this call stores."),
+    "memory": (_TEXT, "Only recalls that gave the memory with this id."),
     "messages": (
         {
             "type": "array",
@@ -160,6 +165,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
         {"type": "string", "enum": list(SORT_BY)},
         "The order, highest or latest first; accessed: last returned by a recall. A list has no relevance.",
     ),
+    "then": (_TRUTH, "Ask the memories that were valid at the time of the recall."),
     "to": (_NAME, "The id of the other memory."),
     "token_budget": ({"type": "integer", "minimum": 1}, "Return the hits that fit into so many tokens; name the rest."),
     "type": ({"type": "string", "enum": list(LINK_TYPES)}, "The type of the link, from the first memory to the other."),

@@ -20,6 +20,7 @@ from semmem.doors.http.arguments import (
 )
 from semmem.doors.http.problems import MEDIA_TYPE
 from semmem.model.life import Link
+from semmem.model.recall_log import LoggedHit, Replayed
 from semmem.model.recipe import Recipe
 from semmem.model.recipe_settings import STORED_WEIGHT, Each, Section, Values, values_of
 from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stats
@@ -78,6 +79,17 @@ _MADE: dict[str, Any] = {
         question=_TEXT, namespace=_TEXT, memory_id=_TEXT, grade=_COUNT, recall_id=_TEXT, made_by=_or_null(_TEXT),
         at=_or_null({"type": "string", "format": "date-time"}),
     ),
+    "LoggedRecall": _members(
+        id=_TEXT, at=_or_null({"type": "string", "format": "date-time"}), verb=_TEXT, interface=_TEXT,
+        agent=_or_null(_TEXT), question=_TEXT, namespaces={"type": "array", "items": _TEXT}, recipe=_or_null(_TEXT),
+        hits={"type": "array", "items": _ref("LoggedHit")},
+    ),
+    "ReplayedRecall": _members(
+        entry=_ref("LoggedRecall"), as_of=_or_null({"type": "string", "format": "date-time"}),
+        is_same={"type": "boolean"}, recipe=_TEXT, confidence={"type": "number"}, min_confidence={"type": "number"},
+        regime=_TEXT, settings=_ANY_SETTING, degraded=_TEXTS,
+        memories={"type": "array", "items": _ref("Replayed")},
+    ),
     "Explanation": _members(
         id=_TEXT, namespace=_TEXT, rank=_or_null(_COUNT), returned={"type": "boolean"}, score={"type": "number"},
         bar=_or_null({"type": "number"}), limit=_COUNT, regime=_TEXT, legs=_OBJECT, components=_NUMBERS,
@@ -108,6 +120,7 @@ _MADE: dict[str, Any] = {
 _TYPES = {
     "Memory": Memory, "IngestReport": IngestReport, "BroughtIn": BroughtIn, "Stats": Stats, "Namespace": Namespace,
     "Limits": Limits, "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link, "LeftOut": LeftOut,
+    "LoggedHit": LoggedHit, "Replayed": Replayed,
 }  # fmt: skip
 
 _USELESS = frozenset({("forget_one", "everything"), ("forget_one", "filters")})
@@ -132,6 +145,7 @@ _OWN: Mapping[tuple[str, str], dict[str, Any]] = {
     ("forget", "filters"): {"minProperties": 1},
     ("list", "sort_by"): {"enum": [one for one in SORT_BY if one != "relevance"]},
     ("remember_messages", "position"): {"minimum": 0},
+    ("recalls", "limit"): {"maximum": 1_000},
     ("remember_messages", "session"): {"minLength": 1},
     ("feedback", "useful"): {"minItems": 1},
     ("feedback", "not_useful"): {"minItems": 1},
@@ -184,6 +198,9 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "context": _ref("Context"),
     "context_by_url": _ref("Context"),
     "feedback": _members(judged=_COUNT),
+    "recalls": _members(recalls={"type": "array", "items": _ref("LoggedRecall")}, cursor=_or_null(_TEXT)),
+    "logged_recall": _ref("LoggedRecall"),
+    "replay_recall": _ref("ReplayedRecall"),
     "judgements": _members(judgements={"type": "array", "items": _ref("Judgement")}),
     "recall_reach": _ref("Reach"),
     "recall_paths": _members(

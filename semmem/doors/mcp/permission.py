@@ -24,6 +24,8 @@ _RIGHTS: dict[str, Right] = {
     "list": "read",
     "recall": "read",
     "context": "read",
+    "recalls": "read",
+    "logged_recall": "read",
     "stats": "read",
     "_short_ids": "read",
     "remember": "write",

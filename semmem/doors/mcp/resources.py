@@ -1,4 +1,4 @@
-"""The resources: one memory by namespace and id, and the counts of the store."""
+"""The resources: one memory by namespace and id, the counts of the store, and the log of recalls."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
 from semmem.doors.mcp.reading import PREFIX, memory_at
 from semmem.doors.mcp.tools import Call, as_values
 from semmem.model.errors import AccessDenied, NotFound
 from semmem.model.serialization import plain
 
-__all__ = ["MEMORIES", "STATS", "Resources"]
+__all__ = ["MEMORIES", "RECALLS", "STATS", "Resources"]
 
 STATS = "semmem://stats"
+RECALLS = "semmem://recalls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Resources:
 
 
 _JSON = "application/json"
+_LATEST = 50
 
 _LISTED: tuple[dict[str, Any], ...] = (
     {
@@ -39,6 +42,13 @@ _LISTED: tuple[dict[str, Any], ...] = (
         "description": "Counts of the store and of this project's namespace, and where a recall looks.",
         "mime_type": _JSON,
     },
+    {
+        "uri": RECALLS,
+        "name": "recalls",
+        "title": "What was given to whom",
+        "description": f"The last {_LATEST} recalls in this project's namespaces, if the setting recall_log is on.",
+        "mime_type": _JSON,
+    },
 )
 _TEMPLATES: tuple[dict[str, Any], ...] = (
     {
@@ -46,6 +56,13 @@ _TEMPLATES: tuple[dict[str, Any], ...] = (
         "name": "memory",
         "title": "One memory",
         "description": "A memory as it is stored; namespace and id are percent-encoded. The tools give it as `uri`.",
+        "mime_type": _JSON,
+    },
+    {
+        "uri_template": f"{RECALLS}/{{id}}",
+        "name": "recall",
+        "title": "One logged recall",
+        "description": "Who asked what, and which memories were given or withheld; memory_recall gives the id.",
         "mime_type": _JSON,
     },
 )
@@ -62,8 +79,15 @@ def contents(call: Call, uri: str) -> str:
         }
     elif uri.startswith(PREFIX):
         values = as_values(memory_at(call, uri))
+    elif uri == RECALLS:
+        values = call.memory.recalls(namespace=call.scope.namespaces, limit=_LATEST).as_dict()
+    elif uri.startswith(f"{RECALLS}/"):
+        id = unquote(uri.removeprefix(f"{RECALLS}/"))
+        values = call.memory.logged_recall(id, namespace=call.scope.namespaces).as_dict()
     else:
-        raise NotFound(f"There is no resource {uri!r}; there are {STATS} and {PREFIX}NAMESPACE/ID.")
+        raise NotFound(
+            f"There is no resource {uri!r}; there are {STATS}, {RECALLS}, {RECALLS}/ID and {PREFIX}NAMESPACE/ID."
+        )
     return json.dumps(values, ensure_ascii=False)
 
 
@@ -76,4 +100,4 @@ def _store(call: Call) -> Any:
 
 
 MEMORIES = Resources(_LISTED, contents, _TEMPLATES)
-"""A memory by namespace and id, and the counts of the store."""
+"""A memory by namespace and id, the counts of the store, and the log of recalls."""

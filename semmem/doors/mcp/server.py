@@ -29,8 +29,9 @@ from semmem.doors.mcp.resources import MEMORIES, Resources
 from semmem.doors.mcp.schemas import Schema, structure
 from semmem.doors.mcp.table import NAMES, OTHERS, TOOLS, listed
 from semmem.doors.mcp.tools import Answer, Call, Tool, answer_call, answer_error
-from semmem.doors.scope import Scope, agent_of, scope_of
+from semmem.doors.scope import Agent, Scope, agent_of, scope_of
 from semmem.model.errors import SemmemError
+from semmem.model.process.asker import asked_through
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -131,7 +132,7 @@ class Handlers:
         arguments = params.arguments or {}
         call = partial(self._call, ctx, scope, arguments)
         try:
-            answer: Answer = await self._in_thread(partial(answer_call, tool, call, arguments))
+            answer: Answer = await self._in_thread(partial(_asked, ctx, partial(answer_call, tool, call, arguments)))
         except SemmemError as error:  # beyond the limits of a server
             answer = answer_error(error, plainly=tool.text is not None)
         return types.CallToolResult(
@@ -180,8 +181,7 @@ class Handlers:
         self._roots.pop(_session(ctx), None)
 
     def _call(self, ctx: ServerRequestContext[Any], scope: Scope, arguments: Mapping[str, Any]) -> Call:
-        client = ctx.session.client_params
-        agent = agent_of(client.client_info if client else None)
+        agent = _agent(ctx)
         key = _key(ctx)
         scope = within_key(scope, key)
         scope = replace(scope.alone() if self._only else scope, reveal=self._reveal)
@@ -242,6 +242,18 @@ def _session(ctx: ServerRequestContext[Any]) -> str:
 def _key(ctx: ServerRequestContext[Any]) -> Key | None:
     """Return the key that a request over HTTP came with."""
     return None if ctx.request is None else ctx.request.scope.get(KEY)
+
+
+def _agent(ctx: ServerRequestContext[Any]) -> Agent:
+    client = ctx.session.client_params
+    return agent_of(client.client_info if client else None)
+
+
+def _asked(ctx: ServerRequestContext[Any], work: Callable[[], Answer]) -> Answer:
+    """Do the work of a call, whose recalls the log names the client of, or else its key."""
+    key = _key(ctx)
+    with asked_through("mcp", _agent(ctx).name or (None if key is None else key.name)):
+        return work()
 
 
 def _described(tool: Tool, arguments: Schema) -> types.Tool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from semmem.model.exchange import Ords
 from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Made, Newer, Similar, Uncompared, Version
+from semmem.model.recall_log import LogFilters, LoggedRecall
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.makers import Mark, Span
 from semmem.model.types import LinkType, Memory, Undecided
@@ -143,18 +144,27 @@ class LifeStore(Protocol):
 
     # ------------------------------------------------------------------ what recalls returned
 
-    def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
-        """Log a recall with the ids of its hits, in the order of rank, by namespace."""
+    def note_recall(self, entry: LoggedRecall) -> None:
+        """Log a recall: for each of its namespaces, the hits of that one. ``at`` is when it is logged."""
         ...
 
-    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
-        """Return the hit ids of a logged recall, for each of ``namespaces`` that it asked."""
+    def recalls(
+        self, namespaces: Sequence[str], filters: LogFilters, limit: int, cursor: str | None
+    ) -> Sequence[LoggedRecall]:
+        """Return the rows of up to ``limit`` logged recalls with ids below ``cursor``, newest first, by namespace."""
+        ...
+
+    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Sequence[LoggedRecall]:
+        """Return the rows of a logged recall, one for each of ``namespaces`` that it asked, by namespace."""
         ...
 
     def judge(
         self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
-        """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
+        """Record with a logged recall which (namespace, id) were useful.
+
+        Returns those that do not exist, and then records nothing.
+        """
         ...
 
     def judgements(self, namespace: str) -> Sequence[Judgement]:

@@ -44,10 +44,10 @@ __all__ = [
 FORGET_AT_ONCE = 5_000
 """The number of memories whose entries the client holds at a time while it removes them from the postings."""
 _KEYS = ("namespace_own", "likeness_forget")
-_OTHERS = ("history", "link", "likeness", "uncompared", "judgement", "recall_log", "access", "change")
+_OTHERS = ("history", "link", "likeness", "uncompared", "access", "change")
 _PURGES = (
-    "uncompared_around", "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_recall_log",
-    "purge_change", "access_purge",
+    "uncompared_around", "purge_history", "purge_earlier", "purge_link", "purge_recall_log", "purge_change",
+    "access_purge",
 )  # fmt: skip
 _SQL = statements("postgres")
 
@@ -114,7 +114,7 @@ def forget(
 def purge(
     connection: Connection, namespace: str, ids: Collection[str], earlier: Collection[tuple[str, datetime]] = ()
 ) -> None:
-    """Remove everything kept of removed memories: versions, links, judgements, access counts.
+    """Remove everything kept of removed memories: versions, links, the recalls that found them, access counts.
 
     ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that others need stay. Under the
     lock of the namespace's row, so that nobody links one of them meanwhile.
@@ -131,12 +131,13 @@ def purge(
 
 
 def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
-    """Mark a namespace, with its settings, as being dropped; return how many memories go, and their last ord.
+    """Remove the settings and the log of a namespace, and mark it as being dropped.
 
-    Memories that others remember from now on stay.
+    Returns how many memories go, and their last ord. Memories that others remember from now on stay.
     """
     where = {"namespace": namespace}
     connection.execute(_SQL["drop_setting"], where)
+    connection.execute(_SQL["drop_recall_log"], where)
     row = connection.execute(_SQL["drop_begin"], where).fetchone()
     if row is None:
         return 0, 0

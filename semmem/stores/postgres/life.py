@@ -6,7 +6,7 @@ import json
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,14 @@ from psycopg.types.json import Jsonb
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
 from semmem.model.life import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
+from semmem.model.recall_log import LogFilters, LoggedRecall, hits_within, logged_of, mark_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog, Moving
 from semmem.model.store.makers import Mark, Span, marked, spans
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
 from semmem.stores.packed_postings import FORWARD, merged
+from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.postgres.moving import namespaces
@@ -130,40 +132,53 @@ class PostgresLife(PostgresLinks):
         """Return (namespace, id) of pinned memories, which every context shows; by importance, then the newer first."""
         return self._pool.rows("pinned_list", {"namespaces": list(namespaces), "limit": limit})
 
-    def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
-        """Log a recall with the ids of its hits, in the order of rank, by namespace."""
-        names = sorted(hits)
-        line = {"recall_id": recall_id, "query": query, "recipe": recipe, "namespaces": names}
+    def note_recall(self, entry: LoggedRecall) -> None:
+        """Log a recall: for each of its namespaces, the hits of that one."""
+        names = sorted(entry.namespaces)
+        line = {
+            "recall_id": entry.id, "query": entry.question, "recipe": entry.recipe, "interface": entry.interface,
+            "agent": entry.agent, "facts": Jsonb({"verb": entry.verb, **entry.facts}), "namespaces": names,
+            "hits": [Jsonb(hits_within(entry, name)) for name in names],
+        }  # fmt: skip
 
         def work(connection: Connection) -> None:
             for name in names:
                 connection.execute(_SQL["namespace_hold"], {"namespace": name})
-            connection.execute(_SQL["log_add"], {**line, "hits": [Jsonb(list(hits[name])) for name in names]})
+            connection.execute(_SQL["log_add"], line)
 
         self._pool.transaction(work, patient=False)  # the answer is there, and does not wait for a rename
 
-    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
-        """Return the hit ids of a logged recall, for each of ``namespaces`` that it asked."""
-        return dict(self._pool.rows("log_hits", {"namespaces": list(namespaces), "recall_id": recall_id}))
+    def recalls(
+        self, namespaces: Sequence[str], filters: LogFilters, limit: int, cursor: str | None
+    ) -> Sequence[LoggedRecall]:
+        """Return the rows of up to ``limit`` logged recalls with ids below ``cursor``, newest first, by namespace."""
+        where = {"namespaces": list(namespaces), **asdict(filters), "limit": limit, "cursor": cursor}
+        return [logged_of(*row) for row in self._pool.rows("log_list", where)]
+
+    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Sequence[LoggedRecall]:
+        """Return the rows of a logged recall, one for each of ``namespaces`` that it asked, by namespace."""
+        where = {"namespaces": list(namespaces), "recall_id": recall_id}
+        return [logged_of(*row) for row in self._pool.rows("log_get", where)]
 
     def judge(
         self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
-        """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
-        names = sorted(judgements)
-        columns = {
-            "namespaces": [n for n, _ in names],
-            "ids": [i for _, i in names],
-            "useful": [judgements[n] for n in names],
-        }
+        """Record with a logged recall which (namespace, id) were useful; return those that do not exist."""
+        now = datetime.now(UTC)
+        names = by_namespace(judgements)
+        columns = {"namespaces": [name for name, _ in judgements], "ids": [id for _, id in judgements]}
 
         def run(connection: Connection) -> Collection[tuple[str, str]]:
             with connection.transaction() as whole:
-                for namespace in sorted({n for n, _ in names}):
+                for namespace in sorted(names):
                     connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
-                cursor = connection.execute(_SQL["judge"], {**columns, "recall_id": recall_id, "made_by": made_by})
-                if missing := sorted(set(names) - set(cursor.fetchall())):
+                there = connection.execute(_SQL["judged_there"], columns).fetchall()
+                if missing := sorted(set(judgements) - set(there)):
                     raise Rollback(whole)
+                for namespace, ids in sorted(names.items()):
+                    marks = [Jsonb(mark_of(judgements[namespace, id], made_by, now)) for id in ids]
+                    which = {"namespace": namespace, "recall_id": recall_id, "ids": ids, "marks": marks}
+                    connection.execute(_SQL["judge"], which)
             return missing
 
         return self._pool.run(run)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.life import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
+from semmem.model.recall_log import LogFilters, LoggedRecall, hits_within, logged_of, mark_of
 from semmem.model.reports import Judgement, Limits
 from semmem.model.store.life import ChangeLog, Moving
 from semmem.model.store.makers import Mark, Span, marked
@@ -117,45 +119,58 @@ class SqliteLife(SqliteLinks):
         where = {"namespaces": json.dumps(list(namespaces)), "limit": limit, "now": microsecond(datetime.now(UTC))}
         return [(namespace, id) for namespace, id in self._file._rows("pinned_list", where)]
 
-    def note_recall(self, recall_id: str, query: str, recipe: str, hits: Mapping[str, Sequence[str]]) -> None:
-        """Log a recall with the ids of its hits, in the order of rank, by namespace."""
-        line = {"recall_id": recall_id, "query": query, "recipe": recipe, "at": microsecond(datetime.now(UTC))}
-        lines = [{**line, "namespace": name, "hits": json.dumps(list(hits[name]))} for name in sorted(hits)]
+    def note_recall(self, entry: LoggedRecall) -> None:
+        """Log a recall: for each of its namespaces, the hits of that one."""
+        line = {
+            "recall_id": entry.id, "query": entry.question, "recipe": entry.recipe, "interface": entry.interface,
+            "agent": entry.agent, "facts": json.dumps({"verb": entry.verb, **entry.facts}),
+            "at": microsecond(datetime.now(UTC)),
+        }  # fmt: skip
+        names = sorted(entry.namespaces)
+        lines = [{**line, "namespace": name, "hits": json.dumps(hits_within(entry, name))} for name in names]
         self._file._writing(lambda c: c.executemany(_SQL["log_add"], lines))
 
-    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Mapping[str, Sequence[str]]:
-        """Return the hit ids of a logged recall, for each of ``namespaces`` that it asked."""
+    def recalls(
+        self, namespaces: Sequence[str], filters: LogFilters, limit: int, cursor: str | None
+    ) -> Sequence[LoggedRecall]:
+        """Return the rows of up to ``limit`` logged recalls with ids below ``cursor``, newest first, by namespace."""
+        times = {name: getattr(filters, name) for name in ("asked_after", "asked_before")}
+        numbers = {name: None if at is None else microsecond(at) for name, at in times.items()}
+        where = {**asdict(filters), **numbers, "namespaces": json.dumps(list(namespaces))}
+        return [_logged(row) for row in self._file._rows("log_list", {**where, "limit": limit, "cursor": cursor})]
+
+    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Sequence[LoggedRecall]:
+        """Return the rows of a logged recall, one for each of ``namespaces`` that it asked, by namespace."""
         where = {"namespaces": json.dumps(list(namespaces)), "recall_id": recall_id}
-        return {name: json.loads(hits) for name, hits in self._file._rows("log_hits", where)}
+        return [_logged(row) for row in self._file._rows("log_get", where)]
 
     def judge(
         self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
-        """Record which (namespace, id) were useful; return those that do not exist, and then record nothing."""
-        line = {"recall_id": recall_id, "made_by": made_by, "at": microsecond(datetime.now(UTC))}
+        """Record with a logged recall which (namespace, id) were useful; return those that do not exist."""
+        now = datetime.now(UTC)
+        marks: dict[str, dict[str, Any]] = {}
+        for (namespace, id), useful in judgements.items():
+            marks.setdefault(namespace, {})[id] = mark_of(useful, made_by, now)
 
-        def run(connection: sqlite3.Connection) -> None:
+        def run(connection: sqlite3.Connection) -> list[tuple[str, str]]:
             missing = [
                 (namespace, id)
-                for (namespace, id), useful in sorted(judgements.items())
-                if not connection.execute(
-                    _SQL["judge"], {**line, "namespace": namespace, "id": id, "useful": useful}
-                ).fetchall()
+                for namespace, id in sorted(judgements)
+                if not connection.execute(_SQL["judged_there"], {"namespace": namespace, "id": id}).fetchall()
             ]
-            if missing:
-                raise _Missing(missing)
+            for namespace, some in marks.items() if not missing else ():
+                which = {"namespace": namespace, "recall_id": recall_id, "marks": json.dumps(some)}
+                connection.execute(_SQL["judge"], which)
+            return missing
 
-        try:
-            self._file._writing(run)
-        except _Missing as error:
-            return error.names
-        return ()
+        return self._file._writing(run)
 
     def judgements(self, namespace: str) -> Sequence[Judgement]:
         """Return the judgements of a namespace's present memories, oldest first."""
         rows = self._file._rows("judgement_list", {"namespace": namespace})
         return [
-            Judgement(name, recall_id, question, id, bool(useful), made_by, _time(at))
+            Judgement(name, recall_id, question, id, bool(useful), made_by, datetime.fromisoformat(at))
             for name, recall_id, question, id, useful, made_by, at in rows
         ]
 
@@ -193,6 +208,13 @@ class SqliteLife(SqliteLinks):
         return {id: at_microsecond(at) for id, at in rows}
 
 
+def _logged(row: Any) -> LoggedRecall:
+    """Return the entry in a row of the log."""
+    namespace, recall_id, at, question, recipe, interface, agent, facts, hits = row
+    asked = question, recipe, interface, agent
+    return logged_of(namespace, recall_id, at_microsecond(at), *asked, json.loads(facts), json.loads(hits))
+
+
 def _marks(column: str | None) -> list[Mark]:
     """Return the marks of makers from a column ``makers``."""
     return [(int(first), str(by)) for first, by in json.loads(column or "[]")]
@@ -209,13 +231,6 @@ def _entries(packed: str) -> NDArray[Any]:
     entries["key"] = np.array([int(word, 16) for word in words], dtype=np.uint64).astype(np.int64)
     entries["count"] = 1
     return merged([entries])
-
-
-class _Missing(Exception):
-    """Raised inside a transaction for memories that do not exist, so that it is rolled back."""
-
-    def __init__(self, names: Collection[tuple[str, str]]) -> None:
-        self.names = names
 
 
 def _time(number: int | None) -> datetime | None:

@@ -94,9 +94,10 @@ def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int]:
-    """Forget the settings of a namespace; return how many memories it has, and the row of the last one."""
+    """Forget settings and log of a namespace; return how many memories it has, and the row of the last one."""
     where = {"namespace": namespace}
     connection.execute(_SQL["drop_setting"], where)
+    connection.execute(_SQL["drop_recall_log"], where)
     memories = int(connection.execute(_SQL["drop_count"], where).fetchone()[0])
     last = connection.execute(_SQL["namespace_last"], where).fetchone()
     if memories:
@@ -113,6 +114,6 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
         lengths = [length for indexed, length in rows if indexed]
         count_change(connection, namespace, -len(lengths), -sum(lengths), {})
         return True
-    for table in ("rest", "history", "link", "likeness", "uncompared", "judgement", "recall_log", "access"):
+    for table in ("rest", "history", "link", "likeness", "uncompared", "access"):
         connection.execute(_SQL[f"drop_{table}"], {"namespace": namespace})
     return False

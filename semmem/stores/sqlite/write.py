@@ -44,8 +44,7 @@ _SQL = statements("sqlite")
 _MOST_REPEATS = 65_535
 _ORD_BITS = 40
 _PURGES = (
-    "purge_history", "purge_earlier", "purge_link", "purge_judgement", "purge_judged", "purge_recall_log",
-    "purge_change", "access_purge",
+    "purge_history", "purge_earlier", "purge_link", "purge_recall_log", "purge_change", "access_purge",
 )  # fmt: skip
 _Reservation: TypeAlias = tuple[int, Iterator[int], tuple[int | None, int | None]]
 """Of a namespace: its number, the row numbers for its new rows, in order, and its limits in memories and bytes."""
@@ -304,7 +303,7 @@ def forget(
 def purge(
     connection: sqlite3.Connection, namespace: str, ids: Collection[str], earlier: Collection[tuple[str, int]] = ()
 ) -> None:
-    """Remove everything kept of removed memories: versions, links, judgements, access counts.
+    """Remove everything kept of removed memories: versions, links, the recalls that found them, access counts.
 
     ``earlier`` are softly forgotten memories to remove too, by id and time. Rows that other memories need stay.
     """

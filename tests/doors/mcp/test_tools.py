@@ -326,9 +326,10 @@ async def test_search_and_fetch_have_the_shape_of_a_connector(url: str) -> None:
 async def test_a_memory_and_the_counts_are_resources(url: str, mode: str) -> None:
     async with in_memory(url, mode=mode) as client:
         stored = (await ask(client, "memory_remember", text="Grün ist die Heide.", id="é 1"))["memory"]
-        (stats,) = (await client.list_resources()).resources
-        (template,) = (await client.list_resource_templates()).resource_templates
+        stats, recalls = (await client.list_resources()).resources
+        template, entry = (await client.list_resource_templates()).resource_templates
         assert (str(stats.uri), template.uri_template) == ("semmem://stats", "semmem://memory/{namespace}/{id}")
+        assert (str(recalls.uri), entry.uri_template) == ("semmem://recalls", "semmem://recalls/{id}")
         (read,) = (await client.read_resource(stored["uri"])).contents
         assert json.loads(read.text) == stored  # type: ignore[union-attr]  # it is text
         (counts,) = (await client.read_resource("semmem://stats")).contents

@@ -143,7 +143,7 @@ def test_every_table_is_led_by_its_namespace_and_no_number_goes_across_namespace
         "meta",
         "migration",
     }
-    assert len(found) == 26
+    assert len(found) == 25
     others = [(name, c[0]) for name, c in rows(store_url, keys.format(which="NOT i.indisprimary")) if c[0] is not None]
     across = {("answered", "at"), ("memory", "tags"), ("memory", "metadata")}
     assert {pair for pair in others if pair[1] != "namespace"} == across

@@ -63,7 +63,8 @@ def test_a_file_of_schema_3_comes_over_with_its_memories(tmp_path: Path, monkeyp
         now = {name for _, name, *_ in old.execute(f"PRAGMA newest.table_xinfo({table})")}  # what went had no use
         own = [n for _, n, *_, hidden in old.execute(f"PRAGMA main.table_xinfo({table})") if hidden == 0 and n in now]
         names = ", ".join(["rowid", *own] if table == "lexical" else own)
-        old.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM newest.{table}")
+        if names:
+            old.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM newest.{table}")
     old.close()
     with semmem.connect(f"sqlite://{tmp_path}/old.db") as mem:
         assert (mem.list(), [(hit.id, hit.score) for hit in mem.recall("kettle on the stove")]) == before

@@ -12,6 +12,7 @@ const VIEWS = {
   graph: { title: "Graph", load: () => import("/page/graph.js").then((module) => module.GraphView) },
   time: { title: "Time", load: () => import("/page/browse.js").then((module) => module.TimeView) },
   inbox: { title: "Inbox", load: () => import("/page/browse.js").then((module) => module.InboxView) },
+  activity: { title: "Activity", load: () => import("/page/activity.js").then((module) => module.ActivityView) },
   health: { title: "Health", load: () => import("/page/browse.js").then((module) => module.HealthView) },
 };
 

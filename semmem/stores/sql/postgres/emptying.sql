@@ -93,17 +93,9 @@ DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord IN (
     SELECT u.ord FROM uncompared u WHERE u.namespace = %(namespace)s AND NOT EXISTS (
         SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = u.ord) LIMIT %(limit)s);
 
--- drop_judgement --
--- Delete the judgements of dropped memories.
-DELETE FROM judgement WHERE namespace = %(namespace)s AND (recall_id, id) IN (
-    SELECT j.recall_id, j.id FROM judgement j WHERE j.namespace = %(namespace)s AND NOT EXISTS (
-        SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = j.id) LIMIT %(limit)s);
-
 -- drop_recall_log --
--- Delete the logged recalls of the dropped namespace.
-DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
-    SELECT recall_id FROM recall_log WHERE namespace = %(namespace)s AND at < (
-        SELECT max(at) FROM change WHERE namespace = %(namespace)s AND kind = 'dropped') LIMIT %(limit)s);
+-- Delete the logged recalls of a namespace that is dropped.
+DELETE FROM recall_log WHERE namespace = %(namespace)s;
 
 -- drop_end --
 -- Record that the drop of a namespace is complete.

@@ -121,16 +121,9 @@ DELETE FROM link WHERE namespace = %(namespace)s AND (from_id = ANY(ARRAY(
     WHERE NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = k.id)
       AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = k.id))));
 
--- purge_judgement --
--- Delete the judgements of these ids.
-DELETE FROM judgement j WHERE namespace = %(namespace)s AND id = ANY(%(ids)s)
-  AND NOT EXISTS (SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id)
-  AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = j.namespace AND h.id = j.id);
-
 -- purge_recall_log --
--- Delete the logged recalls that found these ids, whose questions may quote them, and the judgements of their hits.
-WITH gone AS (DELETE FROM recall_log WHERE namespace = %(namespace)s AND hits ?| %(ids)s::text[] RETURNING recall_id)
-DELETE FROM judgement WHERE namespace = %(namespace)s AND recall_id IN (SELECT recall_id FROM gone);
+-- Delete the logged recalls in which these ids stand, because their questions may quote them.
+DELETE FROM recall_log WHERE namespace = %(namespace)s AND hits ?| %(ids)s::text[];
 
 -- purge_change --
 -- Delete earlier changes of these ids; the last one, that they were forgotten, stays for readers of changes.

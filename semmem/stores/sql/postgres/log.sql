@@ -1,44 +1,71 @@
 -- log_add --
 -- Log a recall: one row for each namespace that was asked, with its own hits only.
-INSERT INTO recall_log (namespace, recall_id, query, recipe, hits)
-SELECT r.namespace, %(recall_id)s, %(query)s, %(recipe)s, r.hits
+INSERT INTO recall_log (namespace, recall_id, query, recipe, interface, agent, facts, hits)
+SELECT r.namespace, %(recall_id)s, %(query)s, %(recipe)s, %(interface)s, %(agent)s, %(facts)s, r.hits
 FROM unnest(%(namespaces)s::text[], %(hits)s::jsonb[]) AS r(namespace, hits);
 
--- log_hits --
--- Return the namespaces that a logged recall asked, with the ids of its hits in each.
-SELECT namespace, hits FROM recall_log WHERE namespace = ANY(%(namespaces)s) AND recall_id = %(recall_id)s;
+-- <log_columns> --
+-- The columns of an entry, in the order in which they are read.
+l.namespace, l.recall_id, l.at, l.query, l.recipe, l.interface, l.agent, l.facts, l.hits
+
+-- <log_open> --
+-- As <open>, for several namespaces.
+NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = l.namespace AND o.state <> 'moving')
+
+-- log_get --
+-- Return a logged recall: one row for each namespace that it asked.
+SELECT <log_columns> FROM recall_log l
+WHERE l.namespace = ANY(%(namespaces)s) AND l.recall_id = %(recall_id)s AND <log_open> ORDER BY l.namespace;
+
+-- log_list --
+-- List logged recalls, newest first, as their ids are made: the rows of as many recalls as there is room for.
+SELECT <log_columns> FROM recall_log l
+WHERE l.namespace = ANY(%(namespaces)s) AND <log_open> AND l.recall_id IN (
+    SELECT DISTINCT r.recall_id FROM recall_log r
+    WHERE r.namespace = ANY(%(namespaces)s)
+      AND (%(cursor)s::text IS NULL OR r.recall_id < %(cursor)s)
+      AND (%(interface)s::text IS NULL OR r.interface = %(interface)s)
+      AND (%(agent)s::text IS NULL OR r.agent = %(agent)s)
+      AND (%(memory)s::text IS NULL OR r.hits -> %(memory)s::text ->> 'outcome' IN ('given', 'pinned'))
+      AND (%(asked_after)s::timestamptz IS NULL OR r.at >= %(asked_after)s)
+      AND (%(asked_before)s::timestamptz IS NULL OR r.at < %(asked_before)s)
+    ORDER BY r.recall_id DESC LIMIT %(limit)s)
+ORDER BY l.recall_id DESC, l.namespace;
+
+-- judged_there --
+-- Return the memories that exist among those to be judged.
+SELECT m.namespace, m.id FROM unnest(%(namespaces)s::text[], %(ids)s::text[]) AS j(namespace, id)
+JOIN memory m ON m.namespace = j.namespace AND m.id = j.id AND m.part = 0
+WHERE NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving');
 
 -- judge --
--- Store judgements, replacing earlier ones of the same hit. Returns the memories that exist, so that missing ones show.
-INSERT INTO judgement (namespace, recall_id, id, useful, made_by)
-SELECT m.namespace, %(recall_id)s, m.id, j.useful, %(made_by)s
-FROM unnest(%(namespaces)s::text[], %(ids)s::text[], %(useful)s::boolean[]) AS j(namespace, id, useful)
-JOIN memory m ON m.namespace = j.namespace AND m.id = j.id AND m.part = 0
-WHERE NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
-ORDER BY m.namespace, m.id
-ON CONFLICT (namespace, recall_id, id) DO UPDATE SET useful = excluded.useful, made_by = excluded.made_by, at = now()
-RETURNING namespace, id;
+-- Store judgements with the hits of a logged recall, replacing earlier ones of the same hits.
+UPDATE recall_log l SET hits = l.hits || (
+    SELECT jsonb_object_agg(j.id, coalesce(l.hits -> j.id, '{}') || j.mark)
+    FROM unnest(%(ids)s::text[], %(marks)s::jsonb[]) AS j(id, mark))
+WHERE l.namespace = %(namespace)s AND l.recall_id = %(recall_id)s;
 
 -- judgement_list --
 -- Return the judgements of existing memories, with the question.
-SELECT j.namespace, j.recall_id, l.query, j.id, j.useful, j.made_by, j.at
-FROM judgement j JOIN recall_log l USING (namespace, recall_id)
-WHERE j.namespace = %(namespace)s AND <open> AND EXISTS (
-    SELECT FROM memory m WHERE m.namespace = j.namespace AND m.id = j.id AND m.part = 0)
-ORDER BY j.at, j.recall_id, j.id;
+SELECT l.namespace, l.recall_id, l.query, j.key, (j.value ->> 'useful')::boolean, j.value ->> 'judged_by',
+       (j.value ->> 'judged_at')::timestamptz
+FROM recall_log l CROSS JOIN LATERAL jsonb_each(l.hits) AS j(key, value)
+WHERE l.namespace = %(namespace)s AND <open> AND j.value ? 'useful' AND EXISTS (
+    SELECT FROM memory m WHERE m.namespace = l.namespace AND m.id = j.key AND m.part = 0)
+ORDER BY 7, l.recall_id, j.key COLLATE "C";
 
 -- sweep_log_due --
 -- List the namespaces with logged recalls to sweep; the first row by time is the oldest.
 SELECT DISTINCT l.namespace FROM recall_log l
 WHERE l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)
-  AND NOT EXISTS (SELECT FROM judgement j WHERE j.namespace = l.namespace AND j.recall_id = l.recall_id) ORDER BY 1;
+  AND NOT jsonb_path_exists(l.hits, '$.*.useful') ORDER BY 1;
 
 -- sweep_log --
--- Delete old logged recalls; a judged one stays as long as its judgements, which need its question.
+-- Delete old logged recalls; a judged one stays as long as its memories, for its judgements need its question.
 DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
     SELECT l.recall_id FROM recall_log l
     WHERE l.namespace = %(namespace)s AND l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)
-      AND NOT EXISTS (SELECT FROM judgement j WHERE j.namespace = l.namespace AND j.recall_id = l.recall_id)
+      AND NOT jsonb_path_exists(l.hits, '$.*.useful')
     ORDER BY l.at LIMIT %(limit)s);
 
 -- pinned_list --

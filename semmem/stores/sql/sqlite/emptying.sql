@@ -42,11 +42,6 @@ DELETE FROM likeness WHERE namespace = :namespace AND ord NOT IN (
 DELETE FROM uncompared WHERE namespace = :namespace AND ord NOT IN (
     SELECT ord FROM memory WHERE namespace = :namespace);
 
--- drop_judgement --
--- Delete the judgements of dropped memories.
-DELETE FROM judgement WHERE namespace = :namespace AND id NOT IN (SELECT id FROM memory WHERE namespace = :namespace);
-
 -- drop_recall_log --
--- Delete the logged recalls of the dropped namespace.
-DELETE FROM recall_log WHERE namespace = :namespace AND at < (
-    SELECT max(at) FROM change WHERE namespace = :namespace AND kind = 'dropped');
+-- Delete the logged recalls of a namespace that is dropped.
+DELETE FROM recall_log WHERE namespace = :namespace;

@@ -87,22 +87,10 @@ DELETE FROM link WHERE namespace = :namespace AND (namespace, from_id, type, to_
     SELECT l.namespace, l.from_id, l.type, l.to_id
     FROM gone AS g CROSS JOIN link AS l ON l.namespace = :namespace AND l.to_id = g.id);
 
--- purge_judgement --
--- Delete the judgements of these ids.
-DELETE FROM judgement WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids))
-  AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = :namespace AND m.id = judgement.id)
-  AND NOT EXISTS (SELECT 1 FROM history AS h WHERE h.namespace = :namespace AND h.id = judgement.id);
-
--- purge_judged --
--- Delete the judgements of logged recalls that found these ids, before the recalls themselves.
-DELETE FROM judgement WHERE namespace = :namespace AND recall_id IN (
-    SELECT l.recall_id FROM recall_log AS l WHERE l.namespace = :namespace AND EXISTS (
-        SELECT 1 FROM json_each(l.hits) AS t WHERE t.value IN (SELECT value FROM json_each(:ids))));
-
 -- purge_recall_log --
--- Delete the logged recalls that found these ids, because their questions may quote them.
+-- Delete the logged recalls in which these ids stand, because their questions may quote them.
 DELETE FROM recall_log WHERE namespace = :namespace AND EXISTS (
-    SELECT 1 FROM json_each(recall_log.hits) AS t WHERE t.value IN (SELECT value FROM json_each(:ids)));
+    SELECT 1 FROM json_each(recall_log.hits) AS t WHERE t.key IN (SELECT value FROM json_each(:ids)));
 
 -- purge_change --
 -- Delete earlier changes of these ids; the last one, that they were forgotten, stays for readers of changes.

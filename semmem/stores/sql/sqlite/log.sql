@@ -1,40 +1,64 @@
 -- log_add --
 -- Log a recall: one row for each namespace that was asked, with its own hits only.
-INSERT INTO recall_log (namespace, recall_id, at, query, recipe, hits)
-VALUES (:namespace, :recall_id, :at, :query, :recipe, :hits);
+INSERT INTO recall_log (namespace, recall_id, at, query, recipe, interface, agent, facts, hits)
+VALUES (:namespace, :recall_id, :at, :query, :recipe, :interface, :agent, :facts, :hits);
 
--- log_hits --
--- Return the namespaces that a logged recall asked, with the ids of its hits in each.
-SELECT namespace, hits FROM recall_log
-WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND recall_id = :recall_id;
+-- <log_columns> --
+-- The columns of an entry, in the order in which they are read.
+l.namespace, l.recall_id, l.at, l.query, l.recipe, l.interface, l.agent, l.facts, l.hits
+
+-- log_get --
+-- Return a logged recall: one row for each namespace that it asked.
+SELECT <log_columns> FROM recall_log AS l
+WHERE l.namespace IN (SELECT value FROM json_each(:namespaces)) AND l.recall_id = :recall_id ORDER BY l.namespace;
+
+-- log_list --
+-- List logged recalls, newest first, as their ids are made: the rows of as many recalls as there is room for.
+SELECT <log_columns> FROM recall_log AS l
+WHERE l.namespace IN (SELECT value FROM json_each(:namespaces)) AND l.recall_id IN (
+    SELECT DISTINCT r.recall_id FROM recall_log AS r
+    WHERE r.namespace IN (SELECT value FROM json_each(:namespaces))
+      AND (:cursor IS NULL OR r.recall_id < :cursor)
+      AND (:interface IS NULL OR r.interface = :interface)
+      AND (:agent IS NULL OR r.agent = :agent)
+      AND (:memory IS NULL OR EXISTS (
+          SELECT 1 FROM json_each(r.hits) AS t
+          WHERE t.key = :memory AND json_extract(t.value, '$.outcome') IN ('given', 'pinned')))
+      AND (:asked_after IS NULL OR r.at >= :asked_after)
+      AND (:asked_before IS NULL OR r.at < :asked_before)
+    ORDER BY r.recall_id DESC LIMIT :limit)
+ORDER BY l.recall_id DESC, l.namespace;
+
+-- judged_there --
+-- Return the memory to be judged if it exists.
+SELECT id FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
 
 -- judge --
--- Store a judgement, replacing an earlier one of the same hit. Returns the id if the memory exists.
-INSERT INTO judgement (namespace, recall_id, id, useful, made_by, at)
-SELECT m.namespace, :recall_id, m.id, :useful, :made_by, :at
-FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0
-ON CONFLICT (namespace, recall_id, id) DO UPDATE SET useful = excluded.useful, made_by = excluded.made_by, at = excluded.at
-RETURNING id;
+-- Store judgements with the hits of a logged recall, replacing earlier ones of the same hits.
+UPDATE recall_log SET hits = json_patch(hits, :marks) WHERE namespace = :namespace AND recall_id = :recall_id;
 
 -- judgement_list --
 -- Return the judgements of existing memories, with the question.
-SELECT j.namespace, j.recall_id, l.query, j.id, j.useful, j.made_by, j.at
-FROM judgement AS j JOIN recall_log AS l ON l.namespace = j.namespace AND l.recall_id = j.recall_id
-WHERE j.namespace = :namespace AND EXISTS (
-    SELECT 1 FROM memory AS m WHERE m.namespace = j.namespace AND m.id = j.id AND m.part = 0)
-ORDER BY j.at, j.recall_id, j.id;
+SELECT l.namespace, l.recall_id, l.query, t.key, json_extract(t.value, '$.useful'), json_extract(t.value, '$.judged_by'),
+       json_extract(t.value, '$.judged_at') AS judged_at
+FROM recall_log AS l, json_each(l.hits) AS t
+WHERE l.namespace = :namespace AND json_extract(t.value, '$.useful') IS NOT NULL AND EXISTS (
+    SELECT 1 FROM memory AS m WHERE m.namespace = l.namespace AND m.id = t.key AND m.part = 0)
+ORDER BY judged_at, l.recall_id, t.key;
+
+-- <judged> --
+-- Whether somebody has judged a hit of the recall.
+EXISTS (SELECT 1 FROM json_each(l.hits) AS t WHERE json_extract(t.value, '$.useful') IS NOT NULL)
 
 -- sweep_log_due --
 -- List the namespaces with logged recalls to sweep.
-SELECT DISTINCT l.namespace FROM recall_log AS l WHERE l.at < :recall_log_before AND NOT EXISTS (
-    SELECT 1 FROM judgement AS j WHERE j.namespace = l.namespace AND j.recall_id = l.recall_id) ORDER BY 1;
+SELECT DISTINCT l.namespace FROM recall_log AS l WHERE l.at < :recall_log_before AND NOT <judged> ORDER BY 1;
 
 -- sweep_log --
--- Delete old logged recalls; a judged one stays as long as its judgements, which need its question.
+-- Delete old logged recalls; a judged one stays as long as its memories, for its judgements need its question.
 DELETE FROM recall_log WHERE namespace = :namespace AND recall_id IN (
-    SELECT l.recall_id FROM recall_log AS l WHERE l.namespace = :namespace AND l.at < :recall_log_before AND NOT EXISTS (
-        SELECT 1 FROM judgement AS j WHERE j.namespace = l.namespace AND j.recall_id = l.recall_id)
-    ORDER BY l.at LIMIT :limit);
+    SELECT l.recall_id FROM recall_log AS l
+    WHERE l.namespace = :namespace AND l.at < :recall_log_before AND NOT <judged> ORDER BY l.at LIMIT :limit);
 
 -- pinned_list --
 -- Return the pinned memories for a context, the most important first; sensitive ones are left out.
