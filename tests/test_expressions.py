@@ -23,6 +23,7 @@ from semmem.concepts import aliases, claims, likeness, names
 from semmem.doors import graph_files
 from semmem.doors.cli.commands import import_export
 from semmem.doors.cli.demo import data
+from semmem.doors.coding_agents import points
 from semmem.doors.http import app, keys
 from semmem.extractors import llm
 from semmem.importers import chatgpt, client_blocks, csv, locomo, markdown, mcp_memory, note, turn_content
@@ -99,6 +100,10 @@ def asked(whole: str) -> Any:
     return turn_content.is_bare_question(whole), turn_content.is_answer(whole), turn_content.is_acknowledgement(whole)
 
 
+def decided(whole: str) -> Any:
+    return points.decisions_in(whole, "user"), points.open_points_in(whole)
+
+
 def changed(whole: str) -> Any:
     return claims.change(f"It was replaced by 5. {whole}", f"It is now 6. {whole}")
 
@@ -120,6 +125,10 @@ BLOCKS: tuple[Shape, ...] = (
 )  # fmt: skip
 
 
+POINTS: tuple[Shape, ...] = (
+    ("", "```\n", ""), ("", " ~~~\n", "~~"), ("", " ", "```"), ("", "```\nwe decided. ", ""), ("", "we ", "decided"),
+    ("", "not decided. ", ""), ("", "rule of a ", ":"), ("", "no todo in it. ", ""), ("", "we have now ", "agreed"),
+)  # fmt: skip
 TURNS: tuple[Shape, ...] = (
     ("", "a ", "?"), ("", "?", ""), ("", "a? ", ""), ("a.", "*", "x"), ("", "a\n", "?"), ("", "- a\n", ""),
     ("a?\n", "- a\n", ""),
@@ -162,6 +171,13 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         client_blocks.words_of,
         BLOCKS,
     ),
+    "semmem.doors.coding_agents.points._ANYBODY": (decided, POINTS),
+    "semmem.doors.coding_agents.points._CLOSES": (decided, POINTS),
+    "semmem.doors.coding_agents.points._DOUBTS": (decided, POINTS),
+    "semmem.doors.coding_agents.points._FENCE": (decided, POINTS),
+    "semmem.doors.coding_agents.points._NOT_DECIDED": (decided, POINTS),
+    "semmem.doors.coding_agents.points._OPENS": (decided, POINTS),
+    "semmem.doors.coding_agents.points._USER": (decided, POINTS),
     "semmem.importers.turn_content._LEAVE": (asked, TURNS),
     "semmem.importers.turn_content._LIST": (asked, TURNS),
     "semmem.importers.turn_content._WORD": (asked, TURNS),

@@ -56,7 +56,8 @@ _CLOSED = r"\b(?:no|nothing|none|no longer|without any|nichts|kein[e]?|nada|rien
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _FEWEST_WORDS, _LONGEST = 3, 320
-_ANYBODY, _USER = (re.compile(rf"(?:{_DECIDED[who]})", re.IGNORECASE) for who in ("anybody", "user"))
+_ANYBODY = re.compile(_DECIDED["anybody"], re.IGNORECASE)
+_USER = re.compile(_DECIDED["user"], re.IGNORECASE)
 _DOUBTS, _NOT_DECIDED = re.compile(_DOUBT, re.IGNORECASE), re.compile(_UNDECIDED, re.IGNORECASE)
 _OPENS, _CLOSES = re.compile(_OPEN, re.IGNORECASE), re.compile(_CLOSED, re.IGNORECASE)
 

@@ -151,8 +151,7 @@ def test_a_session_that_goes_on_is_not_told_its_own_turns_and_a_cleared_one_not_
 ) -> None:
     days.ends("s1", "2026-11-23", project, *MONDAY)
     days.ends("s2", "2026-11-24", project, *TUESDAY)
-    resumed = days.begins(project, session_id="s2", source="resume")
-    assert of(resumed, "last session") == [text for _, text in MONDAY]
+    assert of(days.begins(project, session_id="s2", source="resume"), "last session") == [text for _, text in MONDAY]
     cleared = days.begins(project, source="clear")
     assert {one["why"] for one in cleared} == {"decided"}
 
