@@ -24,15 +24,16 @@ __all__ = [
     "FORMATS",
     "LIFE",
     "MARK",
-    "MARKED",
     "NOTE_HASH",
     "BadRow",
+    "Format",
     "Item",
     "Reject",
     "RowError",
     "content_hash",
     "document",
     "edited",
+    "hashed",
     "item",
     "life_of",
     "lines",
@@ -49,19 +50,43 @@ __all__ = [
 
 _SOME = 50
 
-FORMATS = {
-    "chat": "chat",
-    "chatgpt": "chatgpt",
-    "csv": "csv",
-    "jsonl": "jsonl",
-    "locomo": "locomo",
-    "longmemeval": "longmemeval",
-    "markdown": "markdown",
-    "mcp": "mcp_memory",
-    "mem0": "mem0",
-    "transcript": "transcript",
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format of ``semmem import``.
+
+    ``module`` reads it, ``source`` is what it is read from: a file, a folder or either. ``options`` are the options of
+    the command that it takes. ``marked``: its memories have MARK. ``whole``: the source is read whole, so a changed
+    memory of it is replaced, and memories that it has no longer are known. ``redacts``: others wrote the texts down, so
+    credentials in them are redacted, as the hooks do.
+    """
+
+    module: str
+    source: str = "file"
+    options: tuple[str, ...] = ()
+    marked: bool = False
+    whole: bool = False
+    redacts: bool = False
+
+
+FORMATS: Mapping[str, Format] = {
+    "chat": Format("chat", options=("replace", "moved"), marked=True, redacts=True),
+    "chatgpt": Format("chatgpt", options=("replace", "moved", "branches"), marked=True, redacts=True),
+    "csv": Format("csv", options=("replace", "moved", "column", "delimiter", "drop-others"), marked=True),
+    "documents": Format(
+        "documents", "folder", options=("replace", "moved", "prune"), marked=True, whole=True, redacts=True
+    ),
+    "git": Format("git", "folder", options=("replace", "prune"), whole=True, redacts=True),
+    "jsonl": Format("jsonl", options=("replace", "moved", "into", "no-vectors"), marked=True),
+    "locomo": Format("locomo"),
+    "longmemeval": Format("longmemeval"),
+    "markdown": Format("markdown", "folder", options=("replace", "moved", "prune"), whole=True),
+    "mcp": Format("mcp_memory"),
+    "mem0": Format("mem0"),
+    "sessions": Format("transcript", "file or folder", redacts=True),
+    "transcript": Format("transcript", "file or folder", redacts=True),
 }
-"""The formats of ``semmem import``, each with its module."""
+"""The formats of ``semmem import``; JSON lines have MARK only with ``--replace``, as they hold whole memories."""
 
 LIFE = ("importance", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned")
 """Arguments of ``remember`` that a chat message or a note may have under the same names."""
@@ -72,9 +97,6 @@ MARK = "imported_from"
 NOTE_HASH = "note_hash"
 """The metadata key with the hash of a note as it was imported; it shows whether the memory was edited by hand."""
 
-MARKED = ("chat", "chatgpt", "csv", "jsonl")
-"""The formats whose memories have MARK. JSON lines have it only with ``--replace``, as they hold whole memories."""
-
 
 def reader(format: str) -> Callable[..., Iterator[Item]]:
     """Return ``read(path, *, reject=None, …)`` of a format; csv and jsonl take more. Raises InvalidInput."""
@@ -82,7 +104,7 @@ def reader(format: str) -> Callable[..., Iterator[Item]]:
 
     if format not in FORMATS:
         raise InvalidInput(f"There is no importer for {format!r}; choose one of {', '.join(FORMATS)}.")
-    function: Callable[..., Iterator[Item]] = import_module(f"semmem.importers.{FORMATS[format]}").read
+    function: Callable[..., Iterator[Item]] = import_module(f"semmem.importers.{FORMATS[format].module}").read
     return function
 
 
@@ -136,11 +158,15 @@ def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> li
     ``moved`` adds the memories of a file of this name at any place. Empty for a format whose memories are never
     replaced.
     """
-    if format in MARKED:
+    if FORMATS[format].marked:
         own = mark(path, options.get("name"))
         if moved:
             del own["place"]
         return [{"metadata": {MARK: own}}, {"metadata": {MARK: own["file"]}}]
+    if format == "git":
+        from semmem.importers.git import repository
+
+        return [{"metadata": {"repository": repository(path)}}]
     if format != "markdown":
         return []
     from semmem.importers.markdown import vault_origin
@@ -154,6 +180,12 @@ def content_hash(text: str, title: str | None, tags: Iterable[str], metadata: Ma
     rest = {key: value for key, value in metadata.items() if key not in (MARK, NOTE_HASH, "vault_id")}
     content = json.dumps([text, title or None, list(tags), _numbers(rest)], sort_keys=True)
     return blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def hashed(item: Item) -> None:
+    """Add to an item the hash of its content, by which an edit of its memory by hand is known later."""
+    metadata = item.setdefault("metadata", {})
+    metadata[NOTE_HASH] = content_hash(item["text"], item.get("title"), item.get("tags", ()), metadata)
 
 
 def edited(memory: Memory) -> bool:

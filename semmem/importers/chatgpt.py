@@ -1,8 +1,8 @@
 """ChatGPT's export ``conversations.json``: a list of conversations, each a tree of messages under ``mapping``.
 
-The branch that ends at ``current_node`` is read, which is what ChatGPT shows; other branches are earlier versions of
-edited questions and regenerated replies. System messages, hidden messages, the user's profile, thoughts and empty
-messages are left out. One message becomes one memory.
+The branch that ends at ``current_node`` is read, which is what ChatGPT shows, and with ``branches`` the others too:
+earlier versions of edited questions, and replies that were made again. System messages, hidden messages, the user's
+profile, thoughts and empty messages are left out. One message becomes one memory.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def is_export(value: Any) -> bool:
     return isinstance(first, Mapping) and isinstance(first.get("mapping"), Mapping)
 
 
-def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
+def read(path: Path, *, reject: Reject | None = None, branches: bool = False) -> Iterator[Item]:
     """Yield one item per message; its id is that of the conversation and that of the message.
 
-    The session is the conversation's id; its title is in the metadata. A message without a time has that of the message
+    The session is the conversation's id; its title is in the metadata, and of a message that ChatGPT does not show,
+    the mark ``branch``: "other". A message without a time has that of the message
     before it. A message that cannot be stored goes to ``reject`` with its place, such as "conversation 2, message 5";
     without ``reject`` it raises BadItem. Raises InvalidInput where the file is no export.
     """
@@ -55,12 +56,12 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
     for number, row in enumerate(rows, 1):
         where = f"conversation {number}"
         try:
-            yield from _conversation(where, row, f"{path.stem}:{number}", report)
+            yield from _conversation(where, row, f"{path.stem}:{number}", report, branches)
         except RowError as error:
             report(BadRow(where, str(error)))
 
 
-def _conversation(where: str, row: Any, default: str, report: Reject) -> Iterator[Item]:
+def _conversation(where: str, row: Any, default: str, report: Reject, branches: bool) -> Iterator[Item]:
     if not is_export(row):
         raise RowError("it has no messages under 'mapping'.")
     session = str(row.get("conversation_id") or row.get("id") or default)
@@ -68,20 +69,47 @@ def _conversation(where: str, row: Any, default: str, report: Reject) -> Iterato
     metadata = {"conversation": session}
     if isinstance(title, str) and title.strip():
         metadata["conversation_title"] = title.strip()
-    when = moment(row.get("create_time"))
-    for position, (name, message) in enumerate(_said(where, row, report)):
+    shown = _branch(where, row, row.get("current_node"), report)
+    yield from _messages(where, shown, {}, session, moment(row.get("create_time")), metadata, report)
+    if not branches:
+        return
+    seen = dict(shown)
+    parents = [node.get("parent") for node in row["mapping"].values() if isinstance(node, Mapping)]
+    inner = {parent for parent in parents if isinstance(parent, str)}
+    for leaf in sorted(row["mapping"].keys() - inner - seen.keys()):
+        branch = _branch(where, row, leaf, report)
+        when = moment(row.get("create_time"))
+        yield from _messages(where, branch, seen, session, when, {**metadata, "branch": "other"}, report)
+        seen.update(branch)
+
+
+def _messages(
+    where: str,
+    branch: Sequence[tuple[str, Mapping[str, Any]]],
+    seen: Mapping[str, Any],
+    session: str,
+    when: datetime | None,
+    metadata: Mapping[str, str],
+    report: Reject,
+) -> Iterator[Item]:
+    """Yield the messages of a branch but for the nodes ``seen`` before; a position counts from the branch's first."""
+    for position, (name, message) in enumerate(_said(where, branch, report)):
         place = f"{where}, message {position + 1}"
         try:
             when = moment(message.get("create_time")) or when
-            yield _item(place, f"{session}:{name}", message, session, position, when, metadata)
+            if name not in seen:
+                yield _item(place, f"{session}:{name}", message, session, position, when, metadata)
         except RowError as error:
-            report(BadRow(place, str(error)))
+            if name not in seen:
+                report(BadRow(place, str(error)))
 
 
-def _said(where: str, row: Mapping[str, Any], report: Reject) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the messages that ChatGPT shows, each with the name of its node, from the first to ``current_node``."""
+def _said(
+    where: str, branch: Sequence[tuple[str, Mapping[str, Any]]], report: Reject
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the messages of a branch that ChatGPT shows, each with the name of its node."""
     said: list[tuple[str, Mapping[str, Any]]] = []
-    for name, node in _branch(where, row, report):
+    for name, node in branch:
         message = node.get("message")
         if message is None or (isinstance(message, Mapping) and _is_hidden(message)):
             continue
@@ -92,13 +120,12 @@ def _said(where: str, row: Mapping[str, Any], report: Reject) -> list[tuple[str,
     return said
 
 
-def _branch(where: str, row: Mapping[str, Any], report: Reject) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the nodes from the root to ``current_node``, each with its name.
+def _branch(where: str, row: Mapping[str, Any], name: Any, report: Reject) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the nodes from the root to the one of that ``name``, or to the newest; each with its name.
 
     A branch that breaks off is reported; its nodes from there on are returned.
     """
     nodes: Mapping[str, Any] = row["mapping"]
-    name = row.get("current_node")
     if name is None and nodes:
         name = max(nodes, key=lambda one: _created(nodes[one]))
     branch: dict[str, Mapping[str, Any]] = {}

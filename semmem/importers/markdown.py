@@ -32,7 +32,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.types import Memory
 from semmem.text.tokens import tokens
 
-__all__ = ["Origin", "Vault", "read", "vault_name", "vault_origin"]
+__all__ = ["Origin", "Vault", "read", "vault_name", "vault_origin", "walked"]
 
 _LARGEST = 40_000_000
 
@@ -79,7 +79,7 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
 
     if not folder.is_dir():
         raise InvalidInput(f"{folder} is not a folder; give the one that holds the notes.")
-    paths = dict(sorted(_notes(folder, report)))
+    paths = dict(sorted(walked(folder, (".md",), report)))
     vault = Vault(paths)
     for id, path in paths.items():  # titles first: a link is shown with its note's name
         note = _note(id, path, lambda row: None)
@@ -91,13 +91,16 @@ def read(folder: Path, *, reject: Reject | None = None, origin: Origin | None = 
             yield _item(note, vault, come)
 
 
-def _notes(folder: Path, report: Reject) -> Iterator[tuple[str, Path]]:
-    """Yield (id, path) of every note; the id is its path from the folder, composed (NFC) to be equal on all systems."""
+def walked(folder: Path, suffixes: tuple[str, ...], report: Reject) -> Iterator[tuple[str, Path]]:
+    """Yield (id, path) of every file whose name ends in one of ``suffixes``, but for hidden ones.
+
+    The id is its path from the folder, composed (NFC) to be equal on all systems.
+    """
     inside = os.path.realpath(folder)  # which takes a link to itself as it stands
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for file in sorted(files):
-            if file.startswith(".") or not file.lower().endswith(".md"):
+            if file.startswith(".") or not file.lower().endswith(suffixes):
                 continue
             path = Path(place) / file
             id = normalize("NFC", os.fsencode(path.relative_to(folder).as_posix()).decode("utf-8", "replace"))

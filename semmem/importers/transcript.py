@@ -26,10 +26,13 @@ from semmem.importers.turn_content import is_acknowledgement, is_answer, is_bare
 from semmem.model.errors import InvalidInput
 from semmem.model.types import source_type_of
 
-__all__ = ["TAG", "Question", "Reading", "Turn", "fields_of", "joined", "read", "reading", "storable"]
+__all__ = ["FOLDERS", "TAG", "Question", "Reading", "Turn", "fields_of", "joined", "read", "reading", "storable"]
 
 TAG = "transcript"
 """The tag of memories that are turns of a transcript."""
+
+FOLDERS = ("~/.claude/projects", "~/.codex/sessions")
+"""Where Claude Code and Codex keep their transcripts."""
 
 _CODEX = ("session_meta", "response_item", "message")
 _CLAUDE = ("user", "assistant", "summary", "system")

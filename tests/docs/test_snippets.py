@@ -7,6 +7,7 @@ import re
 import shlex
 import tomllib
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from packaging.requirements import Requirement
 
 from semmem.doors.cli.app import run
 from tests.docs.pages import PAGES, ROOT, Block, blocks, everything, lines
+from tests.importers.test_git import git
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 
@@ -56,6 +58,7 @@ ELSEWHERE = {
     "semmem serve": "tests/docs/test_servers.py",
     "semmem mcp": "tests/docs/test_servers.py",
     "curl": "tests/docs/test_servers.py",
+    "semmem import documents": "tests/importers/test_documents.py",
     "semmem import mem0": "tests/importers; the page names no file of yours",
     "SEMMEM_MODEL=": "tests/embedders/test_embedders.py",
     "semmem copy": "wants a server: tests/stores",
@@ -82,6 +85,13 @@ def runnable(page: str) -> list[Block]:
     return [block for block in blocks(page, "console", "python") if not of_a_server(block)]
 
 
+def repository(folder: Path) -> None:
+    """Make the git repository that a command names."""
+    (folder / "engine").mkdir()
+    git(folder / "engine", "init")
+    git(folder / "engine", "commit", "--allow-empty", "-m", "Ask the lexical leg first")
+
+
 @pytest.fixture
 def _own_store(store_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Give the page a store, a home, and a folder of its own with the files that it names."""
@@ -89,6 +99,7 @@ def _own_store(store_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
+    repository(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("SEMMEM_URL", store_url)
@@ -193,6 +204,8 @@ def test_an_extra_exists_and_allows_what_is_installed(extra: str) -> None:
     assert extra in EXTRAS
     if extra in ("local", "spacy"):  # which bring torch, or a pipeline of yours
         return
+    if extra == "documents" and find_spec("markitdown") is None:
+        pytest.skip("markitdown is not installed; make install-dev brings it")
     for wanted in map(Requirement, EXTRAS[extra]):
         if wanted.name != "semmem" and (wanted.marker is None or wanted.marker.evaluate({"extra": extra})):
             assert wanted.specifier.contains(version(wanted.name), prereleases=True), str(wanted)

@@ -136,3 +136,25 @@ def test_a_second_import_stores_only_what_was_said_since(
     name, last = node("a2", "u2", "assistant", "Yes.", SECONDS + 240)
     export(tmp_path, {**BOAT, "mapping": {**BOAT["mapping"], name: last}, "current_node": "a2"})
     assert told() == (1, 5, 0)
+
+
+def test_with_branches_every_message_of_the_tree_is_read_once(tmp_path: Path) -> None:
+    edited = node("u0", "ctx", "user", "Where is the ship?", SECONDS - 60)
+    reply = node("a0", "u0", "assistant", "In Oslo.", SECONDS - 30)
+    tree = {**BOAT, "mapping": {**BOAT["mapping"], **dict([edited, reply])}}
+    path = export(tmp_path, tree)
+    bad: list[BadRow] = []
+    items = list(reader("chatgpt")(path, reject=bad.append, branches=True))
+    assert [i["id"] for i in items[:5]] == [i["id"] for i in read(path)[0]]
+    assert [(i["id"], i["position"], i["text"], i["metadata"]["branch"]) for i in items[5:]] == [
+        ("c1:u0", 0, "Where is the ship?", "other"),
+        ("c1:a0", 1, "In Oslo.", "other"),
+        ("c1:old", 1, "In Kiel.", "other"),
+    ]
+    assert bad == []
+
+
+def test_branches_are_an_option_of_chatgpt_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    program: Call = in_process(capfd)
+    code, _, err = program("import", "chat", str(export(tmp_path, BOAT)), "--branches")
+    assert (code, err) == (2, "--branches is an option of import chatgpt, not of import chat.\n")

@@ -11,6 +11,7 @@ import pytest
 
 from semmem.importers import FORMATS, BadRow, Item, reader
 from semmem.model.errors import BadItem, InvalidInput
+from tests.doors.cli.program import in_process
 
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
 
@@ -301,9 +302,10 @@ def test_mem0s_memories_keep_their_ids_users_runs_and_times(tmp_path: Path) -> N
         read("mem0", whole(tmp_path / "other.json", {"text": "One."}))
 
 
-def test_what_the_command_line_offers_is_what_can_be_read() -> None:
-    from semmem.doors.cli.commands.import_export import Format
-
-    assert {one.value for one in Format} == set(FORMATS)
-    with pytest.raises(InvalidInput, match="choose one of chat, chatgpt, csv, jsonl"):
+def test_what_the_command_line_offers_is_what_can_be_read(capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, told = in_process(capfd)("import", "telegram", "x.json")
+    assert code == 2
+    assert told.startswith("There is no importer for 'telegram'; choose one of chat, chatgpt, csv, documents, git")
+    assert all(reader(format) for format in FORMATS)
+    with pytest.raises(InvalidInput, match="choose one of chat, chatgpt, csv, documents, git"):
         reader("telegram")

@@ -278,3 +278,24 @@ def test_a_transcript_is_imported_once_and_without_credentials(
     assert (code, "Imported 1 memory" in out, "Redacted 1 credential." in err) == (0, True, True)
     assert secret not in call("list", "-n", "n", "--json")[1]
     assert "1 was there already" in " ".join(call("import", "transcript", str(path), "-n", "n")[1].split())
+
+
+def test_without_a_folder_the_sessions_of_both_agents_are_read(
+    tmp_path: Path, store_url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SEMMEM_URL", store_url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
+    program = in_process(capfd)
+    code, _, err = program("import", "sessions")
+    assert (code, err) == (
+        2,
+        "There are no sessions in ~/.claude/projects or ~/.codex/sessions; name the file or folder.\n",
+    )
+    for place, rows in ((".claude/projects/engine/a.jsonl", CLAUDE), (".codex/sessions/2026/b.jsonl", CODEX)):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).write_bytes(written(rows))
+    code, out, _ = program("import", "sessions")
+    assert (code, out.split(" in ")[0]) == (0, "Imported 2 memories into namespace default")
+    assert "2 were there already" in program("import", "sessions")[1]
+    assert program("import", "csv")[2] == "import csv reads a file; name it.\n"

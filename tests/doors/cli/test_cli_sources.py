@@ -106,7 +106,7 @@ def test_moved_is_refused_where_it_says_nothing(call: Call, tmp_path: Path) -> N
     code, _, err = call("import", "mem0", str(table), "--moved")
     assert (code, err) == (
         2,
-        "--moved is an option of import chat, chatgpt, csv, jsonl, markdown, not of import mem0.\n",
+        "--moved is an option of import chat, chatgpt, csv, documents, jsonl, markdown, not of import mem0.\n",
     )
 
 

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -23,11 +23,12 @@ from semmem.doors.cli.context import (
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.options import Narrow
 from semmem.doors.cli.show import counted
+from semmem.importers import FORMATS, MARK, BadRow, hashed, mark, owned, reader, told_apart
 from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
-    from semmem.importers import BadRow
+    from semmem.importers import Format
     from semmem.model.errors import SemmemError
     from semmem.write.sync import BroughtIn
 
@@ -48,21 +49,6 @@ _ID = re.compile(r"\AThe id (?:'[^']*'|\"[^\"]*\")")
 _NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
 
 
-class Format(StrEnum):
-    """What `import` reads."""
-
-    chat = "chat"
-    chatgpt = "chatgpt"
-    csv = "csv"
-    jsonl = "jsonl"
-    locomo = "locomo"
-    longmemeval = "longmemeval"
-    markdown = "markdown"
-    mcp = "mcp"
-    mem0 = "mem0"
-    transcript = "transcript"
-
-
 def register(app: typer.Typer) -> None:
     """Add import to the program."""
     command(app, "import", "url", "namespace")(import_)
@@ -70,8 +56,12 @@ def register(app: typer.Typer) -> None:
 
 def import_(
     door: Door,
-    format: Annotated[Format, typer.Argument(help="The format of the file; see above.")],
-    file: Annotated[Path, typer.Argument(help="The file; for markdown the folder, for transcript either.")],
+    format: Annotated[
+        str, typer.Argument(help="The format of the file; see above.", autocompletion=lambda: list(FORMATS))
+    ],
+    file: Annotated[
+        Path | None, typer.Argument(help="The file; documents, git, markdown: the folder; sessions: either, or none.")
+    ] = None,
     on_error: Annotated[
         OnError, typer.Option(help="A bad row: skip and report it, or stop and store nothing of its batch.")
     ] = OnError.skip,
@@ -96,7 +86,12 @@ def import_(
             "--replace", help="A changed row replaces the memory this file stored; markdown: edits by hand too."
         ),
     ] = False,
-    prune: Annotated[bool, typer.Option("--prune", help="markdown: forget the memories of deleted notes.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="documents, git, markdown: forget the memories of what is gone.")
+    ] = False,
+    branches: Annotated[
+        bool, typer.Option("--branches", help="chatgpt: edited questions and replaced replies too.")
+    ] = False,
     moved: Annotated[
         bool,
         typer.Option("--moved", help="The file or folder has moved: memories from its old path belong to it."),
@@ -108,10 +103,15 @@ def import_(
 
     chat: JSON lines {"role": …, "content": …}, message arrays of the OpenAI and Anthropic APIs, Claude.ai's export.
 
-    chatgpt: conversations.json of ChatGPT's export; of each conversation the branch that ChatGPT shows.
+    chatgpt: conversations.json of ChatGPT's export; of each conversation the branch that ChatGPT shows, with --branches
+    all of them.
 
     csv: a table, one memory per row. With --replace a row whose id is known replaces the old one, if it came from this
     file; jsonl needs --replace the first time too.
+
+    documents: a folder of PDF, HTML, Word, PowerPoint, Excel and EPUB files; a changed one replaces the old one.
+
+    git: a repository; the messages of its commits, and the records of decisions in folders such as adr or decisions.
 
     jsonl: what `semmem export` writes, or lines with remember's argument names as keys.
 
@@ -124,25 +124,33 @@ def import_(
 
     mem0: mem0's memories saved as JSON.
 
-    transcript: sessions of Claude Code and Codex: a file, or a folder such as ~/.claude/projects or
-    ~/.codex/sessions. Credentials are redacted, as the hooks do, unless the setting credentials says otherwise.
+    sessions: transcripts of Claude Code and Codex: a file or a folder; default: ~/.claude/projects and
+    ~/.codex/sessions. Its former name is transcript.
+
+    Of chats, sessions, commits and documents, credentials are redacted, as the hooks do, unless the setting
+    credentials says otherwise.
     """
     from semmem.config import Settings
     from semmem.doors.cli.progress import counting
-    from semmem.importers import MARK, MARKED, BadRow, mark, owned, reader, told_apart
     from semmem.model.errors import BadItem, Conflict, InvalidInput
     from semmem.write.screening import redacted
 
-    options = _options(format, column, delimiter, drop_others, into, no_vectors, prune)
-    if replace and format.value not in (*MARKED, "markdown"):
-        raise InvalidInput(f"--replace is an option of import {', '.join(MARKED)}, not of import {format.value}.")
-    if moved and format.value not in (*MARKED, "markdown"):
-        raise InvalidInput(
-            f"--moved is an option of import {', '.join(MARKED)}, markdown, not of import {format.value}."
-        )
-    if moved and not replace and format is not Format.markdown:
+    row = _row_of(format)
+    given = {
+        "replace": replace, "moved": moved, "column": bool(column), "delimiter": delimiter is not None,
+        "drop-others": drop_others, "into": into is not None, "no-vectors": no_vectors, "prune": prune,
+        "branches": branches,
+    }  # fmt: skip
+    _check_options(format, [name for name, is_given in given.items() if is_given])
+    if moved and not replace and not row.whole:
         raise InvalidInput("--moved requires --replace.")
-    _check_source(format, file)
+    options: dict[str, Any] = {"branches": branches} if format == "chatgpt" else {}
+    if format == "csv":
+        options = _columns(column, delimiter, drop_others)
+    elif format == "jsonl":
+        options = {"into": into, "vectors": not no_vectors}
+    files = _sources(format, row, file)
+    file = files[0]
     bad_rows: list[BadRow] = []
     incomplete: list[BadRow] = []
     wheres: list[str] = []
@@ -150,27 +158,30 @@ def import_(
     namespaces: set[str] = set()
     keep: set[str] = set()
     skip = on_error is OnError.skip
-    marked = format.value in MARKED and (replace or format is not Format.jsonl)
+    marked = row.marked and (replace or format != "jsonl")
+    redacts = row.redacts and Settings.load().source("credentials") == "default"
 
-    def tell(row: BadRow) -> None:
-        (incomplete if row.imported else bad_rows).append(row)
-        keep.update([row.id] if row.id else [])
+    def tell(bad: BadRow) -> None:
+        (incomplete if bad.imported else bad_rows).append(bad)
+        keep.update([bad.id] if bad.id else [])
 
     def noted(apart: dict[str, Any]) -> Iterator[Any]:
-        redacts = format is Format.transcript and Settings.load().source("credentials") == "default"
-        for row in reader(format.value)(file, reject=tell if skip else None, **options, **apart):
+        reject = tell if skip else None
+        for one in chain.from_iterable(reader(format)(place, reject=reject, **options, **apart) for place in files):
             if redacts:
-                row["text"], count = redacted(row["text"])
+                one["text"], count = redacted(one["text"])
                 credentials.append(count)
-            wheres.append(row.where)
-            own = row.get("namespace") or door.namespace
+            if row.whole and format != "markdown":  # which leaves a secret note without one
+                hashed(one)
+            wheres.append(one.where)
+            own = one.get("namespace") or door.namespace
             namespaces.update([own] if isinstance(own, str) else [])
-            yield row
+            yield one
 
     with door.connect(create=True) as mem, counting(door, file.name, None) as advance:
-        apart = told_apart(format.value, file, mem, door.namespace, replace=replace, moved=moved)
-        own = owned(format.value, file, moved=moved, **apart)
-        if format is Format.markdown and not own:
+        apart = told_apart(format, file, mem, door.namespace, replace=replace, moved=moved)
+        own = owned(format, file, moved=moved, **apart)
+        if row.whole and not own:
             door.say(_ALIKE)
         try:
             report = mem.bring_in(
@@ -178,8 +189,8 @@ def import_(
                 namespace=door.namespace,
                 batch_size=batch_size,
                 on_error="skip" if skip else "abort",
-                owned=own if replace or format is Format.markdown else None,
-                replace=replace or bool(format is Format.markdown and own),
+                owned=own if replace or row.whole else None,
+                replace=replace or bool(row.whole and own),
                 overwrite=replace,
                 prune=prune and bool(own),
                 keep=keep,
@@ -201,7 +212,7 @@ def import_(
         "rejected": bad_rows,
         "more_rejected": report.more_rejected,
         "incomplete": incomplete,
-        "gone": report.gone if format is Format.markdown else (),
+        "gone": report.gone if row.whole else (),
         "pruned": report.pruned,
         "linked": report.linked,
         "unlinked": report.unlinked,
@@ -209,7 +220,7 @@ def import_(
         "degraded": report.degraded,
         "namespaces": sorted(namespaces),
     }
-    if format is not Format.markdown:  # only a vault is known to be read whole
+    if not row.whole:
         report = dataclasses.replace(report, gone=())
     into_namespaces = sorted(namespaces) or [into or door.namespace]
     door.give(answer, lambda: _show(door, report, bad_rows, incomplete, into_namespaces))
@@ -223,51 +234,53 @@ def numbered(error: SemmemError) -> tuple[int, str] | None:
     return None if match is None else (int(match[1]), error.message[match.end() :])
 
 
-def _options(
-    format: Format,
-    column: list[str] | None,
-    delimiter: str | None,
-    drop_others: bool,
-    into: str | None,
-    no_vectors: bool,
-    prune: bool,
-) -> dict[str, Any]:
-    """Return what the format's reader takes. Raises InvalidInput for an option that is another format's."""
+def _row_of(format: str) -> Format:
     from semmem.model.errors import InvalidInput
 
-    options = {
-        "--column": (Format.csv, bool(column)),
-        "--delimiter": (Format.csv, delimiter is not None),
-        "--drop-others": (Format.csv, drop_others),
-        "--into": (Format.jsonl, into is not None),
-        "--no-vectors": (Format.jsonl, no_vectors),
-        "--prune": (Format.markdown, prune),
-    }
-    for option, (whose, is_given) in options.items():
-        if is_given and whose is not format:
-            raise InvalidInput(f"{option} is an option of import {whose.value}, not of import {format.value}.")
-    if format is Format.csv:
-        from semmem.importers.csv import column_map
-
-        sign = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
-        if sign is not None and (len(sign) != 1 or sign in '"\r\n '):
-            raise InvalidInput(f"--delimiter takes one sign, such as ; or tab, not {delimiter!r}.")
-        return {"columns": column_map(column or ()), "delimiter": sign, "drop_others": drop_others}
-    return {"into": into, "vectors": not no_vectors} if format is Format.jsonl else {}
+    if format not in FORMATS:
+        raise InvalidInput(f"There is no importer for {format!r}; choose one of {', '.join(FORMATS)}.")
+    return FORMATS[format]
 
 
-def _check_source(format: Format, file: Path) -> None:
+def _check_options(format: str, given: list[str]) -> None:
+    """Raise InvalidInput for an option that the format does not take."""
     from semmem.model.errors import InvalidInput
 
-    if format is Format.markdown:
-        if not file.is_dir():
-            raise InvalidInput(f"There is no folder {file}.")
-    elif file.is_dir():
-        if format is Format.transcript:
-            return
-        raise InvalidInput(f"{file} is a folder; import {format.value} reads a file.")
-    elif not file.is_file():
-        raise InvalidInput(f"There is no file {'or folder ' if format is Format.transcript else ''}{file}.")
+    for name in given:
+        if name not in FORMATS[format].options:
+            whose = ", ".join(other for other, row in FORMATS.items() if name in row.options)
+            raise InvalidInput(f"--{name} is an option of import {whose}, not of import {format}.")
+
+
+def _columns(column: list[str] | None, delimiter: str | None, drop_others: bool) -> dict[str, Any]:
+    """Return what the reader of tables takes."""
+    from semmem.importers.csv import column_map
+    from semmem.model.errors import InvalidInput
+
+    sign = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
+    if sign is not None and (len(sign) != 1 or sign in '"\r\n '):
+        raise InvalidInput(f"--delimiter takes one sign, such as ; or tab, not {delimiter!r}.")
+    return {"columns": column_map(column or ()), "delimiter": sign, "drop_others": drop_others}
+
+
+def _sources(format: str, row: Format, file: Path | None) -> list[Path]:
+    """Return what is to be read: the file or folder that is given, else where coding agents keep their sessions."""
+    from semmem.files import expanded
+    from semmem.importers.transcript import FOLDERS
+    from semmem.model.errors import InvalidInput
+
+    if file is None:
+        if format != "sessions":
+            raise InvalidInput(f"import {format} reads a {row.source}; name it.")
+        found = [folder for folder in map(expanded, FOLDERS) if folder.is_dir()]
+        if not found:
+            raise InvalidInput(f"There are no sessions in {' or '.join(FOLDERS)}; name the file or folder.")
+        return found
+    if file.is_dir() and row.source == "file":
+        raise InvalidInput(f"{file} is a folder; import {format} reads a file.")
+    if not (file.is_dir() if row.source == "folder" else file.exists()):
+        raise InvalidInput(f"There is no {row.source} {file}.")
+    return [file]
 
 
 def _show(
