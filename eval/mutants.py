@@ -1,6 +1,6 @@
 """Mutants: small changes of the code that some test must notice, one after the other, in a copy of the checkout.
 
-    python -m eval.mutants [--only PART] [--jobs N] [--list] [--record]
+    python -m eval.mutants [--drawn] [--only PART] [--jobs N] [--list] [--record]
 
 The list is ``eval/mutants.toml``: a file, the text that stands there once, the text in its place, and the tests that
 ought to fail then. A mutant whose tests fail is dead, one whose tests pass has survived; where the list gives a
@@ -8,6 +8,9 @@ reason, it is known to survive. Before the first mutant of some tests these run 
 mutant of tests that fail anyway is not run, and the time of the baseline limits that of its mutants, in place of limits
 for single tests. One that goes on beyond it counts as dead, but is recorded as *timed out*: a busy machine could be the
 reason. Where pytest itself breaks off or is killed, the mutant is neither dead nor kept.
+
+``--drawn`` runs ``eval/mutants-drawn.toml`` instead, changes that ``eval/draw_mutants.py`` draws at random by the
+operators of cosmic-ray: their share in a room stands for all places of its files, with an interval (adr/0073).
 
 Two things are kept in ``eval/runs/mutants.jsonl``, so that an interrupted run resumes: the outcome of a mutant, by the
 contents of its file, of the tests and of what these import of tests/; and a baseline that passed, with its seconds, by
@@ -41,16 +44,20 @@ from queue import Queue
 from threading import Lock
 from typing import Any, Literal, TypeAlias
 
+from scipy.stats import binomtest
+
 from eval.experiments.evidence.provenance import COMMIT, clean
 
 __all__ = ["Mutant", "Outcome", "Tests", "main", "mutants", "run_all"]
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_name("mutants.toml")
+DRAWN = Path(__file__).with_name("mutants-drawn.toml")
 KEPT = Path(__file__).with_name("runs") / "mutants.jsonl"
 RECORD = Path(__file__).with_name("mutants.json")
+RECORD_DRAWN = Path(__file__).with_name("mutants-drawn.json")
 SHARE = 0.92
-"""Of those that no reason is given for, so many must die."""
+"""Of those that no reason is given for, so many must die in each room."""
 LONGEST = 900.0
 """The seconds that a baseline, and any mutant, may take."""
 _FROM_TESTS = re.compile(r"^ *from (tests(?:\.\w+)*) import (\([^)]*\)|[\w, ]+)", re.MULTILINE)
@@ -69,6 +76,11 @@ class Mutant:
     new: str
     tests: Tests
     reason: str | None = None
+
+    @property
+    def room(self) -> str:
+        """The folder of the file."""
+        return self.file.rpartition("/")[0]
 
     @property
     def name(self) -> str:
@@ -328,7 +340,7 @@ def _earlier_rows(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def summary(outcomes: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
-    """Return the report, and whether enough mutants without a reason died and none is out of date."""
+    """Return the report, and whether enough mutants without a reason died in each room and none is out of date."""
     lines = []
     by_file: dict[str, Counter[str]] = {}
     for mutant, outcome_ in outcomes.items():
@@ -343,13 +355,35 @@ def summary(outcomes: Mapping[Mutant, Outcome]) -> tuple[str, bool]:
         f"{sum(o in DEAD for _, o in tried)} of {len(tried)} dead; without those that a reason is given for, "
         f"{dead} of {len(without_reason)}: {share:.1%}"
     )
+    rooms = by_room(outcomes)
+    for name, (died, of) in rooms.items():
+        low, high = interval(died, of)
+        short = "" if died >= SHARE * of else f", and {SHARE:.0%} are asked for"
+        lines.append(f"{name}: {died} of {of} ({low:.0%} to {high:.0%} at 95 %){short}")
     for mutant, outcome_ in outcomes.items():
         if outcome_ != "dead":
             why = f" ({mutant.reason})" if mutant.reason else ""
             lines.append(f"{outcome_}: {mutant.name}{why}")
         if outcome_ in DEAD and mutant.reason:
             lines.append(f"dead, so it needs no reason any more: {mutant.name}")
-    return "\n".join(lines), share >= SHARE and all(o in (*DEAD, "survived") for o in outcomes.values())
+    enough = all(died >= SHARE * of for died, of in rooms.values())
+    return "\n".join(lines), enough and bool(rooms) and all(o in (*DEAD, "survived") for o in outcomes.values())
+
+
+def by_room(outcomes: Mapping[Mutant, Outcome]) -> dict[str, tuple[int, int]]:
+    """Return, for each room, how many of the mutants without a reason died, and how many ran."""
+    out: dict[str, tuple[int, int]] = {}
+    for mutant, outcome_ in outcomes.items():
+        if mutant.reason is None and outcome_ in (*DEAD, "survived"):
+            died, of = out.get(mutant.room, (0, 0))
+            out[mutant.room] = (died + (outcome_ in DEAD), of + 1)
+    return out
+
+
+def interval(died: int, of: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share: of the places of a room where those that ran were drawn at random."""
+    at = binomtest(died, of).proportion_ci(method="wilson")
+    return float(at.low), float(at.high)
 
 
 def record(outcomes: Mapping[Mutant, Outcome], path: Path, commit: str | None) -> None:
@@ -371,12 +405,13 @@ def record(outcomes: Mapping[Mutant, Outcome], path: Path, commit: str | None) -
 def main(argv: Iterable[str] | None = None) -> int:
     """Run the mutants and print their outcomes; return 0 where enough died and none is out of date, else 1."""
     parser = argparse.ArgumentParser(prog="python -m eval.mutants", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--drawn", action="store_true", help="those drawn at random: eval/mutants-drawn.toml")
     parser.add_argument("--only", default="", help="a part of a file's name")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--list", action="store_true", help="only list the mutants, and which are out of date")
     parser.add_argument("--record", action="store_true", help="write the outcomes to eval/mutants.json")
     options = parser.parse_args(None if argv is None else list(argv))
-    chosen = [m for m in mutants() if options.only in m.file]
+    chosen = [m for m in mutants(DRAWN if options.drawn else LIST) if options.only in m.file]
     if not chosen:
         print(f"No mutant is of a file with {options.only!r} in its name.", file=sys.stderr)
         return 2
@@ -392,7 +427,7 @@ def main(argv: Iterable[str] | None = None) -> int:
     outcomes = run_all(chosen, ROOT, KEPT, jobs=options.jobs)
     report, good = summary(outcomes)
     if options.record:
-        record(outcomes, RECORD, COMMIT)
+        record(outcomes, RECORD_DRAWN if options.drawn else RECORD, COMMIT)
     print(report)
     return 0 if good else 1
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eval import mutants as runner
-from eval.mutants import LIST, Mutant, Runner, Tests, limit, mutants, record, run_all, summary
+from eval.mutants import DRAWN, LIST, Mutant, Runner, Tests, interval, limit, mutants, record, run_all, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORT = "from semmem.one import larger\n\n\n"
@@ -233,6 +233,27 @@ def test_the_share_leaves_out_what_a_reason_is_given_for_and_a_stale_list_is_not
     assert "  1 of   1 dead  semmem/one.py" in report
     assert "timed out: semmem/one.py: a > b → 1" in report
     assert not summary({dead: "dead", known: "out of date"})[1]
+
+
+def test_a_room_in_which_too_few_are_noticed_is_not_made_good_by_the_others() -> None:
+    many = {Mutant("semmem/read/one.py", str(i), "", ()): "dead" for i in range(99)}
+    lone = {Mutant("semmem/write/two.py", "a", "b", ()): "survived"}
+    report, good = summary({**many, **lone})  # 99 of 100 in all
+    assert not good
+    assert "semmem/read: 99 of 99 (96% to 100% at 95 %)" in report
+    assert "semmem/write: 0 of 1 (0% to 79% at 95 %), and 92% are asked for" in report
+    assert summary(many)[1]
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    # Wilson (1927) for 9 of 10: centre (.9 + 1.92/10)/(1 + 3.84/10) = .789, half of its width .193
+    assert interval(9, 10) == (pytest.approx(0.596, abs=1e-3), pytest.approx(0.982, abs=1e-3))
+
+
+def test_the_drawn_list_is_of_the_rooms_that_are_drawn_from() -> None:
+    rooms = {"semmem/importers", "semmem/write", "semmem/client", "semmem/doors/http", "semmem/stores/sqlite"}
+    assert {one.room for one in mutants(DRAWN)} == rooms
+    assert len(mutants(DRAWN)) == 40
 
 
 def test_the_record_says_of_each_file_what_died_and_at_which_commit(tmp_path: Path) -> None:
