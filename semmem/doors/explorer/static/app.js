@@ -12,6 +12,7 @@ const VIEWS = {
   graph: { title: "Graph", load: () => import("/page/graph.js").then((module) => module.GraphView) },
   time: { title: "Time", load: () => import("/page/browse.js").then((module) => module.TimeView) },
   inbox: { title: "Inbox", load: () => import("/page/browse.js").then((module) => module.InboxView) },
+  evaluation: { title: "Evaluation", load: () => import("/page/evaluation.js").then((module) => module.EvaluationView) },
   health: { title: "Health", load: () => import("/page/browse.js").then((module) => module.HealthView) },
 };
 
