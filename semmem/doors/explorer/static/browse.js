@@ -92,21 +92,22 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
           ${memory.pinned && html`<span class="tag">pinned</span>`}${memory.sensitive && html`<span class="tag warn">sensitive</span>`}${memory.source_type && html`<span class="tag">${memory.source_type}</span>`}
           <span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span></td>
         <td>${visible(memory.author || "")}</td><td>${visible(memory.session || "")}</td><td class="time">${when(memory.created_at)}</td></tr>`} /></table></div>
-    ${cursor && html`<${More} key=${cursor} more=${more} />`}
+    ${cursor && html`<${More} more=${more} />`}
   </section>`;
 }
 
-// Reads the next page when its button comes into view; the button works by itself too.
+// Reads the next page when its button comes near the window; the button works by itself too.
 function More({ more }) {
   const button = useRef();
-  const latest = useRef(more);
-  latest.current = more;
+  const look = useRef();
+  look.current = () => { if (button.current && button.current.getBoundingClientRect().top < innerHeight + 400) more(); };
   useEffect(() => {
-    const watch = new IntersectionObserver(([entry]) => entry.isIntersecting && latest.current(), { rootMargin: "400px" });
-    watch.observe(button.current);
-    return () => watch.disconnect();
+    const moved = () => look.current();
+    for (const name of ["scroll", "resize"]) window.addEventListener(name, moved, { passive: true });
+    return () => { for (const name of ["scroll", "resize"]) window.removeEventListener(name, moved); };
   }, []);
-  return html`<p><button class="second" ref=${button} onClick=${() => latest.current()}>More</button></p>`;
+  useEffect(() => look.current());
+  return html`<p><button class="second" ref=${button} onClick=${() => more()}>More</button></p>`;
 }
 
 // A file of memories: JSON lines as the export writes them, or one text a file.
