@@ -374,6 +374,8 @@ def write(out: Path, experiment: Experiment, corpus: Corpus) -> None:
     for name, run in experiment.runs.items():
         safe = "".join(c if c.isalnum() or c in "-_.=" else "_" for c in name)
         write_run(private / f"{safe}.run", run, corpus.queries, name)
+    asked = [{"id": q.id, "question": q.text, "namespace": q.namespace, "gold_ids": q.gold} for q in corpus.queries]
+    _write_whole(private / "questions.jsonl", "".join(json.dumps(row) + "\n" for row in asked))
     labels = clusters(corpus.queries)
     lines = []
     for name, measured in experiment.measured.items():

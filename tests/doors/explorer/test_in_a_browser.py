@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ NOTES = [
     ("harbour", "The harbour office opens at nine.", "Harbour", "Ana", 5),
     ("tide", "High tide is at noon on Fridays.", "Tide", "Bo", 6),
 ]
-VIEWS = ("recall", "browse", "graph", "time", "inbox", "health")
+VIEWS = ("recall", "browse", "graph", "time", "inbox", "evaluation", "health")
 QUESTION = "In which town did the designer of the Kestrel grow up?"
 
 
@@ -284,6 +285,85 @@ def test_a_near_duplicate_is_decided_beside_the_contradictions(page: Any, mem: S
     page.get_by_role("button", name="The first supersedes").click()
     page.get_by_text("No near-duplicates wait").wait_for()
     assert [(link.from_id, link.type) for link in mem.links("once", namespace="team")][1] == ("again", "supersedes")
+
+
+def a_run(folder: Path, recipe: dict[str, Any]) -> Path:
+    """Write a small run of `python -m eval`: one comparison, of three questions one moved."""
+    paired = {"n": 3, "delta": -0.25, "low": -0.5, "high": 0.125, "won": 0, "lost": 1}
+    compared = {
+        "base": "default",
+        "other": "default~graph",
+        "verdict": "hurts",
+        "sentence": "R@10 -.250",
+        "paired": paired,
+    }
+    result = {
+        "command": "ablate graph", "metrics": ["R@10"], "corpus": {"name": "team", "queries": 3, "memories": 6},
+        "environment": {"embedder": "hashing"},
+        "conditions": {
+            "default": {"recipe": recipe},
+            "default~graph": {"recipe": {**recipe, "weights": {**recipe["weights"], "graph": 0}}},
+        },
+        "comparisons": [
+            {"name": "graph in default", "group": "headline", "metric": "R@10", "paired": paired, **compared}
+        ],
+    }  # fmt: skip
+    values = [
+        {"condition": name, "id": id, "stratum": "all", "apart": False, "R@10": value}
+        for name, of in (("default", (1, 1, 0.5)), ("default~graph", (0.25, 1, 0.5)))
+        for id, value in zip(("q1", "q2", "q3"), of, strict=True)
+    ]
+    asked = [{"id": "q1", "question": QUESTION, "namespace": "team", "gold_ids": ["petra"]}]
+    (folder / "private").mkdir()
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    for name, rows in (("per-question", values), ("questions", asked)):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / "private" / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_run_of_eval_shows_its_verdicts_and_intervals_and_replays_the_questions_that_moved(
+    page: Any, mem: Semmem, tmp_path: Path
+) -> None:
+    run = a_run(tmp_path, mem.recall(QUESTION, namespace="team").recipe.as_dict())
+    page.get_by_role("link", name="Evaluation", exact=True).click()
+    single = page.get_by_label("Open result.json")
+    single.set_input_files(str(run / "private" / "questions.jsonl"))
+    page.get_by_role("alert").filter(has_text="There is no result.json among these files").wait_for()
+    single.set_input_files(str(run / "result.json"))
+    page.locator(".badge", has_text="hurts").wait_for()
+    assert page.locator(".interval svg").get_attribute("aria-label") == "-.250, from -.500 to .125"
+    page.get_by_text("open the whole folder").wait_for()
+    page.get_by_label("Open a folder").set_input_files(str(run))
+    page.locator(".moved", has_text="1.000 → .250").wait_for()
+    assert page.locator(".moved").count() == 1
+    page.get_by_role("button", name="Replay in team").click()
+    page.locator(".moved .gold").first.wait_for()
+    assert page.locator(".moved .side h3").all_inner_texts() == ["default", "default~graph"]
+    assert barriers(page) == []
+
+
+def test_ten_thousand_memories_scroll_with_a_few_rows_in_the_page(page: Any, mem: Semmem, site: Server) -> None:
+    mem.remember_many(
+        ({"text": f"Note {n} of the log.", "id": f"n{n:05}"} for n in range(10_000)), namespace="long", batch_size=2000
+    )
+    page.goto(f"{site.url}/#/browse?ns=long")
+    for _ in range(600):
+        page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_timeout(50)
+        if page.locator(".rows").get_attribute("aria-rowcount") == "10001":
+            break
+    expect(page.locator(".rows")).to_have_attribute("aria-rowcount", "10001")
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+    page.locator(".rows tr[aria-rowindex='10001']").wait_for()
+    assert page.locator(".rows tbody tr").count() < 200
+    page.evaluate("() => window.scrollTo(0, 0)")
+    page.locator(".rows tr[aria-rowindex='2']").wait_for()
+    page.goto(f"{site.url}/#/recall?ns=long&q=log&limit=1000")
+    page.locator(".hit[aria-posinset='1']").wait_for()
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+    page.locator(".hit[aria-posinset='900']").or_(page.locator(".hit[aria-posinset='1000']")).first.wait_for()
+    assert page.locator(".hit").count() < 200
 
 
 def test_days_filter_the_list_and_health_says_what_is_stored(page: Any) -> None:

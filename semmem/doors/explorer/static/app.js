@@ -13,6 +13,7 @@ const VIEWS = {
   time: { title: "Time", load: () => import("/page/browse.js").then((module) => module.TimeView) },
   inbox: { title: "Inbox", load: () => import("/page/browse.js").then((module) => module.InboxView) },
   activity: { title: "Activity", load: () => import("/page/activity.js").then((module) => module.ActivityView) },
+  evaluation: { title: "Evaluation", load: () => import("/page/evaluation.js").then((module) => module.EvaluationView) },
   health: { title: "Health", load: () => import("/page/browse.js").then((module) => module.HealthView) },
 };
 

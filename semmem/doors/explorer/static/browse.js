@@ -1,9 +1,10 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
 import { html, useEffect, useRef, useState } from "/page/vendor/preact.js";
 import { api, call, go, pages } from "/page/api.js";
-import { Field, Notice, useLoaded, visible, when } from "/page/parts.js";
+import { Field, Notice, Windowed, useLoaded, visible, when } from "/page/parts.js";
 
-const PAGE = 50;
+const PAGE = 50; // memories at first
+const NEXT = 500; // and whenever the end comes near
 const ORDERS = { created: "newest first", updated: "changed last", accessed: "recalled last", importance: "important first" };
 const day = (value, after) => (value ? `${value}T${after ? "00:00:00" : "23:59:59.999999"}Z` : undefined);
 const words = (text) => (text || "").split(",").map((one) => one.trim()).filter(Boolean);
@@ -26,13 +27,18 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     setCursor(first.value.cursor);
     setChosen(new Set());
   }, [first.value]);
+  const reading = useRef(false);
   const more = async () => {
+    if (reading.current) return;
+    reading.current = true;
     try {
-      const page = await api.list({ namespace: ns, limit: PAGE, cursor, ...filtersOf(query) });
+      const page = await api.list({ namespace: ns, limit: NEXT, cursor, ...filtersOf(query) });
       setRows((before) => [...before, ...page.memories]);
       setCursor(page.cursor);
     } catch (error) {
       setProblem(error);
+    } finally {
+      reading.current = false;
     }
   };
   const set = (changes) => go("browse", { ns, ...query, ...changes }, { replace: true });
@@ -79,28 +85,29 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     </p>
     <${Notice} error=${first.error || problem} />
     ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${Object.keys(query).length > 1 ? " with these filters" : ""}.</p>`}
-    <div class="scroll"><table class="rows"><thead><tr><th><span class="hidden">chosen</span></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
-      <tbody>${rows.map((memory) => html`<tr key=${memory.id}>
+    <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><span class="hidden">chosen</span></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
+      <${Windowed} tag="tbody" items=${rows} usual=${60} row=${(memory, at) => html`<tr key=${memory.id} data-at=${at} aria-rowindex=${at + 2}>
         <td><input type="checkbox" aria-label=${`Choose ${memory.id}`} checked=${chosen.has(memory.id)} onChange=${() => toggle(memory.id)} /></td>
         <td><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${visible(memory.title || memory.id)}</button>
           ${memory.pinned && html`<span class="tag">pinned</span>`}${memory.sensitive && html`<span class="tag warn">sensitive</span>`}${memory.source_type && html`<span class="tag">${memory.source_type}</span>`}
           <span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span></td>
-        <td>${visible(memory.author || "")}</td><td>${visible(memory.session || "")}</td><td class="time">${when(memory.created_at)}</td></tr>`)}</tbody></table></div>
+        <td>${visible(memory.author || "")}</td><td>${visible(memory.session || "")}</td><td class="time">${when(memory.created_at)}</td></tr>`} /></table></div>
     ${cursor && html`<${More} more=${more} />`}
   </section>`;
 }
 
-// Reads the next page when its button comes into view; the button works by itself too.
+// Reads the next page when its button comes near the window; the button works by itself too.
 function More({ more }) {
   const button = useRef();
-  const latest = useRef(more);
-  latest.current = more;
+  const look = useRef();
+  look.current = () => { if (button.current && button.current.getBoundingClientRect().top < innerHeight + 400) more(); };
   useEffect(() => {
-    const watch = new IntersectionObserver(([entry]) => entry.isIntersecting && latest.current(), { rootMargin: "400px" });
-    watch.observe(button.current);
-    return () => watch.disconnect();
+    const moved = () => look.current();
+    for (const name of ["scroll", "resize"]) window.addEventListener(name, moved, { passive: true });
+    return () => { for (const name of ["scroll", "resize"]) window.removeEventListener(name, moved); };
   }, []);
-  return html`<p><button class="second" ref=${button} onClick=${() => latest.current()}>More</button></p>`;
+  useEffect(() => look.current());
+  return html`<p><button class="second" ref=${button} onClick=${() => more()}>More</button></p>`;
 }
 
 // A file of memories: JSON lines as the export writes them, or one text a file.

@@ -88,6 +88,45 @@ export function useLoaded(work, keys) {
   return { ...state, reload: useCallback(() => setAgain((count) => count + 1), []) };
 }
 
+// A long list has only those rows in the page that are near the window; the others are room above and below.
+const FEW = 200; // rows that stand in the page all together
+const NEAR = 800; // pixels beyond the window
+export function Windowed({ items, usual, tag: Tag, row, ...more }) {
+  const box = useRef();
+  const heights = useRef([]);
+  const [[from, to], setRange] = useState([0, FEW]);
+  const tall = (at) => heights.current[at] ?? usual;
+  const look = () => {
+    if (!box.current || items.length <= FEW) return;
+    const above = -box.current.getBoundingClientRect().top - NEAR;
+    let [at, y] = [0, 0];
+    while (at < items.length - 1 && y + tall(at) < above) y += tall(at++);
+    const first = at;
+    while (at < items.length && y < above + innerHeight + 2 * NEAR) y += tall(at++);
+    setRange((before) => (before[0] === first && before[1] === at ? before : [first, at]));
+  };
+  const latest = useRef(look);
+  latest.current = look;
+  useEffect(() => {
+    const moved = () => requestAnimationFrame(() => latest.current());
+    for (const name of ["scroll", "resize"]) window.addEventListener(name, moved, { passive: true });
+    return () => { for (const name of ["scroll", "resize"]) window.removeEventListener(name, moved); };
+  }, []);
+  const [a, b] = items.length <= FEW ? [0, items.length] : [Math.min(from, items.length), Math.min(to, items.length)];
+  useEffect(() => {
+    for (const one of box.current.children) if (one.dataset.at) heights.current[one.dataset.at] = one.offsetHeight;
+    look();
+  });
+  const room = (start, end) => {
+    let sum = 0;
+    for (let at = start; at < end; at += 1) sum += tall(at);
+    if (sum === 0) return null;
+    const style = { height: `${sum}px` };
+    return Tag === "tbody" ? html`<tr key=${`room ${start === 0}`} aria-hidden="true" class="room" style=${style}><td colspan="9"></td></tr>` : html`<li key=${`room ${start === 0}`} aria-hidden="true" class="room" style=${style}></li>`;
+  };
+  return html`<${Tag} ref=${box} ...${more}>${room(0, a)}${items.slice(a, b).map((item, at) => row(item, a + at))}${room(b, items.length)}<//>`;
+}
+
 export function Dialog({ title, onClose, children }) {
   const box = useRef();
   useEffect(() => {

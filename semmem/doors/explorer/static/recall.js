@@ -1,7 +1,7 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
 import { api, go, note } from "/page/api.js";
-import { Badge, Bars, Field, LEGS, Legend, Marked, Notice, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
+import { Badge, Bars, Field, LEGS, Legend, Marked, Notice, Windowed, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 
 const LIMIT = 10;
@@ -69,10 +69,10 @@ function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory
     ${degraded.map(([leg, reason]) => html`<p class="notice bad">The leg ${leg} did not answer: ${reason}</p>`)}
     ${answer.hits.length === 0 && html`<p class="notice">${answer.withheld ? `${answer.withheld} hits are below the floor of confidence.` : "No memory of this namespace shares a word, a meaning or a name with the question."}</p>`}
     <${Legend} names=${names} />
-    <${Hits}>${answer.hits.map((hit) => html`<${Hit} key=${hit.id + (hit.part || "")} ...${{
-      hit, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
+    <${Hits} hits=${answer.hits} row=${(hit, at) => html`<${Hit} key=${hit.id + (hit.part || "")} ...${{
+      hit, at, all: answer.hits.length, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
       open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall, may, toast, ns,
-    }} />`)}<//>
+    }} />`} />
     <form class="ask" onSubmit=${(e) => { e.preventDefault(); setWhy(wanted.trim()); }}>
       <label class="grow">Why not another memory?<input value=${wanted} required placeholder="Its id, such as one from Browse" onInput=${(e) => setWanted(e.target.value)} /></label>
       <button>Explain</button>
@@ -81,13 +81,13 @@ function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory
 }
 
 // Hits glide to their new place: each is moved back to where it was, then let go.
-function Hits({ children }) {
+function Hits({ hits, row }) {
   const list = useRef();
   const before = useRef(new Map());
   useEffect(() => {
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const now = new Map();
-    for (const item of list.current.children) {
+    for (const item of list.current.querySelectorAll(".hit")) {
       const top = item.offsetTop;
       now.set(item.dataset.id, top);
       const old = before.current.get(item.dataset.id);
@@ -95,16 +95,16 @@ function Hits({ children }) {
     }
     before.current = now;
   });
-  return html`<ol class="hits" ref=${list}>${children}</ol>`;
+  return html`<div ref=${list}><${Windowed} tag="ol" class="hits" items=${hits} usual=${130} row=${row} /></div>`;
 }
 
-function Hit({ hit, most, moved, open, explain, recall, may, toast, ns }) {
+function Hit({ hit, at, all, most, moved, open, explain, recall, may, toast, ns }) {
   const { memory } = hit;
   const judge = async (verdict) => {
     await api.feedback({ recall_id: recall, namespace: ns, [verdict]: [hit.id] });
     toast(`Recorded: ${hit.id} was ${verdict === "useful" ? "useful" : "not useful"}. It changes no ranking; python -m eval reads it.`);
   };
-  return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${hit.id + (hit.part || "")}>
+  return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${hit.id + (hit.part || "")} data-at=${at} aria-setsize=${all} aria-posinset=${at + 1}>
     <div class="place"><b>${hit.rank}</b>${moved === "new" ? html`<span class="up">new</span>` : moved ? html`<span class=${moved > 0 ? "up" : "down"}>${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}</span>` : null}</div>
     <div class="body">
       <h2><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
