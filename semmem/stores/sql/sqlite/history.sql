@@ -9,18 +9,24 @@ FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
 ORDER BY version LIMIT :limit OFFSET :offset;
 
 -- history_keep --
--- Copy a memory into the history before it is changed or softly forgotten, with the tokens of its passages. A version
+-- Copy a memory into the history before it is changed or softly forgotten, with the tokens, entries and vectors of its
+-- passages. A version
 -- of that number exists only where a memory was forgotten and its id used anew.
 INSERT OR REPLACE INTO history (namespace, id, version, text, title, author, session, position, source, tags, metadata,
                                 importance, created_at, updated_at, sensitive, valid_from, valid_to, expires_at, pinned,
-                                source_type, seen_count, payload, changed_by, changed_at, forgotten_at, text_at, length, entries)
+                                source_type, seen_count, payload, changed_by, changed_at, forgotten_at, text_at, length, entries,
+                                vectors)
 SELECT m.namespace, m.id, m.version, m.text, m.title, m.author, m.session, m.position, m.source, m.tags, m.metadata,
        m.importance, m.created_at, m.updated_at, m.sensitive, m.valid_from, m.valid_to, m.expires_at, m.pinned, m.source_type,
        m.seen_count, m.payload, :by, :at, CASE WHEN :forgotten THEN :at END, m.text_at,
        (SELECT coalesce(sum(p.length), 0) FROM memory AS p WHERE p.namespace = m.namespace AND p.id = m.id),
-       (SELECT json_group_array(json_array(p.part, p.length, l.tokens)) FROM (
+       (SELECT json_group_array(json_array(p.part, p.length, l.tokens, hex(f.entries))) FROM (
             SELECT part, length, row FROM memory WHERE namespace = m.namespace AND id = m.id AND parts = 0 ORDER BY part) AS p
-        JOIN lexical AS l ON l.rowid = p.row)
+        JOIN lexical AS l ON l.rowid = p.row LEFT JOIN forward AS f ON f.row = p.row),
+       (SELECT json_object('embedder', json((SELECT value FROM meta WHERE key = 'embedder')),
+                           'vectors', json_group_array(json_array(p.part, hex(e.vector))))
+        FROM memory AS p JOIN embedding AS e ON e.row = p.row WHERE p.namespace = m.namespace AND p.id = m.id
+        HAVING count(*) > 0)
 FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0;
 
 -- history_trim --
@@ -44,7 +50,7 @@ UPDATE history SET forgotten_at = :at WHERE namespace = :namespace AND id = :id 
 -- history_forgotten --
 -- Return the memory last softly forgotten under an id.
 SELECT namespace, id, 0, text, title, author, session, position, source, tags, metadata, importance, created_at,
-       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count, NULL, 0, payload, text_at
+       updated_at, version, sensitive, valid_from, valid_to, expires_at, pinned, source_type, seen_count, NULL, 0, payload, text_at, vectors
 FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT NULL ORDER BY version DESC LIMIT 1;
 
 -- history_take --
@@ -174,7 +180,7 @@ ORDER BY version DESC LIMIT 1;
 -- Return the versions that were valid at a time, of memories changed since, like history_at, with their index entries.
 SELECT v.namespace, v.id, 0, v.text, v.title, v.author, v.session, v.position, v.source, v.tags, v.metadata,
        v.importance, v.created_at, v.updated_at, v.version, v.sensitive, v.valid_from, v.valid_to, v.expires_at, v.pinned,
-       v.source_type, v.seen_count, NULL, 0, v.length, v.entries
+       v.source_type, v.seen_count, NULL, 0, v.length, v.entries, v.vectors
 FROM (SELECT id, max(version) AS version FROM history
       WHERE namespace = :namespace AND forgotten_at IS NULL AND coalesce(valid_from, updated_at) <= :at
       GROUP BY id) AS k
