@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 import eval.datasets as datasets
 import semmem
@@ -15,6 +18,7 @@ from eval.datasets.corpus import Corpus, Query
 from semmem.model.errors import Conflict
 from semmem.stores.sqlite import snapshot
 from semmem.text.passages import term_key
+from tests.stores.resident.trio import QUESTIONS, change, new_space
 
 TOY = Path(__file__).parents[3] / "eval" / "data" / "toy"
 RECIPES = ("default", "rank-scaled", "seed", "dense", "graph")
@@ -202,3 +206,55 @@ def test_a_recall_of_an_earlier_time_has_the_vectors_and_concepts_of_then(url: s
         mem.forget("ana")
         mem.restore_memory("ana")
         assert mem.stats().vectors == 2
+
+
+STEPS = ("few", "few", "update", "forget", "take back", "link", "many", "sensitive", "maintain", "merge", "drop")
+
+
+@settings(
+    max_examples=5, suppress_health_check=list(HealthCheck), deadline=None, phases=[Phase.explicit, Phase.generate]
+)
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 200)), min_size=2, max_size=7))
+def test_after_the_same_writes_a_file_and_postgresql_have_the_same_hits(
+    both: tuple[semmem.Semmem, semmem.Semmem], steps: list[tuple[str, int]]
+) -> None:
+    space = new_space()
+    for at, step in enumerate([("many", 0), *steps]):
+        for mem in both:
+            change(mem, space, step)
+        small, large = (said(mem, QUESTIONS[at % 4], namespace=space, limit=20) for mem in both)
+        assert small == large, step
+    small, large = (mem.graph_hash(namespace=space) for mem in both)
+    assert small == large
+
+
+@pytest.fixture(scope="module")
+def both(module_url: str) -> Iterator[tuple[semmem.Semmem, semmem.Semmem]]:
+    with (
+        semmem.connect("sqlite::memory:", embedder="hashing") as small,
+        semmem.connect(module_url, embedder="hashing", pool_size=2) as large,
+    ):
+        yield small, large
+
+
+def test_bounded_expired_and_sensitive_memories_count_as_in_postgresql(
+    both: tuple[semmem.Semmem, semmem.Semmem],
+) -> None:
+    now, space = datetime.now(UTC), new_space()
+    at = now - timedelta(days=3)
+    for mem in both:
+        change(mem, space, ("many", 0))
+        mem.remember("The pin of the ferry is 4711.", id="pin", sensitive=True, namespace=space, created_at=at)
+        for number in range(12):
+            how = (
+                {"valid_to": now - timedelta(days=1)}, {"valid_from": now + timedelta(days=1)},
+                {"expires_at": now + timedelta(days=1)},
+            )[number % 3]  # fmt: skip
+            text = f"Grace Hopper took the ferry number {number}."
+            mem.remember(text, id=f"b{number}", namespace=space, created_at=at, **how)  # type: ignore[arg-type]
+            mem.link(f"b{number}", "supersedes", f"m{number}", namespace=space)
+    for question in QUESTIONS:
+        for how in ({}, {"filters": {"tags": ["few"]}}, {"exclude": ["m1", "b2"]}, {"recipe": "hybrid"}):
+            small, large = (said(mem, question, namespace=space, limit=30, **how) for mem in both)
+            assert small == large, (question, how)
+            assert "pin" not in dict(small)
