@@ -9,7 +9,7 @@ These are counts and not times, so the same code gives the same numbers on every
   start and its end). In a pipeline each point is one at which a result is needed before more can be sent, and so is its
   end. Waits side by side, on the connections of several legs, are counted one by one;
 - round trips to SQLite, which has no server: the statements that are executed, ``BEGIN`` and ``COMMIT`` included, each
-  once for however many rows.
+  once for however many rows, without the settings of a new connection.
 
 Connections that a pool makes on its own threads are not counted.
 """
@@ -151,7 +151,8 @@ def installed(counter: Counter) -> Iterator[None]:
 
     class Traced(sqlite3.Connection):
         def execute(self, sql: str, /, *args: Any) -> sqlite3.Cursor:
-            counter.trip(_name_of(sql, names))
+            if not sql.startswith("PRAGMA"):  # of a new connection, which some leg opens now or later
+                counter.trip(_name_of(sql, names))
             return super().execute(sql, *args)
 
         def executemany(self, sql: str, rows: Any, /) -> sqlite3.Cursor:

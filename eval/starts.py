@@ -1,11 +1,15 @@
 """Measure how long an agent waits for a new process: the first answers of `semmem mcp`, and a hook beside a server.
 
     python -m eval.starts --runs 9
+    python -m eval.starts --runs 5 --cold 6000
 
 Each row is a fresh process, timed from its start to the answer: median, least and most of the wall time, and of the
 time on a processor, which a busy machine changes less. The aims: the first answer of `semmem mcp` within 2 s, with the
 store and the model opened behind it, and a hook within .3 s where a server runs. `python -X importtime -m semmem mcp`
 shows what it goes into: nearly all of it is the imports of the package mcp.
+
+``--cold`` times instead the first recall of a process, from before it connects, over so many memories: of a SQLite file
+and of an embedded store, in turn, with semmem imported and the embedder hashing.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ from typing import Annotated, Any
 import typer
 
 import semmem
+from eval.titled import corpus
 
-__all__ = ["first_answers", "hook", "main", "served"]
+__all__ = ["first_answers", "first_recalls", "hook", "main", "served"]
 
 _SEMMEM = (sys.executable, "-m", "semmem")
 _HELLO: Mapping[str, Any] = {
@@ -91,6 +96,41 @@ def served(env: Mapping[str, str]) -> Iterator[None]:
         server.wait(timeout=60)
 
 
+_COLD = """
+import json, sys, time
+import numpy, psycopg, semmem
+from semmem.client import memory
+from semmem.stores.postgres.store import PostgresStore
+from semmem.stores.resident import loading
+from semmem.stores.sqlite.store import SqliteStore
+seconds, worked = time.perf_counter(), time.process_time()
+with semmem.connect(sys.argv[1], embedder="hashing", config="") as mem:
+    found = mem.recall(sys.argv[2], namespace="titled")
+    seconds, worked = time.perf_counter() - seconds, time.process_time() - worked
+assert found.degraded == {} and len(found), found
+print(json.dumps([seconds, worked]))
+"""
+
+
+def first_recalls(memories: int, runs: int, folder: str) -> dict[str, list[float]]:
+    """Return the seconds of the first recall of new processes, over ``memories`` passages in each kind of store."""
+    passages = corpus(memories, 40)
+    urls = {"SQLite": f"sqlite:{folder}/cold.db", "embedded": f"embedded:{folder}/cold"}
+    for url in urls.values():
+        with semmem.connect(url, embedder="hashing", config="") as mem:
+            mem.remember_many(passages.memories)
+            mem.maintain()
+    seconds_by_name: dict[str, list[float]] = {}
+    for run in range(runs):
+        for name, url in urls.items():
+            command = [sys.executable, "-c", _COLD, url, passages.queries[run % len(passages.queries)].text]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            seconds, worked = json.loads(done.stdout)
+            seconds_by_name.setdefault(f"first recall, {memories:,} memories, {name}", []).append(seconds)
+            seconds_by_name.setdefault(f"the same, on a processor, {name}", []).append(worked)
+    return seconds_by_name
+
+
 def _times(work: Callable[[], dict[str, float]], runs: int) -> dict[str, list[float]]:
     """Return the wall seconds of each answer in each run, and the processor seconds of the whole process."""
     seconds_by_name: dict[str, list[float]] = {}
@@ -108,9 +148,14 @@ def _times(work: Callable[[], dict[str, float]], runs: int) -> dict[str, list[fl
 def main(
     runs: Annotated[int, typer.Option(min=1, help="Processes that each row is the median of.")] = 9,
     url: Annotated[str | None, typer.Option(help="The store; default: a SQLite file of its own.")] = None,
+    cold: Annotated[int, typer.Option(min=0, help="Time the first recall over so many memories instead.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Time the first answers of `semmem mcp`, and hooks beside a server."""
+    if cold:
+        with tempfile.TemporaryDirectory() as folder:
+            _show(first_recalls(cold, runs, folder), runs, json_)
+        return
     with tempfile.TemporaryDirectory() as folder:
         place = url or f"sqlite:{folder}/starts.db"
         own = {name: str(Path(folder)) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
@@ -122,6 +167,10 @@ def main(
         with served(env):
             for event in ("session-start", "prompt"):
                 times |= _times(lambda event=event: {f"hook {event}": hook(env, event)}, runs)  # type: ignore[misc]
+    _show(times, runs, json_)
+
+
+def _show(times: Mapping[str, list[float]], runs: int, json_: bool) -> None:
     rows = {name: (statistics.median(all_), min(all_), max(all_)) for name, all_ in times.items()}
     if json_:
         typer.echo(json.dumps(rows, indent=1))

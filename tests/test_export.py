@@ -258,7 +258,7 @@ def test_what_an_update_made_the_newest_is_the_newest_after_export_and_import_an
     again = tmp_path / "again.jsonl"
     again.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for number, items in enumerate((rows, reader("jsonl")(again))):
-        with semmem.connect(f"sqlite:{tmp_path}/again{number}.db") as mem:
+        with semmem.connect(f"sqlite:{tmp_path}/again{number}.db", embedder="none") as mem:
             mem.bring_in(items)
             links = [(one.from_id, one.type, one.to_id) for one in mem.links("first")]
             assert links == [("first", "contradicts", "second")]
@@ -272,7 +272,7 @@ def test_what_an_update_made_the_newest_is_the_newest_after_export_and_import_an
 
 
 def test_an_export_without_the_time_of_texts_comes_in_and_one_that_is_no_time_is_refused(tmp_path: Path) -> None:
-    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
         row = {"id": "a", "namespace": "default", "text": "Tea.", "created_at": "2026-01-01", "version": 3}
         assert mem.bring_in([row]).remembered == 1
         done = mem.bring_in([{**row, "id": "b", "text_at": "soon"}, {**row, "id": "c", "text_at": "2999-01-01"}])

@@ -33,7 +33,7 @@ def test_a_long_value_in_quotes_is_cut_and_the_words_around_it_stay() -> None:
 
 def test_a_long_id_is_never_repeated_whole() -> None:
     id = "x" * 1000
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         mem.remember("The key is red.", id=id)
         calls: list[Callable[[], object]] = [
             lambda: mem.remember("The key is blue.", id=id),
@@ -62,7 +62,7 @@ def test_a_filter_that_is_nested_too_deeply_is_refused_in_a_sentence() -> None:
 
 
 def test_odd_values_are_told_as_what_they_are() -> None:
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         mem.remember("The key is red.", id="a")
         found = mem.recall("key")
         for id in (3, None, b"a", "a\x00", "a\ud800"):

@@ -56,9 +56,7 @@ class Connection:
         self.settings = settings
         self._encoder = Encoder(store, embedder or settings.embedder, settings.model, endpoint_of(settings))
         language = settings.language
-        # an extractor that is slow or asks a model is not worth it where no graph is kept, unless it was asked for here
-        usual = settings.extractor if store.graph is not None else "rules"
-        self._extractor = extractor_of(extractor or usual, settings)
+        self._extractor = extractor_of(extractor or settings.extractor, settings)
         of = self._encoder
         self._reader = resident(store, settings.resident_mb << 20)
         self._accesses = AccessCounter(store.life if settings.count_accesses else None)

@@ -88,7 +88,7 @@ def test_a_day_of_verbs(url: str) -> None:
 
 def test_it_is_opened_by_await_too_and_a_bad_url_is_told(tmp_path: Path) -> None:
     async def scene() -> None:
-        mem = await semmem.aconnect("sqlite::memory:")
+        mem = await semmem.aconnect("sqlite::memory:", embedder="none")
         assert (await mem.stats()).memories == 0
         await mem.close()
         await mem.close()
@@ -98,7 +98,7 @@ def test_it_is_opened_by_await_too_and_a_bad_url_is_told(tmp_path: Path) -> None
             async with semmem.aconnect("nothing:at-all"):
                 pass
         with pytest.raises(semmem.InvalidInput, match="threads must be"):
-            semmem.aconnect("sqlite::memory:", threads=0)
+            semmem.aconnect("sqlite::memory:", embedder="none", threads=0)
 
     asyncio.run(scene())
 
@@ -218,7 +218,7 @@ def test_a_cancelled_verb_leaves_its_caller_at_once_and_gives_its_thread_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scene() -> list[int]:
-        async with semmem.aconnect("sqlite::memory:", threads=1) as mem:
+        async with semmem.aconnect("sqlite::memory:", embedder="none", threads=1) as mem:
             held = Held(monkeypatch, mem.semmem.store)
             at_work = asyncio.ensure_future(mem.stats())
             await asyncio.to_thread(held.began.wait, 60)
@@ -239,7 +239,7 @@ def test_a_cancelled_verb_leaves_its_caller_at_once_and_gives_its_thread_back(
 
 def test_closing_waits_for_what_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> Any:
-        mem = await semmem.aconnect("sqlite::memory:", threads=2)
+        mem = await semmem.aconnect("sqlite::memory:", embedder="none", threads=2)
         held = Held(monkeypatch, mem.semmem.store)
         at_work = asyncio.ensure_future(mem.stats())
         await asyncio.to_thread(held.began.wait, 60)
@@ -270,7 +270,7 @@ def test_an_opening_that_is_cancelled_closes_what_it_opened(monkeypatch: pytest.
     monkeypatch.setattr(asynchronous, "connect", slow)
 
     async def scene() -> None:
-        opening = asyncio.ensure_future(_awaited(semmem.aconnect("sqlite::memory:")))
+        opening = asyncio.ensure_future(_awaited(semmem.aconnect("sqlite::memory:", embedder="none")))
         await asyncio.to_thread(opened.wait, 60)
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -288,7 +288,7 @@ async def _awaited(opening: Any) -> AsyncSemmem:
 
 def test_an_export_that_is_left_early_gives_its_connection_back(tmp_path: Path) -> None:
     async def scene() -> int:
-        async with semmem.aconnect(f"sqlite://{tmp_path / 'notes.db'}", pool_size=1, threads=4) as mem:
+        async with semmem.aconnect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none", pool_size=1, threads=4) as mem:
             await mem.remember_many({"text": f"Note {n}."} for n in range(50))
             for _ in range(3):
                 rows = mem.export()
@@ -302,7 +302,7 @@ def test_an_export_that_is_left_early_gives_its_connection_back(tmp_path: Path) 
 
 def test_an_export_that_is_cancelled_while_a_row_is_made_ends_in_order(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with semmem.aconnect(f"sqlite://{tmp_path / 'notes.db'}") as mem:
+        async with semmem.aconnect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none") as mem:
             began, go, ended = threading.Event(), threading.Event(), threading.Event()
 
             def export(**_: Any) -> Iterator[dict[str, Any]]:

@@ -38,7 +38,7 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    with semmem.connect("sqlite::memory:") as local:
+    with semmem.connect("sqlite::memory:", embedder="none") as local:
         local.remember_many(NOTES)
         with serving(local) as url, semmem.connect(url) as remote:
             yield Pair(local, remote)
@@ -132,10 +132,7 @@ FAIL: list[Callable[[Any], Any]] = [
     lambda mem: mem.configure(colour="red"),
     lambda mem: mem.configure(depths={"lexical": -1}),
     lambda mem: mem.unset_settings("weights.lexical"),
-    lambda mem: mem.concepts(),
-    lambda mem: mem.graph(),
     lambda mem: mem.hashes(),
-    lambda mem: mem.graph_hash(),
     lambda mem: mem.merge_concepts("a", "b"),
     lambda mem: mem.split_concept("a"),
     lambda mem: mem.probe(k=0),
@@ -163,7 +160,11 @@ def test_what_fails_here_fails_there_in_the_same_words(pair: Pair, call: Callabl
 
 
 def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
-    with semmem.connect("sqlite::memory:") as local, serving(local) as url, semmem.connect(url) as remote:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none") as local,
+        serving(local) as url,
+        semmem.connect(url) as remote,
+    ):
         given = {"title": "Key", "author": "Ada", "session": "s", "position": 3, "source": "a/b", "tags": ["x", "y"]}
         made = remote.remember("The key is red. é 𝄞", metadata={"n": {"deep": [1, 2.5, None]}}, importance=0.1, **given)
         assert local.get(made.id) == made
@@ -216,7 +217,11 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
 
 
 def test_a_stream_of_items_is_sent_as_it_comes_and_reported(pair: Pair) -> None:
-    with semmem.connect("sqlite::memory:") as local, serving(local) as url, semmem.connect(url) as remote:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none") as local,
+        serving(local) as url,
+        semmem.connect(url) as remote,
+    ):
         seen: list[semmem.IngestReport] = []
         items = ({"text": f"Note {n}.", "created_at": datetime(2026, 1, 1, tzinfo=UTC)} for n in range(1_200))
         report = remote.remember_many(items, progress=seen.append)
@@ -234,7 +239,11 @@ def test_a_stream_of_items_is_sent_as_it_comes_and_reported(pair: Pair) -> None:
             remote.remember_many(breaks())
         assert local.stats().memories == before
         rows = list(local.export(filters={"created_before": "2026-01-02"}))
-        with semmem.connect("sqlite::memory:") as other, serving(other) as there, semmem.connect(there) as copy:
+        with (
+            semmem.connect("sqlite::memory:", embedder="none") as other,
+            serving(other) as there,
+            semmem.connect(there) as copy,
+        ):
             brought: list[int] = []
             done = copy.bring_in(iter(rows), progress=lambda so_far: brought.append(so_far.remembered))
             assert (done.remembered, brought[-1]) == (1_200, 1_200)
@@ -316,7 +325,7 @@ def test_a_server_on_postgresql_answers_with_all_three_legs(store_url: str) -> N
 
 
 def test_both_sides_are_closed_by_themselves(tmp_path: Path) -> None:
-    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}") as local, serving(local) as url:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none") as local, serving(local) as url:
         with semmem.connect(url) as remote:
             remote.remember("The key is red.")
         with pytest.raises(semmem.StoreClosed):
@@ -325,7 +334,11 @@ def test_both_sides_are_closed_by_themselves(tmp_path: Path) -> None:
 
 
 def test_the_same_content_again_counts_through_a_server_too() -> None:
-    with semmem.connect("sqlite::memory:") as local, serving(local) as url, semmem.connect(url) as remote:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none") as local,
+        serving(local) as url,
+        semmem.connect(url) as remote,
+    ):
         for said in (local, remote):
             first = said.remember("Tea is at four.", author="Ada")
         assert (first.seen_count, local.stats().memories) == (2, 1)

@@ -214,7 +214,7 @@ def cutting(url: str, answers: int) -> Iterator[str]:
 
 
 def test_a_memory_whose_answer_is_lost_on_the_way_is_stored_once() -> None:
-    with semmem.connect("sqlite::memory:") as local, serving(local) as url:
+    with semmem.connect("sqlite::memory:", embedder="none") as local, serving(local) as url:
         with cutting(url, 1) as way, semmem.connect(way) as remote:
             made = remote.remember("The key is red.")
             assert (local.get(made.id), local.stats().memories) == (made, 1)

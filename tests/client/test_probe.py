@@ -181,18 +181,11 @@ def test_embedded_no_embedder_at_all_concerns_the_dense_leg_alone(store_url: str
         ]
 
 
-def test_answered_a_store_that_keeps_no_vectors_and_no_graph() -> None:
-    with semmem.connect("sqlite::memory:") as mem:
-        found = mem.probe(recipe="seed", k=10)
-        assert [(one.leg, one.dropped) for one in found] == [
-            ("lexical", None),
-            ("dense", "answered"),
-            ("graph", "answered"),
-        ]
-        assert "keeps no graph" in found[2].why
-        named_too = mem.probe(recipe="default", k=10)  # two regimes, of which SQLite has one
-        assert [(one.leg, one.regime) for one in named_too] == [
-            (leg, "unnamed") for leg in ("lexical", "dense", "graph")
+def test_a_sqlite_file_passes_every_leg_in_both_regimes_and_keeps_nothing() -> None:
+    with semmem.connect("sqlite::memory:", embedder="hashing") as mem:
+        found = mem.probe(recipe="default", k=10)
+        assert sorted((one.leg, str(one.regime), one.dropped) for one in found) == [
+            (leg, regime, None) for leg in ("dense", "graph", "lexical") for regime in ("named", "unnamed")
         ]
         assert list(mem.store.namespaces()) == []
 

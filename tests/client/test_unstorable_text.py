@@ -129,7 +129,7 @@ def stores(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     file: Path = tmp_path_factory.mktemp("text") / "notes.db"
     with (
         semmem.connect(module_url, embedder="hashing", pool_size=2) as postgres,
-        semmem.connect(f"sqlite://{file}") as sqlite,
+        semmem.connect(f"sqlite://{file}", embedder="none") as sqlite,
     ):
         for mem in (postgres, sqlite):
             mem.remember("Ada Lovelace keeps the key.", id="key")

@@ -19,7 +19,7 @@ from semmem.doors.tools import run_call
 
 @pytest.fixture
 def mem() -> Iterator[semmem.Semmem]:
-    with semmem.connect("sqlite::memory:") as opened:
+    with semmem.connect("sqlite::memory:", embedder="none") as opened:
         yield opened
 
 

@@ -14,7 +14,7 @@ from semmem.doors.claude_memory import MemoryFiles, memory_tool
 
 @pytest.fixture
 def mem() -> Iterator[semmem.Semmem]:
-    with semmem.connect("sqlite::memory:") as opened:
+    with semmem.connect("sqlite::memory:", embedder="none") as opened:
         yield opened
 
 

@@ -87,7 +87,7 @@ def test_a_chat_remembers_in_one_run_and_recalls_in_the_next(tmp_path: Path) -> 
         told = run("chat_loop", folder=tmp_path, given="The ferry leaves at nine.\n", OPENAI_BASE_URL=url)
         asked = run("chat_loop", folder=tmp_path, given="\nWhen does the ferry leave?\n", OPENAI_BASE_URL=url)
     assert (told, asked) == ("I will remember that.\n", "The ferry leaves at nine.\n")
-    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
         assert [(one.text, dict(one.metadata)) for one in mem.list(namespace="chat")] == [
             ("The ferry leaves at nine.", {"agent": "chat"})
         ]

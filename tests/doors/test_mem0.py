@@ -131,7 +131,7 @@ def test_an_extractor_says_what_is_remembered() -> None:
         asked.extend(messages)
         return ["Lives in Porto."]
 
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         m = Memory(memory=mem, namespace="chat", extract=extract)
         (row,) = m.add(TALK[:-1], user_id="u1")["results"]
         assert row == {"id": row["id"], "memory": "Lives in Porto.", "event": "ADD"}
@@ -224,14 +224,14 @@ def test_a_config_of_mem0_is_not_used_and_said_so() -> None:
     with pytest.warns(UserWarning, match=r"The config of mem0 \(llm\) is not used"):
         Memory.from_config({"llm": {"provider": "openai"}}, url="sqlite::memory:").close()
     with (
-        semmem.connect("sqlite::memory:") as mem,
+        semmem.connect("sqlite::memory:", embedder="none") as mem,
         pytest.raises(semmem.InvalidInput, match="An open memory has its settings already; leave url out"),
     ):
         Memory(memory=mem, url="sqlite::memory:")
 
 
 def test_an_open_memory_in_the_place_of_a_config_is_refused_and_opens_no_other_store() -> None:
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         with pytest.raises(semmem.InvalidInput, match=r"^An open memory is given by its name: Memory\(memory=mem\)\.$"):
             Memory(mem)
         assert Memory(memory=mem).memory is mem

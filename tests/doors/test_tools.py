@@ -16,7 +16,7 @@ from semmem.doors.tools import Api, run_call, tool_schemas
 
 @pytest.fixture
 def mem() -> Iterator[semmem.Semmem]:
-    with semmem.connect("sqlite::memory:") as opened:
+    with semmem.connect("sqlite::memory:", embedder="none") as opened:
         yield opened
 
 

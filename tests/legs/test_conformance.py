@@ -71,7 +71,7 @@ class TestTheWholeRecall(InAStore):
 
 class TestLexicalInSqlite(LegConformance):
     def leg_over(self, items: Sequence[Mapping[str, Any]]) -> SimpleLeg:
-        self.mem = semmem.connect("sqlite::memory:")
+        self.mem = semmem.connect("sqlite::memory:", embedder="none")
         self.mem.remember_many(items)
         return self.mem.leg("lexical")
 

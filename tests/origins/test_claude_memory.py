@@ -100,7 +100,7 @@ def test_13_sqlite_runs_the_same_code_and_gives_the_lexical_order_exactly(mem: s
     notes = [{"id": f"m{n}", "text": "lantern " * (n % 4 + 1) + f"and oil number {n}"} for n in range(8)]
     mem.remember_many(notes)
     lexical = ids(mem.recall("lantern oil", recipe="lexical"))
-    with semmem.connect(f"sqlite:///{tmp_path / 'notes.db'}") as small:
+    with semmem.connect(f"sqlite:///{tmp_path / 'notes.db'}", embedder="none") as small:
         small.remember_many(notes)
         found = small.recall("lantern oil", recipe="seed")
         assert set(found.degraded) == {"dense", "graph"}

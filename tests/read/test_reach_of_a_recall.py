@@ -11,6 +11,7 @@ import pytest
 import semmem
 from semmem.rank_cap.report import LegReach
 from semmem.read.result import Recall
+from semmem.stores.sqlite import snapshot
 from tests.rank_cap.worlds import LEGS, Told
 
 
@@ -160,7 +161,8 @@ def test_a_depth_that_a_recipe_keeps_on_purpose_is_not_raised() -> None:
     assert semmem.reach(shallow, 150).regimes["any"].legs["lexical"].depth == 150
 
 
-def test_legs_that_a_store_has_not_stay_listed_as_unreachable_with_the_reason() -> None:
+def test_legs_that_cannot_answer_stay_listed_as_unreachable_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MOST", 19)
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
         mem.remember_many({"text": f"The ferry left at hour {n}."} for n in range(20))
         recalled = mem.recall("ferry hour")
@@ -168,7 +170,7 @@ def test_legs_that_a_store_has_not_stay_listed_as_unreachable_with_the_reason() 
     assert classes == {"lexical": "guaranteed", "dense": "unreachable", "graph": "unreachable"}
     assert set(recalled.degraded) == {"dense", "graph"}
     for leg in ("dense", "graph"):
-        assert reach(recalled, leg).certificate == f"The leg {leg} could not answer: {recalled.degraded[leg]}."
+        assert reach(recalled, leg).certificate == f"The leg {leg} could not answer: {recalled.degraded[leg]}"
 
 
 def test_where_another_time_is_asked_the_graph_is_said_to_be_unreachable_for_earlier_versions(

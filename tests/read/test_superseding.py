@@ -38,6 +38,10 @@ ASKED = (
 )  # fmt: skip
 
 
+WORDS = semmem.recipe("default", weights={"graph": 0.0})
+"""Without an embedder, the lexical leg alone."""
+
+
 @pytest.fixture(scope="module", params=["postgres", "sqlite"])
 def mem(request: pytest.FixtureRequest, module_store: Callable[[], str]) -> Iterator[semmem.Semmem]:
     """A store of either kind, with the dozen facts linked, in a namespace of many other memories."""
@@ -73,7 +77,7 @@ def in_order(found: Recall) -> None:
 
 def test_of_copies_of_one_text_the_newest_is_shown_whatever_their_order() -> None:
     text = "The code of the door is 4711."
-    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none", recipe=WORDS) as mem:
         for at, order in enumerate(itertools.permutations((0.9, 0.5, 0.1))):
             where = f"n{at}"
             for id, importance in zip(("old", "mid", "new"), order, strict=True):
@@ -86,7 +90,7 @@ def test_of_copies_of_one_text_the_newest_is_shown_whatever_their_order() -> Non
 
 
 def test_what_was_fetched_for_superseding_a_match_counts_in_the_total_of_every_page() -> None:
-    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none", recipe=WORDS) as mem:
         mem.remember("The zebra is in the stable.", id="old")
         mem.remember("It was sold.", id="new")
         mem.link("new", "supersedes", "old")
@@ -155,7 +159,7 @@ def test_in_another_order_too_the_newer_one_comes_first(sort_by: Any, mem: semme
 @pytest.fixture
 def small() -> Iterator[semmem.Semmem]:
     """A store with the lexical leg alone."""
-    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none", recipe=WORDS) as mem:
         yield mem
 
 

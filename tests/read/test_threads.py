@@ -38,7 +38,7 @@ class Asleep:
 
 def test_a_leg_that_never_returns_is_soon_not_asked_again_and_the_others_answer(tmp_path: Path) -> None:
     leg = Asleep()
-    with semmem.connect(f"sqlite:{tmp_path}/a.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/a.db", embedder="none") as mem:
         mem.remember("ferry at dawn", id="match")
         mem.register_leg("asleep", lambda reader: leg)
         try:
@@ -84,7 +84,7 @@ def test_a_cancelling_that_fails_leaves_the_leg_degraded_and_the_other_ones_answ
     def held() -> Iterator[Any]:
         yield refused
 
-    with semmem.connect(f"sqlite:{tmp_path}/a.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/a.db", embedder="none") as mem:
         mem.remember("ferry at dawn", id="match")
         mem.register_leg("asleep", lambda reader: leg)
         monkeypatch.setattr(mem.store, "session", held)

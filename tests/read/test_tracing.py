@@ -96,7 +96,7 @@ def test_a_recall_is_one_span_with_one_span_a_leg(watched: Watched, store_url: s
 
 
 def test_an_error_is_told_by_its_class_and_degraded_legs_by_name(watched: Watched) -> None:
-    with semmem.connect("sqlite::memory:", otel=True) as mem:
+    with semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem:
         mem.remember(SECRET, id="key")
         mem.recall("heron")
         with pytest.raises(semmem.Conflict):
@@ -115,13 +115,17 @@ def test_an_error_is_told_by_its_class_and_degraded_legs_by_name(watched: Watche
     found = watched.metrics()
     times = found["gen_ai.client.operation.duration"]
     assert {"update_memory": "Conflict"} in [{one["gen_ai.operation.name"]: one.get("error.type")} for one in times]
-    assert sorted(point["semmem.leg"] for point in found["semmem.degraded"]) == ["dense", "graph"]
+    assert sorted(point["semmem.leg"] for point in found["semmem.degraded"]) == ["dense"]
     assert {"semmem.leg": "lexical"} in found["semmem.leg.duration"]
     assert {"semmem.step": "store"} in found["semmem.step.duration"]
 
 
 def test_a_verb_that_calls_another_is_one_span_and_one_of_a_server_is_its_clients_too(watched: Watched) -> None:
-    with semmem.connect("sqlite::memory:", otel=True) as mem, serving(mem) as url, semmem.connect(url) as far:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem,
+        serving(mem) as url,
+        semmem.connect(url) as far,
+    ):
         mem.remember_messages([{"role": "user", "content": SECRET}], session="s")
         (span,) = watched.verbs()
         assert (span.name, told(span)["gen_ai.conversation.id"]) == ("upsert_memory", "s")
@@ -148,7 +152,7 @@ EACH = {
     "context": (
         lambda mem: mem.context("heron", token_budget=900),
         "compose_memory_context",
-        {"gen_ai.memory.record.count": 1, "semmem.token_budget": 900, "semmem.degraded": ("dense", "graph")},
+        {"gen_ai.memory.record.count": 1, "semmem.token_budget": 900, "semmem.degraded": ("dense",)},
     ),
     "feedback": (
         lambda mem: mem.feedback(mem.recall("heron").id, useful=["key"]),
@@ -172,7 +176,7 @@ EACH = {
 @pytest.mark.parametrize("verb", EACH)
 def test_each_verb_is_a_span_with_ids_and_counts(watched: Watched, verb: str) -> None:
     call, operation, facts = EACH[verb]
-    with semmem.connect("sqlite::memory:", otel=True, recall_log=True) as mem:
+    with semmem.connect("sqlite::memory:", embedder="none", otel=True, recall_log=True) as mem:
         mem.remember(SECRET, id="key")
         mem.remember("The ferry leaves at noon.", id="ferry")
         watched.spans()
@@ -201,7 +205,11 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 def test_a_request_belongs_to_the_trace_that_its_headers_name(watched: Watched) -> None:
     asked = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-    with semmem.connect("sqlite::memory:", otel=True) as mem, serving(mem) as url, httpx.Client(base_url=url) as client:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem,
+        serving(mem) as url,
+        httpx.Client(base_url=url) as client,
+    ):
         assert client.post("/v1/memories", json={"text": SECRET}, headers=asked).status_code == 201
         rows = {"content-type": "application/x-ndjson", "accept": "application/x-ndjson", **asked}
         assert client.post("/v1/memories", content='{"text": "x"}\n', headers=rows).status_code == 200
@@ -218,7 +226,7 @@ def test_a_request_belongs_to_the_trace_that_its_headers_name(watched: Watched) 
 
 def test_no_question_in_a_url_is_told_by_what_serves_it(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: watched.providers[0])
-    with semmem.connect("sqlite::memory:", otel=True) as mem, serving(mem) as url:
+    with semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem, serving(mem) as url:
         assert httpx.get(f"{url}/v1/recall?query=heron").status_code == 200
     spans = watched.spans()
     assert "search_memory" in [span.name for span in spans]
@@ -226,7 +234,11 @@ def test_no_question_in_a_url_is_told_by_what_serves_it(watched: Watched, monkey
 
 
 def test_what_a_client_does_and_what_its_server_does_are_one_trace(watched: Watched) -> None:
-    with semmem.connect("sqlite::memory:", otel=True) as mem, serving(mem) as url, semmem.connect(url) as far:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem,
+        serving(mem) as url,
+        semmem.connect(url) as far,
+    ):
         far.remember(SECRET, id="key")
         far.remember_many([{"text": "x"}, {"text": "y"}])
         far.recall("heron")
@@ -256,7 +268,7 @@ def test_a_call_of_a_tool_belongs_to_the_trace_of_the_agent(
 
 def test_a_span_that_is_at_work_already_stays_the_parent(watched: Watched) -> None:
     with (
-        semmem.connect("sqlite::memory:", otel=True) as mem,
+        semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem,
         trace.get_tracer("program").start_as_current_span("own"),
         tracing.continued({"traceparent": f"00-{TRACE}-{PARENT}-01"}),
     ):
@@ -267,7 +279,7 @@ def test_a_span_that_is_at_work_already_stays_the_parent(watched: Watched) -> No
 
 
 def test_a_step_that_fails_says_so_and_its_verb_too(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    with semmem.connect("sqlite::memory:", otel=True) as mem:
+    with semmem.connect("sqlite::memory:", embedder="none", otel=True) as mem:
         monkeypatch.setattr(type(mem.store), "write", _broken)
         with pytest.raises(semmem.StoreError):
             mem.remember(SECRET)
@@ -281,7 +293,7 @@ def _broken(*_: Any, **__: Any) -> None:
 
 def test_a_log_of_json_has_a_line_a_verb_and_no_text(capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        with semmem.connect("sqlite::memory:", log="json") as mem:
+        with semmem.connect("sqlite::memory:", embedder="none", log="json") as mem:
             mem.remember(SECRET, id="key")
             mem.remember_many([{"text": f"{SECRET} again"}, {"text": ""}], on_error="skip")
             mem.recall("heron")
@@ -299,7 +311,7 @@ def test_a_log_of_json_has_a_line_a_verb_and_no_text(capsys: pytest.CaptureFixtu
     assert [row.get("verb") for row in rows] == ["remember", "remember_many", "recall", "remember", None]
     assert list(rows[0]["steps"]) == ["extract", "store"]
     assert (rows[1]["remembered"], rows[1]["rejected"], rows[1]["level"]) == (1, 1, "info")
-    assert (rows[2]["count"], rows[2]["degraded"], rows[2]["legs"]["lexical"]["found"]) == (2, ["dense", "graph"], 2)
+    assert (rows[2]["count"], rows[2]["degraded"], rows[2]["legs"]["lexical"]["found"]) == (2, ["dense"], 2)
     assert (rows[3]["error"], rows[3]["level"], rows[3]["id"]) == ("Conflict", "warning", "key")
     assert (rows[4]["message"], rows[4]["error"]) == ("A request failed.", "ValueError")
     assert "test_tracing.py" in rows[4]["where"][0]
@@ -309,7 +321,7 @@ def test_a_log_of_json_has_its_messages_whole_and_of_an_error_only_its_class(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     try:
-        with semmem.connect("sqlite::memory:", log="json"):
+        with semmem.connect("sqlite::memory:", embedder="none", log="json"):
             log = logging.getLogger("semmem.here")
             log.info("Loading the model %s …", "minilm")
             log.info("%s cannot be read again: %s", "key", ValueError(SECRET))
@@ -322,7 +334,7 @@ def test_a_log_of_json_has_its_messages_whole_and_of_an_error_only_its_class(
 
 
 def test_nothing_is_watched_and_nothing_imported_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         mem.remember(SECRET)
         assert clock.step("store") is clock.step("extract") is not tracing.continued({"traceparent": "x"})
         assert tracing.sent_along() == {}
@@ -333,13 +345,13 @@ def test_nothing_is_watched_and_nothing_imported_unless_it_is_asked_for(capsys: 
             with semmem.connect(url) as mem:
                 mem.remember("x", id="x"); mem.recall("x"); mem.context("x"); mem.update("x", text="y"); mem.forget("x")
     """
-    with semmem.connect("sqlite::memory:") as mem, serving(mem) as url:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem, serving(mem) as url:
         assert "opentelemetry" not in modules_after(program.format(url=url))
 
 
 def test_what_cannot_be_watched_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(semmem.InvalidInput, match="The setting log "):
-        semmem.connect("sqlite::memory:", log="xml")  # type: ignore[arg-type]
+        semmem.connect("sqlite::memory:", embedder="none", log="xml")  # type: ignore[arg-type]
     monkeypatch.setattr(tracing, "find_spec", lambda name: None)
     with pytest.raises(semmem.MissingExtra, match=r"semmem\[otel\]"):
-        semmem.connect("sqlite::memory:", otel=True)
+        semmem.connect("sqlite::memory:", embedder="none", otel=True)

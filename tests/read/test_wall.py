@@ -37,9 +37,7 @@ def items(namespace: str) -> list[dict[str, Any]]:
 
 def held(mem: semmem.Semmem, namespace: str) -> Any:
     """Return what a namespace holds: its hashes, or where the store makes none all that was given."""
-    return (
-        mem.hashes(namespace=namespace) if "graph" in mem.store.capabilities else list(mem.export(namespace=namespace))
-    )
+    return mem.hashes(namespace=namespace) if mem.store.kind == "PostgreSQL" else list(mem.export(namespace=namespace))
 
 
 def beside() -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import psycopg
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
 from semmem.stores.postgres.upkeep import LONE_FULL
+from semmem.stores.sqlite.snapshot import Snapshots
 
 __all__ = ["OTHERS", "alike", "check", "connections_left", "contents", "lone", "sql"]
 
@@ -134,6 +135,7 @@ def check(mem: Semmem | str) -> None:
     """Prove every derived table against the memories: df, tally, vectors, and each posting against its forward."""
     if isinstance(mem, Semmem) and mem.store.kind == "SQLite":
         mem.store._reading(_check_file)
+        _check_memory(mem)
         return
     found = contents(mem)
     indexed = {f"{row[0]}/{row[1]}#{row[2]}" for row in found["memory"] if row[3] == 0}
@@ -180,12 +182,40 @@ def _check_numbers(mem: Semmem | str) -> None:
     assert sql(mem, known + "c.namespace = m.namespace AND c.id = m.id)") == [(0,)]
 
 
+def _check_memory(mem: Semmem) -> None:
+    """Prove what is held of a SQLite file in memory, brought up to date step by step, against what is read anew."""
+    for namespace in mem.store.namespaces():
+        held, anew = mem.store.models.current(namespace), Snapshots(mem.store).current(namespace)
+        if anew is None:
+            assert held is None
+            continue
+        memories = mem.store.indexed_after(namespace, 0, 10_000)
+        ords = [ord for ord, _ in memories]
+        forwards = [model.forwards(ords) for model in (held, anew)]
+        assert forwards[0].ords.tolist() == forwards[1].ords.tolist() == ords
+        assert forwards[0].entries.tolist() == forwards[1].entries.tolist()
+        assert forwards[0].candidates.tolist() == forwards[1].candidates.tolist()
+        keys = sorted(set(forwards[1].entries["key"].tolist()))
+        postings = [model.postings(keys, None) for model in (held, anew)]
+        assert postings[0].sizes.tolist() == postings[1].sizes.tolist()
+        assert postings[0].entries.tolist() == postings[1].entries.tolist()
+        vectors = [model.vectors_of(ords) for model in (held, anew)]
+        assert vectors[0][0].tolist() == vectors[1][0].tolist()
+        assert vectors[0][1].tolist() == vectors[1][1].tolist()
+        assert held.heads(ords) == anew.heads(ords)
+        assert held.session_turns(ords) == anew.session_turns(ords)
+        assert (held.state, held.corrections) == (anew.state, anew.corrections)
+
+
 def _check_file(connection: Any) -> None:
     """Prove the index and the tally of a SQLite file against its memories."""
     memories = connection.execute("SELECT namespace, row, length, ord FROM memory WHERE parts = 0").fetchall()
     numbers = dict(connection.execute("SELECT namespace, number FROM namespace"))
     tokens = dict(connection.execute("SELECT rowid, tokens FROM lexical"))
     assert set(tokens) == {row for _, row, _, _ in memories}
+    assert {row for (row,) in connection.execute("SELECT row FROM forward")} == set(tokens)
+    for table in ("embedding", "embedding_next", "relationship"):
+        assert {row for (row,) in connection.execute(f"SELECT row FROM {table}")} <= set(tokens), table
     for namespace, row, _, ord in memories:
         assert row == (numbers[namespace] << 40) + ord
         assert {token.split("n")[0] for token in tokens[row].split()} <= {str(numbers[namespace])}

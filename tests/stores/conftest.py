@@ -15,7 +15,7 @@ from semmem.client.memory import Semmem
 def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Semmem]:
     """An empty memory in each store."""
     if request.param == "sqlite":
-        with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}") as mem:
+        with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="hashing") as mem:
             yield mem
     else:
         with semmem.connect(request.getfixturevalue("store_url"), embedder="hashing", pool_size=2) as mem:

@@ -32,7 +32,7 @@ def derived(mem: semmem.Semmem) -> dict[str, int]:
     """Return how many rows each table has that is derived from texts."""
     tables = ["forward", "pending", "posting", "embedding", "embedding_next", "relationship"]
     if mem.store.kind == "SQLite":
-        tables = ["lexical"]
+        tables = ["lexical", "forward", "embedding", "embedding_next", "relationship"]
     return {table: _rows(mem, f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
 

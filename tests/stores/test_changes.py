@@ -52,7 +52,7 @@ def test_changes_come_in_order_page_by_page_and_a_cursor_goes_on_where_it_ended(
 
 @pytest.mark.parametrize("cursor", ["", "x", "bm8", "eyJkZWZhdWx0Ijo3fQ", "é" * 9, "W10", "[" * 9_999])
 def test_what_is_no_cursor_is_refused_in_a_sentence(tmp_path: Path, cursor: str) -> None:
-    with semmem.connect(f"sqlite://{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="none") as mem:
         with pytest.raises(semmem.InvalidInput, match="no cursor of changes; pass on the one"):
             mem.changes(cursor)
         with pytest.raises(semmem.InvalidInput, match="limit must be from 1 to 10000"):

@@ -74,7 +74,7 @@ def test_a_list_by_importance_reads_a_page_of_its_index(store_url: str) -> None:
 
 
 def test_a_list_by_importance_reads_a_file_in_the_order_of_its_index(tmp_path: Path) -> None:
-    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
         for n in range(3):
             mem.remember(f"number {n}", id=str(n), importance=n / 4)
         filters = dict.fromkeys(("sessions", "authors", "tags", "metadata", "titles", "source_types"))

@@ -176,7 +176,7 @@ def test_a_drop_in_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.
     def power_cut(*_: object, **__: object) -> bool:
         raise KeyboardInterrupt
 
-    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
         mem.remember_many([{"text": f"Owl {n}."} for n in range(10)], namespace="n")
         mem.configure(namespace="n", exact_bonus=0.5)
         with monkeypatch.context() as patched:
@@ -188,7 +188,7 @@ def test_a_drop_in_a_file_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_scrub_that_failed_is_made_up_for_by_the_same_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
         mem.remember("Zyxephone met Zyxarchos.", id="a")
         with monkeypatch.context() as patched:
             patched.setattr(mem.store, "scrub", lambda: (_ for _ in ()).throw(semmem.StoreUnavailable("Busy.")))
@@ -201,11 +201,11 @@ def test_a_scrub_that_failed_is_made_up_for_by_the_same_call(tmp_path: Path, mon
 
 def test_a_memory_beyond_the_last_number_of_a_namespace_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     file = tmp_path / "notes.db"
-    with semmem.connect(f"sqlite:{file}") as mem:
+    with semmem.connect(f"sqlite:{file}", embedder="none") as mem:
         mem.remember("First banana.", id="a", namespace="n")
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE namespace SET ords = 4294901758")
-    with semmem.connect(f"sqlite:{file}") as mem:
+    with semmem.connect(f"sqlite:{file}", embedder="none") as mem:
         mem.remember("Second banana.", id="b", namespace="n")
         with pytest.raises(semmem.StoreError, match="'n' has given out all of its 4,294,901,760 numbers"):
             mem.remember("Third banana.", id="c", namespace="n")

@@ -128,7 +128,7 @@ def test_a_hard_forget_leaves_no_byte_of_a_vector_and_maintain_builds_the_index_
 @pytest.mark.parametrize("by", ["filters", "id", "everything", "soft first"])
 def test_a_hard_forget_leaves_no_byte_in_a_file(tmp_path: Path, by: str) -> None:
     word = needles(2)
-    with semmem.connect(f"sqlite:{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
         fill(mem, word)
         assert set(standing(tmp_path, word)) == set(FIELDS)
         if by == "everything":

@@ -52,7 +52,7 @@ def test_a_process_that_is_older_than_its_store_by_now_says_so(
 
 
 def test_a_table_that_is_gone_without_a_newer_schema_is_told_as_before(tmp_path: Path) -> None:
-    with semmem.connect(f"sqlite://{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="none") as mem:
         with sqlite3.connect(tmp_path / "notes.db") as file:
             file.execute("DROP TABLE access")
         with pytest.raises(semmem.StoreError, match="no such table") as told:
@@ -63,7 +63,7 @@ def test_a_table_that_is_gone_without_a_newer_schema_is_told_as_before(tmp_path:
 def test_the_list_of_namespaces_of_a_file_reads_an_index_and_no_memory(tmp_path: Path) -> None:
     from semmem.stores.sql_files import statements
 
-    with semmem.connect(f"sqlite://{tmp_path}/notes.db") as mem:
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db", embedder="none") as mem:
         mem.remember_many([{"text": f"Owl {n}. " * 300, "namespace": f"n{n % 2}"} for n in range(4)])
         assert [(one.name, one.memories) for one in mem.namespaces()] == [("n0", 2), ("n1", 2)]
     with sqlite3.connect(tmp_path / "notes.db") as file:

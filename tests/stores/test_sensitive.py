@@ -26,5 +26,5 @@ class TestSqlite(SensitiveConformance):
     @pytest.fixture
     def mem(self) -> Iterator[semmem.Semmem]:
         """An empty store."""
-        with semmem.connect("sqlite::memory:") as mem:
+        with semmem.connect("sqlite::memory:", embedder="hashing") as mem:
             yield mem

@@ -225,7 +225,7 @@ def test_what_an_import_prunes_may_be_taken_back(mem: Semmem) -> None:
 
 
 def test_where_nothing_is_to_be_kept_forget_forgets_at_once(tmp_path: Path) -> None:
-    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", keep_forgotten_days=0) as mem:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none", keep_forgotten_days=0) as mem:
         mem.remember("Text.", id="a")
         mem.update("a", text="Text again.")
         assert mem.forget("a") == 1

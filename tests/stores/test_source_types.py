@@ -151,7 +151,9 @@ def test_a_file_of_a_schema_without_source_types_comes_over(tmp_path: Path) -> N
     with semmem.connect(url) as mem:
         mem.remember("Tea at four.", id="a")
     old = sqlite3.connect(tmp_path / "notes.db")
-    old.execute("DROP INDEX memory_by_importance")  # of a later schema
+    old.execute("DROP INDEX memory_by_importance")  # this and the tables are of later schemas
+    for table in ("forward", "embedding", "embedding_next", "relationship", "correction"):
+        old.execute(f"DROP TABLE {table}")
     for table in ("memory", "history"):
         old.execute(f"ALTER TABLE {table} DROP COLUMN source_type")
     number = next(number for number, _, statements in migrations("sqlite") if "source_type" in statements)

@@ -42,7 +42,7 @@ class Read(Rules):
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Open one store as often as a test wants to, with the settings that it gives."""
     if request.param == "sqlite":
-        return lambda **settings: semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", **settings)
+        return lambda **settings: semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none", **settings)
     url = request.getfixturevalue("store_url")
     return lambda **settings: semmem.connect(url, embedder="hashing", pool_size=2, **settings)
 

@@ -57,7 +57,7 @@ def test_when_a_memory_holds_and_vanishes_is_stored_changed_and_taken_away(mem: 
     ],
 )
 def test_a_time_that_cannot_be_is_refused_in_one_sentence(tmp_path: Path, given: dict[str, object], says: str) -> None:
-    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}") as mem:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none") as mem:
         with pytest.raises(InvalidInput, match=says):
             mem.remember("Tea.", **given)  # type: ignore[arg-type]
         mem.remember("Tea.", id="a", valid_from="2026-01-01", valid_to="2026-02-01")

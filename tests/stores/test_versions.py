@@ -89,7 +89,7 @@ def test_of_many_versions_the_last_are_kept_and_a_page_says_what_its_first_one_c
     ],
 )
 def test_a_page_of_versions_that_is_none_is_refused(tmp_path: Path, page: Any, said: str) -> None:
-    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", keep_versions=0) as mem:
+    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none", keep_versions=0) as mem:
         mem.remember("Tea.", id="a")
         with pytest.raises(InvalidInput, match=said):
             mem.history("a", **page)

@@ -101,7 +101,7 @@ def state(mem: Semmem) -> Any:
     spaces = mem.store.namespaces()
     held = {space: [memory.as_dict() for memory in mem.list(namespace=space, limit=1000)] for space in spaces}
     stats = mem.stats()
-    hashes = dict(mem.hashes()) if "graph" in mem.store.capabilities else None
+    hashes = dict(mem.hashes()) if mem.store.kind == "PostgreSQL" else None
     return held, stats.memories, stats.parts, stats.vectors, hashes, mem.store.vectors and mem.store.vectors.embedder()
 
 

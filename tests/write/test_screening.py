@@ -25,7 +25,7 @@ def opened() -> Iterator[Any]:
 
     def connect(credentials: Any = None) -> semmem.Semmem:
         given = {} if credentials is None else {"credentials": credentials}
-        stores.append(semmem.connect("sqlite::memory:", **given))
+        stores.append(semmem.connect("sqlite::memory:", embedder="none", **given))
         return stores[-1]
 
     yield connect
@@ -193,7 +193,7 @@ def test_switched_off_nothing_is_looked_at(opened: Any) -> None:
 
 def test_another_setting_is_refused_in_one_sentence() -> None:
     with pytest.raises(semmem.InvalidInput) as told:
-        semmem.connect("sqlite::memory:", credentials="never")  # type: ignore[arg-type]
+        semmem.connect("sqlite::memory:", embedder="none", credentials="never")  # type: ignore[arg-type]
     assert str(told.value) == "The setting credentials must be warn, redact, refuse, sensitive or off, not 'never'."
 
 
@@ -202,4 +202,4 @@ def test_a_file_of_the_working_folder_cannot_switch_it_off(tmp_path: Path, monke
     monkeypatch.delenv("SEMMEM_CONFIG", raising=False)
     (tmp_path / "semmem.toml").write_text('credentials = "off"\n', encoding="utf-8")
     with pytest.raises(semmem.InvalidInput, match="credentials cannot be set by a settings file of the working folder"):
-        semmem.connect("sqlite::memory:")
+        semmem.connect("sqlite::memory:", embedder="none")

@@ -17,7 +17,6 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.model.errors import (
     Conflict,
-    EmbedderReplaced,
     InvalidInput,
     StoreClosed,
     StoreError,
@@ -33,7 +32,7 @@ from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
-__all__ = ["Interrupted", "Pooled", "Whole", "agree", "by_namespace", "pipelined", "pipelined_transaction"]
+__all__ = ["Interrupted", "Pooled", "Whole", "by_namespace", "pipelined", "pipelined_transaction"]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -499,14 +498,3 @@ def by_namespace(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for namespace, id in sorted(names):
         ids_by_namespace.setdefault(namespace, []).append(id)
     return ids_by_namespace
-
-
-def agree(recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any] | None) -> None:
-    """Raise EmbedderReplaced unless ``embedder`` is the one that fills the store; None is an unknown embedder."""
-    if embedder is None or (recorded is not None and dict(recorded) == dict(embedder)):
-        return
-    now = f"{recorded['name']} ({recorded['dimensions']} dimensions)" if recorded else "nobody"
-    raise EmbedderReplaced(
-        f"This store is filled by {now} now and this vector is of {embedder['name']} ({embedder['dimensions']} "
-        "dimensions): a rebuild has replaced that embedder since you connected; call semmem.connect() again."
-    )

@@ -15,9 +15,10 @@ from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Extraction, Row
 from semmem.stores import packed_postings
+from semmem.stores.filled_by import agree
 from semmem.stores.packed_postings import FORWARD, Segments, forward_entries
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import agree, pipelined
+from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import Vector, copy_rows, text, text_array
 from semmem.stores.postgres.vectors import claim
 from semmem.stores.sql_files import check_limits, statements

@@ -17,14 +17,15 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
-from semmem.model.errors import EmbedderReplaced, StoreUnavailable
+from semmem.model.errors import StoreUnavailable
 from semmem.model.exchange import MOST_TURNS, Ords, Ranking, Scope, Turn, placed
 from semmem.model.protocols import Embed
 from semmem.model.store.encoded import maker
 from semmem.model.store.graph import PLACE
 from semmem.model.types import Memory
+from semmem.stores.filled_by import agree, claimed
 from semmem.stores.postgres import nearest
-from semmem.stores.postgres.connection import Pooled, agree
+from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import Vector, literal, made_by, memory_of, turns_of
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
@@ -53,13 +54,7 @@ def claim(connection: Connection, embedder: Mapping[str, Any]) -> None:
     Raises EmbedderReplaced where another embedder fills the store by now.
     """
     connection.execute(_SQL["meta_claim"], {"key": "embedder", "value": Jsonb(dict(embedder))})
-    now = fact(connection, "embedder")
-    if now is not None and dict(now) != dict(embedder):
-        raise EmbedderReplaced(
-            f"Another process has just begun to fill this store, with {now['name']} ({now['dimensions']} dimensions), "
-            f"and this vector is of {embedder['name']} ({embedder['dimensions']} dimensions); use the first, or "
-            "another store."
-        )
+    claimed(fact(connection, "embedder"), embedder)
 
 
 class PostgresVectors:

@@ -27,6 +27,8 @@ from semmem.stores.resident.model import Model, State
 
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
+    from semmem.stores.sqlite.snapshot import Snapshots
+    from semmem.stores.sqlite.store import SqliteStore
 
 __all__ = ["ResidentStore", "resident", "resident_sizes"]
 
@@ -66,6 +68,8 @@ def resident(store: Store, budget: int) -> Store:
 
     A recall begins with ``scope``, in a context of its own, which binds the recall to the models that are up to date.
     """
+    if store.kind == "SQLite":  # which reads from memory itself
+        cast("SqliteStore", store).models.budget = budget
     if budget <= 0 or store.kind != "PostgreSQL":
         return store
     return cast(Store, ResidentStore(store, budget))
@@ -73,7 +77,7 @@ def resident(store: Store, budget: int) -> Store:
 
 def resident_sizes(store: Store) -> Mapping[str, int]:
     """Return the approximate bytes of each namespace that ``store``, made by ``resident``, has in memory now."""
-    models: Models | None = getattr(store, "models", None)
+    models: Models | Snapshots | None = getattr(store, "models", None)
     return {} if models is None else models.sizes
 
 

@@ -1,1 +1,1 @@
-"""The store in one SQLite file: the lexical leg alone, no server."""
+"""The store in one SQLite file: three legs, no server."""

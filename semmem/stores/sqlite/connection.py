@@ -7,6 +7,7 @@ that is still locked then is tried again a bounded number of times.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sqlite3
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 
 from semmem.files import claimed
 from semmem.model.errors import (
+    Conflict,
     InvalidInput,
     SchemaTooNew,
     SchemaTooOld,
@@ -77,6 +79,7 @@ class Filed:
         self._parent_connections: list[sqlite3.Connection] = []
         self._open = 0
         self._closed = False
+        self._rebuilds = False
         self._process = os.getpid()
         self._running = threading.local()
         in_child(self)
@@ -155,6 +158,28 @@ class Filed:
     def in_whole(self) -> Whole | None:
         """The transaction that the calls of this thread are parts of, if there is one."""
         return getattr(self._running, "whole", None)
+
+    @contextmanager
+    def rebuilding(self) -> Iterator[None]:
+        """Lock out other rebuilds of this file, in all processes. Raises Conflict while another one runs."""
+        with self._rebuilding_here():
+            if self._path is None:
+                yield
+                return
+            with _held(self._path.with_name(f"{self._path.name}-rebuild")):
+                yield
+
+    @contextmanager
+    def _rebuilding_here(self) -> Iterator[None]:
+        """Lock out other threads: the lock of a file is a process's own."""
+        with self._free:
+            if self._rebuilds:
+                raise _rebuilt_elsewhere()
+            self._rebuilds = True
+        try:
+            yield
+        finally:
+            self._rebuilds = False
 
     def _begin_whole(self, whole: Whole) -> None:
         """Take a connection and the write lock for the calls of this thread."""
@@ -282,7 +307,7 @@ class Filed:
         """Drop the connections of a parent process: SQLite forbids a child process to use or close them."""
         self._free = threading.Condition()
         self._parent_connections += self._idle
-        self._idle, self._open = [], 0
+        self._idle, self._open, self._rebuilds = [], 0, False
         self._running = threading.local()  # the call that forked had reserved a connection of the parent
 
     def _connect(self) -> sqlite3.Connection:
@@ -318,6 +343,29 @@ class Filed:
         migrate(connection, self._place)
         if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
             connection.execute("PRAGMA journal_mode = WAL")
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold the lock that the file at ``path`` is for, which a killed process releases; the file is there meanwhile."""
+    handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _rebuilt_elsewhere() from None
+        if not path.exists() or path.stat().st_ino != os.fstat(handle).st_ino:  # its holder has just removed it
+            raise _rebuilt_elsewhere()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(handle)
+
+
+def _rebuilt_elsewhere() -> Conflict:
+    return Conflict("Another process rebuilds this store; wait until it is done, or stop it.")
 
 
 class _Hold:

@@ -7,7 +7,10 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from semmem.model.life import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
 from semmem.model.recall_log import LogFilters, LoggedRecall, hits_within, logged_of, mark_of
@@ -16,13 +19,12 @@ from semmem.model.store.life import ChangeLog, Moving
 from semmem.model.store.makers import Mark, Span, marked
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
+from semmem.stores.packed_postings import FORWARD, merged
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import renaming
 from semmem.stores.sqlite.links import SqliteLinks
+from semmem.stores.sqlite.snapshot import entries_of_tokens
 from semmem.stores.sqlite.write import at_microsecond, memory_of, microsecond
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["SqliteLife"]
 
@@ -56,15 +58,15 @@ class SqliteLife(SqliteLinks):
             "limit": limit,
         }
         rows = self._file._rows("history_earlier", parameters)
-        return [Earlier(memory_of(row[:-2]), row[-2], _entries(row[-1])) for row in rows]
+        return [Earlier(memory_of(row[:-3]), row[-3], _entries(row[-2]), *_vectors(row[-1])) for row in rows]
 
     def forgotten(self, namespace: str, id: str) -> Forgotten | None:
-        """Return the memory last forgotten softly under ``id``; None where there is none."""
+        """Return the memory last forgotten softly under ``id``, with its vectors; None where there is none."""
         rows = self._file._rows("history_forgotten", {"namespace": namespace, "id": id})
         if not rows:
             return None
-        *row, payload, text_at = rows[0]
-        return Forgotten(memory_of(row), payload, text_at=_time(text_at))
+        *row, payload, text_at, packed = rows[0]
+        return Forgotten(memory_of(row), payload, *_vectors(packed), _time(text_at))
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
         """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
@@ -221,16 +223,21 @@ def _marks(column: str | None) -> list[Mark]:
 
 
 def _entries(packed: str) -> NDArray[Any]:
-    """Return the entries of a version from the tokens that the statement history_keep stores."""
-    import numpy as np
+    """Return the entries of a version, as the statement history_keep stores them: packed, or else as tokens."""
+    passages = []
+    for _, _, tokens, *raw in json.loads(packed):
+        if any(raw):
+            passages.append(np.frombuffer(bytes.fromhex(raw[0]), dtype=FORWARD))
+        else:
+            passages.append(merged([entries_of_tokens(tokens)]))
+    return merged(passages)
 
-    from semmem.stores.packed_postings import FORWARD, merged
 
-    words = [word.partition("n")[2] for _, _, tokens in json.loads(packed) for word in tokens.split()]
-    entries = np.zeros(len(words), dtype=FORWARD)
-    entries["key"] = np.array([int(word, 16) for word in words], dtype=np.uint64).astype(np.int64)
-    entries["count"] = 1
-    return merged([entries])
+def _vectors(packed: str | None) -> tuple[Mapping[str, Any] | None, Mapping[int, NDArray[np.float32]]]:
+    """Return the embedder of a version's vectors, and these by part."""
+    stored = {} if packed is None else json.loads(packed)
+    each = {part: np.frombuffer(bytes.fromhex(raw), dtype="<f4") for part, raw in stored.get("vectors", ())}
+    return stored.get("embedder"), each
 
 
 def _time(number: int | None) -> datetime | None:

@@ -63,7 +63,8 @@ def move(connection: sqlite3.Connection, old: str, new: str, *, stay: bool) -> i
         connection.execute(_SQL["moved_copy"].format(table=table, columns=", ".join(columns)), both)
     columns = [c for c in tables["memory"] if c != "row"]
     connection.execute(_SQL["moved_memory"].format(columns=", ".join(columns)), both)
-    connection.execute(_SQL["moved_tokens"], both)
+    for derived in ("moved_tokens", "moved_forward", "moved_embedding", "moved_relationship"):
+        connection.execute(_SQL[derived], both)
     connection.execute(_SQL["moved_written"], both)
     return count
 
@@ -108,7 +109,8 @@ def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int
 def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
     """Forget some thousands of a namespace's memories; False, and what else is left goes, when there are none."""
     where = {"namespace": namespace, "upto": upto, "limit": _AT_ONCE}
-    connection.execute(_SQL["drop_lexical"], where)
+    for derived in ("drop_lexical", "drop_forward", "drop_embedding", "drop_shadow", "drop_relationship"):
+        connection.execute(_SQL[derived], where)
     rows = connection.execute(_SQL["drop_memory"], where).fetchall()
     if rows:
         lengths = [length for indexed, length in rows if indexed]
@@ -116,4 +118,5 @@ def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
         return True
     for table in ("rest", "history", "link", "likeness", "uncompared", "access"):
         connection.execute(_SQL[f"drop_{table}"], {"namespace": namespace})
+    connection.execute(_SQL["correction_empty"], {"namespace": namespace})
     return False

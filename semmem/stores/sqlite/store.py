@@ -1,11 +1,12 @@
-"""The store on SQLite: one file, no server, the lexical leg alone. The dense and graph legs are degraded here.
+"""The store on SQLite: one file, no server, and the three legs of a recall.
 
-**Who scores.** FTS5 finds which memories have a term, and how often: its inverted lists are read through fts5vocab. The
-BM25 score is calculated by ``semmem.legs.lexical``, as over PostgreSQL, and not by FTS5's bm25(). That function has k1
-= 1.2 and b = 0.75 built in, where a recipe chooses both (b is 0.5). It takes the number of memories, the document
-frequencies and the average length from the whole file, where a namespace has to count alone. And it limits the idf of a
-common word to a millionth, where Lucene's form stays positive. So both stores share one implementation, and one order,
-of quoted phrases, "auto" and "all", ties at the depth, the conversation rules and scores.
+**Who answers.** The file holds the rows, and memory the arrays that a recall reads (stores/sqlite/snapshot.py): the
+same as those that a process holds of a namespace in PostgreSQL, so that both stores have the same hits and scores. A
+namespace with more than 50,000 memories is not held, and has the lexical leg alone. Its postings are read from FTS5,
+through fts5vocab: which memories have a term, and how often. The BM25 score is calculated by ``semmem.legs.lexical``
+either way, and not by FTS5's bm25(). That function has k1 = 1.2 and b = 0.75 built in, where a recipe chooses both (b
+is 0.5). It takes the number of memories, the document frequencies and the average length from the whole file, where a
+namespace has to count alone. And it limits the idf of a common word to a millionth, where Lucene's form stays positive.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import StoreUnavailable
@@ -22,6 +24,7 @@ from semmem.model.exchange import (
     BEHIND,
     LAST,
     MOST_TURNS,
+    Corrections,
     Extraction,
     Head,
     Kinds,
@@ -37,11 +40,15 @@ from semmem.model.exchange import (
 from semmem.model.reports import Namespace, Stats
 from semmem.model.store import KEEP, Keep
 from semmem.model.types import Filters, ListOrder, Memory, Page
+from semmem.stores.resident.model import Model
 from semmem.stores.sql_files import page_of, read_cursor, statements
 from semmem.stores.sqlite import renaming, upkeep, write
 from semmem.stores.sqlite.connection import Filed
+from semmem.stores.sqlite.graph import SqliteGraph
 from semmem.stores.sqlite.life import SqliteLife
 from semmem.stores.sqlite.serving import SqliteServing
+from semmem.stores.sqlite.snapshot import Snapshots, month_of
+from semmem.stores.sqlite.vectors import SqliteVectors
 from semmem.stores.sqlite.write import at_microsecond, filter_parameters, memory_of, microsecond, token
 
 if TYPE_CHECKING:
@@ -52,15 +59,7 @@ __all__ = ["SqliteStore"]
 
 _SQL = statements("sqlite")
 
-_DAY = 86_400_000_000
-
 _LARGEST = 65_535
-
-
-@lru_cache(maxsize=4096)
-def _month(day: int) -> int:
-    at = at_microsecond(day * _DAY)
-    return 12 * at.year + at.month - 1
 
 
 def _postings(
@@ -94,9 +93,18 @@ class SqliteStore(Filed):
     """A transactional store in one file: writing, forgetting, and reading whole memories."""
 
     kind = "SQLite"
-    capabilities = frozenset(("lexical",))
-    vectors = None
-    graph = None
+    capabilities = frozenset(("lexical", "dense", "graph"))
+
+    def __init__(self, url: str, path: Path | None, *, pool_size: int = 8) -> None:
+        super().__init__(url, path, pool_size=pool_size)
+        self.models = Snapshots(self)
+        self.vectors = SqliteVectors(self)
+        self.graph = SqliteGraph(self)
+
+    def close(self) -> None:
+        """Close the connections, and drop what is in memory; data in a file stays, data in memory is lost."""
+        super().close()
+        self.models.clear()
 
     @property
     def life(self) -> SqliteLife:
@@ -238,9 +246,13 @@ class SqliteStore(Filed):
         return page_of(rows, limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:
-        """Return the counts of memories; there are no vectors and concepts here."""
-        memories, parts, namespaces, size = self._rows("stats", {"namespace": namespace})[0]
-        return Stats(memories, parts, namespaces, 0, 0, 0, 0, size, None)
+        """Return the counts of memories, concepts and vectors."""
+        which = {"namespace": namespace}
+        memories, parts, namespaces, size = self._rows("stats", which)[0]
+        vectors = int(self._rows("embedding_count", which)[0][0])
+        identity = self.vectors.embedder()
+        counted = self.graph.counts(namespace)
+        return Stats(memories, parts, namespaces, *counted, vectors, 0, size, identity["name"] if identity else None)
 
     def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
         """Return the indexed memories and parts by ord; a part has the memory's id in ``parent_id``."""
@@ -261,6 +273,8 @@ class SqliteStore(Filed):
 
     def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
         """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
+        if (model := self._model(namespaces)) is not None:
+            return model.heads(ords)
         groups = self.among("memory_heads", namespaces, ords)
         heads = (
             Head(placed(r[0], place), *r[1:-2], *(at / 1e6 for at in r[-2:])) for place, rows in groups for r in rows
@@ -287,7 +301,10 @@ class SqliteStore(Filed):
         names: Collection[str] | None = None,
         at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts."""
+        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections.
+
+        With ``names`` a recall begins, so the namespaces are brought into memory before a leg has to wait for them.
+        """
         import numpy as np
 
         allowed = excluded = None
@@ -310,11 +327,12 @@ class SqliteStore(Filed):
             allowed = ords_from("memory_scope", filter_parameters(filters))
         size = int(count) if allowed is None else len(allowed)
         settings, linked = self._rows("settings_together", where)[0]
-        kinds = None if names is None else self.conversation_facts(namespaces, names)
+        kinds, corrections = (None, None) if names is None else self._facts(namespaces, names)
         spoken = json.loads(languages) if languages is not None else {}
         scope = Scope(
-            namespaces, size, allowed, excluded, settings=settings, kinds=kinds, languages=spoken, lapsed=lapsed
-        )
+            namespaces, size, allowed, excluded, settings=settings, kinds=kinds, corrections=corrections,
+            languages=spoken, lapsed=lapsed,
+        )  # fmt: skip
         return scope.with_links(dict(json.loads(linked)))
 
     def postings(
@@ -326,12 +344,17 @@ class SqliteStore(Filed):
         shared: bool = False,
         pending: Collection[int] = (),
     ) -> Mapping[str, Postings]:
-        """Return the postings of ``keys`` in each namespace: terms alone, without weights as mention or subject."""
-        distinct_keys = sorted(set(keys))
+        """Return the postings of ``keys`` in each namespace; of one that is too large for memory, those of terms."""
+        distinct_keys = sorted({int(key) for key in keys})
+        models = {n: self.models.current(n) for n in namespaces}
+        held = {n: model.postings(distinct_keys, max_df, shared=shared) for n, model in models.items() if model}
+        rest = [n for n in namespaces if n not in held]
+        if not rest:
+            return held
 
         def read(connection: sqlite3.Connection) -> dict[str, tuple[int, int, list[tuple[int, str, str]]]]:
             by_namespace = {}
-            for namespace in namespaces:
+            for namespace in rest:
                 namespace_row = connection.execute(_SQL["namespace_of"], {"namespace": namespace}).fetchone()
                 if namespace_row is None:
                     continue
@@ -347,7 +370,8 @@ class SqliteStore(Filed):
             return by_namespace
 
         by_namespace = self._reading(read)
-        return {n: _postings(*by_namespace.get(n, (0, 0, [])), max_df, shared) for n in namespaces}
+        read_of = {n: _postings(*by_namespace.get(n, (0, 0, [])), max_df, shared) for n in rest}
+        return {n: held[n] if n in held else read_of[n] for n in namespaces}
 
     def postings_of(
         self, namespaces: Sequence[str], *lookups: tuple[Collection[int], int | None]
@@ -371,15 +395,34 @@ class SqliteStore(Filed):
 
     def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``, each in order; more than MOST_TURNS turns mean that one was cut."""
+        if (model := self._model(namespaces)) is not None:
+            return model.session_turns(ords)
         groups = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
         return [
             Turn(
-                n, placed(ord, place), session, author, bool(asks), _month(at // _DAY), id, part, importance, content,
+                n, placed(ord, place), session, author, bool(asks), month_of(at), id, part, importance, content,
                 at / 1e6, updated / 1e6,
             )
             for place, rows in groups
             for n, ord, session, author, asks, at, id, part, importance, content, updated in rows
         ]  # fmt: skip
+
+    def _facts(
+        self, namespaces: Sequence[str], names: Collection[str]
+    ) -> tuple[Mapping[str, Kinds], Mapping[str, Corrections]]:
+        """Return conversation facts and corrections, from memory where it knows them."""
+        models = {n: model for n in namespaces if (model := self.models.current(n)) is not None}
+        kinds = {n: facts for n, model in models.items() if (facts := model.kinds(names)) is not None}
+        corrections = {n: model.corrections for n, model in models.items()}
+        if rest := [n for n in namespaces if n not in kinds]:
+            kinds |= self.conversation_facts(rest, names)
+        if rest := [n for n in namespaces if n not in corrections]:
+            corrections |= self.graph.corrections(rest)
+        return kinds, corrections
+
+    def _model(self, namespaces: Sequence[str]) -> Model | None:
+        """Return the only one of ``namespaces`` as memory holds it; None where the file has to be asked."""
+        return self.models.current(namespaces[0]) if len(namespaces) == 1 else None
 
     # ------------------------------------------------------------------ settings of a namespace
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from semmem.stores.sql_files import statements
@@ -116,6 +117,7 @@ def maintain(store: SqliteStore, keep: Keep) -> dict[str, int]:
 def _report(store: SqliteStore) -> dict[str, int]:
     """Return the counts that a person should look at, without zeros: see Semmem.maintain."""
     counts = {name: int(store._rows(f"upkeep_{name}", {})[0][0]) for name in ("orphans", "contradictions")}
+    counts["hubs"] = sum(store.graph.hubs(namespace, GraphSettings().max_df) for namespace in store.namespaces())
     return {name: count for name, count in counts.items() if count}
 
 

@@ -20,10 +20,13 @@ from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.field_kinds import Json, Kind, Switch, Tags, Time
 from semmem.model.memory_fields import FILTERS, STORED, Field, Filter
 from semmem.model.types import Filters, Memory
+from semmem.stores.filled_by import agree
 from semmem.stores.link_rules import fates_of
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.sql_files import check_limits, check_number, statements
+from semmem.stores.sqlite.graph import forget_extraction, put_extraction
 from semmem.stores.sqlite.likeness import first_of, note_around, part, similar_to
+from semmem.stores.sqlite.meta import claim, fact
 from semmem.stores.sqlite.times import at_microsecond, microsecond
 from semmem.text.tokens import author_key, check_language
 
@@ -160,6 +163,8 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             _SQL["lexical_insert"],
             [{"row": _row(number, ord), "tokens": _tokens(number, extraction)} for ord, extraction in extractions],
         )
+        for ord, extraction in extractions:
+            put_extraction(connection, _row(number, ord), extraction, new=True)
         length = sum(extraction.length for _, extraction in extractions) - removal_lengths[namespace]
         fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
         fates |= {id: "restored" for n, id in new if n == namespace and wholes[n, id].restores}
@@ -173,12 +178,35 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         if limits != (None, None):
             holds = connection.execute(_SQL["namespace_holds"], {"namespace": namespace}).fetchone()
             check_limits(namespace, (*limits, *holds), new_count)
+    for namespace in sorted({name[0] for name in new if wholes[name].made_anew}):  # which no change names
+        connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
+    _put_vectors(
+        connection, [(ords[(*r.name, r.part)], r) for r in rows if r.vector is not None and r.name in new], numbers
+    )
     alike = similar_to(connection, wholes, ords)
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
     stored = _as_stored(connection, next(iter(wholes))) if len(wholes) == 1 else {}
     return Written(
         *fates_, ords, replaced=frozenset(replaced), memories=stored, corroborated=corroborated, similar=alike
     )
+
+
+def _put_vectors(
+    connection: sqlite3.Connection, rows: Sequence[tuple[int, Row]], numbers: Mapping[str, _Reservation]
+) -> None:
+    """Store the vectors of new memories. Raises EmbedderReplaced where another embedder fills the store by now."""
+    for ord, row in rows:
+        assert row.vector is not None
+        vector = row.vector.astype("<f4").tobytes()
+        connection.execute(
+            _SQL["embedding_put"], {"row": _row(numbers[row.memory.namespace][0], ord), "vector": vector}
+        )
+    recorded = fact(connection) if rows else None
+    for embedder in {json.dumps(dict(row.embedder)): row.embedder for _, row in rows if row.embedder}.values():
+        if recorded is None:
+            claim(connection, embedder)
+        else:
+            agree(recorded, embedder)
 
 
 def _as_stored(connection: sqlite3.Connection, name: tuple[str, str]) -> dict[tuple[str, str], Memory]:
@@ -258,6 +286,7 @@ def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]
     """Remove rows, each (parts, row, length), and the data derived from them; return their number and their length."""
     indexed = [(row, length) for parts, row, length in rows if parts == 0]
     connection.executemany(_SQL["lexical_forget"], [{"row": row} for row, _ in indexed])
+    forget_extraction(connection, [row for row, _ in indexed])
     connection.executemany(_SQL["likeness_forget"], [{"row": row} for _, row, _ in rows])
     connection.executemany(_SQL["uncompared_forget"], [{"row": row} for _, row, _ in rows])
     connection.executemany(_SQL["forget_memory"], [{"row": row} for _, row, _ in rows])
@@ -297,6 +326,7 @@ def forget(
         purge(connection, namespace, fates.keys(), lives)
     if fates:
         count_change(connection, namespace, -indexed, -length, fates)
+        connection.execute(_SQL["correction_empty"], {"namespace": namespace})
     return len(all_ids)
 
 
@@ -335,7 +365,8 @@ def reindex(
             continue
         length, tokens = memory_row
         new_tokens = _tokens(number, extraction)
-        if (length, tokens) == (extraction.length, new_tokens):
+        others = put_extraction(connection, row["row"], extraction, new=False)
+        if not others and (length, tokens) == (extraction.length, new_tokens):
             continue
         connection.execute(_SQL["lexical_replace"], {**row, "tokens": new_tokens})
         connection.execute(_SQL["memory_lengthen"], {**row, "length": extraction.length})

@@ -203,7 +203,7 @@ def test_a_server_that_wants_a_key_gets_that_of_the_settings(
 ) -> None:
     keys = Keys(tmp_path / "keys.json")
     _, key = keys.add("hooks")
-    with semmem.connect(f"sqlite:{tmp_path}/other.db") as mem:
+    with semmem.connect(f"sqlite:{tmp_path}/other.db", embedder="none") as mem:
         mem.remember("The tests are run by the server.", id="at-the-server", namespace=PROJECT)
         server = Server(mem, port=0, keys=keys)
         thread = threading.Thread(target=server.run)

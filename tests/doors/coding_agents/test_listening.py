@@ -61,7 +61,7 @@ def hook(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 @contextmanager
 def listener(tmp_path: Path) -> Iterator[Listener]:
     """Answer hooks at the address of the settings, from another store, so that it is seen who answered."""
-    with connect(f"sqlite:{tmp_path}/other.db") as mem:
+    with connect(f"sqlite:{tmp_path}/other.db", embedder="none") as mem:
         mem.remember("The ferry of the listener leaves at ten.", id="at-the-listener")
         one = Listener(address_of(), mem)
         thread = threading.Thread(target=one.run)

@@ -32,7 +32,7 @@ BROWSER = {"accept": "text/html"}
 
 @pytest.fixture
 def mem() -> Iterator[Semmem]:
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         mem.remember("The tide is high at noon.", id="tide")
         yield mem
 

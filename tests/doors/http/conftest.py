@@ -18,13 +18,13 @@ from tests.serving import running
 
 @pytest.fixture
 def mem() -> Iterator[Semmem]:
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         yield mem
 
 
 @pytest.fixture(scope="session")
 def http_server() -> Iterator[Server]:
-    with semmem.connect("sqlite::memory:") as mem, running(mem) as server:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem, running(mem) as server:
         yield server
 
 

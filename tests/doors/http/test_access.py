@@ -42,7 +42,7 @@ def tokens(keys: Keys) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Semmem]:
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         mem.remember("The key is red.", id="key", namespace="team")
         mem.remember("The ferry leaves at noon.", id="ferry", namespace="other")
         yield mem

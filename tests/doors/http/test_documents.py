@@ -85,7 +85,7 @@ def test_the_page_shows_markup_in_a_description_as_text() -> None:
 def test_index_and_page_need_no_key_and_say_nothing_of_what_is_stored(tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys.json")
     keys.add("laptop")
-    with semmem.connect("sqlite::memory:") as mem, serving(mem, keys=keys) as url:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem, serving(mem, keys=keys) as url:
         empty = [httpx.get(f"{url}{path}", headers=BROWSER, trust_env=False) for path in ("/", "/docs")]
         mem.remember("The key is red.", namespace="heron-house", title="Heron House")
         filled = [httpx.get(f"{url}{path}", headers=BROWSER, trust_env=False) for path in ("/", "/docs")]

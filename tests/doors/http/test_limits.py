@@ -257,7 +257,7 @@ def test_what_was_asked_is_finished_when_the_server_stops(mem: Semmem, held: Hel
 
 
 def test_a_server_whose_store_does_not_answer_lives_and_is_not_ready() -> None:
-    with semmem.connect("sqlite::memory:") as mem, serving(mem) as url:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem, serving(mem) as url:
         assert httpx.get(f"{url}/readyz").status_code == 200
         mem.store.close()
         assert problem(httpx.get(f"{url}/readyz")) == (503, "StoreClosed")
@@ -276,7 +276,10 @@ def raw(url: str, head: str, *pieces: bytes) -> socket.socket:
 def test_a_client_that_goes_away_leaves_no_batch_in_part_and_no_connection_behind(
     tmp_path: Path,
 ) -> None:
-    with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", pool_size=2) as mem, running(mem) as server:
+    with (
+        semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none", pool_size=2) as mem,
+        running(mem) as server,
+    ):
         head = "POST /v1/memories?batch_size=2 HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Length: 9999"
         for _ in range(4):
             with raw(server.url, head, b"", b'{"text": "a"}\n{"text": "b"}\n{"text": "c"}\n'):
@@ -383,7 +386,7 @@ def whole(connection: socket.socket) -> tuple[int, bytes]:
 def test_streams_that_wait_for_their_clients_keep_no_other_request_waiting(tmp_path: Path) -> None:
     limits = Limits(threads=2, streams=20)
     with (
-        semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", pool_size=2) as mem,
+        semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="none", pool_size=2) as mem,
         running(mem, limits=limits) as server,
         ExitStack() as opened,
     ):

@@ -166,7 +166,9 @@ def test_an_address_that_others_reach_needs_a_key(tmp_path: Path, keys: Keys) ->
 def test_a_store_that_cannot_be_opened_is_told_at_the_start(tmp_path: Path, keys: Keys) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(semmem.SemmemError, match="folder"):
-        HttpServer(lambda: semmem.connect(f"sqlite:{tmp_path}/folder"), port=0, keys=keys, guard=Guard())
+        HttpServer(
+            lambda: semmem.connect(f"sqlite:{tmp_path}/folder", embedder="none"), port=0, keys=keys, guard=Guard()
+        )
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, keys: Keys) -> None:

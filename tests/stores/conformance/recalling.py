@@ -204,7 +204,8 @@ class Recalling:
             ords = [ord_of(store, id, namespace)]
             return graph.forwards_and_neighbours(namespace, ords, neighbours=False)[2].tolist()
 
-        assert (pending("one", "a"), term_key("rum") in pending("two", "x")) == ([], True)
+        keeps_some = store.stats(None).pending > 0  # SQLite puts each memory in its place at once
+        assert (pending("one", "a"), term_key("rum") in pending("two", "x")) == ([], keeps_some)
 
     @pytest.mark.needs("graph")
     def test_a_name_is_spelt_as_its_own_namespace_spells_it(self, store: Store) -> None:
@@ -244,7 +245,8 @@ class Recalling:
             # keys that were pending then, and are not any more, or are not yet
             assert shown(store.postings(["n"], keys, shared=True, pending=keys)) == shared
             write(store, {"id": "c", "text": "gin ale"})
-        assert set(shared["n"]) == {term_key("gin"), term_key("tea"), term_key("ale")}
+        assert set(shared["n"]) - {term_key("ale")} == {term_key("gin"), term_key("tea")}
+        assert (term_key("ale") in shared["n"]) == (store.stats(None).pending > 0)  # one memory has it, pending if any
 
     @pytest.mark.needs("dense")
     def test_the_nearest_come_exactly_in_order_within_the_scope(self, store: Store) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 import semmem
 
 ROOT = Path(__file__).resolve().parents[3]
-NO_VECTORS = "A SQLite store keeps no vectors; a PostgreSQL store does (embedded: or postgresql://…)."
-
 
 TEXTS = {
     "kestrel": ("Kestrel", "The Kestrel is our logger, and Petra Lindqvist designed it in a winter."),

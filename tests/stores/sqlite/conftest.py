@@ -17,5 +17,5 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def mem(file: Path) -> Iterator[semmem.Semmem]:
-    with semmem.connect(f"sqlite://{file}") as opened:
+    with semmem.connect(f"sqlite://{file}", embedder="none") as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""The capabilities of SQLite: what it refuses, what maintenance and forgetting leave, what it loads."""
+"""SQLite on the second day: what maintenance and forgetting leave, another language, what it loads."""
 
 from __future__ import annotations
 
@@ -7,33 +7,10 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.model.errors import InvalidInput
 from semmem.stores.sqlite.store import SqliteStore
 from semmem.stores.sqlite.write import token
 from semmem.text.passages import term_key
-from tests.stores.sqlite.bakery import NO_VECTORS, fill, fresh
-
-NO_GRAPH = "A SQLite store keeps no graph; a PostgreSQL store does (embedded: or postgresql://…)."
-
-
-def test_what_takes_vectors_or_a_graph_is_refused_in_one_sentence(mem: semmem.Semmem) -> None:
-    mem.remember("Ada Lovelace met Charles Babbage.", id="a", title="Ada Lovelace")
-    for ask in (
-        lambda: mem.graph(around="Ada Lovelace"),
-        lambda: mem.concepts(),
-        lambda: mem.merge_concepts("Ada", "Ada Lovelace"),
-        lambda: mem.split_concept("Ada"),
-        lambda: mem.graph_hash(),
-    ):
-        with pytest.raises(InvalidInput, match="SQLite store keeps no graph"):
-            ask()
-    for ask in (lambda: mem.rebuild(), lambda: mem.remember("x", vector=[1.0, 0.0])):
-        with pytest.raises(InvalidInput, match="SQLite store keeps no vectors"):
-            ask()
-    report = mem.remember_many([{"text": "x", "vector": [1.0]}, {"text": "y"}], on_error="skip")
-    assert (report.remembered, [r.reason for r in report.rejected]) == (1, [NO_VECTORS])
-    assert (mem.stats().concepts, mem.stats().mentions, mem.stats().vectors, mem.stats().pending) == (0, 0, 0, 0)
-    assert mem.stats().bytes > 4096
+from tests.stores.sqlite.bakery import fill, fresh
 
 
 def test_maintenance_joins_the_index_once_and_changes_no_answer(mem: semmem.Semmem) -> None:
@@ -48,7 +25,7 @@ def test_maintenance_joins_the_index_once_and_changes_no_answer(mem: semmem.Semm
 def test_texts_read_anew_in_another_language_match_by_its_stems(mem: semmem.Semmem, file: Path) -> None:
     mem.remember("Die Reiher standen in den Häusern.", id="a")
     mem.remember("heron", id="b")
-    with semmem.connect(f"sqlite://{file}", language="german") as german:
+    with semmem.connect(f"sqlite://{file}", embedder="none", language="german") as german:
         with pytest.raises(semmem.InvalidInput, match=r"read in english and .* is german"):
             german.recall("Haus")
         assert german.store.postings(["default"], [])["default"].length == 5 + 1
@@ -95,20 +72,9 @@ def test_an_emptied_namespace_leaves_nothing_that_a_later_one_could_find(mem: se
     assert mem.store.ords_of("two", "a") > first  # an ord is never given twice
 
 
-def test_an_extractor_that_asks_a_model_is_not_asked_unless_it_was_wished_for(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEMMEM_EXTRACTOR", "llm")  # without an endpoint it could not be made
-    with semmem.connect(f"sqlite://{file}") as mem:
-        mem.remember("heron")
-        assert len(mem.recall("heron")) == 1
-    with pytest.raises(InvalidInput):
-        semmem.connect(f"sqlite://{file}", extractor="llm")
-
-
-def test_neither_a_driver_of_postgresql_nor_a_model_is_loaded(file: Path) -> None:
+def test_no_driver_of_postgresql_is_loaded_and_no_model_without_a_vector_to_make(file: Path) -> None:
     program = (
-        "with semmem.connect(url, embedder='minilm') as mem:\n    mem.remember('heron')\n    mem.recall('heron')\n"
+        "with semmem.connect(url, embedder='none') as mem:\n    mem.remember('heron')\n    mem.recall('heron')\n"
         "found = {m.split('.')[0] for m in sys.modules}\n"
         "print(sorted(found & {'psycopg', 'psycopg_pool', 'torch', 'sentence_transformers', 'networkx', 'spacy'}))"
     )
@@ -117,4 +83,4 @@ def test_neither_a_driver_of_postgresql_nor_a_model_is_loaded(file: Path) -> Non
 
 def test_a_store_says_what_it_can(mem: semmem.Semmem) -> None:
     assert isinstance(mem.store, SqliteStore)
-    assert (mem.store.kind, mem.store.capabilities) == ("SQLite", frozenset({"lexical"}))
+    assert (mem.store.kind, mem.store.capabilities) == ("SQLite", frozenset({"lexical", "dense", "graph"}))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.doors.cli.app import run
+from semmem.stores.sqlite import snapshot
 
 
 @pytest.fixture
@@ -16,29 +17,37 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_here")
-def test_doctor_says_that_it_is_lexical_alone_and_finds_nothing_bad_about_it(
-    capfd: pytest.CaptureFixture[str],
+def test_doctor_finds_nothing_bad_about_a_file(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
     assert run(["remember", "heron", "--url", "sqlite:notes.db"]) == 0
     capfd.readouterr()
     assert run(["doctor", "--url", "sqlite:notes.db", "--json"]) == 0
     found = {one["what"]: one for one in json.loads(capfd.readouterr().out)["findings"]}
     assert (found["store"]["state"], found["store"]["detail"][:10]) == ("good", "1 memory i")
     assert found["server"]["detail"] == "none: SQLite, a file"
-    said = "only lexical: SQLite keeps no vectors, SQLite keeps no graph; a PostgreSQL store does"
-    assert (found["legs"]["state"], found["legs"]["detail"]) == ("optional", said)
-    assert "vectors" not in found
+    assert (found["vectors"]["state"], found["vectors"]["detail"]) == ("good", "1, made by hashing")
+    monkeypatch.setattr(snapshot, "MOST", 0)
+    assert run(["doctor", "--url", "sqlite:notes.db", "--json"]) == 0
+    found = {one["what"]: one for one in json.loads(capfd.readouterr().out)["findings"]}
+    said = "only lexical in namespace default: it has 1 memory, and SQLite answers with all legs up to 0"
+    assert (found["legs"]["state"], found["legs"]["detail"]) == ("bad", said)
 
 
 @pytest.mark.usefixtures("_here")
-def test_the_commands_of_the_second_day_work_or_say_in_a_sentence_why_not(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_of_the_second_day_work_or_say_in_a_sentence_why_not(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
     store = ["--url", "sqlite:notes.db"]
     assert run(["remember", "heron", "--id", "a", *store]) == 0
-    for line in (["rebuild", "--extract"], ["maintain"], ["export", "out.jsonl"], ["forget", "a", "--hard", "--yes"]):
+    for line in (["rebuild", "--extract"], ["rebuild"], ["graph"], ["concepts"], ["maintain"], ["export", "out.jsonl"]):
         assert run([*line, *store]) == 0, line
+    assert run(["forget", "a", "--hard", "--yes", *store]) == 0
     assert run(["import", "jsonl", "out.jsonl", *store]) == 0
     capfd.readouterr()
-    for line in (["rebuild"], ["graph"], ["concepts"], ["backup", "all.backup"]):
+    for line in (["stats", "--verify"], ["backup", "all.backup"]):
         assert run([*line, *store]) == 2, line
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1), line

@@ -25,7 +25,7 @@ def test_processes_that_write_at_once_never_meet_a_lock_and_lose_nothing(file: P
     with ThreadPoolExecutor(4) as threads:  # the file is made, and migrated, by whoever comes first
         done = list(threads.map(lambda worker: fresh(f"sqlite://{file}", program, worker), "abcd"))
     assert [(d.returncode, d.stderr) for d in done] == [(0, "")] * 4
-    with semmem.connect(f"sqlite://{file}") as mem:
+    with semmem.connect(f"sqlite://{file}", embedder="none") as mem:
         assert mem.stats().memories == 200
         every = mem.recall("heron", limit=1000)
         assert {h.memory.id for h in every} == {f"{worker}-{n}" for worker in "abcd" for n in range(50)}
@@ -36,7 +36,7 @@ def test_threads_share_one_semmem(mem: semmem.Semmem) -> None:
     def work(worker: int) -> int:
         for n in range(10):
             mem.remember(f"thread{worker} saw heron {n}", id=f"{worker}-{n}")
-        return len(mem.recall(f"thread{worker}", limit=1000))
+        return len(mem.recall(f"thread{worker}", limit=1000, recipe="lexical"))
 
     with ThreadPoolExecutor(12) as threads:  # more than there are connections
         assert list(threads.map(work, range(12))) == [10] * 12
@@ -44,17 +44,17 @@ def test_threads_share_one_semmem(mem: semmem.Semmem) -> None:
 
 
 def test_a_memory_only_store_is_shared_by_threads_and_gone_when_closed() -> None:
-    with semmem.connect("sqlite::memory:") as mem, ThreadPoolExecutor(4) as threads:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem, ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda n: mem.remember(f"heron {n}"), range(20)))
         assert len(mem.recall("heron", limit=100)) == 20
-    with semmem.connect("sqlite::memory:") as mem:
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
         assert mem.stats().memories == 0
 
 
 def test_what_was_acknowledged_is_there_for_the_next_process_and_after_a_kill(file: Path) -> None:
     program = "mem = semmem.connect(url)\nmem.remember('heron', id='a')\nimport os\nos.kill(os.getpid(), 9)"
     assert fresh(f"sqlite://{file}", program).returncode == -9
-    with semmem.connect(f"sqlite://{file}") as mem:
+    with semmem.connect(f"sqlite://{file}", embedder="none") as mem:
         assert [h.memory.id for h in mem.recall("heron")] == ["a"]
 
 
@@ -72,18 +72,18 @@ def test_a_child_process_leaves_its_parents_connections_alone(mem: semmem.Semmem
 
 def test_a_child_process_recalls_with_threads_of_its_own(file: Path) -> None:
     program = (
-        "import os\nmem = semmem.connect(url)\nmem.remember('heron', id='a')\nmem.recall('heron')\n"
+        "import os\nmem = semmem.connect(url, embedder='hashing')\nmem.remember('heron', id='a')\nmem.recall('heron')\n"
         "if (child := os.fork()) == 0:\n    found = mem.recall('heron')\n"
         "    print([hit.id for hit in found], sorted(found.degraded), flush=True)\n    os._exit(0)\n"
         "os.waitpid(child, 0)\nprint(len(mem.recall('heron')))"
     )
     done = fresh(f"sqlite://{file}", program)
-    assert (done.stdout, done.stderr) == ("['a'] ['dense', 'graph']\n1\n", "")
+    assert (done.stdout, done.stderr) == ("['a'] []\n1\n", "")
 
 
 def test_a_store_in_memory_says_in_a_child_process_whose_it_is() -> None:
     program = (
-        "import os\nmem = semmem.connect('sqlite::memory:')\nmem.remember('heron', id='parent')\n"
+        "import os\nmem = semmem.connect('sqlite::memory:', embedder='none')\nmem.remember('heron', id='parent')\n"
         "if (child := os.fork()) == 0:\n    try:\n        mem.stats()\n"
         "    except semmem.StoreUnavailable as error:\n        print(error, flush=True)\n    os._exit(0)\n"
         "os.waitpid(child, 0)\nprint(mem.stats().memories)"

@@ -45,20 +45,28 @@ def test_migrations_one_by_one_give_the_schema_of_all_at_once(monkeypatch: pytes
     at_once.close()
 
 
-def test_a_file_of_schema_3_comes_over_with_its_memories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with semmem.connect(f"sqlite://{tmp_path}/newest.db") as mem:
-        for number in range(3):
-            mem.remember(f"The kettle number {number} stands on the stove.", id=f"m{number}", tags=["kitchen"])
-        before = mem.list(), [(hit.id, hit.score) for hit in mem.recall("kettle on the stove")]
+@pytest.mark.parametrize("number", [3, 11])
+def test_a_file_of_an_older_schema_comes_over_with_its_memories_and_gets_its_graph_and_its_vectors(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(mem: semmem.Semmem, recipe: str = "default") -> list[tuple[str, float]]:
+        return [(hit.id, hit.score) for hit in mem.recall("Which kettle is on the Hob of Ada?", recipe=recipe)]
+
+    with semmem.connect(f"sqlite://{tmp_path}/newest.db", embedder="hashing") as mem:
+        mem.remember("The Hob of Ada is black.", title="Hob of Ada", id="hob")
+        for kettle in range(3):
+            mem.remember(f"Kettle number {kettle} stands on the Hob of Ada.", id=f"m{kettle}", tags=["kitchen"])
+        mem.remember("A kettle that nobody knows.", id="secret", sensitive=True)
+        before, digest = (mem.list(), said(mem), said(mem, "lexical")), mem.graph_hash()
     old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
-    oldest = migrations("sqlite")[:1]
-    monkeypatch.setattr(sqlite_migrate, "migrations", lambda backend: oldest)
-    assert migrate(old, "it") == 3
+    older = tuple(one for one in migrations("sqlite") if one[0] <= number)
+    monkeypatch.setattr(sqlite_migrate, "migrations", lambda backend: older)
+    assert migrate(old, "it") == number
     monkeypatch.undo()
     old.execute("ATTACH ? AS newest", (str(tmp_path / "newest.db"),))
     for (table,) in old.execute(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'lexical_%' "
-        "AND name NOT LIKE 'sqlite_%' AND name <> 'migration'"
+        "AND name NOT LIKE 'sqlite_%' AND name NOT IN ('migration', 'meta')"
     ).fetchall():
         now = {name for _, name, *_ in old.execute(f"PRAGMA newest.table_xinfo({table})")}  # what went had no use
         own = [n for _, n, *_, hidden in old.execute(f"PRAGMA main.table_xinfo({table})") if hidden == 0 and n in now]
@@ -66,8 +74,14 @@ def test_a_file_of_schema_3_comes_over_with_its_memories(tmp_path: Path, monkeyp
         if names:
             old.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM newest.{table}")
     old.close()
-    with semmem.connect(f"sqlite://{tmp_path}/old.db") as mem:
-        assert (mem.list(), [(hit.id, hit.score) for hit in mem.recall("kettle on the stove")]) == before
+    with semmem.connect(f"sqlite://{tmp_path}/old.db", embedder="hashing") as mem:
+        assert (mem.list(), said(mem, "lexical")) == (before[0], before[2])
+        assert [id for id, _ in said(mem)][:4] == [id for id, _ in before[2]]  # the lexical leg finds all of them
+        assert (mem.stats().stale, mem.stats().vectors, mem.stats().concepts) == (4, 0, 0)
+        assert mem.maintain()["rebuilt"] == 4
+        assert (mem.stats().stale, mem.graph_hash()) == (0, digest)
+        assert mem.rebuild().embedded == 4
+        assert (mem.list(), said(mem), said(mem, "lexical")) == before
         assert mem.remember("A whistle.").version == 1
 
 
@@ -96,7 +110,7 @@ def test_a_file_of_a_newer_program_is_refused_and_left_alone(mem: semmem.Semmem,
             r"notes\.db has schema 999 and this version of semmem reads " r"up to \d+; upgrade semmem as docs/operate"
         ),
     ):
-        semmem.connect(f"sqlite://{file}")
+        semmem.connect(f"sqlite://{file}", embedder="none")
     assert mem.stats().memories == 1
 
 
@@ -106,7 +120,7 @@ def test_a_file_of_an_older_program_is_refused_with_the_way_over_and_left_alone(
     before = file.read_bytes()
     way = r"old\.db has schema 1 and this semmem reads 3 or newer: .*`semmem export FILE`, .*`semmem import jsonl"
     with pytest.raises(SchemaTooOld, match=way):
-        semmem.connect(f"sqlite://{file}")
+        semmem.connect(f"sqlite://{file}", embedder="none")
     assert file.read_bytes() == before
 
 

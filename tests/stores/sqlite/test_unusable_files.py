@@ -22,7 +22,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(file: Path) ->
     for content in (b"hello", b"hello" * 1000):
         file.write_bytes(content)
         with pytest.raises(InvalidInput, match=r"notes\.db is no SQLite database; name another file"):
-            semmem.connect(f"sqlite://{file}")
+            semmem.connect(f"sqlite://{file}", embedder="none")
         assert file.read_bytes() == content
 
 
@@ -32,22 +32,22 @@ def test_the_database_of_another_program_is_refused_and_left_as_it_was(file: Pat
     connection.close()
     before = file.read_bytes()
     with pytest.raises(InvalidInput, match="database of another program"):
-        semmem.connect(f"sqlite://{file}")
+        semmem.connect(f"sqlite://{file}", embedder="none")
     assert file.read_bytes() == before
 
 
 def test_an_empty_file_becomes_a_store(file: Path) -> None:
     file.touch()
-    with semmem.connect(f"sqlite://{file}") as mem:
+    with semmem.connect(f"sqlite://{file}", embedder="none") as mem:
         mem.remember("heron")
     assert file.read_bytes()[:15] == b"SQLite format 3"
 
 
 def test_a_folder_that_is_missing_and_one_in_the_files_place_are_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"There is no folder .*nowhere for the SQLite file; create it"):
-        semmem.connect(f"sqlite://{tmp_path / 'nowhere' / 'notes.db'}")
+        semmem.connect(f"sqlite://{tmp_path / 'nowhere' / 'notes.db'}", embedder="none")
     with pytest.raises(InvalidInput, match="is a folder; name a file in it"):
-        semmem.connect(f"sqlite://{tmp_path}")
+        semmem.connect(f"sqlite://{tmp_path}", embedder="none")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -71,7 +71,7 @@ def test_a_file_or_folder_that_may_not_be_written_is_told() -> None:
     folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to everybody else
     try:
         folder.chmod(0o755)
-        with semmem.connect(f"sqlite://{folder / 'notes.db'}") as mem:
+        with semmem.connect(f"sqlite://{folder / 'notes.db'}", embedder="none") as mem:
             mem.remember("tide")
         (folder / "notes.db").chmod(0o444)
         folder.chmod(0o555)
@@ -79,7 +79,7 @@ def test_a_file_or_folder_that_may_not_be_written_is_told() -> None:
         assert re.match(r"StoreUnavailable The file .*notes\.db (may not be written|cannot be opened); check", told)
         told = _without_rights(f"sqlite://{folder / 'new.db'}")
         assert re.match(r"StoreUnavailable The file .*new\.db cannot be opened; check the rights of the file", told)
-        with semmem.connect(f"sqlite://{folder / 'notes.db'}") as mem:
+        with semmem.connect(f"sqlite://{folder / 'notes.db'}", embedder="none") as mem:
             assert mem.stats().memories == 1
     finally:
         folder.chmod(0o755)
@@ -88,8 +88,8 @@ def test_a_file_or_folder_that_may_not_be_written_is_told() -> None:
 
 def test_a_full_disk_stores_nothing_of_a_batch_and_the_store_goes_on_when_there_is_room(file: Path) -> None:
     store = open_store(f"sqlite://{file}", pool_size=1)
-    with semmem.connect(f"sqlite://{file}") as roomy:
-        mem = semmem.Semmem(store, recipe=roomy.recipe, embedder=None, extractor=None, settings=roomy.settings)
+    with semmem.connect(f"sqlite://{file}", embedder="none") as roomy:
+        mem = semmem.Semmem(store, recipe=roomy.recipe, embedder="none", extractor=None, settings=roomy.settings)
         mem.remember("tide", id="first")
         pages = store._run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
         store._run(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 4}"))  # SQLite's own way to run out of room
@@ -110,7 +110,7 @@ def test_a_lock_that_is_held_for_long_is_waited_for_and_then_told(
     mem.remember("tide")
     monkeypatch.setattr(sqlite_pool, "_BUSY_S", 0.05)
     holder = sqlite3.connect(file, isolation_level=None)
-    with semmem.connect(f"sqlite://{file}") as other:
+    with semmem.connect(f"sqlite://{file}", embedder="none") as other:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(
             StoreUnavailable, match=r"Another program keeps a lock on the file .*notes\.db; nothing was stored in part"
@@ -131,7 +131,7 @@ def test_a_damaged_file_is_told(mem: semmem.Semmem, file: Path) -> None:
     file.write_bytes(content)
 
     def use() -> None:
-        with semmem.connect(f"sqlite://{file}") as broken:
+        with semmem.connect(f"sqlite://{file}", embedder="none") as broken:
             broken.recall("heron")
 
     with pytest.raises(StoreUnavailable, match=r"notes\.db is damaged \(.*\); restore it from a backup"):

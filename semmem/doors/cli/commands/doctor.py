@@ -261,13 +261,11 @@ def _is_sqlite(door: Door) -> bool:
 def _store(door: Door) -> list[Finding]:
     from semmem.embedders import known_as
     from semmem.model.errors import SemmemError
-    from semmem.model.store import absence
 
     try:
         with door.connect() as mem:
             counts = mem.stats()
-            capabilities = mem.store.capabilities
-            absent = [absence(mem.store, leg) for leg in ("dense", "graph") if leg not in capabilities]
+            large = _too_large(mem)
             settings = _searched(mem)
             vectors = mem.store.vectors
             missing = 0 if vectors is None else vectors.count_missing()
@@ -282,10 +280,7 @@ def _store(door: Door) -> list[Finding]:
     if counts.stale:
         detail = f"an older version made the derived rows of {counted(counts.stale, 'memory')}"
         out.append(Finding("stale", "optional", detail, "semmem maintain"))
-    if absent:
-        out.append(Finding("legs", "optional", f"only lexical: {', '.join(absent)}; a PostgreSQL store does"))
-    if "dense" not in capabilities:
-        return out
+    out += large
     if missing > 0:
         detail = f"the dense leg does not find {missing:,} of the texts, which were stored without an embedder"
         out.append(Finding("vectors", "bad", detail, "semmem rebuild"))
@@ -296,6 +291,25 @@ def _store(door: Door) -> list[Finding]:
         mend = "semmem rebuild --extract" if what == "concepts" else f"semmem rebuild --embedder {known_as(by)}"
         out.append(Finding("rebuild", "optional", detail, mend))
     return out
+
+
+def _too_large(mem: Semmem) -> list[Finding]:
+    """Say of which namespaces a SQLite file answers with the lexical leg alone."""
+    from semmem.stores.sqlite.snapshot import MOST
+
+    if mem.store.kind != "SQLite":
+        return []
+    each = [one for one in mem.namespaces() if one.memories > MOST]
+    return [
+        Finding(
+            "legs",
+            "bad",
+            f"only lexical in namespace {one.name}: it has {counted(one.memories, 'memory')}, and SQLite answers with "
+            f"all legs up to {MOST:,}",
+            "semmem export, then semmem import jsonl into a PostgreSQL store",
+        )
+        for one in each
+    ]
 
 
 def unindexed(mem: Semmem, counts: Mapping[str, int]) -> str | None:

@@ -7,6 +7,26 @@ SELECT count(*) FROM memory WHERE namespace = :namespace AND part = 0;
 DELETE FROM lexical WHERE rowid IN (
     SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit);
 
+-- drop_forward --
+-- Delete the entries of the same memories.
+DELETE FROM forward WHERE row IN (
+    SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit);
+
+-- drop_embedding --
+-- Delete the vectors of the same memories.
+DELETE FROM embedding WHERE row IN (
+    SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit);
+
+-- drop_shadow --
+-- Delete the next embedder's vectors of the same memories.
+DELETE FROM embedding_next WHERE row IN (
+    SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit);
+
+-- drop_relationship --
+-- Delete the relationships of the same memories.
+DELETE FROM relationship WHERE row IN (
+    SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit);
+
 -- drop_memory --
 -- Delete the same memories.
 DELETE FROM memory WHERE row IN (

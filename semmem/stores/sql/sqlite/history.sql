@@ -8,14 +8,19 @@ FROM memory WHERE namespace = :namespace AND id = :id AND part = 0
 ORDER BY version LIMIT :limit OFFSET :offset;
 
 -- history_keep --
--- Copy a memory into the history before it is changed or softly forgotten, with the tokens of its passages. A version
+-- Copy a memory into the history before it is changed or softly forgotten, with the tokens, entries and vectors of its
+-- passages. A version
 -- of that number exists only where a memory was forgotten and its id used anew.
-INSERT OR REPLACE INTO history (namespace, id, version, updated_at, <fields>, seen_count, payload, changed_by, changed_at, forgotten_at, text_at, length, entries)
+INSERT OR REPLACE INTO history (namespace, id, version, updated_at, <fields>, seen_count, payload, changed_by, changed_at, forgotten_at, text_at, length, entries, vectors)
 SELECT m.namespace, m.id, m.version, m.updated_at, <m.fields>, m.seen_count, m.payload, :by, :at, CASE WHEN :forgotten THEN :at END, m.text_at,
        (SELECT coalesce(sum(p.length), 0) FROM memory AS p WHERE p.namespace = m.namespace AND p.id = m.id),
-       (SELECT json_group_array(json_array(p.part, p.length, l.tokens)) FROM (
+       (SELECT json_group_array(json_array(p.part, p.length, l.tokens, hex(f.entries))) FROM (
             SELECT part, length, row FROM memory WHERE namespace = m.namespace AND id = m.id AND parts = 0 ORDER BY part) AS p
-        JOIN lexical AS l ON l.rowid = p.row)
+        JOIN lexical AS l ON l.rowid = p.row LEFT JOIN forward AS f ON f.row = p.row),
+       (SELECT json_object('embedder', json((SELECT value FROM meta WHERE key = 'embedder')),
+                           'vectors', json_group_array(json_array(p.part, hex(e.vector))))
+        FROM memory AS p JOIN embedding AS e ON e.row = p.row WHERE p.namespace = m.namespace AND p.id = m.id
+        HAVING count(*) > 0)
 FROM memory AS m WHERE m.namespace = :namespace AND m.id = :id AND m.part = 0;
 
 -- history_trim --
@@ -38,7 +43,7 @@ UPDATE history SET forgotten_at = :at WHERE namespace = :namespace AND id = :id 
 
 -- history_forgotten --
 -- Return the memory last softly forgotten under an id.
-SELECT <version_columns>, payload, text_at
+SELECT <version_columns>, payload, text_at, vectors
 FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT NULL ORDER BY version DESC LIMIT 1;
 
 -- history_take --
@@ -151,7 +156,7 @@ ORDER BY version DESC LIMIT 1;
 
 -- history_earlier --
 -- Return the versions that were valid at a time, of memories changed since, like history_at, with their index entries.
-SELECT <version_columns_v>, v.length, v.entries
+SELECT <version_columns_v>, v.length, v.entries, v.vectors
 FROM (SELECT id, max(version) AS version FROM history
       WHERE namespace = :namespace AND forgotten_at IS NULL AND coalesce(valid_from, updated_at) <= :at
       GROUP BY id) AS k

@@ -43,6 +43,30 @@ SELECT (n.number << 40) + m.ord, ltrim(replace(' ' || l.tokens, ' ' || o.number 
 FROM namespace AS o JOIN namespace AS n ON n.namespace = :new JOIN memory AS m ON m.namespace = o.namespace
 JOIN lexical AS l ON l.rowid = m.row WHERE o.namespace = :old;
 
+-- <both_namespaces> --
+-- The namespace that is copied, and the copy, which has a number of its own.
+namespace AS o JOIN namespace AS n ON n.namespace = :new
+
+-- moved_forward --
+-- Copy the entries under the new number.
+INSERT INTO forward (row, entries, candidates, names)
+SELECT (n.number << 40) + (f.row & 1099511627775), f.entries, f.candidates, f.names
+FROM <both_namespaces> JOIN forward AS f ON f.row > o.number << 40 AND f.row < (o.number + 1) << 40
+WHERE o.namespace = :old;
+
+-- moved_embedding --
+-- Copy the vectors under the new number.
+INSERT INTO embedding (row, vector) SELECT (n.number << 40) + (e.row & 1099511627775), e.vector
+FROM <both_namespaces> JOIN embedding AS e ON e.row > o.number << 40 AND e.row < (o.number + 1) << 40
+WHERE o.namespace = :old;
+
+-- moved_relationship --
+-- Copy the relationships under the new number.
+INSERT INTO relationship (row, subject, predicate, object)
+SELECT (n.number << 40) + (r.row & 1099511627775), r.subject, r.predicate, r.object
+FROM <both_namespaces> JOIN relationship AS r ON r.row > o.number << 40 AND r.row < (o.number + 1) << 40
+WHERE o.namespace = :old;
+
 -- moved_written --
 -- Record the new memories for readers of changes.
 INSERT INTO change (namespace, number, id, kind, at)
