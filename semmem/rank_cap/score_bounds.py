@@ -13,9 +13,7 @@ from semmem.rank_cap.bounds import LARGEST_CONSTANT, Odds, shared_out
 from semmem.rank_cap.report import ReachClass
 
 __all__ = [
-    "MEEK",
     "NOTHING",
-    "RANKED",
     "Rival",
     "ScoreContest",
     "guaranteed_above",
@@ -25,12 +23,6 @@ __all__ = [
     "possible_above",
     "ranks_without_own",
 ]
-
-MEEK = "lexical"
-"""The scaled leg whose first place may earn less than its weight in ``scored``."""
-
-RANKED = "graph"
-"""The leg that counts by rank in ``scored``."""
 
 NOTHING = 1e-9
 """A score that is next to nothing compared with 1."""
