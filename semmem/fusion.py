@@ -31,6 +31,7 @@ from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from semmem.model.errors import InvalidInput
+from semmem.model.leg_scores import BONUS_LEG, MEEK_LEG, RANKED_LEG, least_score
 from semmem.model.recipe import Fusion
 
 __all__ = [
@@ -67,7 +68,6 @@ RESERVE = "reserve"
 SUPERSEDING = "superseding"
 """Name of the component by which a memory was raised to the score of one that it supersedes."""
 
-_BONUS_LEG = "lexical"
 _DEFAULT_IMPORTANCE = 0.5
 _PLACES = 13
 _rounded = lru_cache(maxsize=4_096)(round)  # what one leg alone gives to its places is the same in most recalls
@@ -169,8 +169,8 @@ def finish(
     places = _places(reserve or {})
     legs = {leg for leg in firsts if leg in planned or rankings.get(leg)}
     most = math.fsum(first for leg, first in firsts.items() if leg in legs)
-    if exact_bonus and _BONUS_LEG in legs:
-        bonus = exact_bonus * firsts[_BONUS_LEG]
+    if exact_bonus and BONUS_LEG in legs:
+        bonus = exact_bonus * firsts[BONUS_LEG]
         most += bonus
         for key in exact:
             if key in shares:
@@ -285,13 +285,6 @@ def _raise_to(fused: list[Fused[Key]], head: Key, place: int) -> None:
     fused.insert(place - 1, moved._replace(score=score, components=components))
 
 
-_GRAPH = "graph"
-
-_LEXICAL = "lexical"
-
-_LEAST = {"dense": -1.0}
-"""The least score that a leg can give, where that is not 0."""
-
 _TOP = 100
 """The length of the lists from which ``scored`` takes the least score."""
 
@@ -365,7 +358,7 @@ def rank_as(
 
 def reads_scores(fusion: Fusion, leg: str) -> bool:
     """Return whether the share of ``leg`` in this fusion is a scaled score, and not a function of the rank."""
-    return fusion not in ("rrf", "rank-scaled") and not (fusion == "scored" and leg == _GRAPH)
+    return fusion not in ("rrf", "rank-scaled") and not (fusion == "scored" and leg == RANKED_LEG)
 
 
 def scaled(weights: Mapping[str, float], rank_constants: Mapping[str, float]) -> dict[str, float]:
@@ -387,7 +380,7 @@ def shares_of(
     """Return the worth of each of the first ``count`` places of ``leg`` at weight 1, in [0, 1], in a scaled fusion."""
     if not count:  # the leg returned nothing, so no score is the best
         return []
-    if fusion == "scored" and leg == _GRAPH:
+    if fusion == "scored" and leg == RANKED_LEG:
         return [(rank_constant + 1) / (rank_constant + place) for place in range(1, count + 1)]
     if len(scores) < count:
         raise InvalidInput(f"The leg {leg} has {count} memories and {len(scores)} scores; {fusion} needs one for each.")
@@ -396,10 +389,10 @@ def shares_of(
         raise InvalidInput(f"The leg {leg} has a score that is not a finite number, which {fusion} cannot scale.")
     best, least = max(values), min(values)
     if fusion == "tm2c2":
-        least = min(best, _LEAST.get(leg, 0.0))
+        least = min(best, least_score(leg))
     elif fusion == "scored":
         least = min(values[:_TOP])
-        if leg == _LEXICAL:
+        if leg == MEEK_LEG:
             least = min(least, 0.0) if count < _FEW else least
             best = max(best, (most or {}).get(leg, 0.0) / 2)
     span = best - least

@@ -33,6 +33,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
+from semmem.model.leg_scores import BONUS_LEG
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, Base, Contest, as_written, last_where
 from semmem.rank_cap.report import LegReach, ReachClass
@@ -134,8 +135,8 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
         if name != leg
     ]
     _, depth, kth = facts.rows(recipe, leg, other=False)
-    unit = as_written(recipe.exact_bonus) if "lexical" in constants else Fraction(0)
-    bonus = unit * firsts.get("lexical", Fraction(0))
+    unit = as_written(recipe.exact_bonus) if BONUS_LEG in constants else Fraction(0)
+    bonus = unit * firsts.get(BONUS_LEG, Fraction(0))
     return Contest(
         leg=leg,
         weight=weights[leg],
@@ -144,7 +145,7 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
         bases=tuple(bases),
         k=facts.k,
         scope=facts.scope,
-        unit=unit if leg == "lexical" else Fraction(0),
+        unit=unit if leg == BONUS_LEG else Fraction(0),
         kth=kth,
         slack=noise(firsts, bonus),
         **facts.bonuses(leg, bonus),

@@ -13,10 +13,7 @@ from semmem.rank_cap.bounds import LARGEST_CONSTANT, Odds, shared_out
 from semmem.rank_cap.report import ReachClass
 
 __all__ = [
-    "LEAST",
-    "MEEK",
     "NOTHING",
-    "RANKED",
     "Rival",
     "ScoreContest",
     "guaranteed_above",
@@ -26,15 +23,6 @@ __all__ = [
     "possible_above",
     "ranks_without_own",
 ]
-
-MEEK = "lexical"
-"""The scaled leg whose first place may earn less than its weight in ``scored``."""
-
-LEAST = {"dense": -1.0}
-"""The least score that a leg can give, from which ``tm2c2`` scales, where that is not 0."""
-
-RANKED = "graph"
-"""The leg that counts by rank in ``scored``."""
 
 NOTHING = 1e-9
 """A score that is next to nothing compared with 1."""

@@ -32,13 +32,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal
 
+from semmem.model.leg_scores import BONUS_LEG, MEEK_LEG, RANKED_LEG
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, as_written
 from semmem.rank_cap.report import LegReach, ReachClass
 from semmem.rank_cap.reserved_places import Facts, noise
 from semmem.rank_cap.score_bounds import (
-    MEEK,
-    RANKED,
     Rival,
     ScoreContest,
     guaranteed_above,
@@ -124,10 +123,10 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
 
 def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> ScoreContest:
     def constant(name: str) -> Fraction | None:
-        return as_written(constants[name]) if recipe.fusion == "scored" and name == RANKED else None
+        return as_written(constants[name]) if recipe.fusion == "scored" and name == RANKED_LEG else None
 
     def sure(name: str) -> bool:
-        return not (recipe.fusion == "scored" and name == MEEK)
+        return not (recipe.fusion == "scored" and name == MEEK_LEG)
 
     def shares(name: str) -> tuple[tuple[Fraction, ...] | None, tuple[Fraction, ...] | None]:
         known = (
@@ -148,8 +147,8 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
     ]
     most, least = shares(leg)
     _, depth, kth = facts.rows(recipe, leg, other=False)
-    unit = as_written(recipe.exact_bonus) if MEEK in constants else Fraction(0)
-    bonus = unit * weights.get(MEEK, Fraction(0))
+    unit = as_written(recipe.exact_bonus) if BONUS_LEG in constants else Fraction(0)
+    bonus = unit * weights.get(BONUS_LEG, Fraction(0))
     return ScoreContest(
         leg=leg,
         weight=weights[leg],
@@ -161,7 +160,7 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
         rivals=tuple(rivals),
         k=facts.k,
         scope=facts.scope,
-        unit=unit if leg == MEEK else Fraction(0),
+        unit=unit if leg == BONUS_LEG else Fraction(0),
         kth=kth,
         slack=noise(weights, bonus),
         **facts.bonuses(leg, bonus),

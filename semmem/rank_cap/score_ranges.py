@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 from semmem.model.errors import InvalidInput
+from semmem.model.leg_scores import MEEK_LEG, least_score
 from semmem.model.recipe import Fusion
-from semmem.rank_cap.score_bounds import LEAST, MEEK
 
 __all__ = ["ShareRange", "seen", "within"]
 
@@ -54,8 +54,8 @@ def within(fusion: Fusion, leg: str, least: float, most: float, depth: int) -> S
     """
     if not (math.isfinite(least) and math.isfinite(most) and least <= most):
         raise InvalidInput(f"The scores of {leg} must be a range such as 0:1, the least first, not {least}:{most}.")
-    first = 0.0 if fusion == "scored" and leg == MEEK else 1.0
-    bottom = LEAST.get(leg, 0.0)
+    first = 0.0 if fusion == "scored" and leg == MEEK_LEG else 1.0
+    bottom = least_score(leg)
     last = (least - bottom) / (most - bottom) if fusion == "tm2c2" and least > bottom else 0.0
     return ShareRange((first, *[last] * (depth - 1)), (1.0,) * depth)
 

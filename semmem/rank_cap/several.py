@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from semmem.model.leg_scores import BONUS_LEG, RANKED_LEG
 from semmem.model.recipe import Recipe
 from semmem.rank_cap.bounds import AGREED, as_written, exact_floor
 from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import CLASSES, ReachClass, RegimeReach
 from semmem.rank_cap.reserved_places import noise
-from semmem.rank_cap.score_bounds import RANKED
 
 __all__ = ["class_of_find"]
 
@@ -44,7 +44,7 @@ def _may_enter(recipe: Recipe, regime: str, lists: Lists, k: int, ranks: Mapping
         leg: _Worth(recipe, leg, as_written(weights[leg]), as_written(constants[leg]), called[leg]) for leg in called
     }
     firsts = {leg: one.first for leg, one in worth.items()}
-    bonus = as_written(recipe.exact_bonus) * firsts.get("lexical", Fraction(0))
+    bonus = as_written(recipe.exact_bonus) * firsts.get(BONUS_LEG, Fraction(0))
     value = sum((worth[leg].most(rank) for leg, rank in ranks.items()), Fraction(0))
     value += bonus if any(called[leg].exact for leg in ranks) else 0
     # the k-th other memory stands behind this one in a list that names it earlier, and earns less there
@@ -66,8 +66,8 @@ class _Worth:
         if recipe.fusion == "rank-scaled":
             self._constant = weight * (max(constant, Fraction(1)) - 1)
         elif recipe.fusion == "scored":
-            self._weight = weight * (constant + 1) if leg == RANKED else weight
-        self._by_rank = recipe.fusion in ("rrf", "rank-scaled") or (recipe.fusion == "scored" and leg == RANKED)
+            self._weight = weight * (constant + 1) if leg == RANKED_LEG else weight
+        self._by_rank = recipe.fusion in ("rrf", "rank-scaled") or (recipe.fusion == "scored" and leg == RANKED_LEG)
 
     @property
     def first(self) -> Fraction:

@@ -9,10 +9,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from semmem.model.leg_scores import BONUS_LEG, MEEK_LEG, least_score
 from semmem.rank_cap.bounds import Base, Contest
 from semmem.rank_cap.report import ReachClass, Witness
 from semmem.rank_cap.reserved_places import Facts, Reserved
-from semmem.rank_cap.score_bounds import MEEK, NOTHING, ScoreContest
+from semmem.rank_cap.score_bounds import NOTHING, ScoreContest
 
 __all__ = [
     "certificate",
@@ -155,13 +156,13 @@ def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
     name = "tail" if tied else "m"
     for r in c.rivals:
         if r.least:
-            nothing = -1.0 if r.leg == "dense" else NOTHING
+            nothing = least_score(r.leg) or NOTHING
             head = f"{name}{heads.get(r.leg, 0) + 1}"
             behind = f"{head}-" if k == 1 else name  # where one first place counts, nobody's second is another's first
             rankings[r.leg] = (head, *(f"{behind}{i}" for i in range(2, r.least + 1)))
             scores[r.leg] = (1.0 if r.sure or k > 1 else nothing, *[nothing] * (r.least - 1))
     rankings[c.leg], scores[c.leg] = (only,), (1.0,)
-    most = {MEEK: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
+    most = {MEEK_LEG: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
     return Witness(only, True, rankings, (only,) if c.may and c.weight <= c.lower_bar() else (), scores, most)
 
 
@@ -179,9 +180,9 @@ def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
         for r in c.rivals:
             if i <= r.most:
                 total += r.share(i) if r.constant is not None else r.weight
-                total += c.bonus if r.leg == MEEK else 0
+                total += c.bonus if r.leg == BONUS_LEG else 0
         if i <= behind:
-            total += c.bonus if c.leg == MEEK else 0
+            total += c.bonus if c.leg == BONUS_LEG else 0
             total += c.weight * close if c.constant is None else c.share(1 + i)
         sums.append(total)
     if min(sums) <= c.weight:
@@ -190,7 +191,7 @@ def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
     rankings = {r.leg: tuple(ids[: r.most]) for r in c.rivals}
     scores = {leg: (1.0,) * len(keys) for leg, keys in rankings.items()}
     rankings[c.leg] = (only, *ids[: max(behind, 0)], *(["last"] if c.depth > 1 else []))
-    least = -1.0 if c.leg == "dense" else 0.0
+    least = least_score(c.leg)
     near = float(close) * (1.0 - least) + least
     scores[c.leg] = (1.0, *[near] * max(behind, 0), *([least] if c.depth > 1 else []))
     return Witness(only, False, rankings, tuple(ids) if c.bonus else (), scores)

@@ -24,9 +24,7 @@ FIELD_LINES = """
     due_at: Annotated[datetime | date | str | None, Field(Time(), "When somebody should look at it again.")]
 """
 FILTER_LINE = """
-    languages: Annotated[
-        str | Sequence[str] | None, Filter("any", "language", "Only in these.", "any of", "Only in this one.")
-    ]
+    languages: Annotated[str | Sequence[str] | None, Filter("any", "language", "Only in one of these.", "any of")]
 """
 COLUMNS = {
     "postgres": ('language text COLLATE "C"', "topics text[] NOT NULL DEFAULT '{}'",
@@ -47,9 +45,9 @@ def with_new_fields(folder: Path) -> None:
     """Copy semmem and add four fields and a filter, as somebody would who works on it."""
     shutil.copytree(ROOT / "semmem", folder / "semmem", ignore=shutil.ignore_patterns("__pycache__"))
     table, types = folder / "semmem/model/memory_fields.py", folder / "semmem/model/types.py"
-    last_field = table.read_text(encoding="utf-8").partition("class Item(")[0].rstrip()
+    last_field = table.read_text(encoding="utf-8").partition("# fmt: on")[0].rstrip()
     behind(table, last_field, FIELD_LINES)
-    last_filter = table.read_text(encoding="utf-8").partition("def _rows(")[0].rstrip()
+    last_filter = table.read_text(encoding="utf-8").rpartition("# fmt: on")[0].rstrip()
     behind(table, last_filter, FILTER_LINE)
     behind(
         types,

@@ -41,13 +41,13 @@ def _of_remember(name: str, field: Field) -> inspect.Parameter:
     kind = type(field.kind)
     default = _DEFAULTS[name] if kind in (Share, Switch) else None
     names = _several(name) if kind is Tags else ()
-    return _option(name, _TYPES.get(kind, str), default, field.option, *names)
+    return _option(name, _TYPES.get(kind, str), default, field.words("option"), *names)
 
 
 def _of_update(name: str, field: Field) -> inspect.Parameter:
     kind, dashed = type(field.kind), name.replace("_", "-")
     names = _several(name) if kind is Tags else (f"--{dashed}/--not-{dashed}",) if kind is Switch else ()
-    return _option(name, _TYPES.get(kind, str), None, field.change, *names)
+    return _option(name, _TYPES.get(kind, str), None, field.words("change"), *names)
 
 
 def _given(**values: Any) -> dict[str, Any]:
@@ -107,9 +107,10 @@ LastChanges: TypeAlias = Annotated[dict[str, Any], Options(tuple(_CHANGES[_LIFE:
 
 
 def _of_filter(name: str, row: Filter) -> inspect.Parameter:
+    words = row.option or row.meaning
     if row.several:
-        return _option(name, list[str], None, row.option, *_several(name))
-    return _option(name, bool if row.how == "is" else str, False if row.how == "is" else None, row.option)
+        return _option(name, list[str], None, words, *_several(name))
+    return _option(name, bool if row.how == "is" else str, False if row.how == "is" else None, words)
 
 
 def narrowed(**values: Any) -> dict[str, Any] | None:

@@ -76,7 +76,9 @@ _OWN = ("text", "namespace", "id", "created_at", "vector")
 """Fields of which each tool says itself what they are, and those that no tool takes."""
 
 FIELDS: dict[str, Schema] = {
-    name: _described(row.kind.outline, row.agents) for name, row in memory_fields.FIELDS.items() if name not in _OWN
+    name: _described(row.kind.outline, row.words("agents"))
+    for name, row in memory_fields.FIELDS.items()
+    if name not in _OWN
 }
 """The fields of a memory that a call may give, besides text and id."""
 FIELDS["sensitive"] = FIELDS.pop("sensitive")  # the last, as few need it
