@@ -71,7 +71,8 @@ function Entry({ entry, ns, openMemory, may, toast }) {
     }
   };
   return html`<li data-id=${entry.id}>
-    <details><summary><span dir="auto">${visible(entry.question)}</span></summary>
+    <details><summary><span dir="auto">${visible(entry.question)}</span>
+      <span class="under">${when(entry.at)} · ${entry.verb} through ${entry.interface}${entry.agent ? ` by ${visible(entry.agent)}` : ""} · ${given.length} given${entry.hits.length > given.length ? `, ${entry.hits.length - given.length} not` : ""}</span></summary>
       <p class="under">recipe ${visible(entry.recipe || "")}${entry.confidence === undefined ? "" : ` · confidence ${number(entry.confidence, 2)}`}${Object.keys(entry.degraded || {}).length ? ` · degraded: ${Object.keys(entry.degraded).join(", ")}` : ""}</p>
       <${Notice} error=${problem} />
       ${entry.hits.length === 0 && html`<p class="hint">No memory was found.</p>`}
@@ -79,8 +80,7 @@ function Entry({ entry, ns, openMemory, may, toast }) {
         <tbody>${entry.hits.map((hit) => html`<${Row} key=${hit.id} ...${{ hit, useful: hit.id in judged ? judged[hit.id] : hit.useful, openMemory, may, judge }} />`)}</tbody></table></div>
       <p class="buttons"><button onClick=${ask(false)}>Replay now</button><button class="second" onClick=${ask(true)}>Replay as of then</button>
         <button class="second" onClick=${() => go("recall", { ns, q: entry.question })}>Open in Recall</button></p>
-      ${replay && html`<${Differences} ...${{ replay, openMemory }} />`}</details>
-    <p class="under">${when(entry.at)} · ${entry.verb} through ${entry.interface}${entry.agent ? ` by ${visible(entry.agent)}` : ""} · ${given.length} given${entry.hits.length > given.length ? `, ${entry.hits.length - given.length} not` : ""}</p></li>`;
+      ${replay && html`<${Differences} ...${{ replay, openMemory }} />`}</details></li>`;
 }
 
 function Row({ hit, useful, openMemory, may, judge }) {
