@@ -47,7 +47,10 @@ PARAGRAPH = (
 )
 """A memory of some 200 words, such as a turn of an agent has."""
 
-BUDGET = {"tools": 1_200, "recall of five facts": 250, "remember": 40, "context / its texts": 1.15}
+BUDGET = {
+    "tools": 1_200, "recall of five facts": 250, "remember": 40, "remember beside two older ones": 90,
+    "context / its texts": 1.15,
+}  # fmt: skip
 """The most that each may cost."""
 
 

@@ -65,6 +65,7 @@ ELSEWHERE = {
     "semmem export --namespace notes mine": "tests/eval/test_eval_stores_what_users_store.py",
     "mkdir mine": "as above",
     'echo \'{"prompt"': "tests/doors/coding_agents/test_hook.py",
+    'echo \'{"source"': "tests/doors/coding_agents/test_beginning.py",
     "semmem backup": "tests/doors/cli/test_cli_moving.py",
     "semmem restore": "tests/doors/cli/test_cli_moving.py",
     "semmem stats --verify": "tests/doors/cli/test_cli_moving.py",

@@ -234,6 +234,8 @@ OF_BEFORE = {
     "peers": "of python -m eval.peers, which asks other systems and measures no recipe; its file has the command",
     "floors-minilm": "its own file has the command; it is of eight corpora",
     "floors-hashing": "its own file has the command; it is of eight corpora",
+    "week": "of python -m eval week, which plays a corpus of its own; its file has the command and the commit",
+    "week-before": "the same without the parts of session-start; its file has the command and the commit",
     "bench": "of python -m eval bench, which measures times and is of no corpus; record 0049 says on what machine",
     "resident": "what each idea of the read model gave, timed by hand on a busy machine; only ratios are meant",
     "deep": "what each idea about large namespaces gave, timed by hand on a busy machine; only ratios are meant",

@@ -181,8 +181,9 @@ def hook(
 ) -> None:
     """Run as a client's hook: its JSON on standard input, a block of memories on standard output.
 
-    session-start prints the latest memories of the project, prompt those that the prompt recalls; pre-compact and stop
-    store the new turns of the transcript. It never fails the client: errors go to standard error, the exit code is 0.
+    session-start prints what is pinned, how the last session ended, what was decided, and the latest memories; prompt
+    those that the prompt recalls; pre-compact and stop store the new turns of the transcript. It never fails the
+    client: errors go to standard error, the exit code is 0.
     """
     from semmem.doors.coding_agents.asking import EVENTS, run_hook
 

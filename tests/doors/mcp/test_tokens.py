@@ -70,6 +70,25 @@ async def test_five_facts_are_remembered_and_recalled_within_their_budget(store_
         assert {"scope", "agent", "recipe", "total"} <= set(whole)
 
 
+async def test_older_memories_are_named_with_an_id_and_a_few_words_where_some_are_near(store_url: str) -> None:
+    async with in_memory(store_url) as client:
+        for day in ("Fridays", "Thursdays"):
+            await said(client, "memory_remember", text=f"The deploy of the harbour office runs on {day} at nine. " * 3)
+        stored = await said(client, "memory_remember", text="The deploy of the harbour office runs on Mondays at nine.")
+        assert 40 < count(stored) <= BUDGET["remember beside two older ones"] == 90
+        values = json.loads(stored)
+        assert [*values] in (["id", "older"], ["id", "contradicts", "older"])
+        for older in values["older"]:
+            assert [*older] == ["id", "text"]
+            assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}", older["id"])
+            assert older["text"].startswith("The deploy of the harbour office runs on")
+            assert older["text"].endswith("…")
+            assert len(older["text"]) <= 64
+        assert len(values["older"]) == 2
+        unlike = json.loads(await said(client, "memory_remember", text="Zinc boils at 907 degrees."))
+        assert [*unlike] == ["id"]
+
+
 async def test_what_is_not_as_usual_stands_in_a_brief_answer(url: str) -> None:
     async with in_memory(url) as client:
         given = {
@@ -127,5 +146,5 @@ async def test_a_tool_that_is_not_offered_is_told_apart_from_one_that_there_is_n
 
 def test_the_page_has_the_budget() -> None:
     page = Path(ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
-    for number in ("1,200", "250", "40", "1.15"):
+    for number in ("1,200", "250", "40", "90", "1.15"):
         assert f"| {number} |" in page
