@@ -93,7 +93,7 @@ def look(
     Raises DatasetError for a tuning set, for a checkout with changed files, and for a set that was looked at with this
     commit before unless ``again``, which the record then counts.
     """
-    corpus = load(path)
+    corpus = load(path, sealed=True)
     standing = role(corpus)
     if standing == "tuning set":
         raise DatasetError(

@@ -8,9 +8,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from eval.datasets import KNOWN_SHA256, Corpus
+from eval.datasets import KNOWN_SHA256, SEALED, Corpus
 
-__all__ = ["COMMIT", "KEPT_APART", "OURS", "SEALED", "TUNED_ON", "clean", "commit_of", "role"]
+__all__ = ["COMMIT", "KEPT_APART", "OURS", "TUNED_ON", "clean", "commit_of", "role"]
 
 ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
@@ -21,11 +21,6 @@ OURS = {
     "toy": "written for this project, not tuned on",
 }
 """Sets in this repository, written for it: no setting of a recipe was chosen on them, and nobody else wrote them."""
-SEALED = {
-    "helpdesk": "9abe7e02a56e0fb7af0a20e39d935afac96ae1a418e30543e2633017377bbeb9",
-    "family": "7d2396c1307980537185e3564206cc0209939b7f739745a4d8611ffabd0e16f8",
-}
-"""Sets in this repository whose sha256 was written down before a recipe was first asked (ADR 0072)."""
 
 
 def commit_of(root: Path) -> str | None:
