@@ -17,12 +17,9 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-from cosmic_ray.ast import get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = Path(__file__).with_name("mutants-rooms.toml")
@@ -58,10 +55,14 @@ def main() -> None:
         print(f"{room}: {len(places)} places", file=sys.stderr, flush=True)
 
 
+def _cosmic(module: str) -> Any:
+    return import_module(f"cosmic_ray.{module}")
+
+
 def _families() -> dict[str, list[str]]:
     """Return the operators by what they change: each of ``==`` to another comparison is of one family."""
     out: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(operator_names()):
+    for name in sorted(_cosmic("plugins").operator_names()):
         if not name.endswith(_NOT):
             parts = name.split("_")
             out["_".join(parts[:2] if name.startswith("core/Replace") and len(parts) > 2 else parts)].append(name)
@@ -70,9 +71,9 @@ def _families() -> dict[str, list[str]]:
 
 def _places(path: Path, operators: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
     """Yield (family, number) for each place of a file that an operator changes."""
-    nodes = list(_nodes(get_ast(path.read_text(encoding="utf-8"))))
+    nodes = list(_nodes(_cosmic("ast").get_ast(path.read_text(encoding="utf-8"))))
     for family, names in operators.items():
-        operator = get_operator(names[0])()
+        operator = _cosmic("plugins").get_operator(names[0])()
         for occurrence in range(sum(len(list(operator.mutation_positions(node))) for node in nodes)):
             yield family, occurrence
 
@@ -80,7 +81,8 @@ def _places(path: Path, operators: dict[str, list[str]]) -> Iterator[tuple[str, 
 def _change(path: Path, name: str, occurrence: int) -> tuple[str, str] | None:
     """Return the old and the new text of a change; None for one that changes nothing that runs."""
     code = path.read_text(encoding="utf-8")
-    changed = mutate_code(code, get_operator(name)(), occurrence)
+    operator = _cosmic("plugins").get_operator(name)()
+    changed: str | None = _cosmic("mutating").mutate_code(code, operator, occurrence)
     return None if changed is None or _bare(changed) in ("", _bare(code)) else _unique(code, changed)
 
 

@@ -61,7 +61,8 @@ def _conduct(
     from eval.reports.verdicts import lines
 
     conditions, comparisons = plan
-    corpus = load(data, format=format, sha256=sha256, **({"namespace": namespace} if namespace else {}))
+    options: dict[str, Any] = {"namespace": namespace} if namespace else {}
+    corpus = load(data, format=format, sha256=sha256, **options)
     if corpus.stored and store is None:
         raise DatasetError("Questions about your own store need --store URL, the store they are asked of.")
     if is_known_copy(data, corpus) is False:

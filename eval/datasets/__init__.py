@@ -15,7 +15,7 @@ from typing import Any
 from eval.datasets import beir, folder, hipporag, locomo, longmemeval, own
 from eval.datasets.corpus import Corpus, DatasetError, Query
 
-__all__ = ["FORMATS", "KNOWN_SHA256", "Corpus", "DatasetError", "Query", "data_root", "is_known_copy", "load"]
+__all__ = ["FORMATS", "KNOWN_SHA256", "SEALED", "Corpus", "DatasetError", "Query", "data_root", "is_known_copy", "load"]
 
 # Asked in this order: the special forms of a folder before the plain one.
 FORMATS: Mapping[str, ModuleType] = {m.NAME: m for m in (longmemeval, locomo, beir, folder, hipporag, own)}
@@ -31,6 +31,12 @@ KNOWN_SHA256: Mapping[str, str] = {
 }
 """sha256 of the files of a set, concatenated in the order its loader reads them, by the name of its folder or file."""
 
+SEALED: Mapping[str, str] = {
+    "helpdesk": "9abe7e02a56e0fb7af0a20e39d935afac96ae1a418e30543e2633017377bbeb9",
+    "family": "7d2396c1307980537185e3564206cc0209939b7f739745a4d8611ffabd0e16f8",
+}
+"""Sets in this repository whose sha256 was written down before a recipe was first asked (ADR 0072)."""
+
 
 def data_root() -> Path:
     """Return where evaluation data lie: ``SEMMEM_EVAL_DATA``, else ``shared/data`` beside the repository."""
@@ -39,11 +45,14 @@ def data_root() -> Path:
     return Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
-def load(path: str | Path, *, format: str | None = None, sha256: str | None = None, **options: Any) -> Corpus:
+def load(
+    path: str | Path, *, format: str | None = None, sha256: str | None = None, sealed: bool = False, **options: Any
+) -> Corpus:
     """Load the data set at ``path``, or of that name under ``data_root()`` when there is no such path.
 
     ``format`` names one of ``FORMATS``; without it the first that recognises the path is taken. ``sha256`` is
-    checked when given. ``options`` go to the loader. Raises DatasetError with one sentence.
+    checked when given. ``options`` go to the loader. Raises DatasetError with one sentence, also for a sealed set
+    unless ``sealed``: whoever asks it counts the look.
     """
     at = Path(path)
     if not at.exists() and not at.is_absolute() and (data_root() / at).exists():
@@ -62,6 +71,11 @@ def load(path: str | Path, *, format: str | None = None, sha256: str | None = No
     corpus: Corpus = FORMATS[format].load(at, **options)
     if sha256 is not None and sha256 != corpus.sha256:
         raise DatasetError(f"{path} has the sha256 {corpus.sha256}, not {sha256}; fetch the file again.")
+    if not sealed and corpus.sha256 in SEALED.values():
+        raise DatasetError(
+            f"{path} is sealed (ADR 0072), and each look at it is counted: measure it by "
+            f"`python -m eval kept-apart {path}`."
+        )
     return corpus
 
 

@@ -6,7 +6,7 @@ each leg, by the formula that is given or modelled, so all that is known of our 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,11 +51,25 @@ def compared(
     if len(files.runs) < 2:
         raise ExperimentError("One run compares with nothing; pass --run twice, or the lists of two legs with --leg.")
     lists, queries, notes = _read(files, files.runs)
+    _as_deep(files.runs, lists, max(map(cutoff, metrics)))
     # a run is the list of the only leg of its condition
     conditions = [Condition(name, _recipe(name, plain_fusion([name]), [name], lists)) for name in files.runs]
     first, *others = files.runs
     comparisons = [Comparison(f"{other} against {first}", first, other) for other in others]
     return _judged(files, conditions, comparisons, lists, queries, notes, metrics, out, seed)
+
+
+def _as_deep(names: Collection[str], lists: Lists, k: int) -> None:
+    """Raise ExperimentError where a run was cut off before ``k``, and another one goes on."""
+    lengths = {name: [len(asked.legs[name]) for asked in lists.asked.values() if asked.legs[name]] for name in names}
+    deepest = max(max(of) for of in lengths.values())
+    for name, of in lengths.items():
+        alike = 2 * len(of) >= len(lists.asked) and len(set(of)) == 1  # a leg that finds few ends here and there
+        if alike and of[0] < min(k, deepest):
+            raise ExperimentError(
+                f"Every list of {name} ends at {of[0]}, and others go on, so a cut-off of {k} would compare their "
+                f"lengths; write all runs at least {k} deep, or choose metrics up to @{of[0]}."
+            )
 
 
 def ablated(

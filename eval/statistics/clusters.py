@@ -17,7 +17,7 @@ def clusters(queries: Sequence[Query]) -> dict[str, str]:
 
     Where questions are of several namespaces, each namespace (a conversation, a person) is a cluster: another one would
     have brought other memories and other questions together. Within one namespace, questions that share a gold memory,
-    directly or over others, are one cluster.
+    directly or over others, are one cluster, and so are questions in the same words: to ask twice adds no evidence.
     """
     if len({q.namespace for q in queries}) > 1:
         return {q.id: q.namespace for q in queries}
@@ -29,6 +29,9 @@ def clusters(queries: Sequence[Query]) -> dict[str, str]:
         return of
 
     for query in queries:
+        words = " ".join(query.text.casefold().split())
+        if any(map(str.isalnum, words)):  # runs of TREC come without the texts
+            parent[root(f"words {words}")] = root(f"question {query.id}")
         for memory in query.gold_memories:
             parent[root(f"memory {memory}")] = root(f"question {query.id}")
     return {q.id: root(f"question {q.id}") for q in queries}

@@ -23,6 +23,7 @@ from eval.experiments.evidence.manifest import differences, manifest
 from eval.experiments.evidence.provenance import OURS, TUNED_ON, clean
 from eval.reports.adr import front_matter
 from eval.reports.tables import number, rewritten, stale, table_lines
+from tests.docs.pages import text
 from tests.eval.small import small
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -384,3 +385,43 @@ def test_the_plan_of_a_look_has_every_recipe_once() -> None:
     assert len(set(names)) == len(names)
     assert len({c.name for c in comparisons}) == len(comparisons)
     assert sum(c.control is not None for c in comparisons) == 5
+
+
+CONTROLS = {
+    "no edges": "over no edges",
+    "a second vote of the other legs": "over seeds only",
+    "convex fusion of the other two legs, half and half": "over convex without it",
+    "a random graph": "over a random graph",
+}
+
+
+def of_controls(name: str, comparison: str) -> tuple[dict[str, float], dict[str, Any], dict[str, Any]]:
+    path = ROOT / "eval" / "results" / f"{name}-controls.json"
+    result = json.loads(path.read_text(encoding="utf-8"))
+    recall = {of: at["measures"]["headline"]["R@10"] for of, at in result["conditions"].items()}
+    found = next(
+        c for c in result["comparisons"] if (c["name"], c["group"], c["metric"]) == (comparison, "headline", "R@10")
+    )
+    return recall, found, found.get("paired") or {}
+
+
+def difference(at: dict[str, Any]) -> str:
+    bounds = "" if at["low"] is None else f" [{number(at['low'])}, {number(at['high'])}]"
+    return f"{number(at['delta'])}{bounds}"
+
+
+@pytest.mark.parametrize("name", ["harbour", "musique100", "hotpotqa100", "agentnotes_a", "locomo3"])
+def test_the_evidence_prints_what_the_graph_brings_in_its_committed_results(name: str) -> None:
+    recall, found, at = of_controls(name, "graph in default")
+    without, whole = (number(recall[of], signed=False) for of in ("default~graph", "default"))
+    row = next(line for line in text("docs/evidence.md").splitlines() if line.startswith(f"| {name} ("))
+    assert f"| {without} | {whole} | {difference(at)} | {found['verdict']}" in row
+
+
+@pytest.mark.parametrize("row", list(CONTROLS))
+def test_the_evidence_prints_what_the_graph_brings_over_its_controls(row: str) -> None:
+    cells = [
+        difference(of_controls(name, f"graph in default, {CONTROLS[row]}")[2])
+        for name in ("musique100", "hotpotqa100", "harbour")
+    ]
+    assert f"| {row} | {' | '.join(cells)} |" in text("docs/evidence.md")

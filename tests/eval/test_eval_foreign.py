@@ -217,3 +217,21 @@ def test_questions_without_a_result_count_nothing_and_are_told(files: dict[str, 
         "questions of few without a judgement": 1,
         "questions without a result in few, which count 0": 10,
     }
+
+
+def test_a_run_that_was_cut_off_is_not_compared_beyond_its_end(tmp_path: Path) -> None:
+    (tmp_path / "qrels.jsonl").write_text(
+        "".join(json.dumps({"id": f"q{i}", "gold_ids": [f"g{i}"]}) + "\n" for i in range(12)), encoding="utf-8"
+    )
+    for name, depth in (("cut", 10), ("deep", 20)):
+        lines = [
+            f"q{i} Q0 {f'g{i}' if place == 15 else f'n{place}'} {place} {1 / place} x\n"
+            for i in range(12)
+            for place in range(1, depth + 1)
+        ]
+        (tmp_path / f"{name}.trec").write_text("".join(lines), encoding="utf-8")
+    words = ["--run", tmp_path / "cut.trec", "--run", tmp_path / "deep.trec", "--qrels", tmp_path / "qrels.jsonl"]
+    code, output = said(*words, "--metric", "R@20")
+    assert code == 2
+    assert "Every list of cut ends at 10, and others go on" in output
+    assert said(*words, "--metric", "R@10")[0] == 0

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from eval.commands.experiments import in_a_clone
-from eval.datasets import KNOWN_SHA256, load
-from eval.experiments.evidence.provenance import COMMIT, clean, commit_of, role
+from eval.datasets import KNOWN_SHA256, DatasetError, load
+from eval.experiments.evidence import kept_apart, provenance
+from eval.experiments.evidence.provenance import COMMIT, TUNED_ON, clean, commit_of, known_question, role, shared_with
 from eval.experiments.vector_cache import KeptVectors, keeping
 from semmem.embedders import load as load_embedder
 
@@ -105,6 +106,30 @@ def test_a_set_is_told_by_its_bytes_and_a_copy_of_another_name_does_not_hide_it(
     assert role(replace(toy, name="mine")) == "not known to this project"
     assert role(replace(toy, name="mine", sha256=KNOWN_SHA256["musique100"])) == "tuning set"
     assert role(replace(toy, name="agentnotes_c")) == "kept apart, looked at twice"
+
+
+def test_a_tuning_set_with_another_name_and_another_byte_is_known_by_its_questions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    toy = replace(load(ROOT / "eval" / "data" / "toy"), name="mine", sha256="0" * 64)
+    assert (role(toy), shared_with(toy)) == ("not known to this project", None)
+    marks = [known_question(f" {query.text.upper()}  ") for query in toy.queries]
+    assert len(marks) == 40
+    monkeypatch.setattr(provenance, "_tuned", lambda: {"vaswani": frozenset(marks[:5]), "locomo3": frozenset()})
+    assert role(toy) == "shares 5 questions with the tuning set vaswani"
+    monkeypatch.setattr(kept_apart, "load", lambda path, sealed: toy)
+    with pytest.raises(DatasetError, match="mine shares 5 questions with the tuning set vaswani, so it is not kept"):
+        kept_apart.look(tmp_path, tmp_path, lambda *_: None, out=tmp_path)  # type: ignore[arg-type,return-value]
+    monkeypatch.setattr(provenance, "_tuned", lambda: {"vaswani": frozenset(marks[:4])})  # no more than a tenth
+    assert role(toy) == "not known to this project"
+
+
+def test_the_questions_of_each_tuning_set_are_known() -> None:
+    assert {name: len(marks) for name, marks in provenance._tuned().items()} == {
+        "agentnotes_a": 110, "hotpotqa100": 100, "locomo3": 494, "longmemeval_mini": 20, "musique100": 100,
+        "vaswani": 93,
+    }  # fmt: skip
+    assert tuple(provenance._tuned()) == TUNED_ON
 
 
 @pytest.mark.parametrize(

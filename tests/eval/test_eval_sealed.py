@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from eval.datasets import load
-from eval.experiments.evidence.provenance import SEALED, role
+from eval.cli import app
+from eval.datasets import SEALED, DatasetError, load
+from eval.experiments.evidence.provenance import role
 from eval.reports.tables import number
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +24,7 @@ HOPS = {"helpdesk": {}, "family": {"two hops": 27, "three hops": 5}}
 
 @BOTH
 def test_a_sealed_set_has_the_bytes_that_its_record_names(name: str, memories: int) -> None:
-    corpus = load(DATA / name)
+    corpus = load(DATA / name, sealed=True)
     assert corpus.sha256 == SEALED[name]
     assert corpus.sha256 in (ROOT / "adr" / "0072-two-sets-sealed-before-they-are-asked.md").read_text(encoding="utf-8")
     assert (len(corpus.memories), len(corpus.queries)) == (memories, 100)
@@ -32,7 +35,7 @@ def test_a_sealed_set_has_the_bytes_that_its_record_names(name: str, memories: i
 @BOTH
 def test_a_question_of_hops_needs_as_many_notes_and_an_unanswerable_one_needs_none(name: str, memories: int) -> None:
     least = {"two hops": 2, "three hops": 3, "unanswerable": 0}
-    for query in load(DATA / name).queries:
+    for query in load(DATA / name, sealed=True).queries:
         assert len(query.gold) >= least.get(query.stratum, 1), query.id
         assert query.apart == (not query.gold) == (query.stratum == "unanswerable"), query.id
         assert not set(query.gold) & {*query.extra.get("near_ids", ()), *query.extra.get("stale_ids", ())}, query.id
@@ -55,11 +58,11 @@ def test_the_agreement_of_the_record_is_that_of_the_judgements(
     chance = ((both + first) * (both + second) + (neither + first) * (neither + second)) / pairs**2
     assert (agreed - chance) / (1 - chance) == pytest.approx(kappa, abs=5e-4)
     kept = {(row["question"], row["memory"]) for row in rows if row["kept"]}
-    assert kept == {(query.id, id) for query in load(DATA / name).queries for id in query.gold}
+    assert kept == {(query.id, id) for query in load(DATA / name, sealed=True).queries for id in query.gold}
 
 
 def test_a_set_with_the_name_of_a_sealed_one_and_other_bytes_is_not_called_sealed() -> None:
-    corpus = load(DATA / "family")
+    corpus = load(DATA / "family", sealed=True)
     assert role(corpus).startswith("written for this project and sealed before its first look (ADR 0072)")
     assert role(replace(corpus, sha256="0" * 64)) == "has the name of a sealed set (ADR 0072) and other bytes"
 
@@ -84,3 +87,15 @@ def test_the_evidence_prints_what_the_look_at_a_sealed_set_found(name: str) -> N
             f"| {name} | {leg} | {without} | {whole} | {number(paired['delta'])} [{low}, {high}] | {found['verdict']} |"
         )
         assert row in said
+
+
+def test_no_other_command_looks_at_a_sealed_set_because_it_would_not_be_counted(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"is sealed \(ADR 0072\), and each look at it is counted"):
+        load(DATA / "family")
+    for words in (["ablate", "--leg", "graph"], ["sweep", "graph.weight=0,1"], ["reach", "convex"], ["confidence"]):
+        done = CliRunner().invoke(app, [*words, "--data", str(DATA / "family")])
+        assert (done.exit_code, "measure it by" in done.stderr) == (2, True), words
+    renamed = tmp_path / "mine"
+    shutil.copytree(DATA / "family", renamed)
+    with pytest.raises(DatasetError, match="kept-apart"):
+        load(renamed)

@@ -380,6 +380,19 @@ def test_questions_that_share_a_gold_memory_are_one_draw() -> None:
     assert unit([question("a", gold=("1",)), question("b", gold=("2",))]) == "question"
 
 
+def test_questions_in_the_same_words_are_one_cluster_whatever_their_gold() -> None:
+    asked = [
+        Query("a", "Who is the harbourmaster?", "n", ("one",)),
+        Query("b", "who is  the Harbourmaster?", "n", ("two",)),
+        Query("c", "Who is the mayor?", "n", ("three",)),
+        Query("d", "", "n", ("four",)),
+        Query("e", "", "n", ("five",)),
+    ]
+    of = clusters(asked)
+    assert of["a"] == of["b"]
+    assert len(set(of.values())) == 4  # where the words are not known they are not the same
+
+
 # --- the case of the audit --------------------------------------------------------------------------------------------
 
 

@@ -93,12 +93,11 @@ def look(
     Raises DatasetError for a tuning set, for a checkout with changed files, and for a set that was looked at with this
     commit before unless ``again``, which the record then counts.
     """
-    corpus = load(path)
+    corpus = load(path, sealed=True)
     standing = role(corpus)
-    if standing == "tuning set":
-        raise DatasetError(
-            f"{corpus.name} is a tuning set of the recipes, so it is not kept apart; nothing was measured."
-        )
+    if standing == "tuning set" or standing.startswith("shares "):
+        what = "is a tuning set of the recipes" if standing == "tuning set" else standing
+        raise DatasetError(f"{corpus.name} {what}, so it is not kept apart; nothing was measured.")
     if not clean(COMMIT) or COMMIT is None:
         raise DatasetError("A look is recorded by commit: commit what has changed first; nothing was measured.")
     record = record_of(corpus, records, COMMIT)

@@ -5,12 +5,15 @@ The commit is asked when this module is imported, with the code that will run, a
 
 from __future__ import annotations
 
+import json
 import subprocess
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
-from eval.datasets import KNOWN_SHA256, Corpus
+from eval.datasets import KNOWN_SHA256, SEALED, Corpus
 
-__all__ = ["COMMIT", "KEPT_APART", "OURS", "SEALED", "TUNED_ON", "clean", "commit_of", "role"]
+__all__ = ["COMMIT", "KEPT_APART", "OURS", "TUNED_ON", "clean", "commit_of", "known_question", "role", "shared_with"]
 
 ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
@@ -21,11 +24,6 @@ OURS = {
     "toy": "written for this project, not tuned on",
 }
 """Sets in this repository, written for it: no setting of a recipe was chosen on them, and nobody else wrote them."""
-SEALED = {
-    "helpdesk": "9abe7e02a56e0fb7af0a20e39d935afac96ae1a418e30543e2633017377bbeb9",
-    "family": "7d2396c1307980537185e3564206cc0209939b7f739745a4d8611ffabd0e16f8",
-}
-"""Sets in this repository whose sha256 was written down before a recipe was first asked (ADR 0072)."""
 
 
 def commit_of(root: Path) -> str | None:
@@ -60,8 +58,27 @@ def clean(commit: str | None) -> bool:
     return commit is not None and not commit.endswith("-dirty")
 
 
+def known_question(text: str) -> str:
+    """Return the mark by which a question is known again, whatever its spaces and capitals; no text follows from it."""
+    return blake2b(" ".join(text.casefold().split()).encode(), digest_size=4).hexdigest()
+
+
+@cache
+def _tuned() -> dict[str, frozenset[str]]:
+    rows: dict[str, list[str]] = json.loads(Path(__file__).with_name("tuned_questions.json").read_text("utf-8"))
+    return {name: frozenset(marks) for name, marks in rows.items()}
+
+
+def shared_with(corpus: Corpus) -> tuple[str, int] | None:
+    """Return the tuning set of which more than a tenth of the questions are, and how many; None where there is none."""
+    marks = {known_question(query.text) for query in corpus.queries if query.text}
+    shared = {name: len(marks & of) for name, of in _tuned().items()}
+    name = max(shared, key=shared.__getitem__)
+    return (name, shared[name]) if 10 * shared[name] > len(marks) else None
+
+
 def role(corpus: Corpus) -> str:
-    """Return how a corpus stands to what was tuned, by its bytes where they are known, else by its name."""
+    """Return how a corpus stands to what was tuned: by its bytes or its name, and by the questions that it shares."""
     name = next((n for n, sha in KNOWN_SHA256.items() if sha == corpus.sha256), corpus.name).removesuffix(".json")
     if name in TUNED_ON:
         return "tuning set"
@@ -71,4 +88,8 @@ def role(corpus: Corpus) -> str:
         if corpus.sha256 == SEALED[name]:
             return "written for this project and sealed before its first look (ADR 0072); nothing was chosen on it"
         return "has the name of a sealed set (ADR 0072) and other bytes"
-    return KEPT_APART.get(name, "not known to this project")
+    if name in KEPT_APART:
+        return KEPT_APART[name]
+    if at := shared_with(corpus):
+        return f"shares {at[1]} questions with the tuning set {at[0]}"
+    return "not known to this project"
