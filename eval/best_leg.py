@@ -7,19 +7,24 @@ questions are left out.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eval.datasets import Corpus
 from eval.experiments.conditions import Condition
 from eval.experiments.experiment import fuse_all
 from eval.experiments.lists import ask_all, grouped, shallow
+from eval.statistics.clusters import clusters
 from eval.statistics.comparison import Lists
-from eval.statistics.measures import measure
+from eval.statistics.measures import Measured, measure
+from eval.statistics.significance import FEWEST as FEWEST_CLUSTERS
+from eval.statistics.significance import clustered
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as variant
 
@@ -28,11 +33,16 @@ __all__ = ["FEWEST", "METRICS", "TOLERANCE", "Row", "alone", "measured", "table"
 METRICS = ("R@5", "R@10", "nDCG@10", "AllGold@10")
 TOLERANCE = 0.02
 FEWEST = 20
+_DRAWS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The mean of one metric over a stratum: of the recipe, and of each of its legs alone."""
+    """The mean of one metric over a stratum: of the recipe, and of each of its legs alone.
+
+    ``interval`` is where the recipe's mean over other draws of as many clusters lies in 95 of 100 cases; None with
+    fewer than eight clusters. The stratum ``all`` holds questions that are apart too.
+    """
 
     data: str
     stratum: str
@@ -41,6 +51,7 @@ class Row:
     metric: str
     value: float
     legs: Mapping[str, float]
+    interval: tuple[float, float] | None = None
 
     @property
     def best(self) -> str:
@@ -88,25 +99,52 @@ def measured(
             for one in (plan, *(alone(plan, leg) for leg in plan.legs)):
                 run = fuse_all(Condition(one.name, one), [q for q in corpus.queries if q.gold], found)
                 values[one.name] = measure(corpus.queries, run)
+    of_question = clusters([query for query in corpus.queries if query.gold])
     rows = []
-    for stratum in next(iter(values.values())).groups:
+    for stratum, at in _strata(next(iter(values.values()))).items():
         for name, plan in plans.items():
-            questions = len(values[plan.name].rows(stratum))
-            if stratum != "headline" and questions < FEWEST:
-                continue
+            whole = values[plan.name]
+            labels = [of_question[whole.ids[i]] for i in at]
             for metric in metrics:
-                legs = {leg: values[f"{leg} in {plan.name}"].mean(metric, stratum) for leg in plan.legs}
-                value = values[plan.name].mean(metric, stratum)
-                if not math.isnan(value):
-                    rows.append(Row(corpus.name, stratum, questions, name, metric, value, legs))
+                of_recipe = whole.values[metric][at]
+                legs = {leg: float(values[f"{leg} in {plan.name}"].values[metric][at].mean()) for leg in plan.legs}
+                value, interval = float(of_recipe.mean()), _interval(of_recipe, labels)
+                rows.append(Row(corpus.name, stratum, len(at), name, metric, value, legs, interval))
     return rows
 
 
-def table(rows: Sequence[Row]) -> list[list[str]]:
-    """Return a line for each stratum and recipe: its value and that of its best leg by metric, bold where it loses."""
+def _strata(of: Measured) -> dict[str, NDArray[np.intp]]:
+    """Return the places of the questions of the headline, of all where some are apart, and of each larger stratum."""
+    places = {group: of.rows(group) for group in of.groups}
+    if any(of.apart):
+        places["all"] = np.arange(len(of.ids))
+    return {name: at for name, at in places.items() if len(at) >= FEWEST or (name in ("headline", "all") and len(at))}
+
+
+def _interval(values: NDArray[np.float64], labels: Sequence[str]) -> tuple[float, float] | None:
+    """Return the 95 % percentile interval of the mean over draws of whole clusters."""
+    sums, sizes = clustered(values, labels)
+    if len(sums) < FEWEST_CLUSTERS:
+        return None
+    drawn = np.random.default_rng(0).integers(0, len(sums), (_DRAWS, len(sums)))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def table(rows: Sequence[Row], *, levels: bool = False) -> list[list[str]]:
+    """Return a line for each stratum and recipe: its value and that of its best leg by metric, bold where it loses.
+
+    ``levels`` gives the interval of the value in place of the best leg.
+    """
     lines: dict[tuple[str, str, int, str], list[str]] = {}
     for row in rows:
-        cell = f"{row.value:.3f} ({row.best} {row.legs[row.best]:.3f})".replace("0.", ".")
+        beside = _in_brackets(row.interval) if levels else f" ({row.best} {row.legs[row.best]:.3f})"
+        cell = f"{row.value:.3f}{beside}".replace("0.", ".")
         line = lines.setdefault((row.data, row.stratum, row.questions, row.recipe), [])
-        line.append(f"**{cell}**" if row.loses else cell)
+        line.append(f"**{cell}**" if row.loses and not levels else cell)
     return [[data, stratum, str(many), name, *cells] for (data, stratum, many, name), cells in lines.items()]
+
+
+def _in_brackets(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"

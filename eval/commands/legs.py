@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eval.commands.door import AsJson, app, error_line, opened, say
+from eval.commands.door import AsJson, Metrics, app, error_line, opened, say
 from eval.datasets import load
 from eval.experiments.evidence.provenance import COMMIT
 
@@ -20,6 +20,8 @@ def best_leg(
     data: Annotated[list[str], typer.Option(help="a data set with questions; repeatable")],
     recipes: Annotated[str, typer.Option(help="names of recipes, separated by commas")] = "default",
     embedder: Annotated[str | None, typer.Option(help="the embedder of the stores; minilm where installed")] = None,
+    metric: Metrics = None,
+    levels: Annotated[bool, typer.Option("--levels", help="intervals of the values in place of the best leg")] = False,
     lists: Annotated[
         Path | None, typer.Option(help="a folder that keeps the lists, so that they are asked once")
     ] = None,
@@ -28,13 +30,16 @@ def best_leg(
 ) -> None:
     """Compare recipes with each of their legs alone, by stratum; bold where a recipe is .02 below its best leg."""
     from eval.best_leg import METRICS, measured, table
+    from eval.statistics.comparison import cutoff
 
     with error_line():
-        rows = []
+        metrics, rows = metric or METRICS, []
+        for one in metrics:
+            cutoff(one)
         for name in data:
             corpus = load(name)
             with opened(corpus, None, embedder) as mem:
-                rows += measured(mem, corpus, recipes.split(","), lists=lists)
+                rows += measured(mem, corpus, recipes.split(","), metrics, lists=lists)
         words = ["python -m eval best-leg", *(f"--data {name}" for name in data), f"--recipes {recipes}"]
         words += [f"--embedder {embedder}"] * (embedder is not None)
         result: dict[str, Any] = {"command": " ".join(words), "commit": COMMIT, "rows": [row.as_dict() for row in rows]}
@@ -43,6 +48,6 @@ def best_leg(
         if json_:
             say(json.dumps(result, indent=1))
             return
-        head = ["set", "stratum", "questions", "recipe", *METRICS]
-        for line in (head, ["---"] * len(head), *table(rows)):
+        head = ["set", "stratum", "questions", "recipe", *metrics]
+        for line in (head, ["---"] * len(head), *table(rows, levels=levels)):
             say(f"| {' | '.join(line)} |")
