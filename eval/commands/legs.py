@@ -41,6 +41,7 @@ def best_leg(
             with opened(corpus, None, embedder) as mem:
                 rows += measured(mem, corpus, recipes.split(","), metrics, lists=lists)
         words = ["python -m eval best-leg", *(f"--data {name}" for name in data), f"--recipes {recipes}"]
+        words += [f"--metric {one}" for one in metric or ()]
         words += [f"--embedder {embedder}"] * (embedder is not None)
         result: dict[str, Any] = {"command": " ".join(words), "commit": COMMIT, "rows": [row.as_dict() for row in rows]}
         if out is not None:
