@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.datasets import Corpus, DatasetError
-from semmem.read.candidates import CURVES, curve, matches
+from semmem.read.candidates import CURVES, curve, embedder_of, matches
 
 __all__ = ["CANNOT_TELL", "KINDS", "THRESHOLDS", "Row", "ask", "auc", "fit", "markdown", "report"]
 
@@ -38,10 +38,11 @@ Curve: TypeAlias = tuple[tuple[float, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question that was asked: of which kind, and how well the first memory of each leg matched."""
+    """One question that was asked: of which kind, how well the first memory of each leg matched, by which embedder."""
 
     kind: str
     matches: Mapping[str, float]
+    embedder: str = ""
 
 
 def ask(mem: Any, corpus: Corpus, others: Mapping[str, Sequence[str]], say: Callable[[str], None]) -> list[Row]:
@@ -55,7 +56,7 @@ def ask(mem: Any, corpus: Corpus, others: Mapping[str, Sequence[str]], say: Call
         recall = mem.recall(question, namespace=namespace, exclude=exclude)
         if set(recall.degraded) & {"lexical", "dense"}:
             raise DatasetError(f"A leg could not answer: {dict(recall.degraded)}; nothing was measured.")
-        rows.append(Row(kind, matches(recall.candidates)))
+        rows.append(Row(kind, matches(recall.candidates), embedder_of(recall.candidates)))
     say(f"{corpus.name}: {len(rows)} questions asked")
     return rows
 
@@ -132,7 +133,9 @@ def report(sets: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
             for name, rows in sets.items()
         }
     for name, rows in sets.items():
-        out["shipped"][name] = _rates(np.array([curve(r.matches) if r.matches else 0.0 for r in rows]), rows)
+        out["shipped"][name] = _rates(
+            np.array([curve(r.matches, r.embedder) if r.matches else 0.0 for r in rows]), rows
+        )
     return out
 
 
@@ -153,7 +156,7 @@ def _shares(values: NDArray[np.float64], *, below: bool) -> dict[str, float]:
 
 
 def markdown(result: Mapping[str, Any]) -> str:
-    """Return the tables, of each set by the curve that was fitted without it: AUC, then rates by threshold.
+    """Return the tables, of each set by the curve that was fitted without it: AUC, then rates by threshold; the curves.
 
     The rates of the shipped curve, which was fitted on all sets, are in the result, and no table shows them.
     """
@@ -170,4 +173,8 @@ def markdown(result: Mapping[str, Any]) -> str:
             if kind in one:
                 shares = " | ".join(f"{v:.2f}" for v in one[kind]["alarms"].values())
                 lines.append(f"| {name}: false alarms, {kind} | {shares} |")
+    lines += ["", "Fitted on all sets, for `CURVES` or `EMBEDDER_CURVES` of semmem/read/candidates.py:", ""]
+    for legs, fitted in result["fitted"].items():
+        terms = " + ".join(f"{fitted[leg]:g} {leg}" for leg in legs.split(" + "))
+        lines.append(f"- {legs}: {terms} + ({fitted['constant']:g})")
     return "\n".join([*lines, "", CANNOT_TELL])

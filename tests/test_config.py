@@ -39,7 +39,7 @@ def test_rules_that_the_default_gained_are_its_own_and_every_other_recipe_keeps_
         for n, r in of.items()
         if r.conversation
     }
-    assert gained.pop("default") == ("leading", True, 0.3)
+    assert gained.pop("default") == gained.pop("by-evidence") == ("leading", True, 0.3)
     assert set(gained.values()) == {("always", False, 0.1)}
     assert {"default-0.1", "seed", "hybrid", "lexical", "dense", "scored"} < set(gained)
 

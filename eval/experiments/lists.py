@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eval.datasets import Query
+from semmem.legs.graph import NAMED, UNNAMED
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as variant
+from semmem.read.regimes import ANCHORED, DESCRIBED
 
 __all__ = ["AFTER", "Asked", "Found", "Key", "ask_all", "asking", "group_key", "grouped", "shallow"]
 
@@ -68,7 +70,16 @@ class Asked:
 AFTER = frozenset(
     {
         *("name", "weights", "rank_constants", "depths", "timeouts", "reserve", "prior", "prior_floor", "exact_bonus"),
-        *("recency_half_life", "recency_floor", "dedup", "fusion", "regime_weights", "rerank", "rerank_depth"),
+        *(
+            "recency_half_life",
+            "recency_floor",
+            "dedup",
+            "fusion",
+            "regime_weights",
+            "regime_reserve",
+            "rerank",
+            "rerank_depth",
+        ),
     }
 )
 """Settings of a recipe that act after the legs: two recipes that differ in these alone share their lists."""
@@ -139,13 +150,15 @@ def asking(recipes: Sequence[Recipe]) -> Recipe:
         dedup=False,
         fusion="rrf",
         regime_weights={},
+        regime_reserve={},
         rerank=None,
     )
 
 
 def _constants(legs: Sequence[str]) -> dict[str, Any]:
     # A recall reports the regime only where a constant depends on it, so the graph has a constant for each.
-    return {leg: {"named": 60.0, "unnamed": 60.0} if leg == "graph" else 60.0 for leg in legs}
+    regimes = dict.fromkeys((NAMED, UNNAMED, ANCHORED, DESCRIBED), 60.0)
+    return {leg: regimes if leg == "graph" else 60.0 for leg in legs}
 
 
 def ask_all(

@@ -28,6 +28,10 @@ class SettingValues(TypedDict, total=False):
     embedder_passage: str
     embedder_dimensions: int | None
     embedder_max_tokens: int
+    reranker_url: str | None
+    reranker_model: str | None
+    reranker_key: Any
+    reranker_timeout_s: float
     language: str
     spacy_pipeline: str | None
     triples: str | PathLike[str] | None
@@ -85,6 +89,7 @@ class RecipeChanges(TypedDict, total=False):
     conversation: ConversationSettings | Mapping[str, Any] | bool | None
     fusion: Fusion
     regime_weights: Mapping[str, Mapping[str, float]]
+    regime_reserve: Mapping[str, Mapping[str, int]]
     rerank: str | None
     rerank_depth: int
     headroom: int

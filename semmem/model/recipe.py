@@ -65,8 +65,9 @@ class Recipe:
     called. ``reserve`` maps a leg to the last place at which its first memory may stand, and ``agreed`` to that place
     for the memory that more than half of the legs with an answer put first. ``exact_bonus`` is in units of the score
     that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace those of
-    ``weights``. ``rerank`` names a reranker that orders the first ``rerank_depth`` memories again. With ``headroom``,
-    each leg returns at least that many times the wanted hits, whatever its depth.
+    ``weights``, and ``regime_reserve`` to a reserve that replaces ``reserve``. ``rerank`` names a
+    reranker that orders the first ``rerank_depth`` memories again. With ``headroom``, each leg returns at least that
+    many times the wanted hits, whatever its depth.
 
     ``prior`` multiplies a score by ``prior_floor + (1 - prior_floor) * importance``. A ``prior_floor`` of None is the
     bounded prior: the whole range of importance is worth half of the step from a first to a second place in the
@@ -147,6 +148,12 @@ class Recipe:
         "weights that replace those of weights in a regime",
         "fusion",
     ] = field(default_factory=dict)
+    regime_reserve: Annotated[
+        Mapping[str, Mapping[str, int]],
+        Each(Each(Number(1, 10_000, whole=True)), "regime"),
+        "places that replace those of reserve in a regime",
+        "fusion",
+    ] = field(default_factory=dict)
     rerank: Annotated[str | None, OrNone(Reranker()), "the reranker of the first hits", "hits"] = None
     rerank_depth: Annotated[int, Number(1, 1_000, whole=True), "first hits that the reranker orders again", "hits"] = 30
     headroom: Annotated[
@@ -188,6 +195,10 @@ class Recipe:
         own = self.regime_weights.get(regime, {})
         return {leg: own.get(leg, self.weights[leg]) for leg in self.legs}
 
+    def reserve_in(self, regime: str = "any") -> Mapping[str, int]:
+        """Return the reserve in ``regime``."""
+        return self.regime_reserve.get(regime, self.reserve)
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
 
@@ -209,19 +220,32 @@ _SIXTY_EACH = {"lexical": 60.0, "dense": 60.0}
 
 _RESERVE = {"graph": 3, "lexical": 4, "dense": 5}
 
+# Every leg is steep: its first places count and the rest hardly does; see adr/0026.
+_DEFAULT = Recipe(
+    "default",
+    {"lexical": 0.1, "dense": 0.35, "graph": 0.35},
+    {"lexical": 4.0, "dense": 8.0, "graph": {"named": 0.0, "unnamed": 8.0}},
+    reserve={"agreed": 1, **_RESERVE},
+    prior_floor=None,
+    graph=GraphSettings(lone_names="leading"),
+    conversation=ConversationSettings(dialogue=True, before_asked=0.3),
+)
+
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         r.name: r
         for r in (
-            # Every leg is steep: its first places count and the rest hardly does; see adr/0026.
-            Recipe(
-                "default",
-                {"lexical": 0.1, "dense": 0.35, "graph": 0.35},
-                {"lexical": 4.0, "dense": 8.0, "graph": {"named": 0.0, "unnamed": 8.0}},
-                reserve={"agreed": 1, **_RESERVE},
-                prior_floor=None,
-                graph=GraphSettings(lone_names="leading"),
-                conversation=ConversationSettings(dialogue=True, before_asked=0.3),
+            _DEFAULT,
+            # For questions that name nothing it believes the leg that their lists speak for; see adr/0076.
+            replace(
+                _DEFAULT,
+                name="by-evidence",
+                rank_constants={
+                    "lexical": 4.0,
+                    "dense": {"named": 8.0, "anchored": 8.0, "described": 2.0, "unnamed": 8.0},
+                    "graph": {"named": 0.0, "anchored": 2.0, "described": 8.0, "unnamed": 8.0},
+                },
+                regime_reserve={"described": _RESERVE},
             ),
             # The default of semmem 0.1 as first measured, so that the records that cite it can be measured again.
             Recipe("default-0.1", _THREE, {**_SIXTY, "graph": {"named": 0.0, "unnamed": 8.0}}, reserve=_RESERVE),
@@ -273,9 +297,9 @@ def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]"
     """Return the recipe ``name``, or a variant of it.
 
     Mappings (``weights``, ``rank_constants``, ``depths``, ``timeouts``) are merged over those of the recipe;
-    ``reserve`` and ``regime_weights`` replace it whole (``reserve={}`` switches it off). ``lexical``, ``graph`` and
-    ``conversation`` take a mapping of their own settings; ``conversation=None`` switches its rules off, and True on
-    again. A weight of 0 switches a leg off.
+    ``reserve``, ``regime_weights`` and ``regime_reserve`` replace it whole (an empty one switches it off). ``lexical``,
+    ``graph`` and ``conversation`` take a mapping of their own settings; ``conversation=None`` switches its rules off,
+    and True on again. A weight of 0 switches a leg off.
 
     Raises UnknownRecipe for a name that is not in ``RECIPES``, InvalidInput for an unknown setting or one out of range.
     """
@@ -306,8 +330,9 @@ def check(recipe: Recipe) -> None:
     """Raise InvalidInput, in one sentence, unless every setting of ``recipe`` is in range and they fit together."""
     for name, values in _VALUES.items():
         values.check(name, getattr(recipe, name))
-    if len(set(recipe.reserve.values())) != len(recipe.reserve):
-        raise InvalidInput("Each leg of the reserve needs a place of its own, 1 or more.")
+    for places in (recipe.reserve, *recipe.regime_reserve.values()):
+        if len(set(places.values())) != len(places):
+            raise InvalidInput("Each leg of the reserve needs a place of its own, 1 or more.")
     if not recipe.legs:
         raise InvalidInput("A recipe needs at least one leg with a weight and a depth above 0.")
     for leg in recipe.legs:
@@ -326,6 +351,8 @@ def check(recipe: Recipe) -> None:
             raise InvalidInput(f"regime_weights has a regime {regime!r} that no rank constant names.")
         if strange := [leg for leg in weights if leg not in recipe.weights]:
             raise InvalidInput(f"regime_weights has a leg {strange[0]!r} that has no weight of its own.")
+    if unknown := [regime for regime in recipe.regime_reserve if regime not in regimes]:
+        raise InvalidInput(f"regime_reserve has a regime {unknown[0]!r} that no rank constant names.")
 
 
 def deep_enough(recipe: Recipe, hits: int) -> Recipe:

@@ -160,7 +160,8 @@ def _regime(
     recipe: Recipe, regime: str, names: Sequence[str], facts: Facts, absent: Mapping[str, str], k: int,
     notes: Sequence[str],
 ) -> RegimeReach:  # fmt: skip
-    plan = replace(recipe, weights={**recipe.weights, **recipe.weights_in(regime)}, regime_weights={})
+    weights, reserve = {**recipe.weights, **recipe.weights_in(regime)}, recipe.reserve_in(regime)
+    plan = replace(recipe, weights=weights, regime_weights={}, reserve=reserve, regime_reserve={})
     called = recipe.constants(regime)
     facts = replace(facts, floor=exact_floor(recipe, called))
     return RegimeReach(

@@ -31,7 +31,7 @@ def class_of_find(
     strongest = max(classes, key=CLASSES.index)
     if len(ranks) < 2 or strongest != "boost-only" or lists.decided is None:
         return strongest
-    if AGREED in recipe.reserve and set(ranks.values()) == {1}:
+    if AGREED in recipe.reserve_in(regime) and set(ranks.values()) == {1}:
         return "possible"
     return "possible" if _may_enter(recipe, regime, lists, lists.decided, ranks) else "boost-only"
 

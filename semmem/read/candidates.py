@@ -4,10 +4,10 @@ This is separate from the pipeline so that ``explain`` and experiments can fuse 
 
 The confidence of a recall says how sure it is that something here answers the question. It is a logistic curve over two
 numbers that every recall has: the BM25 score of the lexical leg's first memory as a share of the best score possible,
-and the cosine of the dense leg's first memory. It rises with each of them. The constants were fitted once, by ``python
--m eval confidence``, on questions with and without an answer, half and half; adr/0038 has the table of false alarms and
-misses. They were fitted with the cosines of MiniLM. With another embedder the confidence still rises with the match,
-but a threshold has to be found anew by the same command.
+and the cosine of the dense leg's first memory. It rises with each of them. The constants were fitted by ``python -m
+eval confidence``, on questions with and without an answer, half and half: with the cosines of MiniLM (adr/0038 has the
+table of false alarms and misses), and with those of all-mpnet-base-v2 (adr/0078). With another embedder the confidence
+still rises with the match, but a threshold has to be found anew by the same command.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from semmem.model.types import SortBy
 
 __all__ = [
     "CURVES",
+    "EMBEDDER_CURVES",
     "FLOORS",
     "LEXICAL_FLOOR",
     "OTHER_FLOOR",
@@ -40,6 +41,7 @@ __all__ = [
     "confidence",
     "curve",
     "deeper",
+    "embedder_of",
     "gather",
     "matches",
     "settle",
@@ -186,7 +188,7 @@ class Candidates:
             prior_floor=priors.floor,
             exact=self.exact,
             exact_bonus=recipe.exact_bonus,
-            reserve=recipe.reserve,
+            reserve=recipe.reserve_in(self.regime),
         )
         return tuple(priors.apart(fused) for fused in ranked) if priors.recency else tuple(ranked)
 
@@ -357,6 +359,12 @@ CURVES: Mapping[tuple[str, ...], tuple[tuple[float, ...], float]] = {
 """For each set of legs that know how well they match: the weight of each leg's match, and the constant."""
 
 
+EMBEDDER_CURVES: Mapping[str, Mapping[tuple[str, ...], tuple[tuple[float, ...], float]]] = {
+    "all-mpnet-base-v2": {("dense", "lexical"): ((6.3, 1.5), -3.15), ("dense",): ((6.3,), -3.1)},
+}
+"""For each other embedder that was measured: the curves with its cosines, in place of those above; see adr/0078."""
+
+
 def confidence(candidates: Candidates) -> float:
     """Return the confidence of a recall, in [0, 1]; 0 where nothing was found.
 
@@ -369,7 +377,15 @@ def confidence(candidates: Candidates) -> float:
     if not match_by_leg:
         others = [min(1.0, max(0.0, score)) for leg, score in candidates.best.items() if leg != "graph"]
         return sum(others) / len(others) if others else 0.0
-    return curve(match_by_leg)
+    return curve(match_by_leg, embedder_of(candidates))
+
+
+def embedder_of(candidates: Candidates) -> str:
+    """Return the name of the embedder of the question, without a mark of its precision; empty where there is none."""
+    from semmem.model.store.encoded import maker
+
+    by = maker(candidates.question.vector) or {}
+    return str(by.get("name", "")).removesuffix("-int8")
 
 
 def matches(candidates: Candidates) -> dict[str, float]:
@@ -385,9 +401,9 @@ def matches(candidates: Candidates) -> dict[str, float]:
     }
 
 
-def curve(match_by_leg: Mapping[str, float]) -> float:
-    """Return the confidence for the matches of some legs, in [0, 1]."""
-    weights, constant = CURVES[tuple(sorted(match_by_leg))]
+def curve(match_by_leg: Mapping[str, float], embedder: str = "") -> float:
+    """Return the confidence for the matches of some legs, in [0, 1], by the curve of ``embedder`` if it has one."""
+    weights, constant = {**CURVES, **EMBEDDER_CURVES.get(embedder, {})}[tuple(sorted(match_by_leg))]
     return 1 / (
         1
         + math.exp(-constant - sum(w * match_by_leg[leg] for w, leg in zip(weights, sorted(match_by_leg), strict=True)))
@@ -409,10 +425,7 @@ def auto_floor(candidates: Candidates) -> float:
     """Return the floor of confidence that was measured for the legs that answered and for the embedder."""
     if "dense" not in matches(candidates):
         return LEXICAL_FLOOR
-    from semmem.model.store.encoded import maker
-
-    by = maker(candidates.question.vector) or {}
-    return FLOORS.get(str(by.get("name")), OTHER_FLOOR)
+    return FLOORS.get(embedder_of(candidates), OTHER_FLOOR)
 
 
 _DEEPEST = 1_000

@@ -37,6 +37,7 @@ from semmem.read.overrides import Tailor
 from semmem.read.question import Candidates as NameCandidates
 from semmem.read.question import checked, heard, parse, spoken
 from semmem.read.rankings import Asking, reason
+from semmem.read.regimes import regime_of
 from semmem.read.result import Recall
 from semmem.read.steps import cut
 from semmem.read.superseding import with_newer
@@ -240,6 +241,7 @@ class Recaller:
                 regime = ranking.regime or regime
                 heads = self._heads(scope, [ranking], heads, turns)
                 rankings[leg] = settle(ranking, heads, recipe.depths.get(leg, 100))
+        regime = regime_of(regime, question, rankings)
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         gathered = gather(question, scope, recipe, regime, rankings, heads, degraded)
         return with_newer(gathered, self._store) if scope.superseding else gathered

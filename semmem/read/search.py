@@ -87,6 +87,7 @@ def alone(recipe: Recipe, leg: str) -> Recipe:
         rank_constants={leg: constant},
         regime_weights={},
         reserve={},
+        regime_reserve={},
         prior=False,
         recency_half_life=None,
         exact_bonus=0.0,

@@ -197,6 +197,42 @@ def filters() -> str:
     return table(("filter", "field", "what it keeps"), rows)
 
 
+KNOWN = {
+    ("locomo3", "all"): "LoCoMo, 3 conversations, all categories",
+    ("locomo3", "headline"): "LoCoMo, categories 1 to 4",
+    ("locomo3", "1 multi-hop"): "LoCoMo, category 1, multi-hop",
+    ("longmemeval_mini", "headline"): "LongMemEval, oracle sessions in one pool",
+    ("musique100", "headline"): "MuSiQue, 1,890 passages",
+    ("hotpotqa100", "headline"): "HotpotQA, 994 passages",
+}
+"""Sets that others publish numbers of, by set and stratum of eval/results/levels.json."""
+
+
+def levels() -> str:
+    """Return how much of what answers is among the first hits, on sets that others publish numbers of."""
+    found = json.loads((ROOT / "eval" / "results" / "levels.json").read_text(encoding="utf-8"))["rows"]
+    metrics = {
+        "Success@5": "any, first 5",
+        "R@5": "share, first 5",
+        "Success@10": "any, first 10",
+        "R@10": "share, first 10",
+    }
+
+    def number(value: float) -> str:
+        return f"{value:.3f}".removeprefix("0")
+
+    def cell(row: Mapping[str, Any]) -> str:
+        low, high = row["interval"] or (0, 0)
+        return number(row["value"]) + (f" [{number(low)}, {number(high)}]" if low < high else "")
+
+    def rows() -> Iterator[Sequence[str]]:
+        for (data, stratum), name in KNOWN.items():
+            of = {r["metric"]: r for r in found if (r["data"], r["stratum"]) == (data, stratum)}
+            yield name, str(of["R@5"]["questions"]), *(cell(of[metric]) for metric in metrics)
+
+    return table(["set", "questions", *metrics.values()], rows())
+
+
 def rights() -> str:
     """Return what a key of each right may do at a server, beside what those before it may."""
     grown = {
@@ -249,6 +285,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "readme peers": peers.on_three,
     "floors": floors,
     "finds": finds,
+    "levels": levels,
 }
 
 

@@ -223,7 +223,7 @@ def test_the_lists_are_asked_for_without_anything_that_comes_after_the_legs() ->
     wide = asking([RECIPES["default"]])
     assert (wide.prior, wide.dedup, dict(wide.reserve)) == (False, False, {})
     assert wide.exact_bonus > 0  # so that the lists say which memories would earn it
-    assert wide.regimes == ("named", "unnamed")
+    assert wide.regimes == ("anchored", "described", "named", "unnamed")
 
 
 def test_a_store_smaller_than_the_depth_is_asked_at_depth_fifteen() -> None:

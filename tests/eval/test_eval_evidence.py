@@ -233,6 +233,7 @@ OF_BEFORE = {
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
     "coverage": "of python -m eval.coverage, a simulation of no corpus; record 0060 has its table",
     "peers": "of python -m eval.peers, which asks other systems and measures no recipe; its file has the command",
+    "levels": "of python -m eval best-leg --levels, which compares nothing; its own file has the command",
     "floors-minilm": "its own file has the command; it is of eight corpora",
     "floors-hashing": "its own file has the command; it is of eight corpora",
     "week": "of python -m eval week, which plays a corpus of its own; its file has the command and the commit",

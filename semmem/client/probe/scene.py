@@ -33,6 +33,8 @@ _QUESTIONS = {
     "named": "Where does Zorvandel Kesh keep the brass lantern?",
     "unnamed": "where is the brass lantern kept at night?",
 }
+_WITHOUT_NAMES = ("anchored", "described", "unnamed")
+"""The regimes of a question that names nothing; which one it is, the lists decide."""
 _UNRELATED = "Its lid was repaired twice with grey wire after that winter."
 _ABOUT_THE_QUESTION = "The brass lantern hangs in a cupboard of the old signal box, behind a row of coats."
 _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,7 +77,7 @@ class Scene:
 
 def scene(recipe: Recipe, leg: str, regime: str, k: int, own: tuple[str, str] | None = None) -> Scene:
     """Return the scene for ``leg`` in ``regime`` at cut-off ``k``; ``own`` is (question, text) of another witness."""
-    question = _QUESTIONS["unnamed" if regime == "unnamed" else "named"]
+    question = _QUESTIONS["unnamed" if regime in _WITHOUT_NAMES else "named"]
     text, title = _UNRELATED, None
     if own is not None:
         question, text = own
@@ -90,7 +92,7 @@ def scene(recipe: Recipe, leg: str, regime: str, k: int, own: tuple[str, str] | 
 
 def _rivals(leg: str, regime: str, k: int, others: Collection[str], deep: int) -> list[Rival]:
     has = {"words": "lexical" in others, "near": "dense" in others}
-    ties = (_ABOUT,) if leg == "graph" and regime == "unnamed" else ()
+    ties = (_ABOUT,) if leg == "graph" and regime in _WITHOUT_NAMES else ()
     out = []
     for n in range(1, k):
         first = n == 1
@@ -103,7 +105,9 @@ def _rivals(leg: str, regime: str, k: int, others: Collection[str], deep: int) -
             out.append(Rival(f"s-{of_leg}", f"The tail of {of_leg}.", names=ties if k == 1 else (), **mine))
     if has["near"]:  # so that the witness, whose vector is its own, is not among the nearest
         out += [Rival(f"t{n:05}", f"Filler {n}.", near=_FILLS) for n in range(deep)]
-    if regime != "unnamed":  # makes the question a named one, and is where the graph starts; no other leg finds it
+    if (
+        regime not in _WITHOUT_NAMES
+    ):  # makes the question a named one, and is where the graph starts; no other leg finds it
         out.append(Rival(_START, "The start.", names=(_NAMED, *((_ABOUT,) if leg == "graph" else ()))))
     return out
 
