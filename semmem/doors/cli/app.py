@@ -32,6 +32,7 @@ COMMANDS = {
     "cli.commands.life:register": ("history", "restore-memory"),
     "cli.commands.links:register": ("link", "unlink", "links", "contradictions", "near-duplicates"),
     "cli.commands.import_export:register": ("import",),
+    "cli.commands.sync:register": ("sync",),
     "cli.commands.import_export:register_export": ("export",),
     "cli.commands.namespaces:register": ("changes",),
     "cli.commands.store:register_rebuild": ("rebuild",),
@@ -54,7 +55,7 @@ _PANELS = {
         "link", "unlink", "links", "contradictions", "near-duplicates", "feedback", "judgements", "log",
     ),
     "Agents and servers": ("install", "uninstall", "hook", "mcp", "serve", "keys"),
-    "Import and export": ("import", "export", "changes"),
+    "Import and export": ("import", "sync", "export", "changes"),
     "The store": (
         "settings", "namespaces", "stats", "maintain", "backup", "restore", "copy", "rebuild", "server", "model",
     ),

@@ -1,0 +1,72 @@
+"""Edits of memories, written back into the notes that they came from.
+
+Lines of a note that the edit leaves alone stay as they are, links and all; front matter stays too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from semmem.files import new_file
+from semmem.importers import NOTE_HASH, BadRow, Item, edited
+from semmem.importers.markdown import walked
+from semmem.importers.note import split
+from semmem.model.types import Memory
+
+__all__ = ["write_back"]
+
+
+def write_back(folder: Path, memories: Iterable[Memory], notes: Mapping[str, Item]) -> tuple[set[str], list[BadRow]]:
+    """Write the texts of memories that were edited into their notes; return their ids, and what was not written.
+
+    ``notes`` are the notes of the folder now, by id. A note that has changed since its import stays as it is, and so
+    does one of a sensitive memory.
+    """
+    paths = dict(walked(folder, (".md",), lambda row: None))
+    written: set[str] = set()
+    left: list[BadRow] = []
+    for memory in memories:
+        note = notes.get(memory.id)
+        if note is None or memory.sensitive or not edited(memory):
+            continue
+        if note["metadata"].get(NOTE_HASH) != memory.metadata[NOTE_HASH]:  # the import says that both have changed
+            continue
+        if memory.text == note["text"]:
+            left.append(BadRow(note.where, "its memory has another title, tags or metadata; only texts are written."))
+            continue
+        try:
+            _rewrite(paths[note["source"]], note["text"], memory.text)
+            written.add(memory.id)
+        except OSError as error:
+            left.append(BadRow(note.where, f"it cannot be written: {error.strerror}."))
+    return written, left
+
+
+def _rewrite(file: Path, before: str, after: str) -> None:
+    """Replace in a note the lines by which ``before``, as it was imported, and ``after`` differ. Raises OSError."""
+    real = Path(os.path.realpath(file))
+    raw = real.read_bytes().decode("utf-8")
+    ends = "\r\n" if "\r\n" in raw else "\n"
+    text = raw.replace("\r\n", "\n").replace("\r", "\n")
+    _, body = split(text.removeprefix("\ufeff"))
+    stripped = body.strip("\n")
+    head, _, tail = text.rpartition(stripped)
+    whole = head + _merged(stripped, before, after) + tail
+    mode = real.stat().st_mode & 0o777
+    with new_file(real, force=True) as out:
+        os.fchmod(out.fileno(), mode)
+        out.write(whole.replace("\n", ends).encode())
+
+
+def _merged(raw: str, before: str, after: str) -> str:
+    """Return ``after``, with the lines of ``raw`` where those that were made of them are equal; links are in a line."""
+    raw_lines, old, new = raw.split("\n"), before.split("\n"), after.split("\n")
+    if len(raw_lines) != len(old):
+        return after
+    lines: list[str] = []
+    for kind, begin, end, new_begin, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        lines += raw_lines[begin:end] if kind == "equal" else new[new_begin:new_end]
+    return "\n".join(lines)
