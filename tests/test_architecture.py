@@ -329,14 +329,16 @@ def test_no_test_asks_a_store_for_what_none_has() -> None:
     from semmem.stores.postgres.life import PostgresLife
     from semmem.stores.postgres.store import PostgresStore
     from semmem.stores.postgres.vectors import PostgresVectors
+    from semmem.stores.sqlite.graph import SqliteGraph
     from semmem.stores.sqlite.life import SqliteLife
     from semmem.stores.sqlite.store import SqliteStore
+    from semmem.stores.sqlite.vectors import SqliteVectors
 
-    own = {"_pool", "url"}  # made when a store is opened
+    own = {"_pool", "url", "models"}  # made when a store is opened
     has = {
         "store": {*dir(PostgresStore), *dir(SqliteStore), "vectors", "graph", *own},
-        "vectors": {*dir(PostgresVectors), *own},
-        "graph": {*dir(PostgresGraph), *own},
+        "vectors": {*dir(PostgresVectors), *dir(SqliteVectors), *own},
+        "graph": {*dir(PostgresGraph), *dir(SqliteGraph), *own},
         "life": {*dir(PostgresLife), *dir(SqliteLife)},
     }
     wrong = [
