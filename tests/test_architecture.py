@@ -289,6 +289,25 @@ def test_a_connection_and_a_cursor_have_a_type_wherever_they_are_handed_on() -> 
     assert untyped == []
 
 
+JSON_VALUES = ("_without", "_without_under", "_strings")
+"""The functions of ``write`` that look for credentials in any value of JSON."""
+
+
+def test_what_writes_takes_and_gives_nothing_of_any_type_but_json_values() -> None:
+    untyped = [
+        f"{name(path)}: {function.name}"
+        for path in (ROOT / "semmem" / "write").rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef) and function.name not in JSON_VALUES
+        for given in [
+            *(one.annotation for one in ast.walk(function.args) if isinstance(one, ast.arg)),
+            function.returns,
+        ]
+        if given is not None and ast.unparse(given) == "Any"
+    ]
+    assert untyped == []
+
+
 def asked_of_stores(tree: ast.AST) -> list[tuple[str, str]]:
     """Return ("store", "vectors" or "graph", the attribute) of all that is asked of a store or of a part of one."""
     modules = {

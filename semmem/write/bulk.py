@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import IO, NamedTuple, Self
 
 from semmem.model.exchange import Extraction
 from semmem.model.process.machine import processors
@@ -88,7 +88,7 @@ def main() -> None:
             _send(answers, found_in(rows, language))
 
 
-def _send(stream: Any, message: Any) -> None:
+def _send(stream: IO[bytes], message: object) -> None:
     pickle.dump(message, stream, pickle.HIGHEST_PROTOCOL)
     stream.flush()
 

@@ -14,6 +14,7 @@ from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from semmem.concepts.likeness import LIKENESS
@@ -332,11 +333,11 @@ class Ingest:
         unusable: Callable[[Draft, str], None] | None = None,
     ) -> tuple[list[Row], dict[str, str], Written]:
         """Store what ``_rows`` makes of ``drafts``; repeat it if this process has rebuilt the vectors in between."""
-        how: Any = {"on_conflict": on_conflict, "bulk": self.bulk is not None}
+        store = partial(self._store.write, on_conflict=on_conflict, bulk=self.bulk is not None)
         rows, degraded = self._rows(drafts, batch, unusable)
         try:
             with step("store"):
-                written = self._store.write(rows, **how)
+                written = store(rows)
         except EmbedderReplaced:
             if not self._renewed():
                 raise
@@ -344,7 +345,7 @@ class Ingest:
             drafts = [replace(draft, stored_vector=None) for draft in drafts if draft.name in left]
             rows, degraded = self._rows(drafts, batch, unusable)
             with step("store"):
-                written = self._store.write(rows, **how)
+                written = store(rows)
         if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
             self._filled()
         return rows, {**degraded, **written.degraded}, written

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from reprlib import repr as shown
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semmem.embedders.binding import token_counter
 from semmem.model.errors import InvalidInput
@@ -20,6 +20,10 @@ from semmem.model.protocols import Embedder
 from semmem.model.serialization import plain
 from semmem.model.types import MASKS, Memory
 from semmem.text.passages import encoded_text, other_names, split
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "KEYS",
@@ -83,11 +87,11 @@ class Draft:
     at: int
     memory: Memory
     payload: bytes
-    vector: Any
+    vector: NDArray[np.float32] | None
     fields: frozenset[str] = frozenset()
     replaces: Memory | None = None
     replaced_payload: bytes = b""
-    stored_vector: tuple[Any, Mapping[str, Any]] | None = None
+    stored_vector: tuple[NDArray[np.float32], Mapping[str, Any]] | None = None
     changed_by: str | None = None
     restores: bool = False
     suspected: tuple[str, ...] = ()
@@ -111,13 +115,13 @@ class Draft:
         return "created_at" in self.fields
 
 
-def check_namespace(name: Any) -> None:
+def check_namespace(name: object) -> None:
     """Raise InvalidInput unless ``name`` can be the name of a namespace."""
     if name is None or not FIELDS["namespace"].kind.checked("namespace", name):
         raise InvalidInput("namespace must be a name and it is empty; leave it out instead.")
 
 
-def drafted(at: int, item: Any, namespace: str) -> Draft:
+def drafted(at: int, item: object, namespace: str) -> Draft:
     """Check an item and return its draft. Raises InvalidInput with the field and the reason."""
     if isinstance(item, NoItem):
         raise InvalidInput(item.reason)
@@ -150,7 +154,7 @@ def drafted(at: int, item: Any, namespace: str) -> Draft:
     return Draft(at, memory, payload, given.get("vector"), fields, made_id=made_id)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return the text of a memory. Raises InvalidInput for none."""
     text = FIELDS["text"].kind.checked("text", "" if value is None else value)
     if not text.strip():
@@ -177,11 +181,13 @@ def check_validity(begins: datetime | None, ends: datetime | None) -> None:
         raise InvalidInput(f"valid_from ({begins.isoformat()}) must be before valid_to ({ends.isoformat()}).")
 
 
-_HASHED = (
+_FIRST = {
     "text", "title", "author", "session", "source", "position", "tags", "metadata", "importance", "created_at",
     "sensitive", "valid_from", "valid_to", "expires_at", "pinned",
-)  # fmt: skip
-"""The fields that the hash of a content has always had, or leaves out; of newer ones it has those that are set."""
+}  # fmt: skip
+"""The fields that the hash of a content has in places of their own, or leaves out."""
+_NEWER = [name for name in STORED if name not in _FIRST]
+"""The fields that the hash has by name, where they are set."""
 
 
 def payload_of(memory: Memory, *, timed: bool) -> bytes:
@@ -202,7 +208,7 @@ def payload_of(memory: Memory, *, timed: bool) -> bytes:
     bounds = [None if one is None else one.isoformat() for one in (memory.valid_from, memory.valid_to)]
     if any(bounds) or memory.pinned:  # expires_at is not content: repeating an item does not prolong its life
         content += [*bounds, memory.pinned]
-    values = {name: plain(getattr(memory, name)) for name in STORED if name not in _HASHED}
+    values = {name: plain(getattr(memory, name)) for name in _NEWER}
     if newer := {name: value for name, value in values.items() if value not in (None, False, [])}:
         content.append(newer)
     return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).digest()
@@ -224,12 +230,12 @@ def uuid7() -> str:
     return str(uuid.UUID(int=value))
 
 
-def giver(vector: Any) -> dict[str, Any]:
+def giver(vector: NDArray[np.float32]) -> dict[str, Any]:
     """Return the maker that the store records for a vector given by the caller."""
     return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
 
 
-def at_hand(draft: Draft) -> tuple[Any, Mapping[str, Any]] | None:
+def at_hand(draft: Draft) -> tuple[NDArray[np.float32], Mapping[str, Any]] | None:
     """Return the given or kept vector and its maker; None where the text has to be embedded."""
     return draft.stored_vector if draft.vector is None else (draft.vector, giver(draft.vector))
 
@@ -246,13 +252,13 @@ def replaced_by(draft: Draft) -> tuple[int, bytes, datetime] | None:
     return before.version, draft.replaced_payload, before.created_at
 
 
-def given_id(item: Any) -> str | None:
+def given_id(item: object) -> str | None:
     """Return the id of an item that can be stored under it, else None."""
     id = item.get("id") if isinstance(item, Mapping) else None
     return str(id) if isinstance(id, str | MadeId) else None
 
 
-def id_of(item: Any) -> str | None:
+def id_of(item: object) -> str | None:
     """Return the id that an item gives; the item need not be valid."""
     id = item.get("id") if isinstance(item, Mapping) else None
     return str(id) if id is not None else None

@@ -55,7 +55,7 @@ def message_items(
     return items
 
 
-def checked_session(session: Any) -> str:
+def checked_session(session: object) -> str:
     """Return the name of a session. Raises InvalidInput for what is none."""
     if not isinstance(session, str) or not session.strip():
         raise InvalidInput(f"session must be a name, not {session!r:.100}.")

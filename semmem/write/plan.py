@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from reprlib import repr as shown
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
@@ -15,18 +15,26 @@ from semmem.model.memory_fields import STORED
 from semmem.model.types import Memory, Rejected, SourceType
 from semmem.write.items import Draft, check_validity, payload_of, timed_of
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 __all__ = [
     "REMEMBERING",
     "Outcome",
     "Plan",
     "Policy",
     "Refused",
+    "Vectors",
     "batches",
     "check_batches",
     "no_longer",
     "planned",
     "updating",
 ]
+
+Vectors: TypeAlias = "Mapping[tuple[str, str, int], NDArray[np.float32]]"
+"""Stored vectors by (namespace, id, part)."""
 
 _FIELDS = tuple(STORED)
 _NAMED = 3
@@ -112,7 +120,7 @@ class Outcome:
 def planned(
     drafts: Iterable[Draft],
     stored: Mapping[tuple[str, str], Stored],
-    vectors: Mapping[tuple[str, str, int], Any],
+    vectors: Vectors,
     *,
     policy: Policy,
     now: datetime,
@@ -195,7 +203,7 @@ def no_longer(draft: Draft, policy: Policy) -> Refused:
     return Refused(draft.at, draft.name, f"Another writer has changed {shown(draft.memory.id)} just now; try again.")
 
 
-def _same(stored: Stored, draft: Draft, vectors: Mapping[tuple[str, str, int], Any], policy: Policy) -> bool:
+def _same(stored: Stored, draft: Draft, vectors: Vectors, policy: Policy) -> bool:
     if draft.vector is not None and not _same_vector(draft.vector, vectors.get((*draft.name, 0))):
         return False
     if draft.payload == stored.payload and not (policy.partial and "expires_at" in draft.fields):
@@ -272,7 +280,7 @@ def _same_note(stored: Memory, new: Memory) -> bool:
     return bool(stored.metadata[NOTE_HASH] == new.metadata.get(NOTE_HASH))
 
 
-def _same_vector(one: Any, other: Any) -> bool:
+def _same_vector(one: NDArray[np.float32] | None, other: NDArray[np.float32] | None) -> bool:
     if one is None or other is None:
         return one is other
     return bool(one.shape == other.shape and (one == other).all())
@@ -294,7 +302,7 @@ def _id_in_use(
     draft: Draft,
     policy: Policy,
     stored: Stored | None = None,
-    vectors: Mapping[tuple[str, str, int], Any] | None = None,
+    vectors: Vectors | None = None,
 ) -> Refused:
     """Return the refusal of a draft whose id is stored; it names the fields that differ, where ``stored`` is given."""
     id = draft.memory.id
@@ -311,7 +319,7 @@ def _id_in_use(
     return Refused(draft.at, draft.name, reason)
 
 
-def _other(stored: Stored, draft: Draft, policy: Policy, vectors: Mapping[tuple[str, str, int], Any]) -> str:
+def _other(stored: Stored, draft: Draft, policy: Policy, vectors: Vectors) -> str:
     """Return "another text and title", or "other content" for a sensitive memory, so that nobody can guess its text."""
     if stored.memory.sensitive or policy.guarded:
         return "other content"
@@ -338,7 +346,7 @@ def _other_keys(stored: Mapping[str, Any], new: Mapping[str, Any], mark: Mapping
     )  # fmt: skip
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(one: object, other: object) -> bool:
     """Return whether two values are equal after a round trip through the store, which returns 1e300 as an integer."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
@@ -356,7 +364,7 @@ _MOST_BATCH_CHARS = 20_000_000
 """A batch ends early once its texts have this many characters together."""
 
 
-def check_batches(batch_size: Any, on_error: Any) -> None:
+def check_batches(batch_size: object, on_error: object) -> None:
     """Raise InvalidInput for a ``batch_size`` or an ``on_error`` that ``remember_many`` does not take."""
     if on_error not in ("abort", "skip"):
         raise InvalidInput(f'on_error must be "abort" or "skip", not {on_error!r}.')

@@ -144,7 +144,7 @@ def screened_all(
     return passed
 
 
-def _begun(draft: Draft, item: Any) -> Draft:
+def _begun(draft: Draft, item: object) -> Draft:
     """Return a draft with the time at which its text began, where an export says so. Raises InvalidInput."""
     value = getattr(item, "text_at", None)
     if value is None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semmem.concepts.rules import extraction_of
 from semmem.embedders.binding import Encoder, embed_texts, identity
@@ -24,6 +24,10 @@ from semmem.model.reports import Rebuilt
 from semmem.model.store import GraphStore, Store, VectorStore
 from semmem.model.types import Memory
 from semmem.text.passages import embedded_text, read_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["extracted", "fill_in", "prepare", "reextract", "replace_vectors"]
 
@@ -106,12 +110,14 @@ def _pass(vectors: VectorStore, embedder: Embedder, *, shadow: bool, earlier: in
     return count
 
 
-def _embedding(embedder: Embedder) -> Callable[[Sequence[Memory]], Any]:
-    def vectors(memories: Sequence[Memory]) -> Any:
+def _embedding(embedder: Embedder) -> Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]:
+    def vectors(memories: Sequence[Memory]) -> Sequence[NDArray[np.float32]]:
         def name_of(place: int) -> str:
             return f"memory {memories[place].id!r} of namespace {memories[place].namespace!r}"
 
-        return embed_texts(embedder, [embedded_text(memory) for memory in memories], name_of)
+        texts = [embedded_text(memory) for memory in memories]
+        made: Sequence[NDArray[np.float32]] = embed_texts(embedder, texts, name_of)
+        return made
 
     return vectors
 

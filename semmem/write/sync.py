@@ -224,7 +224,7 @@ def bring_in(
     return replace(report, gone=missing, pruned=pruned, seconds=time.monotonic() - started)
 
 
-def _importable(item: Any) -> Any:
+def _importable(item: object) -> object:
     """Return an item; of a row of an export, only what ``remember`` takes."""
     if isinstance(item, Mapping) and not EXPORTED.isdisjoint(item):
         return exported_item("", item)

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from reprlib import repr as shown
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import BadItem, InvalidInput, NotFound
 from semmem.model.life import Forgotten
 from semmem.model.types import Memory
 from semmem.text.passages import embedded_text
 from semmem.write.items import KEYS, Draft, payload_of
-from semmem.write.plan import Plan, Refused
+from semmem.write.plan import Plan, Refused, Vectors
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["CHANGEABLE", "check_changes", "check_expected", "overtaken", "restored", "with_stored_vectors"]
 
@@ -23,7 +26,7 @@ _SHOWN = 120
 _DIGITS, _HASHED = 10, 16
 
 
-def check_changes(changes: Mapping[str, Any], expected_version: Any) -> None:
+def check_changes(changes: Mapping[str, Any], expected_version: object) -> None:
     """Raise InvalidInput for a field that update cannot change, and for an ``expected_version`` that is no version."""
     for name in changes:
         if name not in CHANGEABLE:
@@ -32,7 +35,7 @@ def check_changes(changes: Mapping[str, Any], expected_version: Any) -> None:
         check_expected(expected_version)
 
 
-def check_expected(version: Any) -> None:
+def check_expected(version: object) -> None:
     """Raise InvalidInput unless ``version`` is the version of a memory or its tag."""
     number, dash, hashed = version.partition("-") if isinstance(version, str) else ("", "", "")
     if dash and number.isascii() and number.isdecimal() and len(number) < _DIGITS and len(hashed) == _HASHED:
@@ -66,7 +69,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
-def with_stored_vectors(plan: Plan, recorded: Mapping[str, Any], vectors: Mapping[tuple[str, str, int], Any]) -> Plan:
+def with_stored_vectors(plan: Plan, recorded: Mapping[str, Any], vectors: Vectors) -> Plan:
     """Keep the vectors of changed memories of which the embedder ``recorded`` would see the same as before.
 
     A vector that was given stands for the text it was given with, so a new text needs a new one.

@@ -11,14 +11,14 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.field_kinds import Json, Kind, Switch, Tags, Time
-from semmem.model.memory_fields import FILTERS, STORED, Field, Filter
+from semmem.model.memory_fields import FILTERS, STORED, Filter
 from semmem.model.types import Filters, Memory
 from semmem.stores.filled_by import agree
 from semmem.stores.link_rules import fates_of
@@ -65,16 +65,22 @@ _DECODERS: Mapping[type[Kind], Callable[[Any], Any]] = {
 """How a field is put into a column and read from it; fields of other kinds, and None, as they are."""
 
 
-def _converted(field: Field, value: Any, converters: Mapping[type[Kind], Callable[[Any], Any]]) -> Any:
-    convert = converters.get(type(field.kind))
-    return value if value is None or convert is None else convert(value)
+_Columns: TypeAlias = Sequence[tuple[str, Callable[[Any], Any] | None]]
+
+_WRITTEN: _Columns = [(name, _ENCODERS.get(type(field.kind))) for name, field in STORED.items()]
+_READ: _Columns = [(name, _DECODERS.get(type(field.kind))) for name, field in STORED.items()]
+
+
+def _converted(columns: _Columns, values: Iterable[Any]) -> dict[str, Any]:
+    """Return the values of columns, converted, by name; there may be more values than columns."""
+    pairs = zip(columns, values, strict=False)
+    return {name: value if value is None or to is None else to(value) for (name, to), value in pairs}
 
 
 def memory_of(row: Sequence[Any]) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
-    pairs = zip(STORED.items(), values, strict=False)  # behind them stands the ord
-    fields = {name: _converted(field, value, _DECODERS) for (name, field), value in pairs}
+    fields = _converted(_READ, values)  # behind them stands the ord
     counts = {"seen_count": seen_count, "last_seen": None if last_seen is None else at_microsecond(last_seen)}
     at = at_microsecond(updated_at)
     name, parent = (f"{id}#{part}", id) if part else (id, None)
@@ -383,7 +389,7 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Res
     number, ords, _ = numbers[memory.namespace]
     ord = next(ords)
     assert memory.updated_at is not None
-    values = {name: _converted(field, getattr(memory, name), _ENCODERS) for name, field in STORED.items()}
+    values = _converted(_WRITTEN, (getattr(memory, name) for name, _ in _WRITTEN))
     values |= {
         "row": _row(number, ord),
         "namespace": memory.namespace,
