@@ -113,7 +113,8 @@ class Use(RecallLog):
         useful, not_useful = (
             self._whole_ids(names, strings(name, ids)) for name, ids in (("useful", useful), ("not_useful", not_useful))
         )
-        return judge(life_of(self.store), recall_id, useful, not_useful, names, made_by)
+        id = self._whole_recall_id(names, recall_id)
+        return judge(life_of(self.store), id, useful, not_useful, names, made_by)
 
     @observed
     def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:

@@ -11,6 +11,7 @@ from semmem.client.connection import Connection
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import at_time, string, strings, whole
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, Outcome, Recalls, Replay, merged, replayed
+from semmem.model.short_ids import is_short
 from semmem.model.store import life_of
 from semmem.read.rankings import reason
 from semmem.read.steps import cut, page
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from semmem.read.result import Recall
 
 __all__ = ["RecallLog"]
+
+_BEHIND = "g"
+"""The character behind all that an id is made of: an id with it comes after every one that begins so."""
 
 _USUAL = {
     "limit": 10, "offset": 0, "sort_by": "relevance", "fold_parts": True, "min_confidence": 0.0, "exclude": (),
@@ -75,9 +79,9 @@ class RecallLog(Connection):
 
     @observed
     def logged_recall(self, recall_id: str, *, namespace: str | Sequence[str] = "default") -> LoggedRecall:
-        """Return the entry of one recall in the log, by the ``id`` of the recall. Raises NotFound."""
+        """Return the entry of one recall in the log, by the ``id`` of the recall or its beginning. Raises NotFound."""
         names = strings("namespace", namespace)
-        entries = merged(life_of(self.store).recalled(names, string("recall_id", recall_id)))
+        entries = merged(life_of(self.store).recalled(names, self._whole_recall_id(names, recall_id)))
         if not entries:
             raise unknown_recall(recall_id, names)
         return entries[0]
@@ -112,6 +116,17 @@ class RecallLog(Connection):
         past = {(hit.namespace, hit.id) for hit in entry.hits if hit.rank is not None} - there
         facts = {"recipe": result.recipe.name, **_facts(result)}
         return Replay(entry, replayed(entry, ranked, past - self._existing(past)), as_of, facts)
+
+    def _whole_recall_id(self, namespaces: Sequence[str], recall_id: str) -> str:
+        """Return the id of a logged recall, of which the beginning is enough. Raises InvalidInput where several fit."""
+        id = string("recall_id", recall_id)
+        if not is_short(id):
+            return id
+        rows = life_of(self.store).recalls(namespaces, LogFilters(), 2, id + _BEHIND)
+        found = list(dict.fromkeys(row.id for row in rows if row.id.startswith(id)))
+        if len(found) > 1:
+            raise InvalidInput(f"Several logged recalls begin with {id!r}, such as {found[0]}; give more of the id.")
+        return found[0] if found else id
 
     def _existing(self, names: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
         """Return those of some (namespace, id) that are stored."""

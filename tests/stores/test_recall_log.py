@@ -114,6 +114,23 @@ def test_a_namespace_shows_its_own_hits_alone(mem: semmem.Semmem) -> None:
     assert len(mem.recalls(namespace="elsewhere")) == 0
 
 
+def test_the_beginning_of_an_id_is_enough(mem: semmem.Semmem) -> None:
+    found = mem.recall("ferry")
+    assert found.id is not None
+    short = found.id[:23]
+    assert mem.feedback(short, useful=["nine"]) == 1
+    assert mem.logged_recall(short).id == mem.replay_recall(short).entry.id == found.id
+    life = mem.store.life
+    assert life is not None
+    for end in ("1", "2"):
+        entry = LoggedRecall(f"01a00000-0000-7000-8000-00000000000{end}", "Twice?", ("default",))
+        life.note_recall(entry)
+    with pytest.raises(semmem.InvalidInput, match="Several logged recalls begin with '01a00000-0000', such as 01a0"):
+        mem.logged_recall("01a00000-0000")
+    with pytest.raises(semmem.NotFound, match="There is no recall '01b00000-0000'"):
+        mem.logged_recall("01b00000-0000")
+
+
 def test_a_judgement_stands_with_the_hit_that_it_is_about(mem: semmem.Semmem) -> None:
     mem.remember("Coal is black.", id="coal")
     found = mem.recall("ferry")

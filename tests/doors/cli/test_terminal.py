@@ -35,6 +35,8 @@ def call(capfdbinary: pytest.CaptureFixture[bytes], store_url: str, monkeypatch:
     """Run the program in this process and return its code and both its streams, which hold no active character."""
     monkeypatch.setenv("SEMMEM_URL", store_url)
     monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
+    monkeypatch.setenv("SEMMEM_RECALL_LOG", "true")
+    monkeypatch.setenv("SEMMEM_AGENT", HOSTILE)
     terminal.cache_clear()
     capfdbinary.readouterr()
 
@@ -88,6 +90,11 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["context", HOSTILE, *there, "--budget", "70"]),
         (4, ["feedback", HOSTILE, *there, "--useful", HOSTILE, "--made-by", HOSTILE]),
         (0, ["judgements", *there]),
+        (0, ["log", *there]),
+        (0, ["log", *there, "--agent", HOSTILE, "--limit", "1"]),
+        (2, ["log", *there, "--asked-after", HOSTILE]),
+        (4, ["log", "show", HOSTILE, *there]),
+        (4, ["log", "replay", HOSTILE, *there]),
         (0, ["explain", HOSTILE, "--query", "Heron House", *there]),
         (0, ["get", HOSTILE, *there]),
         (0, ["list", *there]),
@@ -196,6 +203,15 @@ def test_json_is_the_exact_data_and_acts_no_more_than_the_rest(filled: Call) -> 
     assert [memory[key] for key in ("author", "session", "source", "namespace")] == [HOSTILE] * 4
     assert memory["text"] == f"The key of Heron House. {HOSTILE}"
     assert (memory["tags"], memory["metadata"]) == ([HOSTILE], {HOSTILE: HOSTILE})
+
+
+def test_an_entry_of_the_log_lets_no_control_character_through(filled: Call) -> None:
+    there = ["-n", HOSTILE]
+    recall_id = json.loads(filled("recall", f"key of Heron House {HOSTILE}", *there, "--json")[1])["id"]
+    assert filled("feedback", recall_id, *there, "--useful", HOSTILE, "--made-by", HOSTILE)[0] == 0
+    for command in (["log"], ["log", "show", recall_id], ["log", "replay", recall_id]):
+        code, said = filled(*command, *there)
+        assert (code, "evil" in said) == (0, True), command
 
 
 def test_what_a_process_says_is_harmless_too(store_url: str, tmp_path: Path) -> None:
