@@ -180,10 +180,13 @@ def test_nothing_sensitive_secret_outdated_or_said_by_a_stranger_is_quoted(
         new = mem.remember("Everything listens on 6543.", namespace=PROJECT)
         mem.link(new.id, "supersedes", old.id, namespace=PROJECT)
         mem.remember("Secret.", namespace=PROJECT, sensitive=True)
+        mem.remember(f"Deploys take {SECRET}.", namespace=PROJECT, importance=0.9)
+        mem.remember(f"Ada's is {SECRET}.", namespace="personal", pinned=True)
         mem.remember("Over.", namespace=PROJECT, valid_to="2026-01-01")
     lines = days.begins(project)
     assert [one["text"] for one in lines] == [
-        "We decided on the key ghp_…[removed].", "Everything listens on 6543.",
+        "Ada's is ghp_…[removed].", "We decided on the key ghp_…[removed].", "Deploys take ghp_…[removed].",
+        "Everything listens on 6543.",
     ]  # fmt: skip
 
 
