@@ -32,8 +32,15 @@ _WHY = {
     "pinned": None, "last": "last session", "open": "left open", "decided": "decided",
     "elsewhere": "elsewhere since", "latest": None,
 }  # fmt: skip
-_NOTES, _PAGES = 50, 5
-_TURNS, _TURNS_ELSEWHERE, _LAST_TURNS, _SESSIONS, _DECISIONS, _POINTS = 5, 3, 6, 3, 6, 4
+_NOTES, _ENOUGH, _PAGES = 50, 12, 3
+"""Memories that are no turns: the most that are looked at, and how many end the reading before the most pages do."""
+
+_TURNS, _TURNS_ELSEWHERE = 5, 3
+"""The last turns of a session that are quoted, besides its user's first: of the last session, and of others."""
+
+_SESSIONS, _LAST_TURNS, _POINTS, _DECISIONS = 3, 6, 4, 6
+"""The most sessions elsewhere, the last turns that may leave something open, and the most open points and decisions."""
+
 _LEAD, _LAST = 130, 240
 """Characters of a turn that are quoted, and of a session's last turn."""
 
@@ -109,7 +116,7 @@ def _newest(source: Source, namespace: str) -> Iterator[Mapping[str, Any]]:
     for page in islice(source.pages(namespace), _PAGES):
         yield from page
         notes += sum(TAG not in one.get("tags", ()) for one in page)
-        if notes >= _NOTES:
+        if notes >= _ENOUGH:
             return
 
 

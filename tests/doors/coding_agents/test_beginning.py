@@ -237,7 +237,7 @@ def test_the_block_keeps_to_its_budget_and_what_is_pinned_comes_first(
         assert {"last session", "elsewhere since", None} <= {one.get("why") for one in in_block(block)}
 
 
-def test_notes_behind_a_days_turns_are_read_and_a_thousand_turns_end_the_reading(
+def test_notes_behind_a_days_turns_are_read_and_three_pages_of_turns_end_the_reading(
     days: Days,
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -246,14 +246,14 @@ def test_notes_behind_a_days_turns_are_read_and_a_thousand_turns_end_the_reading
     turns = [
         {"text": f"The gear {n} turns well.", "session": "s1", "position": n, "tags": ["transcript"],
          "source_type": "agent", "created_at": f"2026-11-24T10:{n:02}:00Z"}
-        for n in range(45)
+        for n in range(25)
     ]  # fmt: skip
     with semmem.connect() as mem:
         mem.remember("The office closes at five.", namespace=PROJECT, created_at="2026-11-23")
         mem.remember_many(turns, namespace=PROJECT)
         assert of(days.begins(project), None) == ["The office closes at five."]
         mem.remember_many([{**turn, "session": "s2"} for turn in turns[:10]], namespace=PROJECT)
-        assert of(days.begins(project), None) == []  # five pages of ten
+        assert of(days.begins(project), None) == []  # three pages of ten
 
 
 def test_a_server_is_asked_for_the_same_parts(days: Days, project: Path, tmp_path: Path) -> None:
