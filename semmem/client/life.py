@@ -17,7 +17,6 @@ from semmem.model.types import Memory, Undecided, masked
 from semmem.read.explanation.absence import what_became
 from semmem.read.recall import Recaller
 from semmem.read.tracing import observed
-from semmem.write.likeness import fall_with
 
 __all__ = ["Life"]
 
@@ -121,6 +120,8 @@ class Life(Connection):
         unknown id. Raises InvalidInput for an unknown type, a link to itself, a circle of ``supersedes``, and a chain
         of more than 10 of them.
         """
+        from semmem.write.likeness import fall_with
+
         row = self._link(id, type, to, namespace, made_by)
         (link,) = self._life().link(row.namespace, [row])
         if more := fall_with(self.store, link):
@@ -130,6 +131,8 @@ class Life(Connection):
     @observed
     def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
         """Remove a link; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
+        from semmem.write.likeness import fall_with
+
         row = self._link(id, type, to, namespace)
         fallen = fall_with(self.store, row)
         was_linked = self._life().unlink(row.namespace, row.from_id, row.type, row.to_id)

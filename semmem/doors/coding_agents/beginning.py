@@ -32,8 +32,15 @@ _WHY = {
     "pinned": None, "last": "last session", "open": "left open", "decided": "decided",
     "elsewhere": "elsewhere since", "latest": None,
 }  # fmt: skip
-_NOTES, _PAGES = 50, 5
-_TURNS, _TURNS_ELSEWHERE, _LAST_TURNS, _SESSIONS, _DECISIONS, _POINTS = 5, 3, 6, 3, 6, 4
+_NOTES, _ENOUGH, _PAGES = 50, 12, 3
+"""Memories that are no turns: the most that are looked at, and how many end the reading before the most pages do."""
+
+_TURNS, _TURNS_ELSEWHERE = 5, 3
+"""The last turns of a session that are quoted, besides its user's first: of the last session, and of others."""
+
+_SESSIONS, _LAST_TURNS, _POINTS, _DECISIONS = 3, 6, 4, 6
+"""The most sessions elsewhere, the last turns that may leave something open, and the most open points and decisions."""
+
 _LEAD, _LAST = 130, 240
 """Characters of a turn that are quoted, and of a session's last turn."""
 
@@ -79,7 +86,7 @@ def beginning(
     last = _last(threads, visit)
     lines: dict[str, list[Mapping[str, Any]]] = {part: [] for part in _WHY}
     if "pinned" in wanted:
-        lines["pinned"] = [{**one, "session": None} for one in source.pinned(scope.namespaces)]
+        lines["pinned"] = [_note(one) for one in source.pinned(scope.namespaces) if _is_shown(one)]
     if "last" in wanted:
         lines["last"], lines["open"] = _thread(last, "last", _TURNS), _left_open(last)
     if "decided" in wanted:
@@ -90,17 +97,17 @@ def beginning(
     if "latest" in wanted:
         others = (one for name in scope.namespaces[1:] for one in _current(source, name))
         lines["latest"] = _latest([*read, *others])
-    return _within(_distinct({part: [one for one in some if _is_shown(one)] for part, some in lines.items()}), budget)
+    return _within(_distinct(lines), budget)
 
 
 # ---------------------------------------------------------------------- what is read
 
 
 def _current(source: Source, namespace: str) -> list[Mapping[str, Any]]:
-    """Return the newest memories of a namespace that no other one supersedes."""
+    """Return the newest memories of a namespace that may be shown and that no other one supersedes."""
     read = list(_newest(source, namespace))
     superseded = source.superseded(namespace, [str(one["id"]) for one in read])
-    return [one for one in read if one["id"] not in superseded]
+    return [one for one in read if one["id"] not in superseded and _is_shown(one)]
 
 
 def _newest(source: Source, namespace: str) -> Iterator[Mapping[str, Any]]:
@@ -109,7 +116,7 @@ def _newest(source: Source, namespace: str) -> Iterator[Mapping[str, Any]]:
     for page in islice(source.pages(namespace), _PAGES):
         yield from page
         notes += sum(TAG not in one.get("tags", ()) for one in page)
-        if notes >= _NOTES:
+        if notes >= _ENOUGH:
             return
 
 
@@ -125,9 +132,8 @@ def _threads(memories: Iterable[Mapping[str, Any]]) -> dict[str, list[_Turn]]:
     threads: dict[str, list[_Turn]] = {}
     for one in memories:
         said_by = one.get("source_type") or {"user": "user", "assistant": "agent"}.get(str(one.get("author")))
-        if TAG not in one.get("tags", ()) or not one.get("session") or said_by not in ("user", "agent"):
-            continue
-        if not one.get("created_at") or not _is_shown(one):
+        said = TAG in one.get("tags", ()) and one.get("session") and one.get("created_at")
+        if not said or said_by not in ("user", "agent"):
             continue
         text = redacted(words_of(str(one["text"])))[0]
         if text and not is_acknowledgement(text):
@@ -182,9 +188,15 @@ def _elsewhere(threads: Mapping[str, list[_Turn]], last: list[_Turn], after: dat
 
 def _latest(memories: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the memories that are no turns, the important ones first, and of equal ones the newest."""
-    notes = [{**one, "session": None} for one in memories if TAG not in one.get("tags", ())]
+    notes = [one for one in memories if TAG not in one.get("tags", ())]
     notes.sort(key=lambda memory: str(memory.get("updated_at")), reverse=True)
-    return sorted(notes, key=lambda memory: -float(memory.get("importance", 0.5)))
+    notes.sort(key=lambda memory: -float(memory.get("importance", 0.5)))
+    return [_note(one) for one in notes[:_NOTES]]
+
+
+def _note(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the line of a memory that is no turn."""
+    return {**memory, "text": redacted(str(memory["text"]))[0], "session": None}
 
 
 # ---------------------------------------------------------------------- what is shown of it

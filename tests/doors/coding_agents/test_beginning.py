@@ -180,10 +180,13 @@ def test_nothing_sensitive_secret_outdated_or_said_by_a_stranger_is_quoted(
         new = mem.remember("Everything listens on 6543.", namespace=PROJECT)
         mem.link(new.id, "supersedes", old.id, namespace=PROJECT)
         mem.remember("Secret.", namespace=PROJECT, sensitive=True)
+        mem.remember(f"Deploys take {SECRET}.", namespace=PROJECT, importance=0.9)
+        mem.remember(f"Ada's is {SECRET}.", namespace="personal", pinned=True)
         mem.remember("Over.", namespace=PROJECT, valid_to="2026-01-01")
     lines = days.begins(project)
     assert [one["text"] for one in lines] == [
-        "We decided on the key ghp_…[removed].", "Everything listens on 6543.",
+        "Ada's is ghp_…[removed].", "We decided on the key ghp_…[removed].", "Deploys take ghp_…[removed].",
+        "Everything listens on 6543.",
     ]  # fmt: skip
 
 
@@ -234,7 +237,7 @@ def test_the_block_keeps_to_its_budget_and_what_is_pinned_comes_first(
         assert {"last session", "elsewhere since", None} <= {one.get("why") for one in in_block(block)}
 
 
-def test_notes_behind_a_days_turns_are_read_and_a_thousand_turns_end_the_reading(
+def test_notes_behind_a_days_turns_are_read_and_three_pages_of_turns_end_the_reading(
     days: Days,
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -243,14 +246,14 @@ def test_notes_behind_a_days_turns_are_read_and_a_thousand_turns_end_the_reading
     turns = [
         {"text": f"The gear {n} turns well.", "session": "s1", "position": n, "tags": ["transcript"],
          "source_type": "agent", "created_at": f"2026-11-24T10:{n:02}:00Z"}
-        for n in range(45)
+        for n in range(25)
     ]  # fmt: skip
     with semmem.connect() as mem:
         mem.remember("The office closes at five.", namespace=PROJECT, created_at="2026-11-23")
         mem.remember_many(turns, namespace=PROJECT)
         assert of(days.begins(project), None) == ["The office closes at five."]
         mem.remember_many([{**turn, "session": "s2"} for turn in turns[:10]], namespace=PROJECT)
-        assert of(days.begins(project), None) == []  # five pages of ten
+        assert of(days.begins(project), None) == []  # three pages of ten
 
 
 def test_a_server_is_asked_for_the_same_parts(days: Days, project: Path, tmp_path: Path) -> None:
