@@ -47,6 +47,7 @@ def test_a_leg_by_rank_has_no_range_and_the_best_possible_lexical_score_is_known
     assert at.value == Fraction(1, 4)
 
 
+@pytest.mark.slow
 def test_the_command_asks_a_data_set_and_names_the_assumption() -> None:
     done = CliRunner().invoke(app, ["reach", "convex", "--data", str(TOY), "--json"])
     assert done.exit_code == 0, done.output

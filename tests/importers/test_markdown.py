@@ -123,6 +123,14 @@ def test_a_link_means_the_note_that_obsidian_would_open() -> None:
     assert notes.find("Not", "Other.md") is None
 
 
+def test_the_name_of_a_file_is_a_name_of_its_note_where_no_other_file_has_it() -> None:
+    notes = Vault(["a/Kestrel.md", "b/kestrel.md", "Heron.md", "Index.md"])
+    for id in ("a/Kestrel.md", "b/kestrel.md", "Heron.md", "Index.md"):
+        notes.name(id, "A title", [])
+    assert [notes.aliases(id) for id in ("a/Kestrel.md", "b/kestrel.md")] == [[], []]
+    assert (notes.aliases("Heron.md"), notes.aliases("Index.md")) == (["Heron"], [])
+
+
 def test_hidden_folders_other_files_and_links_to_outside_are_left_out(tmp_path: Path) -> None:
     outside = vault(tmp_path / "outside", secret="Secret.")
     folder = vault(

@@ -355,3 +355,20 @@ def test_a_child_of_a_process_that_was_counting_when_it_forked_counts_too() -> N
     counted.note([("n", "a")])
     assert (counted.write(), sink.held) == (1, {("n", "a"): 1})
     counted.close()
+
+
+def test_after_each_failure_the_pause_is_twice_as_long_and_an_hour_at_most() -> None:
+    sink = Sink()
+    counter = AccessCounter(sink, every_s=1_000.0)  # type: ignore[arg-type]
+    sink.fails = True
+    counter.note([("n", "a")])
+    pauses = []
+    for fails in (True, True, True, False):
+        sink.fails = fails
+        assert counter._timer is not None
+        counter._timer.cancel()
+        counter._tick()
+        pauses.append(counter._pause_s)
+        if not fails:
+            counter.close()
+    assert pauses == [2_000.0, 3_600.0, 3_600.0, 1_000.0]

@@ -110,3 +110,14 @@ def test_a_request_is_let_in_with_its_key_or_answered_with_a_problem(tmp_path: P
     assert (status, problem["class"], seen) == (403, "AccessDenied", [])
     status, _, _ = asked(keys, host, host)  # two hosts: which one would be meant?
     assert status == 403
+
+
+def test_a_request_that_a_page_of_elsewhere_caused_without_an_origin_reads_nothing(tmp_path: Path) -> None:
+    keys, host = Keys(tmp_path / "keys.json"), ("host", "127.0.0.1")
+    for site in ("cross-site", "same-site"):
+        status, problem, seen = asked(keys, host, ("sec-fetch-site", site))
+        assert (status, problem["class"], seen) == (403, "AccessDenied", []), site
+        # a browser names the origin of what a script asks for, and that is decided by the origin
+        assert asked(keys, host, ("sec-fetch-site", site), ("origin", "http://127.0.0.1"))[0] == 200, site
+    for site in ("same-origin", "none"):
+        assert asked(keys, host, ("sec-fetch-site", site))[0] == 200, site

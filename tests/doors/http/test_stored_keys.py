@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +17,8 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.client.routes import ROUTES
-from semmem.doors.http.keys import Keys, Right, StoredKeys
-from semmem.model.errors import InvalidInput, KeyRequired, NotFound
+from semmem.doors.http.keys import Keys, Right, ServerKeys, StoredKeys
+from semmem.model.errors import InvalidInput, KeyRequired, NotFound, StoreUnavailable
 from tests.doors.cli.program import Call, in_process
 from tests.doors.http.test_routes import problem
 from tests.serving import running
@@ -321,3 +322,21 @@ def test_the_options_of_add_name_the_right(call: Call, right: Right) -> None:
         "read": list, "write": lambda: ["--write"], "admin": lambda: ["--admin"],
     }  # fmt: skip
     assert made(call, "laptop", *options[right]())["right"] == right
+
+
+def test_keys_that_the_store_did_not_tell_for_ten_seconds_let_nobody_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StoredKeys, "read", lambda self: {})  # it ends, and brings nothing new
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        keys = ServerKeys(Keys(tmp_path / "keys.json"), lambda: mem)
+
+        async def after(seconds: float) -> Any:
+            await asyncio.to_thread(keys._in_store)
+            assert keys._stored is not None
+            keys._stored._cached = (time.monotonic() - seconds, {})
+            return await keys.fresh()
+
+        assert asyncio.run(after(5)) == {}
+        with pytest.raises(StoreUnavailable, match="no key can be checked"):
+            asyncio.run(after(11))
