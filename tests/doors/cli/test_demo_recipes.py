@@ -16,7 +16,9 @@ G, P, B = "guaranteed", "possible", "boost-only"
 BOTH = {"lexical": P, "dense": P}
 REACH = {
     "default": {"named": {"lexical": G, "dense": G, "graph": G}, "unnamed": {"lexical": G, "dense": G, "graph": G}},
-    "by-evidence": dict.fromkeys(("anchored", "described", "named", "unnamed"), {"lexical": G, "dense": G, "graph": G}),
+    "by-evidence": {
+        regime: {"lexical": G, "dense": G, "graph": G} for regime in ("anchored", "described", "named", "unnamed")
+    },
     "default-0.1": {
         "named": {"lexical": G, "dense": G, "graph": G},
         "unnamed": {"lexical": G, "dense": G, "graph": G},
