@@ -13,7 +13,7 @@ import pytest
 import semmem
 from eval.confidence import ANSWERED, CANNOT_TELL, KINDS, THRESHOLDS, Row, ask, auc, fit, markdown, report
 from eval.datasets import Corpus, DatasetError, Query
-from semmem.read.candidates import CURVES
+from semmem.read.candidates import CURVES, EMBEDDER_CURVES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,6 +89,14 @@ def test_the_shipped_curves_are_those_of_the_published_fit() -> None:
     for name, one in result["left out"]["dense + lexical"].items():
         for label, shares in rates(name, one):
             assert f"| {label} | {' | '.join(printed(share) for share in shares)} |" in record
+
+
+def test_the_curves_of_mpnet_are_those_of_the_published_fit() -> None:
+    fitted = json.loads((ROOT / "eval" / "results" / "confidence-mpnet.json").read_text(encoding="utf-8"))["fitted"]
+    for legs, (weights, constant) in EMBEDDER_CURVES["all-mpnet-base-v2"].items():
+        one = fitted[" + ".join(legs)]
+        assert [one[leg] for leg in legs] == pytest.approx(weights, abs=0.05)
+        assert one["constant"] == pytest.approx(constant, abs=0.05)
 
 
 def printed(share: float) -> str:

@@ -231,6 +231,7 @@ OF_BEFORE = {
     "musique100-related": "of the names and triples of a language model, which a command line does not say",
     "robustness": "of python -m eval.robustness",
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
+    "confidence-mpnet": "its own file has the command; it is no experiment, so it has no corpus of its own",
     "coverage": "of python -m eval.coverage, a simulation of no corpus; record 0060 has its table",
     "peers": "of python -m eval.peers, which asks other systems and measures no recipe; its file has the command",
     "levels": "of python -m eval best-leg --levels, which compares nothing; its own file has the command",

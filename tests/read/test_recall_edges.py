@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import semmem
+from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Question, Ranking, Scope, Trace
 from semmem.model.recipe import Recipe
-from semmem.read.candidates import CURVES, curve, matches
+from semmem.read.candidates import CURVES, FLOORS, curve, matches
 from semmem.read.result import Recall
 
 
@@ -80,6 +81,25 @@ def test_confidence_is_a_curve_over_what_the_legs_think_of_their_own_first(
     assert known.confidence == curve({"dense": 0.75, "lexical": 0.25}) == pytest.approx(0.8061, abs=5e-5)
     for leg in ("lexical", "dense"):
         assert mem.recall("note", recipe=leg).confidence == curve({leg: matches(known.candidates)[leg]})
+
+
+class Mpnet(Hashing):
+    """Hashing under the name of a model that has a curve of its own, its weights in 8 bits."""
+
+    name = "all-mpnet-base-v2-int8"
+
+
+def test_an_embedder_that_was_measured_has_a_curve_and_a_floor_of_its_own(store_url: str) -> None:
+    match = {"dense": 0.5, "lexical": 0.2}
+    # the logistic of 4.6 x .5 + .3 x .2 - 2.3 and of 5.6 x .5 + 1.5 x .2 - 3.15
+    assert curve(match, "all-mpnet-base-v2") == pytest.approx(0.514996, abs=5e-6)
+    assert curve(match, "another") == curve(match) == pytest.approx(0.487503, abs=5e-6)
+    assert curve({"lexical": 0.2}, "all-mpnet-base-v2") == curve({"lexical": 0.2})
+    with semmem.connect(store_url, embedder=Mpnet()) as mem:
+        mem.remember("The ferry leaves at nine.")
+        found = mem.recall("When does the ferry leave?", recipe="hybrid", min_confidence="auto")
+        assert found.confidence == curve(matches(found.candidates), "all-mpnet-base-v2")
+        assert found.min_confidence == FLOORS["all-mpnet-base-v2"]
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
