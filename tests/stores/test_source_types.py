@@ -154,6 +154,10 @@ def test_a_file_of_a_schema_without_source_types_comes_over(tmp_path: Path) -> N
     old.execute("DROP INDEX memory_by_importance")  # this and the tables are of later schemas
     for table in ("forward", "embedding", "embedding_next", "relationship", "correction"):
         old.execute(f"DROP TABLE {table}")
+    for column in ("interface", "agent", "facts"):
+        old.execute(f"ALTER TABLE recall_log DROP COLUMN {column}")
+    judged = "namespace TEXT, recall_id TEXT, id TEXT, useful INTEGER, made_by TEXT, at INTEGER"
+    old.execute(f"CREATE TABLE judgement ({judged})")
     for table in ("memory", "history"):
         old.execute(f"ALTER TABLE {table} DROP COLUMN source_type")
     number = next(number for number, _, statements in migrations("sqlite") if "source_type" in statements)

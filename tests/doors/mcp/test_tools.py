@@ -283,7 +283,7 @@ async def test_a_resource_that_fails_says_nothing_of_the_server(url: str, monkey
 
 
 async def test_a_thousand_hits_are_returned_where_a_thousand_are_asked_for(url: str) -> None:
-    with semmem.connect(url) as mem:
+    with semmem.connect(url, embedder="hashing") as mem:
         mem.remember_many({"text": f"The logger wrote line {n}."} for n in range(1_010))
     async with in_memory(url) as client:
         found = await ask(client, "memory_recall", query="logger", limit=1_000)
