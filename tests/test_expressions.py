@@ -26,7 +26,18 @@ from semmem.doors.cli.demo import data
 from semmem.doors.coding_agents import points
 from semmem.doors.http import app, keys
 from semmem.extractors import llm
-from semmem.importers import chatgpt, client_blocks, csv, locomo, markdown, mcp_memory, note, turn_content
+from semmem.importers import (
+    chatgpt,
+    client_blocks,
+    csv,
+    documents,
+    git,
+    locomo,
+    markdown,
+    mcp_memory,
+    note,
+    turn_content,
+)
 from semmem.importers import note as note_text
 from semmem.model import errors, filters
 from semmem.read import question
@@ -161,6 +172,18 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.importers.chatgpt._CITATION": (
         partial(chatgpt._CITATION.sub, ""),
         (("", "\ue200", ""), ("\ue200", "a", ""), ("", "\ue200a\ue201", "")),
+    ),
+    "semmem.importers.documents._ESCAPED": (
+        partial(documents._ESCAPED.sub, ""),
+        (("", "\\\\", "_"), ("", "\\\\_", "")),
+    ),
+    "semmem.importers.git._DECISION": (
+        git._DECISION.search,
+        (("", "/adr", ""), ("", "/adr/", "x"), ("adr/", "a", "/"), ("adr/", ".md", "x"), ("", "/decisions/a", "")),
+    ),
+    "semmem.importers.git._TRAILER": (
+        git._TRAILER.match,
+        (("A", "-by", ""), ("A", "a-", ":"), ("Aa-A", "-", ":"), ("", "A-", "")),
     ),
     "semmem.importers.client_blocks._ARGUMENTS": (client_blocks.words_of, BLOCKS),
     "semmem.importers.client_blocks._NEXT": (client_blocks.words_of, BLOCKS),

@@ -13,9 +13,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from semmem.doors.arguments import check_memory, check_namespace
+from semmem.doors.mem0_facts import Facts, NoFacts
 from semmem.doors.mem0_shapes import (
     OWNERS,
     added,
@@ -39,11 +41,15 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from semmem.client.memory import Semmem
+    from semmem.model.types import Hit
 
-__all__ = ["AsyncMemory", "Extract", "Memory", "MemoryMissing"]
+__all__ = ["AsyncMemory", "AsyncMemoryClient", "Extract", "Facts", "Memory", "MemoryClient", "MemoryMissing"]
 
 Extract = Callable[[Sequence[Mapping[str, Any]]], Sequence[str]]
-"""What finds in the messages of a chat the texts to remember, such as a function of yours that asks an LLM."""
+"""What finds in the messages of a chat the texts to remember, such as Facts or a function of yours."""
+
+REPLY_SHARE = 0.75
+"""The share of its score that a reply of an assistant keeps in a search; messages of users keep all (adr/0071)."""
 
 _MEM0_CONFIG = frozenset(
     (
@@ -98,7 +104,7 @@ class Memory:
             raise InvalidInput(f"An open memory has its settings already; leave {next(iter(settings))} out.")
         self.memory = semmem.connect(**settings) if memory is None else memory
         self.namespace = configured if namespace is None else namespace
-        self._extract = extract
+        self.extract = extract
         self._opened = memory is None
         self._warned = False
 
@@ -144,22 +150,18 @@ class Memory:
         shared = {name: value for name, value in mapping("metadata", metadata).items() if name not in OWNERS} | owners
         if expiration_date is not None:
             shared["expiration_date"] = day(expiration_date)
-        if infer and self._extract is not None:
-            texts = self._extract([dict(turn) for turn in turns])
-            if not isinstance(texts, list | tuple):
-                raise InvalidInput(f"extract must return a list of texts, not {type(texts).__name__}.")
-            rows = [{"text": text, "metadata": shared} for text in texts]
-        else:
-            if infer:
-                self._warn()
-            rows = [
-                {
-                    "text": turn["content"],
-                    "source_type": source_type_of(turn["role"]),
-                    "metadata": {**shared, **speaker(turn)},
-                }
-                for turn in turns
-            ]
+        rows = [_of_turn(turn, shared) for turn in turns]
+        if infer and self.extract is None:
+            self._warn()
+        elif infer and self.extract is not None:
+            try:
+                texts = self.extract([dict(turn) for turn in turns])
+            except NoFacts as error:
+                warnings.warn(f"{error}; the messages are stored as they are.", stacklevel=2)
+            else:
+                if not isinstance(texts, list | tuple):
+                    raise InvalidInput(f"extract must return a list of texts, not {type(texts).__name__}.")
+                rows = [{"text": text, "metadata": shared} for text in texts]
         items = [self._item(one) for one in rows]
         if items:
             self.memory.remember_many(items, namespace=self.namespace, batch_size=len(items))
@@ -182,6 +184,9 @@ class Memory:
     ) -> dict[str, Any]:
         """Return the memories that answer a question, best first, with their fused ``score``.
 
+        What an assistant said counts less than what a user said: its score is cut to a share (``REPLY_SHARE``), because
+        a reply often repeats the words of a question without its answer.
+
         ``filters`` name at least one owner, or ``user_id`` … do, as in mem0 1.x (``limit`` is ``top_k`` of that time);
         they may hold mem0's operators. ``threshold`` is the confidence, from 0 to 1, below which nothing is returned: a
         fused score does not compare across questions. ``rerank`` changes nothing: choose a recipe that has a reranker.
@@ -202,7 +207,8 @@ class Memory:
             if len(shown_hits) >= most or len(hits) < fetched or fetched == _MOST:
                 break
             fetched = min(_MOST, 2 * fetched)
-        rows = [(row(hit.memory, score=hit.score), dict(hit.components)) for hit in shown_hits[:most]]
+        scored = sorted(((hit, *_by_role(hit)) for hit in shown_hits), key=lambda one: -one[1])[:most]
+        rows = [(row(hit.memory, score=score), parts) for hit, score, parts in scored]
         return {"results": [{**row, "score_details": parts} if explain else row for row, parts in rows]}
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
@@ -367,7 +373,7 @@ class AsyncMemory:
     """mem0's ``AsyncMemory``: the verbs of ``Memory``, each run on a thread, with the same arguments and errors."""
 
     def __init__(self, config: Any = None, **options: Any) -> None:
-        self._memory = Memory(config, **options)
+        self._memory: Memory = Memory(config, **options)
 
     @classmethod
     async def from_config(cls, config: Any, **options: Any) -> AsyncMemory:
@@ -425,10 +431,54 @@ class AsyncMemory:
         await self.close()
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("MemoryClient", "AsyncMemoryClient"):
-        raise ImportError(f"{name} is for mem0's hosted service; semmem runs on your machine: import Memory.")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+class MemoryClient(Memory):
+    """mem0's ``MemoryClient``: the verbs of ``Memory``, asked of a server of semmem (``semmem serve``).
+
+    ``host`` is its URL and ``api_key`` a key of it; without them those of the settings. ``org_id`` and ``project_id``
+    of mem0's service are not used. Raises InvalidInput for a host that is no server of semmem.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        host: str | None = None,
+        org_id: str | None = None,
+        project_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        from semmem.config import Settings
+
+        host = Settings.load().url if host is None else host
+        if not isinstance(host, str) or not host.startswith(("http://", "https://")):
+            raise InvalidInput(
+                "MemoryClient asks a server of semmem; give host='http://…' (semmem serve), or import Memory."
+            )
+        if (urlsplit(host).hostname or "").endswith("mem0.ai"):
+            raise InvalidInput("host is mem0's hosted service; give the URL of a server of semmem (semmem serve).")
+        if api_key is not None:
+            options["key"] = api_key
+        super().__init__(url=host, **options)
+
+
+class AsyncMemoryClient(AsyncMemory):
+    """mem0's ``AsyncMemoryClient``: ``MemoryClient`` for asyncio."""
+
+    def __init__(self, api_key: str | None = None, host: str | None = None, **options: Any) -> None:
+        self._memory = MemoryClient(api_key, host, **options)
+
+
+def _of_turn(turn: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message as a row."""
+    kind = source_type_of(turn["role"])
+    return {"text": turn["content"], "source_type": kind, "metadata": {**shared, **speaker(turn)}}
+
+
+def _by_role(hit: Hit) -> tuple[float, dict[str, float]]:
+    """Return the score and the components of a hit; a reply of an assistant has the component ``role`` besides."""
+    parts = dict(hit.components)
+    if hit.memory.metadata.get("role") != "assistant":
+        return hit.score, parts
+    return hit.score * REPLY_SHARE, {**parts, "role": hit.score * (REPLY_SHARE - 1)}
 
 
 def _settings(config: Any) -> dict[str, Any]:
@@ -451,18 +501,22 @@ def _owners(user_id: Any, agent_id: Any, run_id: Any) -> dict[str, str]:
 
 
 def _names_owner(conditions: Mapping[str, Any]) -> bool:
-    """Return whether conditions say whose memories are meant, in each alternative of an OR."""
+    """Return whether conditions say whose memories are meant, in a part of an AND or each alternative of an OR."""
     either = conditions.get("OR") or []
-    return any(name in conditions for name in OWNERS) or (
-        bool(either) and all(_names_owner(joined(one)) for one in either)
+    return (
+        any(name in conditions for name in OWNERS)
+        or any(_names_owner(joined(one)) for one in conditions.get("AND", []))
+        or (bool(either) and all(_names_owner(joined(one)) for one in either))
     )
 
 
 def _with_names(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return conditions with every owner as it is stored, in each alternative of an OR and of a NOT too."""
+    """Return conditions with every owner as it is stored, in each part of an AND, an OR and a NOT too."""
     own = {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
     each = {
-        sign: [_with_names(joined(one)) for one in conditions[sign]] for sign in ("OR", "NOT") if sign in conditions
+        sign: [_with_names(joined(one)) for one in conditions[sign]]
+        for sign in ("AND", "OR", "NOT")
+        if sign in conditions
     }
     return {**conditions, **own, **each}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +15,12 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.doors.mem0 import AsyncMemory, Memory, MemoryMissing
+from semmem.doors.http.keys import Keys
+from semmem.doors.http.server import Server
+from semmem.doors.mem0 import AsyncMemory, AsyncMemoryClient, Facts, Memory, MemoryClient, MemoryMissing
 from semmem.importers import reader
+from tests.docs.pages import blocks
+from tests.doors.test_wrap import Server as ChatServer
 
 TALK = [
     {"role": "system", "content": "You are a ferry."},
@@ -61,7 +66,7 @@ def test_messages_are_stored_one_by_one_and_found_by_their_owner(m: Memory) -> N
         assert texts(m.search("where do I live?", filters=owner))[0] == "I live in Porto."
     assert texts(m.get_all(user_id="u2", limit=5)) == texts(m.search("live", user_id=" u2 ")) == ["I live in Lisbon."]
     assert m.get_all(filters={"user_id": "u1", "run_id": "r2"}) == {"results": []}
-    hit = m.search("ferry", filters={"user_id": "u1"}, explain=True)["results"][0]
+    hit = m.search("ferry", filters={"user_id": "u1", "role": "assistant"}, explain=True)["results"][0]
     assert hit["memory"] == "The ferry to Porto leaves at nine."
     assert sum(hit["score_details"].values()) == pytest.approx(hit["score"])
     assert m.search("ferry", filters={"user_id": "u1"}, threshold=1.0) == {"results": []}
@@ -347,7 +352,7 @@ def test_a_role_in_the_filters_searches_only_what_users_said(m: Memory) -> None:
     )
     asked = "What does Alice do on weekends?"
     both = [one["role"] for one in m.search(asked, filters={"user_id": "alice"})["results"]]
-    assert both == ["assistant", "user"]
+    assert both == ["user", "assistant"]  # though the reply repeats the words of the question
     users = [one["role"] for one in m.search(asked, filters={"user_id": "alice", "role": "user"})["results"]]
     assert users == ["user"]
 
@@ -373,6 +378,138 @@ def test_the_asynchronous_memory_has_the_verbs_of_the_other_one() -> None:
     assert verbs == {name for name in vars(AsyncMemory) if not name.startswith("_")}
 
 
-def test_the_client_of_mem0s_service_is_refused_in_one_sentence() -> None:
-    with pytest.raises(ImportError, match="MemoryClient is for mem0's hosted service; semmem runs on your machine"):
-        from semmem.doors.mem0 import MemoryClient  # noqa: F401
+def test_what_a_user_said_outranks_a_reply_and_the_components_still_sum_to_the_score(m: Memory) -> None:
+    m.add(
+        [
+            {"role": "user", "content": "The boat lies in Bergen."},
+            {"role": "assistant", "content": "The boat lies in Kiel."},
+        ],
+        user_id="alice",
+        infer=False,
+    )
+    user, reply = m.search("where the boat lies", filters={"user_id": "alice"}, explain=True)["results"]
+    assert (user["role"], reply["role"]) == ("user", "assistant")
+    assert sum(reply["score_details"].values()) == pytest.approx(reply["score"])
+    assert reply["score_details"]["role"] == pytest.approx(-reply["score"] / 3)  # three quarters are left
+    assert "role" not in user["score_details"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"AND": [{"user_id": "ada"}, {"topic": "boat"}]}, ["a1"]),
+        ({"AND": [{"AND": [{"user_id": " ada"}, {"OR": [{"topic": "boat"}, {"topic": "tea"}]}]}]}, ["a1", "a2"]),
+        ({"AND": [{"OR": [{"topic": "boat"}]}, {"OR": [{"user_id": "ada"}, {"user_id": " bob "}]}]}, ["a1", "b1"]),
+        ({"OR": [{"AND": [{"user_id": "ada"}, {"NOT": [{"topic": "tea"}]}]}, {"user_id": "bob"}]}, ["a1", "b1"]),
+        ({"AND": [{"user_id": {"in": ["ada", "bob"]}}, {"NOT": [{"AND": [{"topic": "tea"}]}]}]}, ["a1", "b1"]),
+    ],
+)
+def test_filters_may_be_nested(m: Memory, filters: dict[str, Any], found: list[str]) -> None:
+    for text, user, topic in (("a1", "ada", "boat"), ("a2", "ada", "tea"), ("b1", "bob", "boat")):
+        m.add(text, user_id=user, metadata={"topic": topic}, infer=False)
+    assert sorted(texts(m.get_all(filters=filters))) == found
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[str]:
+    """The URL of a server of semmem."""
+    with semmem.connect("sqlite::memory:") as mem:
+        server = Server(mem, port=0, keys=Keys(tmp_path / "keys.json"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield server.url
+        finally:
+            server.stop()
+            thread.join()
+
+
+def test_the_client_of_the_service_asks_a_server_of_semmem(host: str) -> None:
+    with MemoryClient(host=host, org_id="o", project_id="p") as client:
+        (added,) = client.add([{"role": "user", "content": "I live in Porto."}], user_id="ada", infer=False)["results"]
+        assert texts(client.search("Porto", filters={"user_id": "ada"})) == ["I live in Porto."]
+        client.update(added["id"], text="I live in Lisbon.")
+        assert [one["event"] for one in client.history(added["id"])] == ["ADD", "UPDATE"]
+        assert texts(client.get_all(filters={"user_id": "ada"})) == ["I live in Lisbon."]
+
+    async def use() -> list[str]:
+        async with AsyncMemoryClient(host=host) as other:
+            return texts(await other.get_all(filters={"user_id": "ada"}))
+
+    assert asyncio.run(use()) == ["I live in Lisbon."]
+
+
+@pytest.mark.parametrize(
+    ("host", "sentence"),
+    [
+        (None, r"MemoryClient asks a server of semmem; give host='http://…' \(semmem serve\), or import Memory"),
+        ("https://api.mem0.ai", "host is mem0's hosted service; give the URL of a server of semmem"),
+    ],
+)
+def test_a_client_without_a_server_is_refused_in_one_sentence(
+    host: str | None, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEMMEM_URL", "sqlite::memory:")
+    with pytest.raises(semmem.InvalidInput, match=sentence):
+        MemoryClient("k", host)
+
+
+@pytest.fixture
+def model() -> Iterator[ChatServer]:
+    """A server that speaks OpenAI's API."""
+    with ChatServer() as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+TOLD = [
+    {"role": "user", "content": "I moved from Porto to Lisbon."},
+    {"role": "assistant", "content": "Then you need a tram map."},
+]
+
+
+def test_facts_that_a_model_finds_are_stored_and_their_cost_is_counted(model: ChatServer) -> None:
+    model.words = ['{"facts": ["Ada lives in Lisbon.", " ", 7, "Ada lives in Lisbon.", "Ada lived in Porto."]}']
+    facts = Facts(f"{model.url}/v1", "m", key="k")
+    with Memory(url="sqlite::memory:", extract=facts) as memory:
+        added = memory.add(TOLD, user_id="ada")["results"]
+        assert [one["memory"] for one in added] == ["Ada lives in Lisbon.", "Ada lived in Porto."]
+        assert texts(memory.get_all(filters={"user_id": "ada"})) == ["Ada lived in Porto.", "Ada lives in Lisbon."]
+    (asked,) = model.received
+    assert asked["messages"][1]["content"] == (
+        "user: I moved from Porto to Lisbon.\nassistant: Then you need a tram map."
+    )
+    assert facts.usage == {"requests": 1, "prompt_tokens": 9, "completion_tokens": 3}
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "reason"),
+    [(["I know none."], 200, "not the JSON that was asked for"), ([""], 400, "status 400")],
+)
+def test_messages_are_stored_as_they_are_where_the_model_fails(
+    model: ChatServer, words: list[str], status: int, reason: str
+) -> None:
+    model.words, model.status = words, status
+    with Memory(url="sqlite::memory:", extract=Facts(f"{model.url}/v1", "m", backoff_s=0.0)) as memory:
+        with pytest.warns(UserWarning, match=f"The model m gave no facts: {reason}; the messages are stored as they"):
+            added = memory.add(TOLD, user_id="ada")["results"]
+        assert [one["memory"] for one in added] == [one["content"] for one in TOLD]
+
+
+def test_the_lines_of_the_page_ask_a_model(model: ChatServer, capsys: pytest.CaptureFixture[str]) -> None:
+    model.words = ['{"facts": ["Ada lives in Lisbon."]}']
+    (code,) = [block.code for block in blocks("docs/mem0.md", "python") if "http://" in block.code]
+    used: dict[str, Any] = {}
+    exec(compile(code.replace("http://localhost:11434", model.url), "docs/mem0.md", "exec"), used)
+    used["memory"].close()
+    assert capsys.readouterr().out == "{'requests': 1, 'prompt_tokens': 9, 'completion_tokens': 3}\n"
+
+
+def test_facts_need_a_model() -> None:
+    with pytest.raises(semmem.InvalidInput, match="Facts needs the name of a model"):
+        Facts("http://localhost:1/v1", " ")
+    with pytest.raises(semmem.InvalidInput, match="llm_url must begin with http"):
+        Facts("localhost", "m")

@@ -30,6 +30,7 @@ def chat(asked: dict[str, Any], words: list[str]) -> tuple[dict[str, Any], list[
         **head,
         "object": "chat.completion",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
     }
     deltas = [{"index": 0, "delta": {"content": word}, "finish_reason": None} for word in words]
     deltas.append({"index": 0, "delta": {}, "finish_reason": "stop"})
