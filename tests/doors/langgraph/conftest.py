@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 def items() -> Iterator[SemmemStore]:
     from semmem.doors.langgraph import SemmemStore  # only where the package is installed
 
-    with SemmemStore.from_conn_string("sqlite::memory:") as opened:
+    with SemmemStore.from_conn_string("sqlite::memory:", embedder="none", recipe="lexical") as opened:
         opened.setup()
         yield opened

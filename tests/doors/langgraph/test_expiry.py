@@ -38,7 +38,9 @@ def test_an_item_is_swept_when_its_time_is_over_and_a_read_renews_it(monkeypatch
     monkeypatch.setattr(store_module, "datetime", Clock)
     start = datetime(2026, 5, 1, tzinfo=UTC)
     Clock.at = start
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
+    with SemmemStore.from_conn_string(
+        "sqlite::memory:", embedder="none", recipe="lexical", ttl={"default_ttl": 10}
+    ) as items:
         items.put(("t",), "read", {"x": "ferry"})
         items.put(("t",), "seen", {"x": "boat"})
         items.put(("t",), "left", {"x": "train"})
@@ -52,7 +54,9 @@ def test_an_item_is_swept_when_its_time_is_over_and_a_read_renews_it(monkeypatch
         assert sorted(keys(items.search(("t",)))) == ["long", "read", "seen"]
         assert keys(items.search(("t",), query="train")) == []
     Clock.at = start
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10, "omit_expired": True}) as items:
+    with SemmemStore.from_conn_string(
+        "sqlite::memory:", embedder="none", ttl={"default_ttl": 10, "omit_expired": True}
+    ) as items:
         items.put(("t",), "k", {"x": 1})
         items.put(("stays",), "k", {"x": 1}, ttl=None)
         Clock.at = start + timedelta(minutes=11)
@@ -64,10 +68,10 @@ def test_an_item_is_swept_when_its_time_is_over_and_a_read_renews_it(monkeypatch
 
 
 def test_a_thread_sweeps_until_it_is_stopped_or_the_store_is_closed() -> None:
-    with SemmemStore.from_conn_string("sqlite::memory:") as items:
+    with SemmemStore.from_conn_string("sqlite::memory:", embedder="none") as items:
         assert items.start_ttl_sweeper().done()  # nothing expires here
         assert items.stop_ttl_sweeper()
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 0.001}) as items:
+    with SemmemStore.from_conn_string("sqlite::memory:", embedder="none", ttl={"default_ttl": 0.001}) as items:
         with pytest.raises(semmem.InvalidInput, match="sweep_interval_minutes must be a number of minutes above 0"):
             items.start_ttl_sweeper(-1)
         items.put(("t",), "k", {"x": 1})
@@ -97,7 +101,7 @@ def test_a_time_to_live_that_is_none_is_refused_and_nothing_is_put(items: Semmem
 
 
 def test_a_read_that_renews_an_item_does_not_write_an_old_value_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
+    with SemmemStore.from_conn_string("sqlite::memory:", embedder="none", ttl={"default_ttl": 10}) as items:
         items.put(("t",), "k", {"v": "old"})
         (record,) = items.memory.list(namespace="langgraph", filters={"metadata": {"langgraph": "record"}})
         items.put(("t",), "k", {"v": "new"})
@@ -108,7 +112,7 @@ def test_a_read_that_renews_an_item_does_not_write_an_old_value_back(monkeypatch
 def test_an_item_that_was_put_anew_is_not_swept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "datetime", Clock)
     Clock.at = datetime(2026, 5, 1, tzinfo=UTC)
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
+    with SemmemStore.from_conn_string("sqlite::memory:", embedder="none", ttl={"default_ttl": 10}) as items:
         items.put(("t",), "k", {"v": "ferry"})
         (record,) = items.memory.list(namespace="langgraph", filters={"metadata": {"langgraph": "record"}})
         Clock.at += timedelta(minutes=11)

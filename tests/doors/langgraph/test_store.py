@@ -97,7 +97,7 @@ def test_without_a_query_the_newest_come_first_page_by_page(items: SemmemStore) 
 
 
 def test_an_item_that_is_put_again_comes_first_and_one_that_is_only_read_does_not() -> None:
-    with SemmemStore.from_conn_string("sqlite::memory:", ttl={"default_ttl": 10}) as items:
+    with SemmemStore.from_conn_string("sqlite::memory:", embedder="none", ttl={"default_ttl": 10}) as items:
         for key in "abcd":
             items.put(("p",), key, {"key": key})
         items.put(("p",), "b", {"key": "B"})
@@ -110,7 +110,9 @@ def test_an_item_that_is_put_again_comes_first_and_one_that_is_only_read_does_no
 
 
 def test_a_query_is_answered_by_the_texts_of_the_indexed_fields() -> None:
-    with SemmemStore.from_conn_string("sqlite::memory:", index={"fields": ["title", "parts[*].text"]}) as items:
+    with SemmemStore.from_conn_string(
+        "sqlite::memory:", embedder="none", index={"fields": ["title", "parts[*].text"]}
+    ) as items:
         items.put(
             ("d",),
             "a",
@@ -207,7 +209,7 @@ def test_a_filter_that_is_no_mapping_is_refused(items: SemmemStore) -> None:
 
 def test_the_same_calls_can_be_awaited() -> None:
     async def use() -> None:
-        async with SemmemStore.afrom_conn_string("sqlite::memory:") as items:
+        async with SemmemStore.afrom_conn_string("sqlite::memory:", embedder="none") as items:
             await items.asetup()
             await asyncio.gather(*(items.aput(("a",), str(n), {"text": f"owl {n}"}) for n in range(5)))
             assert (await items.aget(("a",), "3")).value == {"text": "owl 3"}  # type: ignore[union-attr]
