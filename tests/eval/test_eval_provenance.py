@@ -93,6 +93,7 @@ def test_a_result_or_a_record_that_was_written_makes_no_code_doubtful(tmp_path: 
     commit = commit_of(tmp_path)
     assert re.fullmatch(r"[0-9a-f]{12}", commit or "")
     (tmp_path / "eval" / "results" / "one.txt").write_text("another", encoding="utf-8")
+    (tmp_path / "eval" / "mutants-drawn.json").write_text("{}", encoding="utf-8")  # the record of one room
     (tmp_path / "adr" / "two.txt").write_text("another", encoding="utf-8")
     assert commit_of(tmp_path) == commit
     (tmp_path / "semmem" / "two.txt").write_text("new, and in no commit", encoding="utf-8")

@@ -24,6 +24,7 @@ OURS = {
     "toy": "written for this project, not tuned on",
 }
 """Sets in this repository, written for it: no setting of a recipe was chosen on them, and nobody else wrote them."""
+_RECORDS = ("eval/results", "eval/mutants.json", "eval/mutants-drawn.json", "adr")
 
 
 def commit_of(root: Path) -> str | None:
@@ -33,7 +34,7 @@ def commit_of(root: Path) -> str | None:
     """
     queries = (
         ("rev-parse", "--short=12", "HEAD"),
-        ("status", "--porcelain", "--", ".", ":(exclude)eval/results", ":(exclude)adr"),
+        ("status", "--porcelain", "--", ".", *(f":(exclude){path}" for path in _RECORDS)),
     )
     outputs = []
     for words in queries:
