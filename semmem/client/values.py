@@ -14,6 +14,7 @@ from semmem.model import errors
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
 from semmem.model.filters import string
 from semmem.model.life import Change, Changes, Link, Version
+from semmem.model.pictures import graph_class
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.recipe_settings import values_of
@@ -216,7 +217,7 @@ def network(value: Any) -> networkx.Graph:
     """Return a graph as networkx has it."""
     import networkx
 
-    graph: networkx.Graph = networkx.node_link_graph(value, edges="edges")
+    graph: networkx.Graph = graph_class()(networkx.node_link_graph(value, edges="edges"))
     return graph
 
 
