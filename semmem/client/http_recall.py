@@ -11,6 +11,7 @@ from semmem.client.http_request import filters_of
 from semmem.model.filters import Within
 from semmem.model.process.forks import cached_property
 from semmem.model.recipe import Recipe
+from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import LeftOut
 from semmem.model.search import Result
 from semmem.model.types import Filters
@@ -75,6 +76,12 @@ class Answer(Recall):
         answer = self._again("recall_reach", {})
         size, lists = answer["scope_size"], values.lists(answer["lists"])
         return reach_in(values.recipe_of(answer["plan"]), lists, self.offset + self.limit, scope_size=size)
+
+    def again(self, recipe: str | Recipe) -> Recall:
+        """Return this recall as another ``recipe`` would answer it; the server has its lists, or asks the legs."""
+        assert self._ask is not None
+        question = {**self._question, "recipe": find_recipe(recipe)}
+        return Answer.of(self._ask("replay", question), self._ask, question)
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Say why the memory ``id`` is where it is, or what would let it in; the server makes the recall anew."""

@@ -86,7 +86,8 @@ def paths(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:
     """
     result = replay(mem, query, **arguments)
     each = [(hit, result.explain(hit.id, hit.namespace).path) for hit in result.hits]
-    return {"paths": [{"id": h.id, "namespace": h.namespace, "title": h.title, "steps": plain(way)} for h, way in each]}
+    rows = [(h.id, h.namespace, h.title, h.snippet, plain(way)) for h, way in each]
+    return {"paths": [dict(zip(("id", "namespace", "title", "snippet", "steps"), row, strict=True)) for row in rows]}
 
 
 paths.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments

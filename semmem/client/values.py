@@ -16,6 +16,7 @@ from semmem.model.field_kinds import Tags, Time
 from semmem.model.filters import string
 from semmem.model.life import Change, Changes, Link, Version
 from semmem.model.memory_fields import STORED
+from semmem.model.pictures import graph_class
 from semmem.model.recall_log import LoggedHit, LoggedRecall, Recalls, Replay, Replayed
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
@@ -225,7 +226,7 @@ def network(value: Any) -> networkx.Graph:
     """Return a graph as networkx has it."""
     import networkx
 
-    graph: networkx.Graph = networkx.node_link_graph(value, edges="edges")
+    graph: networkx.Graph = graph_class()(networkx.node_link_graph(value, edges="edges"))
     return graph
 
 

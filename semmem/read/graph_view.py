@@ -18,6 +18,7 @@ from semmem.legs.graph_names import Names, mentioned, recognised
 from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Kind, Ords
+from semmem.model.pictures import graph_class
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import GraphStore, Store, graph_of
 from semmem.model.types import Filters, Memory
@@ -284,9 +285,8 @@ def _drawn(
     plan: GraphSettings,
     language: str,
 ) -> networkx.Graph:
-    import networkx
 
-    graph = networkx.Graph()
+    graph = graph_class()()
     memories = passages(store, [namespace], list(store.candidate_info([namespace], ords).values()))
     ids = {o: memories[o][0].id for o in ords if o in memories}
     starts = set() if start.df else {ids[o] for o in start.ords if o in ids}

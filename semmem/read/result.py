@@ -9,6 +9,7 @@ from reprlib import repr as brief
 from typing import Any
 
 from semmem.model.errors import InvalidInput
+from semmem.model.pictures import bars
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import LeftOut
@@ -84,8 +85,13 @@ class Recall(Sequence[Hit]):
         """
         return data_frame(hit_rows(self.hits))
 
+    def to_svg(self) -> str:
+        """Return a picture: for each hit a bar of its score, stacked of the shares of the legs."""
+        return bars(repr(self), [(f"{hit.rank}. {hit.title or hit.id}", hit.components) for hit in self.hits])
+
     def _repr_html_(self) -> str:
-        return html_table(repr(self), hit_rows(self.hits), ("rank", "score", "id", "title", "snippet"))
+        table = html_table(repr(self), hit_rows(self.hits), ("rank", "score", "id", "title", "snippet"))
+        return table + self.to_svg() if self.hits else table
 
     def __len__(self) -> int:
         return len(self.hits)

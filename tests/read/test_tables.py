@@ -25,7 +25,7 @@ def test_a_notebook_shows_hits_and_memories_as_tables_with_every_cell_escaped(me
         hits, page = mem.recall("key radio")._repr_html_(), mem.list()._repr_html_()
     for html in (hits, page):
         assert html.startswith("<table><caption>")
-        assert html.count("<tr>") == 3
+        assert html.partition("</table>")[0].count("<tr>") == 3
         assert "<td>Heron House</td>" in html
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
         assert "<td>&lt;b&gt;</td>" in html

@@ -204,7 +204,10 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "judgements": _members(judgements={"type": "array", "items": _ref("Judgement")}),
     "recall_reach": _ref("Reach"),
     "recall_paths": _members(
-        paths={"type": "array", "items": _members(id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), steps=_STEPS)}
+        paths={
+            "type": "array",
+            "items": _members(id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), snippet=_TEXT, steps=_STEPS),
+        }
     ),
     "explain": _ref("Explanation"),
     "explain_by_url": _ref("Explanation"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from html import escape
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from semmem.model.exchange import Head, local, placed
 from semmem.model.filters import string
 from semmem.model.short_ids import MOST_ALIKE, is_short, whole_id
 from semmem.model.store import Store
+from semmem.model.tables import html_table
 from semmem.model.types import Memory
 from semmem.read.candidates import RECENCY, Candidates, Cut, Key
 from semmem.read.explanation.absence import not_valid, not_valid_at, what_became
@@ -92,6 +94,16 @@ class Explanation:
         out = dataclasses.asdict(self)
         out["path"] = [str(step) for step in self.path]
         return out
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"leg": one.leg, "rank": one.rank, "share": one.share, "status": one.status,
+             "enough": ", ".join(f"{what.replace('_', ' ')} {value:g}" for what, value in one.needs.items())}
+            for one in self.legs.values()
+        ]  # fmt: skip
+        table = html_table(str(self).partition("\n")[0], rows, ("leg", "rank", "share", "status", "enough"))
+        ways = "".join(f"<li>{escape(way_line(way))}</li>" for way in self.ways)
+        return table + (f"<ol>{ways}</ol>" if ways else "")
 
     def __str__(self) -> str:
         place = f"rank {self.rank}" if self.rank else "folded" if self.folded_into else "not found"

@@ -233,6 +233,21 @@ def test_counts_and_sizes_say_what_they_count(call: Callable[..., tuple[int, str
     ]
 
 
+def test_a_recall_and_the_counts_are_drawn_into_a_new_svg_file(
+    call: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    call("remember", "The key is red.", "--id", "a", "--namespace", "team")
+    hits, counts = tmp_path / "hits.svg", tmp_path / "counts.svg"
+    code, _, err = call("recall", "key", "--namespace", "team", "--plot", str(hits))
+    assert (code, f"The picture is in {hits}." in err) == (0, True)
+    assert ">1. a</text>" in hits.read_text(encoding="utf-8")
+    assert call("stats", "--plot", str(counts))[0] == 0
+    assert ">team</text>" in counts.read_text(encoding="utf-8")
+    assert "exists already" in call("recall", "key", "--plot", str(hits))[2]
+    code, _, err = call("stats", "--plot", "counts.png")
+    assert (code, err) == (2, "--plot writes SVG; give a file whose name ends in .svg, not 'counts.png'.\n")
+
+
 def test_the_help_has_every_command_below_a_heading(call: Callable[..., tuple[int, str, str]]) -> None:
     out = call("--help")[1]
     headings = [line.strip("╭─╮ ") for line in out.splitlines() if line.startswith("╭")]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -20,6 +21,9 @@ from semmem.doors.cli.context import (
 )
 from semmem.doors.cli.options import AnyNarrow, Narrow
 from semmem.doors.cli.show import counted
+from semmem.files import must_be_free, new_file
+from semmem.model.errors import InvalidInput
+from semmem.model.pictures import bars
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -62,6 +66,9 @@ LeastConfidence = Annotated[
         help="Show no hit if the confidence of the recall, from 0 to 1, is below this; auto: the floor measured for "
         "the embedder and the legs that answer."
     ),
+]
+Plot = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE.svg", help="Also write a picture to this new file, as SVG.")
 ]
 TokenBudget = Annotated[
     int | None, typer.Option(help="Print only whole hits that fit into this many tokens, and count the others.")
@@ -118,13 +125,16 @@ def recall(
     full: Annotated[
         bool, typer.Option("--full", help="Print whole texts instead of the passage around the match.")
     ] = False,
+    plot: Plot = None,
 ) -> None:
     """Show the memories that answer a question, best first, each score with its components."""
+    _check_picture(plot)
     with door.connect() as mem:
         result = mem.recall(query, namespace=namespace or door.namespace, recipe=door.recipe, **arguments)
         names = namespace or [door.namespace]
         others = _others(mem, names) if not result.total and not door.json else ""
     door.give(result, lambda: _show_recall(door, result, full, others))
+    _draw(door, plot, result.to_svg)
 
 
 def explain(
@@ -196,13 +206,35 @@ def stats(
     verify: Annotated[
         bool, typer.Option("--verify", help="Also read everything and show a hash of each namespace.")
     ] = False,
+    plot: Plot = None,
 ) -> None:
     """Count memories, concepts, mentions and vectors."""
+    _check_picture(plot)
     with door.connect() as mem:
+        each = mem.namespaces() if plot is not None else ()
         counts = mem.stats(namespace=namespace)
         hashes = mem.hashes(namespace=namespace) if verify else {}
     answer = {**dataclasses.asdict(counts), "hashes": hashes} if verify else counts
     door.give(answer, lambda: _show_stats(door, counts, hashes))
+    rows = [(one.name, {"memories": float(one.memories)}) for one in each if namespace in (None, one.name)]
+    _draw(door, plot, lambda: bars("Memories by namespace", rows))
+
+
+def _check_picture(plot: Path | None) -> None:
+    """Raise InvalidInput, before anything is asked, for a file that a picture cannot be written to."""
+    if plot is None:
+        return
+    if plot.suffix.lower() != ".svg":
+        raise InvalidInput(f"--plot writes SVG; give a file whose name ends in .svg, not {str(plot)!r}.")
+    must_be_free(plot, force=False)
+
+
+def _draw(door: Door, plot: Path | None, picture: Callable[[], str]) -> None:
+    """Write a picture where one is asked for."""
+    if plot is not None:
+        with new_file(plot) as out:
+            out.write(picture().encode())
+        door.say(f"The picture is in {plot}.")
 
 
 def _show_recall(door: Door, result: Recall, whole: bool, others: str) -> None:

@@ -52,7 +52,7 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     const points = seen.map(({ id }) => ({ id, ...before.get(id) }));
     round.current += 1;
     const mine = round.current;
-    const at = await settled(points, lines.map(([, { source, target }]) => ({ source, target })), () => mine === round.current && view.current);
+    const at = await settled(points, lines.map(([, { source, target, way }]) => ({ source, target, way })), () => mine === round.current && view.current);
     if (!at) return;
     const calm = seen.length > 400 || matchMedia("(prefers-reduced-motion: reduce)").matches;
     graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: 20, animate: !calm, animationDuration: 300 }).run();
@@ -80,7 +80,7 @@ async function settled(points, links, wanted) {
   const { forceLink, forceManyBody, forceSimulation, forceX, forceY } = globalThis.d3;
   const ticks = points.length > MANY ? 60 : 200;
   const forces = forceSimulation(points).stop().alphaDecay(1 - 0.001 ** (1 / ticks))
-    .force("links", forceLink(links).id((one) => one.id).distance(60)).force("apart", forceManyBody().strength(-160).distanceMax(900))
+    .force("links", forceLink(links).id((one) => one.id).distance((one) => (one.way ? 130 : 60))).force("apart", forceManyBody().strength(-160).distanceMax(900))
     .force("x", forceX().strength(0.06)).force("y", forceY().strength(0.06));
   let paused = performance.now();
   for (let tick = 0; tick < ticks; tick += 1) {

@@ -144,7 +144,7 @@ function withPaths(drawn, paths) {
   if (!paths.some((one) => one.steps.length)) return drawn;
   const nodes = new Map(drawn.nodes);
   const edges = new Map(drawn.edges);
-  const titles = new Map(paths.map((one) => [one.id, one.title]));
+  const titles = new Map(paths.map((one) => [one.id, one.title || one.snippet]));
   const memory = (id) => {
     const node = `m:${id}`;
     nodes.set(node, { id: node, kind: "memory", name: id, title: titles.get(id) || id, ...nodes.get(node), way: true });
