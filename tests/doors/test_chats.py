@@ -141,8 +141,8 @@ def test_a_session_of_the_agents_sdk_gives_back_what_it_was_given(mem: semmem.Se
 
 def test_what_was_said_in_a_session_can_be_recalled(mem: semmem.Semmem) -> None:
     asyncio.run(SemmemSession("chat-7", mem).add_items(ITEMS))
-    assert mem.recall("timetable Porto")[0].memory.text == 'timetable({"to": "Porto"})'
-    assert mem.recall("ferry", filters={"sessions": ["chat-7"]})[0].memory.author == "user"
+    assert mem.recall("timetable Porto", recipe="lexical")[0].memory.text == 'timetable({"to": "Porto"})'
+    assert mem.recall("ferry", filters={"sessions": ["chat-7"]}, recipe="lexical")[0].memory.author == "user"
 
 
 def test_the_agents_sdk_takes_the_session_as_one(mem: semmem.Semmem) -> None:

@@ -222,9 +222,11 @@ def langgraph(url: str, _: Any) -> Iterator[Ask]:
 
 @pytest.mark.parametrize("door", [python, command_line, http, mcp, langgraph], ids=lambda door: door.__name__)
 def test_every_door_gives_the_same_answers_and_errors(
-    door: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    door: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert len(QUESTIONS) >= 20
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
+    monkeypatch.setenv("SEMMEM_RECIPE", "lexical")
     with door(f"sqlite:{tmp_path}/notes.db", capfd) as ask:
         for number, one in enumerate(QUESTIONS):
             expected = one.of_langgraph if door is langgraph else one.answer
