@@ -51,7 +51,7 @@ def picture(page: Any, folder: Path, look: str) -> Callable[[str], None]:
     def take(name: str) -> None:
         taken.append(name)
         page.wait_for_load_state("networkidle")
-        page.wait_for_timeout(600)
+        page.wait_for_timeout(3_000 if name == "merge" else 600)  # the graph shows no edges while it moves
         page.screenshot(path=str(folder / f"{look}-{len(taken)}-{name}.png"))
 
     return take

@@ -86,7 +86,7 @@ function Node({ node, ns, may, toast, openMemory, expand, collapse, done }) {
   if (node.kind === QUESTION) return html`<h2>The question</h2><p dir="auto">${visible(node.title)}</p>`;
   const isMemory = node.kind === "memory";
   return html`<h2>${visible(node.title || node.name)}</h2>
-    ${isMemory ? html`<p dir="auto">${visible((node.text || "").slice(0, 400))}</p>` : html`<p class="hint">${node.sort || node.kind}, in ${node.df ?? "some"} memories${node.also ? `; also ${visible(node.also)}` : ""}</p>`}
+    ${isMemory ? html`<p dir="auto">${visible((node.text || "").slice(0, 400))}</p>` : html`<p class="hint">${node.sort || node.kind}, in ${node.df ?? "some"} ${node.df === 1 ? "memory" : "memories"}${node.also ? `; also ${visible(node.also)}` : ""}</p>`}
     <p class="buttons">${isMemory && html`<button onClick=${() => openMemory(node.name, ns)}>Open</button>`}
       <button class="second" onClick=${() => expand(node)}>Expand</button><button class="second" onClick=${() => collapse(node)}>Collapse</button></p>
     ${!isMemory && html`<${Names} key=${node.name} ...${{ ns, name: node.name, may, toast, done }} />`}`;
