@@ -283,7 +283,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         control_characters.visible,
         (("", "\x1b", ""), ("", "\r", ""), ("", "\x1b]52;", "")),
     ),
-    "semmem.doors.graph_files._NOT_IN_XML": (graph_files._xml, (("", "\x00", ""), ("", "a", "\x00"))),
+    "semmem.model.pictures._NOT_IN_XML": (graph_files._xml, (("", "\x00", ""), ("", "a", "\x00"))),
     "semmem.importers.note._FENCED": (
         note.split,
         (
@@ -364,7 +364,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     "semmem.importers.note: '[\\\\dx]+'": (link, (("![[a|", "1", "]]"), ("![[a|", "x1", "y]]"))),
     "semmem.importers.csv._SECONDS": (seconds, (("1", "1", ""), ("1234567890.", "1", "x"), ("", "-", ""))),
     "semmem.importers.csv: '[;,]'": (
-        partial(csv._tags, separator=None),
+        partial(csv._tags, "tags", separator=None),
         (("", ",", ""), ("", "a;", "")),
     ),
     "semmem.model.errors._VALUE": (

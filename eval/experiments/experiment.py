@@ -320,17 +320,18 @@ def _embedder_key(mem: Any) -> str:
 
 def origin(mem: Any, corpus: Corpus) -> dict[str, Any]:
     """Return the origin of the vectors of a run: model, commits, sha256 of stored and of computed vectors."""
-    if mem.store.vectors is None:
-        return {"model": None}
+    embedder = mem._encoder.embedder_or_reason()
+    if isinstance(embedder, KeptVectors):
+        made_by = embedder.origin()
+    else:
+        made_by = {"model": None if isinstance(embedder, str) else embedder.name}
+    if mem.store.vectors is None or mem.store.url.startswith("sqlite:"):  # only PostgreSQL hashes what it holds
+        return made_by
     total = sha256()
     for namespace, of in sorted(mem.hashes().items()):
         if namespace in corpus.namespaces:
             total.update(f"{namespace}\0{of.vector}\0".encode())
-    embedder = mem._encoder.embedder_or_reason()
-    sha256_of_stored = {"stored sha256": total.hexdigest()}
-    if isinstance(embedder, KeptVectors):
-        return sha256_of_stored | embedder.origin()
-    return sha256_of_stored | {"model": None if isinstance(embedder, str) else embedder.name}
+    return {"stored sha256": total.hexdigest()} | made_by
 
 
 def means(measured: Measured) -> dict[str, dict[str, float]]:

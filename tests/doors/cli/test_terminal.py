@@ -77,6 +77,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["import", "csv", str(table), *there, "--column", f"title={NAME}"]),
         (2, ["import", "csv", str(table), *there, "--column", f"title={HOSTILE}x"]),
         (0, ["import", "markdown", str(vault), *there]),
+        (0, ["sync", str(vault), *there]),
         (2, ["copy", f"sqlite:{folder / NAME}.db", f"sqlite:{folder / NAME}.db"]),
         (0, ["server", "status", "--url", f"embedded:{folder / NAME}"]),
         (0, ["server", "stop", "--url", f"embedded:{folder / NAME}"]),
