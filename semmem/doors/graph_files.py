@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.files import new_file
 from semmem.model.errors import InvalidInput
+from semmem.model.pictures import xml_text
 
 if TYPE_CHECKING:
     import networkx
 
 __all__ = ["FORMATS", "as_dot", "as_graphml", "as_html", "as_plain", "write"]
 
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STYLE, _SCRIPT = re.compile(r"<style>(.*?)</style>", re.DOTALL), re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -119,7 +119,7 @@ def _sha256(text: str) -> str:
 
 
 def _xml(value: Any) -> Any:
-    return _NOT_IN_XML.sub("\ufffd", value) if isinstance(value, str) else value
+    return xml_text(value) if isinstance(value, str) else value
 
 
 def _dot(text: str) -> str:
