@@ -78,7 +78,7 @@ function Moved({ run, comparison, metric, ns, openMemory }) {
 
 // One question by both recipes, side by side; the memories that answer it are marked.
 function Both({ asked, recipes, names, ns, openMemory }) {
-  const { value, error } = useLoaded((signal) => Promise.all(recipes.map((recipe) => api.replay({ query: asked.question, namespace: ns, limit: 10, recipe }, signal))), [asked, ns]);
+  const { value, error } = useLoaded((signal) => Promise.all(recipes.map((recipe) => api.reweigh({ query: asked.question, namespace: ns, limit: 10, recipe }, signal))), [asked, ns]);
   const gold = new Set(asked.gold_ids);
   return html`<${Notice} error=${error} />${!value && !error && html`<p class="hint" role="status">Recalling…</p>`}
     ${value && html`<div class="pair">${value.map((answer, at) => html`<div class="side" key=${names[at]}><h3>${visible(names[at])}</h3>
