@@ -32,7 +32,7 @@ Progress = Callable[[int], None] | None
 
 _OTHER_WAY = (
     "{} is for stores on PostgreSQL (embedded: or postgresql://…); move memories from and to a SQLite store with "
-    "`semmem export` and `semmem import`."
+    "`semmem export` and `semmem import`, and copy its file with `sqlite3 FILE '.backup COPY'`."
 )
 
 

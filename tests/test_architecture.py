@@ -274,15 +274,11 @@ def test_a_store_has_a_type_wherever_it_is_handed_on() -> None:
     assert untyped == []
 
 
-NOT_YET_TYPED = ("stores/postgres/nearest.py", "stores/postgres/postings.py", "stores/resident/loading.py")
-"""Modules that still hand on connections of any type."""
-
-
 def test_a_connection_and_a_cursor_have_a_type_wherever_they_are_handed_on() -> None:
     untyped = [
         f"{name(path)}: {argument}"
         for path in SOURCES
-        if path.is_relative_to(STORES) and not path.as_posix().endswith(NOT_YET_TYPED)
+        if path.is_relative_to(STORES)
         for argument, of in annotations(ast.parse(path.read_text(encoding="utf-8")))
         if argument in ("connection", "cursor", "alone") and of == "Any"
     ]

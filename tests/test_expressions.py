@@ -20,7 +20,6 @@ import pytest
 import semmem
 from semmem.client.probe import prober
 from semmem.concepts import aliases, claims, likeness, names
-from semmem.doors import graph_files
 from semmem.doors.cli.commands import import_export
 from semmem.doors.cli.demo import data
 from semmem.doors.coding_agents import points
@@ -39,7 +38,7 @@ from semmem.importers import (
     turn_content,
 )
 from semmem.importers import note as note_text
-from semmem.model import errors, filters
+from semmem.model import errors, filters, pictures
 from semmem.read import question
 from semmem.text import control_characters, passages, tokens
 from semmem.text import passages as searched
@@ -283,7 +282,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         control_characters.visible,
         (("", "\x1b", ""), ("", "\r", ""), ("", "\x1b]52;", "")),
     ),
-    "semmem.model.pictures._NOT_IN_XML": (graph_files._xml, (("", "\x00", ""), ("", "a", "\x00"))),
+    "semmem.model.pictures._NOT_IN_XML": (pictures.xml_text, (("", "\x00", ""), ("", "a", "\x00"))),
     "semmem.importers.note._FENCED": (
         note.split,
         (

@@ -81,7 +81,7 @@ class Answer(Recall):
         """Return this recall as another ``recipe`` would answer it; the server has its lists, or asks the legs."""
         assert self._ask is not None
         question = {**self._question, "recipe": find_recipe(recipe)}
-        return Answer.of(self._ask("replay", question), self._ask, question)
+        return Answer.of(self._ask("reweigh", question), self._ask, question)
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Say why the memory ``id`` is where it is, or what would let it in; the server makes the recall anew."""

@@ -58,8 +58,7 @@ def connect(
 
     ``url`` names the store. Without one, or with ``embedded:``, it is your own embedded PostgreSQL, started on demand;
     ``embedded:///abs/path`` is one in another folder, ``postgresql://…`` a server of yours, ``sqlite:notes.db`` one
-    file, which only the lexical leg searches, and ``http://127.0.0.1:8765`` a store behind ``semmem serve``, with
-    ``key=…`` if it requires one.
+    file, and ``http://127.0.0.1:8765`` a store behind ``semmem serve``, with ``key=…`` if it requires one.
 
     ``embedder`` is a name (``minilm``, ``all-mpnet-base-v2``, one of ``semmem model list``, ``endpoint``, ``hashing``,
     ``none``) or an object. Without it the embedder that filled the

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.client.connection import Connection
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import at_time, string, strings, whole
+from semmem.model.process.asker import INTERFACES
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, Outcome, Recalls, Replay, merged, replayed
 from semmem.model.short_ids import is_short
 from semmem.model.store import life_of
@@ -66,9 +67,11 @@ class RecallLog(Connection):
         """
         names = strings("namespace", namespace)
         whole("limit", limit, 1, 1_000, example=100)
+        if interface is not None and string("interface", interface) not in INTERFACES:
+            raise InvalidInput(f"There is no interface {interface!r}; choose one of {', '.join(INTERFACES)}.")
         times = {"asked_after": asked_after, "asked_before": asked_before}
         filters = LogFilters(
-            None if interface is None else string("interface", interface),
+            interface,
             None if agent is None else string("agent", agent),
             None if memory is None else self._whole_ids(names, (string("memory", memory),))[0],
             **{name: None if at is None else at_time(name, at) for name, at in times.items()},

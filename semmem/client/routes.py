@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from semmem.client.memory import Semmem
 from semmem.client.probe.stages import Probe
-from semmem.client.replay import paths, replay
+from semmem.client.reweigh import paths, reweigh
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import string
 from semmem.model.recipe import Recipe
@@ -225,7 +225,7 @@ ROUTES: tuple[Route, ...] = (
     Route("near_duplicates", "GET", "/v1/near-duplicates", Semmem.near_duplicates, serves=("near_duplicates",)),
     Route("forget", "POST", "/v1/forget", Semmem.forget, "write", "json", serves=("forget",)),
     Route("recall", "POST", "/v1/recall", Semmem.recall, form="json", serves=("recall",)),
-    Route("replay", "POST", "/v1/recall/replay", replay, form="json"),
+    Route("reweigh", "POST", "/v1/recall/reweigh", reweigh, form="json"),
     Route("recall_paths", "POST", "/v1/recall/paths", paths, form="json"),
     Route("recall_reach", "POST", "/v1/recall/reach", recall_reach, form="json"),
     Route("recall_by_url", "GET", "/v1/recall", Semmem.recall),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.files import new_file
 from semmem.model.errors import InvalidInput
-from semmem.model.pictures import in_xml
+from semmem.model.pictures import xml_text
 
 if TYPE_CHECKING:
     import networkx
@@ -119,7 +119,7 @@ def _sha256(text: str) -> str:
 
 
 def _xml(value: Any) -> Any:
-    return in_xml(value) if isinstance(value, str) else value
+    return xml_text(value) if isinstance(value, str) else value
 
 
 def _dot(text: str) -> str:

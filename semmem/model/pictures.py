@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["bars", "graph_class", "in_xml", "network"]
+__all__ = ["bars", "graph_class", "network", "xml_text"]
 
 _COLOURS = {"lexical": "#2f6fb0", "dense": "#3a8f5f", "graph": "#c9821b"}
 _OTHERS = ("#8250a8", "#b3476b", "#5b7083")
@@ -122,10 +122,10 @@ def _svg(width: float, height: float, title: str, shapes: Sequence[str]) -> str:
     )
 
 
-def in_xml(text: str) -> str:
-    """Return ``text`` with a mark in place of characters that XML has not."""
+def xml_text(text: str) -> str:
+    """Return ``text`` with a mark in place of each character that XML does not allow."""
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def _safe(text: str) -> str:
-    return escape(in_xml(text))
+    return escape(xml_text(text))

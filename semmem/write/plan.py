@@ -193,7 +193,10 @@ def _validity(stored: Memory, draft: Draft, now: datetime, same: bool) -> dict[s
     return {"valid_from": begins, "valid_to": ends}
 
 
-_EDITED = "It was edited by hand since it was imported, and what is imported has changed too; --replace overwrites it."
+_EDITED = (
+    "It was edited by hand since it was imported, and what is imported has changed too; semmem import with --replace "
+    "overwrites it."
+)
 
 
 def no_longer(draft: Draft, policy: Policy) -> Refused:

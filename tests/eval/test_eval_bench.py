@@ -126,6 +126,7 @@ def test_a_recall_from_memory_is_fitted_over_the_sizes_that_were_in_memory() -> 
     }
 
 
+@pytest.mark.slow
 def test_many_memories_are_stored_as_one_stream_with_their_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +144,7 @@ def test_many_memories_are_stored_as_one_stream_with_their_vectors(
             assert near[0].memory.id == f"m{number}"
 
 
+@pytest.mark.slow
 def test_a_namespace_that_has_outgrown_the_memory_for_it_is_not_counted_as_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ def test_one_condition_may_turn_several_settings() -> None:
         turned(named("seed"), "graph.gate=0,1")
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_an_ingredient_and_no_number_beside_a_refusal(store_url: str, tmp_path: Path) -> None:
     words = ["importance prior", "folding", "co-mention", "relationships", "graph leg"]
     only = [part for word in words for part in ("--only", word)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -74,6 +75,7 @@ def rebuilt(mem: Semmem, kept: dict[str, dict[str, Any]], batch_size: int) -> st
     return mem.graph_hash(namespace=namespace)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(step, min_size=1, max_size=12), batch_size=st.integers(1, 7))
 def test_after_maintain_any_history_gives_the_graph_of_a_store_filled_anew(

@@ -99,6 +99,8 @@ def test_entries_are_listed_newest_first_page_by_page_and_by_conditions(mem: sem
         mem.recalls(limit=0)
     with pytest.raises(semmem.InvalidInput, match="asked_after must be"):
         mem.recalls(asked_after="soon")
+    with pytest.raises(semmem.InvalidInput, match="There is no interface 'cly'; choose one of python, cli, http, page"):
+        mem.recalls(interface="cly")
 
 
 def test_a_namespace_shows_its_own_hits_alone(mem: semmem.Semmem) -> None:

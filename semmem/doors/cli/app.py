@@ -109,7 +109,7 @@ def program(command: str | None = None) -> typer.Typer:
     """
     app = typer.Typer(
         name="semmem",
-        help="Memory for AI agents on PostgreSQL: remember, recall, and see why.",
+        help="Memory for AI agents, on PostgreSQL or in one file: remember, recall, and see why.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

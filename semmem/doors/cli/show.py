@@ -75,6 +75,9 @@ def legend(names: Collection[str] | None = None) -> Text:
         if names is not None and name not in names:
             continue
         text.append(f"{glyph * 2} ", style=colour).append(f"{name}   ")
+    if others := sorted(set(names or ()) - set(_LOOK)):
+        glyph, colour = _OTHER
+        text.append(f"{glyph * 2} ", style=colour).append(", ".join(others))
     return text
 
 

@@ -59,7 +59,7 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
         case "forget" | "forget_one":
             dry = arguments.get("dry_run", False)
             return {"forgotten": 0 if dry else value, "matched": value, "dry_run": dry}
-        case "recall" | "recall_by_url" | "replay":
+        case "recall" | "recall_by_url" | "reweigh":
             return recalled(value)
         case "explain" | "explain_by_url":
             return explained(value)

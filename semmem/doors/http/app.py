@@ -30,8 +30,8 @@ from semmem.doors.http.keys import Key, KeySet, authorise, principal
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.metrics import Metrics, traced
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
-from semmem.doors.http.replays import Once, Replays, answered_once, id_for, sent_once
 from semmem.doors.http.schemas import PROBLEMS, components, described
+from semmem.doors.http.sent_once import AtWork, Once, answered_once, id_for, sent_once
 from semmem.doors.http.sessions import Sessions
 from semmem.doors.http.streams import FOREVER, Items, Progress, Reports, wants_lines
 from semmem.doors.pages import bounded_page
@@ -88,7 +88,7 @@ class Service:
         self.stopping = stopping
         self.workers = Workers(self.limits)
         self.rates = Rates(self.limits.rate, self.limits.burst)
-        self.replays = Replays()
+        self.at_work = AtWork()
         self.metrics = Metrics(lambda: mem.resident)
 
     def stop(self) -> None:
@@ -145,7 +145,7 @@ class Service:
         once = Once.of(client, where, text, content)
         if route.name == "remember" and arguments.get("id") is None:
             arguments["id"] = MadeId(id_for(client, f"{where}\n{text}"))
-        return await self.replays.once(once, partial(call, once, FOREVER), self.limits.seconds)
+        return await self.at_work.once(once, partial(call, once, FOREVER), self.limits.seconds)
 
     async def _called(
         self,

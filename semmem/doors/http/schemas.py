@@ -129,7 +129,7 @@ _USELESS = frozenset({("forget_one", "everything"), ("forget_one", "filters")})
 _RECALLS = (
     "recall",
     "recall_by_url",
-    "replay",
+    "reweigh",
     "recall_paths",
     "recall_reach",
     "context",
@@ -194,7 +194,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "unlink": _members(unlinked={"type": "boolean"}),
     "recall": _ref("Recall"),
     "recall_by_url": _ref("Recall"),
-    "replay": _ref("Recall"),
+    "reweigh": _ref("Recall"),
     "context": _ref("Context"),
     "context_by_url": _ref("Context"),
     "feedback": _members(judged=_COUNT),

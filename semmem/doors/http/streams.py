@@ -22,7 +22,7 @@ from semmem.doors.http.arguments import check_names, read_pieces
 from semmem.doors.http.keys import Key, authorise
 from semmem.doors.http.limits import Limits, Patience, TooLarge, Workers
 from semmem.doors.http.problems import StreamStopped, as_bytes, problem
-from semmem.doors.http.replays import id_for
+from semmem.doors.http.sent_once import id_for
 from semmem.model.errors import BadItem, InvalidInput, LimitExceeded
 from semmem.model.serialization import plain
 from semmem.model.types import IngestReport

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["asked_through", "asker"]
+__all__ = ["INTERFACES", "asked_through", "asker"]
+
+INTERFACES = ("python", "cli", "http", "page", "mcp", "hook")
 
 _asker: ContextVar[tuple[str, str | None]] = ContextVar("semmem_asker", default=("python", None))
 

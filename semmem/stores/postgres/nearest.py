@@ -19,6 +19,7 @@ from semmem.model.exchange import Scope, placed
 from semmem.model.process import machine
 from semmem.stores.postgres.connection import pipelined_transaction
 from semmem.stores.postgres.encoding import Vector, made_by
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
 __all__ = ["INDEXED", "INDEX_FROM", "build_memory", "index", "nearest", "session_setting"]
@@ -52,7 +53,7 @@ _BREADTH = 1_000
 """What hnsw.ef_search can be at most."""
 
 
-def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
+def nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
     """Return (ord, cosine) of the ``depth`` nearest within scope, best first, ties by ord.
 
     A scope never makes this return too few: an exact scan replaces what the index found outside the scope. Nothing is
@@ -82,7 +83,7 @@ def nearest(connection: Any, scope: Scope, vector: NDArray[np.float32], depth: i
 
 
 def _indexed(
-    connection: Any, scope: Scope, dimensions: int, parameters: dict[str, Any], depth: int
+    connection: Connection, scope: Scope, dimensions: int, parameters: dict[str, Any], depth: int
 ) -> list[tuple[int, float]]:
     """Query the index for more than needed, because halfvec and HNSW are approximate and filters drop some."""
     count = parameters["depth"] + max(50, parameters["depth"] // 2)
@@ -110,7 +111,7 @@ def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, fl
     return [row for row, is_inside in zip(rows, inside.tolist(), strict=True) if is_inside]
 
 
-def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink: bool = False) -> int | None:
+def index(connection: Connection, dimensions: int, table: str = "embedding", *, shrink: bool = False) -> int | None:
     """Take the vectors of large namespaces into the HNSW index, building it first if need be; return how many.
 
     An index that lacks more than a third of what it has is built anew, which is faster than inserting them, where all
@@ -119,7 +120,7 @@ def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink:
     indexing the same table, nothing is done, and None returned: two builds would wait for each other, or drop each
     other's index.
     """
-    if not connection.execute(_SQL["embedding_index_lock"].format(table=table)).fetchone()[0]:
+    if not only(connection.execute(_SQL["embedding_index_lock"].format(table=table)))[0]:
         return None
     try:
         return _index(connection, dimensions, table, shrink)
@@ -128,7 +129,7 @@ def index(connection: Any, dimensions: int, table: str = "embedding", *, shrink:
             connection.execute(_SQL["embedding_index_unlock"].format(table=table))
 
 
-def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
+def _index(connection: Connection, dimensions: int, table: str, shrink: bool) -> int:
     namespace_rows = connection.execute(
         _SQL["embedding_unindexed"].format(table=table), {"least": INDEX_FROM}
     ).fetchall()
@@ -139,7 +140,7 @@ def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
     if not ready:
         connection.execute(_SQL["embedding_index_clear"].format(table=table))
     else:
-        held = int(connection.execute(_SQL["embedding_in_index_count"].format(table=table)).fetchone()[0])
+        held = int(only(connection.execute(_SQL["embedding_in_index_count"].format(table=table)))[0])
         needed, most = _memory(connection, held + vector_count, dimensions)
         if _ANEW * vector_count > held and needed <= most:
             ready = not _given_up(connection, table)
@@ -149,14 +150,14 @@ def _index(connection: Any, dimensions: int, table: str, shrink: bool) -> int:
         if shrink:
             with suppress(LockNotAvailable), session_setting(connection, "lock_timeout", _PATIENCE):
                 connection.execute(f"VACUUM (FULL) {table}")
-        count = int(connection.execute(_SQL["embedding_in_index_count"].format(table=table)).fetchone()[0])
+        count = int(only(connection.execute(_SQL["embedding_in_index_count"].format(table=table)))[0])
         with session_setting(connection, "maintenance_work_mem", build_memory(connection, count, dimensions)):
             connection.execute(_SQL["embedding_index"].format(dimensions=int(dimensions), table=table))
     connection.execute(f"VACUUM (ANALYZE) {table}")  # otherwise the exact scan would still read the moved rows
     return vector_count or count
 
 
-def build_memory(connection: Any, count: int, dimensions: int) -> str:
+def build_memory(connection: Connection, count: int, dimensions: int) -> str:
     """Return the memory in which the index of ``count`` vectors is built, as a value of maintenance_work_mem.
 
     The whole graph has to fit: beyond that pgvector writes each vector into the index by itself, many times as slowly.
@@ -166,14 +167,14 @@ def build_memory(connection: Any, count: int, dimensions: int) -> str:
     return f"{max(_BUILD_MB, min(needed, most))}MB"
 
 
-def _memory(connection: Any, count: int, dimensions: int) -> tuple[int, int]:
+def _memory(connection: Connection, count: int, dimensions: int) -> tuple[int, int]:
     """Return how many MB the index of ``count`` vectors needs while it is built, and how many it may take."""
     here = str(connection.info.host).startswith("/")  # a socket, so the server is on this machine
     most = machine.memory() >> 22 if here else _BUILD_MB
     return count * (2 * dimensions + _LINKS_BYTES) >> 20, max(_BUILD_MB, most)
 
 
-def _given_up(connection: Any, table: str) -> bool:
+def _given_up(connection: Connection, table: str) -> bool:
     """Drop the index, to build it anew; return False where it stays.
 
     It does where others go on reading the table, who would have to queue behind us, and where it is not ours.
@@ -186,30 +187,30 @@ def _given_up(connection: Any, table: str) -> bool:
     return True
 
 
-def _take_in(connection: Any, namespace_rows: list[tuple[str, int, int]], table: str) -> None:
+def _take_in(connection: Connection, namespace_rows: list[tuple[str, int, int]], table: str) -> None:
     for namespace, _, _ in namespace_rows:
         parameters = {"namespace": namespace, "limit": _TAKEN_IN}
         while connection.execute(_SQL["embedding_take_in"].format(table=table), parameters).rowcount == _TAKEN_IN:
             pass
 
 
-def _ready(connection: Any, table: str = "embedding") -> bool:
+def _ready(connection: Connection, table: str = "embedding") -> bool:
     row = connection.execute(_SQL["embedding_index_ready"].format(table=table)).fetchone()
     return bool(row and row[0])
 
 
-def _interrupted(connection: Any, table: str) -> bool:
+def _interrupted(connection: Connection, table: str) -> bool:
     """Return whether vectors are marked as indexed but the index is missing, because its build was interrupted."""
-    return bool(connection.execute(_SQL["embedding_in_index"].format(table=table)).fetchone()[0])
+    return bool(only(connection.execute(_SQL["embedding_in_index"].format(table=table)))[0])
 
 
 @contextmanager
-def session_setting(connection: Any, name: str, value: str) -> Iterator[None]:
+def session_setting(connection: Connection, name: str, value: str) -> Iterator[None]:
     """Change a setting of the session inside the block, for statements that cannot run in a transaction.
 
     The former value is restored after an error as well.
     """
-    before = connection.execute(_SQL["session_get"], {"name": name}).fetchone()[0]
+    before = only(connection.execute(_SQL["session_get"], {"name": name}))[0]
     connection.execute(_SQL["session_set"], {"name": name, "value": value})
     try:
         yield

@@ -20,6 +20,7 @@ from semmem.stores.packed_postings import FORWARD, Segments, forward_entries
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import Vector, copy_rows, text, text_array
+from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.postgres.vectors import claim
 from semmem.stores.sql_files import check_limits, statements
 from semmem.text.tokens import check_language
@@ -77,7 +78,7 @@ def are_few(rows: Sequence[Row]) -> bool:
     return len(rows) <= _FEW and not any(r.extraction is not None and r.extraction.relationships for r in rows)
 
 
-def ask_grounds(connection: Any, namespace: str, rows: Sequence[Row]) -> tuple[Any, Any]:
+def ask_grounds(connection: Connection, namespace: str, rows: Sequence[Row]) -> tuple[Cursor | None, Cursor]:
     """Send the queries for all that may forbid rows, under the lock of their namespace; return two cursors.
 
     The embedder that fills the store is read once the lock on the table of vectors is held.
@@ -90,8 +91,8 @@ def ask_grounds(connection: Any, namespace: str, rows: Sequence[Row]) -> tuple[A
 
 
 def check_grounds(
-    connection: Any,
-    grounds: tuple[Any, Any],
+    connection: Connection,
+    grounds: tuple[Cursor | None, Cursor],
     namespace: str,
     stored: Sequence[tuple[int, Row]],
     fates: Mapping[str, str],
@@ -106,13 +107,13 @@ def check_grounds(
 
 
 def index_few(
-    connection: Any,
+    connection: Connection,
     namespace: str,
     stored: Sequence[tuple[int, Row]],
     count: Mapping[str, int],
     fates: Mapping[str, str],
     bulk: bool,
-) -> tuple[Any, Any]:
+) -> tuple[Cursor, Cursor | None]:
     """Write the data derived from a few new memories, which stay pending, by statements sent together in a pipeline.
 
     A round trip matters for these, and a COPY takes two. See ``index_many`` for the other arguments. Returns two
@@ -138,7 +139,7 @@ def index_few(
 
 
 def index_many(
-    connection: Any,
+    connection: Connection,
     namespace: str,
     stored: Sequence[tuple[int, Row]],
     count: Mapping[str, int],
@@ -187,13 +188,13 @@ def index_many(
         names = [n for e in extractions for n in e.names]
         copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, entries, names))
     claim = {"namespace": namespace, "language": language}
-    _, dropping = connection.execute(_SQL["namespace_claim"], claim).fetchone()
+    _, dropping = only(connection.execute(_SQL["namespace_claim"], claim))
     if dropping is not None and last <= dropping:  # these ords are older than the drop: take others
         raise SerializationFailure("The namespace was dropped while memories were written to it.")
     count_change(connection, namespace, count, fates)
 
 
-def copy_pending(connection: Any, namespace: str, rows: Sequence[tuple[int, Sequence[str], bool]]) -> None:
+def copy_pending(connection: Connection, namespace: str, rows: Sequence[tuple[int, Sequence[str], bool]]) -> None:
     """Mark memories as pending, given as (ord, names of its keys, whether a bulk brought it)."""
     name, columns = text(namespace), ("namespace", "ord", "names", "bulk")
     packed = [
@@ -203,7 +204,7 @@ def copy_pending(connection: Any, namespace: str, rows: Sequence[tuple[int, Sequ
     copy_rows(connection, "pending", columns, packed)
 
 
-def _filled_by(connection: Any, recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any] | None) -> None:
+def _filled_by(connection: Connection, recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any] | None) -> None:
     """Record the embedder of the store's first vectors. Raises EmbedderReplaced where another one fills it."""
     if recorded is None and embedder is not None:
         claim(connection, embedder)
@@ -211,17 +212,17 @@ def _filled_by(connection: Any, recorded: Mapping[str, Any] | None, embedder: Ma
         agree(recorded, embedder)
 
 
-def checked(holds: Any, namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]) -> None:
+def checked(holds: Cursor, namespace: str, stored: Sequence[tuple[int, Row]], fates: Mapping[str, str]) -> None:
     """Raise InvalidInput or NamespaceFull where ``stored`` rows may not stay; ``holds`` is of namespace_check."""
-    language, *limits = holds.fetchone()
+    language, *limits = only(holds)
     check_language(namespace, language, stored[0][1].language)
     if limits[:2] != [None, None]:
         check_limits(namespace, (*limits,), sum(fate != "updated" for fate in fates.values()))
 
 
-def copy_segments(connection: Any, namespace: str, segments: Segments) -> None:
+def copy_segments(connection: Connection, namespace: str, segments: Segments) -> None:
     """Write one row per key under a new segment number, and mark keys that more than one memory has now."""
-    segment = connection.execute(_SQL["segment_next"], {"namespace": namespace}).fetchone()[0]
+    segment = only(connection.execute(_SQL["segment_next"], {"namespace": namespace}))[0]
     shared_keys: set[int] = set()
     keys = segments.keys
     for statement in ("segments_known", "segments_meet", "lone_meet"):  # each looks at what is left of the keys alone
@@ -235,7 +236,7 @@ def copy_segments(connection: Any, namespace: str, segments: Segments) -> None:
 
 
 def count_change(
-    connection: Any, namespace: str, count: Mapping[str, int], fates: Mapping[str, str]
+    connection: Connection, namespace: str, count: Mapping[str, int], fates: Mapping[str, str]
 ) -> tuple[int, int]:
     """Number a change of a namespace, and record what happened to each id.
 
@@ -247,7 +248,7 @@ def count_change(
     return number.fetchone() or (0, 0)
 
 
-def send_change(connection: Any, namespace: str, count: Mapping[str, int], fates: Mapping[str, str]) -> Any:
+def send_change(connection: Connection, namespace: str, count: Mapping[str, int], fates: Mapping[str, str]) -> Cursor:
     """Send what ``count_change`` does, in a pipeline, and return the cursor of the number."""
     where = {"namespace": namespace}
     number = connection.execute(_SQL["namespace_count"], {**where, **count})
@@ -258,7 +259,7 @@ def send_change(connection: Any, namespace: str, count: Mapping[str, int], fates
     return number
 
 
-def write_relationships(connection: Any, namespace: str, extractions: Sequence[tuple[int, Extraction]]) -> None:
+def write_relationships(connection: Connection, namespace: str, extractions: Sequence[tuple[int, Extraction]]) -> None:
     """Store the relationships extracted from memories that have none yet."""
     name = text(namespace)
     rows = [
@@ -270,7 +271,7 @@ def write_relationships(connection: Any, namespace: str, extractions: Sequence[t
         copy_rows(connection, "relationship", ("namespace", "ord", "subject", "predicate", "object"), rows)
 
 
-def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
+def fold(connection: Connection, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many.
 
     Those of a bulk come last, and are fewer where they have ``BULK_KEYS`` keys together.
@@ -279,7 +280,7 @@ def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     rows = connection.execute(_SQL["fold_take"], which).fetchall()
     if not rows:
         return 0
-    names = dict(rows)
+    names: dict[int, list[str]] = dict(rows)
     parameters = {"namespace": namespace, "ords": list(names)}
     forwards = connection.execute(_SQL["fold_forwards"], parameters, binary=True).fetchall()
     ords = np.array([ord for ord, _, _ in forwards], dtype=np.int64)
@@ -294,7 +295,7 @@ def fold(connection: Any, namespace: str, limit: int = 16 * FOLD_AT) -> int:
     return len(forwards)
 
 
-def compact(connection: Any, namespace: str, *, bulk: bool = False) -> int:
+def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> int:
     """Join posting rows of the keys written lately; return how many rows were written.
 
     In a ``bulk`` only those of keys that have several of these rows: the others are found one by one, in places of
@@ -313,12 +314,12 @@ def compact(connection: Any, namespace: str, *, bulk: bool = False) -> int:
     return written
 
 
-def fresh_segments(connection: Any, namespace: str) -> list[int]:
+def fresh_segments(connection: Connection, namespace: str) -> list[int]:
     """Return the segments written since the last compaction."""
     return [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
 
 
-def mark_joined(connection: Any, namespace: str, segments: Sequence[int]) -> None:
+def mark_joined(connection: Connection, namespace: str, segments: Sequence[int]) -> None:
     """Unmark segments as fresh, and count a revision: recalls read other rows."""
     connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": segments})
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import psycopg
@@ -11,6 +11,7 @@ from semmem.model.errors import SemmemError
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, unpack_candidates
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
 from semmem.stores.postgres.encoding import corrections_of
+from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.resident.block import PER_MEMORY, Block, Rows
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
@@ -35,14 +36,14 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
     """
     where = {"namespace": namespace}
 
-    def read(connection: Any) -> Model | None:
+    def read(connection: Connection) -> Model | None:
         with connection.transaction():
             connection.execute(_SQL["resident_snapshot"])
             state_row = connection.execute(_SQL["resident_state"], where, binary=True).fetchone()
             if state_row is None:
                 return None
             state = State(*state_row)
-            entries, last = connection.execute(_SQL["resident_size"], where, binary=True).fetchone()
+            entries, last = only(connection.execute(_SQL["resident_size"], where, binary=True))
             if state.dropping or _bytes(state, entries) > most:
                 return None
             rows: Rows | None = None
@@ -65,7 +66,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
     before = model.state
     where = {"namespace": model.namespace, "since": before.changes}
 
-    def read(connection: Any) -> Model | None:
+    def read(connection: Connection) -> Model | None:
         with pipelined_transaction(connection):
             connection.execute(_SQL["resident_snapshot"])
             state_cursor = connection.execute(_SQL["resident_state"], where, binary=True)
@@ -85,7 +86,7 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
     return None if later is None or later.size > most else later
 
 
-def _run_or_none(pool: Pooled, read: Any) -> Model | None:
+def _run_or_none(pool: Pooled, read: Callable[[Connection], Model | None]) -> Model | None:
     """Run ``read``; None where it fails, so that the recall asks the database, which reports the error."""
     try:
         model: Model | None = pool.run(read)
@@ -102,12 +103,12 @@ def _bytes(state: State, entries: int, *, in_bytes: bool = False) -> float:
     return state.memories * (PER_MEMORY + (5 if in_bytes else 4) * dimensions) + _PER_ENTRY * entries
 
 
-def _read(cursors: list[Any]) -> Rows:
+def _read(cursors: list[Cursor]) -> Rows:
     """Return the rows from the results of the three statements, which read one snapshot."""
     memory_rows = cursors[0].fetchall()
-    heads, raw, runs = cursors[1].fetchone()
+    heads, raw, runs = only(cursors[1])
     sizes = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 4)
-    owners, packed = cursors[2].fetchone()
+    owners, packed = only(cursors[2])
     vector_ords = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
     turns = Turns.of(memory_rows)
     if not np.array_equal(turns.ords, sizes[:, 0]):

@@ -220,6 +220,10 @@ def test_a_recall_explains_only_the_signs_that_it_shows(call: Callable[..., tupl
     assert lines[1].strip() == "██ lexical"
 
 
+def test_terms_of_a_reranker_share_one_sign_that_is_explained() -> None:
+    assert show.legend({"importance", "relevance", "recency"}).plain == "◆◆ importance   ▪▪ recency, relevance"
+
+
 def test_counts_and_sizes_say_what_they_count(call: Callable[..., tuple[int, str, str]]) -> None:
     call("remember", "The key is red.")
     lines = [line.strip() for line in call("stats")[1].splitlines()]

@@ -144,7 +144,10 @@ def test_what_was_edited_by_hand_stays_while_its_note_is_as_it_was(call: Call, t
     vault(folder, a="One, changed.", b="Two, changed.")
     found = json.loads(call("import", "markdown", str(folder), "--json", "--prune")[1])
     assert (found["replaced"], found["gone"]) == (1, [])
-    says = "It was edited by hand since it was imported, and what is imported has changed too; --replace overwrites it."
+    says = (
+        "It was edited by hand since it was imported, and what is imported has changed too; semmem import with "
+        "--replace overwrites it."
+    )
     assert [(row["where"], row["reason"]) for row in found["rejected"]] == [("a.md", says)]
     assert stored(call) == {"a.md": "By hand.", "b.md": "Two, changed."}
     assert told(call, "markdown", folder, "--replace") == (0, 1, 1, 0)

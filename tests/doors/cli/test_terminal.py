@@ -231,6 +231,7 @@ def test_what_a_process_says_is_harmless_too(store_url: str, tmp_path: Path) -> 
         assert not FORBIDDEN.findall(said), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
 def test_an_output_of_few_letters_gets_what_it_can_show(store_url: str, encoding: str) -> None:
     environment = {**os.environ, "SEMMEM_URL": store_url, "SEMMEM_EMBEDDER": "hashing", "PYTHONIOENCODING": encoding}

@@ -322,7 +322,7 @@ def a_run(folder: Path, recipe: dict[str, Any]) -> Path:
     return folder
 
 
-def test_a_run_of_eval_shows_its_verdicts_and_intervals_and_replays_the_questions_that_moved(
+def test_a_run_of_eval_shows_its_verdicts_and_intervals_and_asks_the_questions_that_moved(
     page: Any, mem: Semmem, tmp_path: Path
 ) -> None:
     run = a_run(tmp_path, mem.recall(QUESTION, namespace="team").recipe.as_dict())
@@ -337,7 +337,7 @@ def test_a_run_of_eval_shows_its_verdicts_and_intervals_and_replays_the_question
     page.get_by_label("Open a folder").set_input_files(str(run))
     page.locator(".moved", has_text="1.000 → .250").wait_for()
     assert page.locator(".moved").count() == 1
-    page.get_by_role("button", name="Replay in team").click()
+    page.get_by_role("button", name="Ask again in team").click()
     page.locator(".moved .gold").first.wait_for()
     assert page.locator(".moved .side h3").all_inner_texts() == ["default", "default~graph"]
     assert barriers(page) == []

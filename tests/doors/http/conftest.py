@@ -11,7 +11,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.doors.http.limits import Rates
 from semmem.doors.http.metrics import Metrics
-from semmem.doors.http.replays import Replays
+from semmem.doors.http.sent_once import AtWork
 from semmem.doors.http.server import Server
 from tests.serving import running
 
@@ -32,7 +32,7 @@ def http_server() -> Iterator[Server]:
 def http(mem: Semmem, http_server: Server) -> Iterator[httpx.Client]:
     """A client that speaks plain HTTP with a server of ``mem``, which knows nothing of other tests."""
     http_server.service.mem = mem
-    http_server.service.replays, http_server.service.metrics = Replays(), Metrics(lambda: mem.resident)
+    http_server.service.at_work, http_server.service.metrics = AtWork(), Metrics(lambda: mem.resident)
     http_server.service.rates = Rates(0.0, 1)
     with httpx.Client(base_url=http_server.url, timeout=60.0, trust_env=False) as client:
         yield client

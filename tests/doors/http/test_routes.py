@@ -207,7 +207,7 @@ def test_a_recall_answers_with_scores_components_and_reasons(http: httpx.Client)
     (hit,) = found["hits"]
     assert (hit["id"], found["total"], found["recipe"]) == ("key", 1, "default")
     assert sum(hit["components"].values()) == pytest.approx(hit["score"], abs=1e-12)
-    assert set(found["degraded"]) == {"dense", "graph"}
+    assert set(found["degraded"]) == {"dense"}
     by_url = http.get("/v1/recall", params={"query": "where is the key?", "limit": 3, "session": "s"}).json()
     assert by_url["hits"] == found["hits"]
     block = http.post("/v1/context", json={**body, "token_budget": 300}).json()

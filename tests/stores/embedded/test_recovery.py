@@ -121,6 +121,7 @@ def fill(ballast: Path, spare: int) -> None:
             out.flush()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts disks")
 def test_a_disk_without_room_for_the_log_is_told_by_every_call_and_freed_loses_nothing(small_disk: Path) -> None:
     data, ballast, stored = small_disk / "data", small_disk / "ballast", {}

@@ -64,6 +64,7 @@ def test_one_sensitive_or_bounded_memory_keeps_no_namespace_out_of_memory(trio: 
         assert space in trio.models
 
 
+@pytest.mark.slow
 def test_answers_are_equal_with_and_without_residence_while_the_clock_goes_back_and_forth(
     trio: Trio, module_url: str, space: str
 ) -> None:

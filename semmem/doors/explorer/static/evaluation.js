@@ -1,4 +1,4 @@
-// Evaluation: a run of `python -m eval`, read from its files in the browser, and its questions replayed here.
+// Evaluation: a run of `python -m eval`, read from its files in the browser, and its questions asked again here.
 import { html, useMemo, useState } from "/page/vendor/preact.js";
 import { api, go } from "/page/api.js";
 import { Notice, number, useLoaded, visible } from "/page/parts.js";
@@ -70,7 +70,7 @@ function Moved({ run, comparison, metric, ns, openMemory }) {
     <ul class="pairs">${moved?.slice(0, MOST).map(({ id, from, to }) => {
       const asked = run.questions.get(id);
       return html`<li key=${id} class="moved"><p><b class=${to > from ? "up" : "down"}>${number(from)} → ${number(to)}</b> <span dir="auto">${visible(asked?.question || id)}</span></p>
-        ${asked && recipes[0] && recipes[1] && html`<p class="buttons"><button class="second" aria-expanded=${replayed === id} onClick=${() => setReplayed(replayed === id ? null : id)}>Replay in ${visible(ns)}</button>
+        ${asked && recipes[0] && recipes[1] && html`<p class="buttons"><button class="second" aria-expanded=${replayed === id} onClick=${() => setReplayed(replayed === id ? null : id)}>Ask again in ${visible(ns)}</button>
           <button class="plain" onClick=${() => go("recall", { ns, q: asked.question })}>Open in Recall</button></p>`}
         ${replayed === id && html`<${Both} ...${{ asked, recipes, names: [comparison.base, comparison.other], ns, openMemory }} />`}</li>`;
     })}</ul>`;
@@ -78,7 +78,7 @@ function Moved({ run, comparison, metric, ns, openMemory }) {
 
 // One question by both recipes, side by side; the memories that answer it are marked.
 function Both({ asked, recipes, names, ns, openMemory }) {
-  const { value, error } = useLoaded((signal) => Promise.all(recipes.map((recipe) => api.replay({ query: asked.question, namespace: ns, limit: 10, recipe }, signal))), [asked, ns]);
+  const { value, error } = useLoaded((signal) => Promise.all(recipes.map((recipe) => api.reweigh({ query: asked.question, namespace: ns, limit: 10, recipe }, signal))), [asked, ns]);
   const gold = new Set(asked.gold_ids);
   return html`<${Notice} error=${error} />${!value && !error && html`<p class="hint" role="status">Recalling…</p>`}
     ${value && html`<div class="pair">${value.map((answer, at) => html`<div class="side" key=${names[at]}><h3>${visible(names[at])}</h3>

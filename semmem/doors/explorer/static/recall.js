@@ -15,13 +15,13 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
   useEffect(() => setPlan(null), [ns, query.q]);
   const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit]);
   const changed = useLoaded(
-    async (signal) => (query.q && plan ? api.replay({ query: query.q, namespace: ns, limit, recipe: plan }, signal) : null),
+    async (signal) => (query.q && plan ? api.reweigh({ query: query.q, namespace: ns, limit, recipe: plan }, signal) : null),
     [ns, query.q, limit, plan],
   );
   useEffect(() => { // the server keeps the lists of this question, so the first move of a slider asks no leg either
     if (!base.value) return;
     note(ns, query.q);
-    api.replay({ query: query.q, namespace: ns, limit }).catch(() => null);
+    api.reweigh({ query: query.q, namespace: ns, limit }).catch(() => null);
   }, [base.value]);
   const shown = (plan && changed.value) || base.value;
   const search = (event) => {
@@ -187,8 +187,8 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
       toast("Undone: the namespace has its earlier settings again.");
     });
   };
-  return html`<section class="replay" aria-labelledby="replay-title">
-    <h2 id="replay-title">What if a leg counted more?</h2>
+  return html`<section class="reweigh" aria-labelledby="reweigh-title">
+    <h2 id="reweigh-title">What if a leg counted more?</h2>
     <p class="hint">Question: ${regime}. First ${limit} hits.</p>
     <${Notice} error=${reach.error} />
     ${Object.keys(now.weights).map((leg) => html`<fieldset key=${leg}>

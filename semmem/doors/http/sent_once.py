@@ -32,7 +32,7 @@ from semmem.model.store.serving import another_request
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
-__all__ = ["Once", "Replays", "answered_once", "id_for", "sent_once"]
+__all__ = ["AtWork", "Once", "answered_once", "id_for", "sent_once"]
 
 _NAMESPACE = uuid.UUID("7d1c0e0a-5a3e-5a55-8d1b-6f1d7a5f7c11")
 
@@ -129,7 +129,7 @@ class _Request:
     work: asyncio.Future[Response]
 
 
-class Replays:
+class AtWork:
     """The requests with an Idempotency-Key that one server is at work on. Used in one event loop."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from semmem.model.serialization import plain
 from semmem.read.result import Recall
 from semmem.write.access import unlogged
 
-__all__ = ["MOST_KEPT", "paths", "replay"]
+__all__ = ["MOST_KEPT", "paths", "reweigh"]
 
 MOST_KEPT = 16
 """Recalls that are kept for a store; the one not used for the longest time gives way."""
@@ -54,7 +54,7 @@ _kept: WeakKeyDictionary[Semmem, _Kept] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def replay(mem: Semmem, query: str, *, recipe: Any = None, namespace: Any = "default", **arguments: Any) -> Recall:
+def reweigh(mem: Semmem, query: str, *, recipe: Any = None, namespace: Any = "default", **arguments: Any) -> Recall:
     """Answer a question as ``recall`` does, for somebody who tries recipes; it is neither logged nor counted.
 
     Without a ``recipe`` the namespace's own answers. The lists of the legs are kept: of the same question, by recipes
@@ -82,13 +82,13 @@ def replay(mem: Semmem, query: str, *, recipe: Any = None, namespace: Any = "def
 def paths(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:
     """Return for each hit of a question the steps by which the graph leg reached it; no steps where it did not.
 
-    The recall is that of ``replay``.
+    The recall is that of ``reweigh``.
     """
-    result = replay(mem, query, **arguments)
+    result = reweigh(mem, query, **arguments)
     each = [(hit, result.explain(hit.id, hit.namespace).path) for hit in result.hits]
     rows = [(h.id, h.namespace, h.title, h.snippet, plain(way)) for h, way in each]
     return {"paths": [dict(zip(("id", "namespace", "title", "snippet", "steps"), row, strict=True)) for row in rows]}
 
 
 paths.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments
-replay.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments
+reweigh.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments
