@@ -13,15 +13,18 @@ import asyncio
 import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass
 from secrets import token_hex
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from semmem.doors.arguments import check_memory, check_namespace
 from semmem.doors.wire import sentence
 from semmem.importers import RowError, plain_text
 from semmem.importers.transcript import Question, Turn, fields_of, joined, storable
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.filters import string
 from semmem.read.context import check_budget
 from semmem.write.screening import redacted
@@ -36,6 +39,9 @@ T = TypeVar("T")
 
 _OWN_TURNS = 1_000
 """Turns of the conversation itself that no recall brings back, because the program sends them anyway."""
+
+_PATIENCE = 10.0
+"""Seconds that a call waits for the memory, before it and after it; a model that is loaded first takes some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,7 @@ class _Chat:
         self._question: Question | None = None
         self._position: int | None = None
         self._warned = False
+        self._late: Thread | None = None
 
     def begin(self, path: str, arguments: dict[str, Any]) -> _Call:
         """Put what is recalled into the body of a call; return what hears its reply."""
@@ -233,13 +240,34 @@ class _Chat:
     def _quietly(self, call: Callable[[], T], otherwise: T) -> T:
         """Return what ``call`` returns, or ``otherwise`` where it fails, of which the first time a warning says why."""
         try:
-            return call()
+            return self._in_time(call)
         except Exception as error:  # noqa: BLE001  # a call of a model goes on, whatever it is
             if not self._warned:
                 self._warned = True
                 warnings.warn(f"The memory of this client failed, and calls go on without it: {sentence(error)}",
                               stacklevel=2)  # fmt: skip
             return otherwise
+
+    def _in_time(self, call: Callable[[], T]) -> T:
+        """Return what ``call`` returns. Raises StoreUnavailable where it, or an earlier one, takes too long."""
+        silent = StoreUnavailable(f"It has not answered within {_PATIENCE:g} seconds.")
+        if self._late is not None and self._late.is_alive():
+            raise silent
+        done: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(call())
+            except BaseException as error:  # noqa: BLE001  # raised where it is waited for
+                done.set_exception(error)
+
+        thread = Thread(target=copy_context().run, args=(work,), name="semmem.wrap", daemon=True)
+        thread.start()
+        thread.join(_PATIENCE)
+        if not done.done():
+            self._late = thread
+            raise silent
+        return done.result()
 
 
 @dataclass(frozen=True, slots=True)

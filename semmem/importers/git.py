@@ -95,7 +95,8 @@ def _decisions(path: Path, own: dict[str, str], report: Reject) -> Iterator[Item
         if not body.strip():
             report(BadRow(name, "the record is empty."))
             continue
-        added = _text(_git(path, "log", "--diff-filter=A", "--format=%an%x00%aI", "HEAD", "--", f":(top){name}"))
+        which = ("--diff-filter=A", "--format=%an%x00%aI", "HEAD", "--", f":(top,literal){name}")
+        added = _text(_git(path, "log", *which))
         author, _, when = (added.strip().splitlines() or ["\x00"])[-1].partition("\x00")
         yield item(
             name,

@@ -19,11 +19,14 @@ from semmem.model.types import Memory
 __all__ = ["write_back"]
 
 
-def write_back(folder: Path, memories: Iterable[Memory], notes: Mapping[str, Item]) -> tuple[set[str], list[BadRow]]:
+def write_back(
+    folder: Path, memories: Iterable[Memory], notes: Mapping[str, Item], seen: Mapping[str, tuple[int, int]]
+) -> tuple[set[str], list[BadRow]]:
     """Write the texts of memories that were edited into their notes; return their ids, and what was not written.
 
-    ``notes`` are the notes of the folder now, by id. A note that has changed since its import stays as it is, and so
-    does one of a sensitive memory.
+    ``notes`` are the notes of the folder, by id, and ``seen`` has the time and size of each file before they were read.
+    A note that has changed since its import, or since it was read, stays as it is, and so does one of a sensitive
+    memory.
     """
     paths = dict(walked(folder, (".md",), lambda row: None))
     written: set[str] = set()
@@ -37,28 +40,41 @@ def write_back(folder: Path, memories: Iterable[Memory], notes: Mapping[str, Ite
         if memory.text == note["text"]:
             left.append(BadRow(note.where, "its memory has another title, tags or metadata; only texts are written."))
             continue
+        file = paths.get(note["source"])
         try:
-            _rewrite(paths[note["source"]], note["text"], memory.text)
+            if file is None or not _rewrite(file, note["text"], memory.text, seen.get(note["source"])):
+                left.append(BadRow(note.where, "it is changing just now, and its memory's text is not written yet."))
+                continue
             written.add(memory.id)
         except OSError as error:
             left.append(BadRow(note.where, f"it cannot be written: {error.strerror}."))
     return written, left
 
 
-def _rewrite(file: Path, before: str, after: str) -> None:
-    """Replace in a note the lines by which ``before``, as it was imported, and ``after`` differ. Raises OSError."""
+def _rewrite(file: Path, before: str, after: str, seen: tuple[int, int] | None) -> bool:
+    """Replace in a note the lines by which ``before``, as it was imported, and ``after`` differ.
+
+    Returns False, and writes nothing, if the file is no longer as it was ``seen``. Raises OSError.
+    """
     real = Path(os.path.realpath(file))
-    raw = real.read_bytes().decode("utf-8")
+    read = real.read_bytes()
+    status = real.stat()
+    if (status.st_mtime_ns, status.st_size) != seen:
+        return False
+    raw = read.decode("utf-8")
     ends = "\r\n" if "\r\n" in raw else "\n"
     text = raw.replace("\r\n", "\n").replace("\r", "\n")
     _, body = split(text.removeprefix("\ufeff"))
     stripped = body.strip("\n")
     head, _, tail = text.rpartition(stripped)
-    whole = head + _merged(stripped, before, after) + tail
-    mode = real.stat().st_mode & 0o777
+    edited_body = _merged(stripped, before, after)
+    if body == text.removeprefix("\ufeff") and split(edited_body)[1] != edited_body:
+        head += "---\n---\n"  # else the text would be front matter
+    whole = head + edited_body + tail
     with new_file(real, force=True) as out:
-        os.fchmod(out.fileno(), mode)
+        os.fchmod(out.fileno(), status.st_mode & 0o777)
         out.write(whole.replace("\n", ends).encode())
+    return True
 
 
 def _merged(raw: str, before: str, after: str) -> str:

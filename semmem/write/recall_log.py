@@ -29,21 +29,27 @@ def note_recall(
     """Log a recall and return its id, a UUIDv7; None inside an ``unlogged`` block.
 
     Each namespace stores the question, the facts and its own hits. ``agent`` is logged where the interface knows none.
-    ``redact`` removes credentials from the question.
+    ``redact`` removes credentials from the question and the facts, which hold its arguments.
     """
     if not is_logging():
         return None
     interface, known = asker()
     id = uuid7()
-    asked = _redacted(question) if redact else question
+    if redact:
+        from semmem.write.screening import without_credentials
+
+        question, facts = without_credentials(question), without_credentials(dict(facts))
     entry = LoggedRecall(
-        id, asked, tuple(dict.fromkeys(namespaces)), tuple(hits), None, verb, interface, known or agent, recipe, facts
+        id,
+        question,
+        tuple(dict.fromkeys(namespaces)),
+        tuple(hits),
+        None,
+        verb,
+        interface,
+        known or agent,
+        recipe,
+        facts,
     )
     life.note_recall(entry)
     return id
-
-
-def _redacted(question: str) -> str:
-    from semmem.write.screening import redacted
-
-    return redacted(question)[0]

@@ -34,6 +34,7 @@ __all__ = [
     "screened",
     "warn",
     "warn_of",
+    "without_credentials",
 ]
 
 Screening: TypeAlias = Literal["warn", "redact", "refuse", "sensitive", "off"]
@@ -193,7 +194,7 @@ def _redacted(draft: Draft, text: bool, changed: Collection[str] | None, suspect
     """Return the draft without its credentials; a given vector, which reveals the text, goes with those of the text."""
     memory = draft.memory
     changes: dict[str, Any] = {
-        name: _without(getattr(memory, name)) for name in _LABELS if changed is None or name in changed
+        name: without_credentials(getattr(memory, name)) for name in _LABELS if changed is None or name in changed
     }
     memory = replace(memory, **changes, text=redacted(memory.text)[0] if text else memory.text)
     vector = None if text else draft.vector
@@ -201,23 +202,23 @@ def _redacted(draft: Draft, text: bool, changed: Collection[str] | None, suspect
     return replace(draft, memory=memory, payload=payload, vector=vector, suspected=suspected, redacted=True)
 
 
-def _without(value: Any) -> Any:
+def without_credentials(value: Any) -> Any:
     """Return a JSON value without the credentials in its strings; a key such as "password" is read with its value."""
     if isinstance(value, str):
         return redacted(value)[0]
     if isinstance(value, dict):
         return {key: _without_under(key, one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_without(one) for one in value)
+        return type(value)(without_credentials(one) for one in value)
     return value
 
 
 def _without_under(key: str, value: Any) -> Any:
     if not isinstance(value, str):
-        return _without(value)
+        return without_credentials(value)
     beginning = f"{key}: "
     whole, _ = redacted(beginning + value)
-    return whole[len(beginning) :] if whole.startswith(beginning) else _without(value)
+    return whole[len(beginning) :] if whole.startswith(beginning) else without_credentials(value)
 
 
 def warn_of(drafts: Iterable[Draft]) -> None:

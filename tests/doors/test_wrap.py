@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import threading
 import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -317,6 +319,33 @@ def test_a_memory_that_fails_warns_once_and_breaks_no_call(server: Server, mem: 
     assert str(only.message).startswith("The memory of this client failed, and calls go on without it: ")
     assert "closed" in str(only.message)
     assert server.received[0]["messages"] == ASKED
+
+
+def test_a_memory_that_is_late_holds_up_no_call_and_is_used_again_when_it_has_answered(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "notes.db"
+    with semmem.connect(f"sqlite://{file}", embedder="hashing") as mem:
+        client = semmem.wrap(openai.OpenAI(base_url=f"{server.url}/v1", api_key="none"), memory=mem)
+        mem.remember(FACT)
+        monkeypatch.setattr("semmem.doors.wrap._PATIENCE", 0.05)
+        blocking = sqlite3.connect(file, isolation_level=None)
+        blocking.execute("BEGIN EXCLUSIVE")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                reply = client.chat.completions.create(model="m", messages=[{"role": "user", "content": QUESTION}])
+                assert reply.choices[0].message.content == REPLY
+        (only,) = said
+        assert str(only.message).endswith("It has not answered within 0.05 seconds.")
+        blocking.rollback()
+        blocking.close()
+        late = client._semmem_chat._late  # type: ignore[attr-defined]
+        late.join(60)
+        monkeypatch.setattr("semmem.doors.wrap._PATIENCE", 60)
+        client.chat.completions.create(model="m", messages=[{"role": "user", "content": QUESTION}])
+        assert FACT in server.received[-1]["messages"][0]["content"]
+        assert any(memory.text.endswith(REPLY) for memory in mem.list())
 
 
 def test_a_copy_of_the_client_keeps_the_memory_and_closing_it_closes_what_it_opened(

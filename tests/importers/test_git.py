@@ -99,6 +99,16 @@ def test_a_repository_is_imported_once_from_every_clone_and_a_changed_decision_r
     assert "a1B2a1B2" not in listed
 
 
+def test_a_name_with_the_signs_of_a_pattern_has_its_own_author_and_time(repository: Path) -> None:
+    folder = repository / "docs" / "adr"
+    for day, name in ((4, "a.md"), (5, "[a].md")):
+        (folder / name).write_text(f"# Record {day}\n", encoding="utf-8")
+        git(repository, "add", ".")
+        git(repository, "commit", "-m", name, day=day)
+    times = {one["source"]: one["created_at"] for one in read(repository)[0]}
+    assert times["docs/adr/[a].md"] == datetime(2026, 5, 5, 9, 0, tzinfo=UTC)
+
+
 def test_what_is_no_repository_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is no git repository with a commit: not a git repository"):
         read(tmp_path)

@@ -195,6 +195,14 @@ def test_a_vector_is_not_kept_so_its_recall_is_not_repeated(store_url: str) -> N
             mem.replay_recall(found.id)
 
 
+def test_a_credential_in_a_filter_is_not_logged(opened: Opened) -> None:
+    key = "ghp_" + "a1B2" * 9
+    with opened() as mem:
+        mem.recall("ferry", filters={"metadata": {"token": key}})
+        arguments = mem.recalls()[0].facts["arguments"]
+        assert arguments == {"filters": {"metadata": {"token": "ghp_…[removed]"}}}
+
+
 def test_a_credential_in_a_question_is_not_logged(opened: Opened) -> None:
     key = "ghp_" + "a1B2" * 9
     with opened() as mem:

@@ -70,7 +70,7 @@ class _Turn:
         """Return the line that quotes ``text`` of it; of a session's id, eight characters tell it from others."""
         shown = {"text": " ".join(text.split()), "why": _WHY[part], "session": str(self.memory["session"])[:8]}
         author = None if self.memory["source_type"] == "user" else self.memory.get("author")
-        return {**self.memory, **shown, "author": author, "updated_at": None}
+        return {**_titled(self.memory), **shown, "author": author, "updated_at": None}
 
 
 def beginning(
@@ -196,7 +196,12 @@ def _latest(memories: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _note(memory: Mapping[str, Any]) -> dict[str, Any]:
     """Return the line of a memory that is no turn."""
-    return {**memory, "text": redacted(str(memory["text"]))[0], "session": None}
+    return {**_titled(memory), "text": redacted(str(memory["text"]))[0], "session": None}
+
+
+def _titled(memory: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a memory whose title holds no credential."""
+    return {**memory, "title": redacted(title)[0]} if (title := memory.get("title")) else memory
 
 
 # ---------------------------------------------------------------------- what is shown of it

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 import semmem
+from semmem.importers import told_apart
+from semmem.importers.markdown import read
+from semmem.importers.note_edits import write_back
 from tests.doors.cli.program import Call, in_process
 
 KESTREL = "---\ntags: [boat]\n---\n# Kestrel\n\nDesigned by [[Petra|her]].\nShe lies in Bergen.\n"
@@ -93,6 +96,35 @@ def test_ends_of_lines_and_sensitive_notes_stay_and_another_field_is_named(vault
     assert (vault / "Petra.md").read_bytes() == b"She grew up\r\nin Kiel.\r\n"
     assert "The code is 7." in (vault / "Secret.md").read_text(encoding="utf-8")
     assert "Kestrel.md: its memory has another title, tags or metadata; only texts are written.\n" in err
+
+
+def test_a_note_that_changes_or_goes_while_it_is_read_is_left_and_named(vault: Path, call: Call) -> None:
+    call("sync", str(vault))
+    edit("Petra.md", "She grew up in Kiel.")
+    edit("Kestrel.md", "She lies in Kiel.")
+    with semmem.connect() as mem:
+        memories = [mem.get(id) for id in ("Kestrel.md", "Petra.md")]
+        notes = {note["id"]: note for note in read(vault, **told_apart("markdown", vault, mem, "default"))}
+    seen = {
+        path.name: (path.stat().st_mtime_ns, path.stat().st_size) for path in vault.iterdir() if path.suffix == ".md"
+    }
+    (vault / "Petra.md").write_bytes(b"She grew up in Oslo.\nAnd \xff there.\n")
+    (vault / "Kestrel.md").unlink()
+    written, left = write_back(vault, memories, notes, seen)
+    assert written == set()
+    assert [str(row.where) for row in left] == ["Kestrel.md", "Petra.md"]
+    assert (vault / "Petra.md").read_bytes() == b"She grew up in Oslo.\nAnd \xff there.\n"
+    assert not (vault / "Kestrel.md").exists()
+
+
+def test_an_edited_text_that_begins_like_front_matter_stays_text(vault: Path, call: Call) -> None:
+    call("sync", str(vault))
+    text = "---\ntitle: Other\nexpires_at: 2020-01-01\n---\nShe grew up in Kiel."
+    edit("Petra.md", text)
+    call("sync", str(vault), "--write")
+    with semmem.connect() as mem:
+        assert (mem.get("Petra.md").text, mem.get("Petra.md").title) == (text, "Petra")
+    assert call("sync", str(vault), "--write") == (0, f"{vault}: 2 unchanged.\n", "")
 
 
 def test_what_is_no_folder_or_empty_is_refused(vault: Path, call: Call, tmp_path: Path) -> None:

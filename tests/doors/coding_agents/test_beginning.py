@@ -180,7 +180,7 @@ def test_nothing_sensitive_secret_outdated_or_said_by_a_stranger_is_quoted(
         new = mem.remember("Everything listens on 6543.", namespace=PROJECT)
         mem.link(new.id, "supersedes", old.id, namespace=PROJECT)
         mem.remember("Secret.", namespace=PROJECT, sensitive=True)
-        mem.remember(f"Deploys take {SECRET}.", namespace=PROJECT, importance=0.9)
+        mem.remember(f"Deploys take {SECRET}.", namespace=PROJECT, importance=0.9, title=f"Key {SECRET}")
         mem.remember(f"Ada's is {SECRET}.", namespace="personal", pinned=True)
         mem.remember("Over.", namespace=PROJECT, valid_to="2026-01-01")
     lines = days.begins(project)
@@ -188,6 +188,7 @@ def test_nothing_sensitive_secret_outdated_or_said_by_a_stranger_is_quoted(
         "Ada's is ghp_…[removed].", "We decided on the key ghp_…[removed].", "Deploys take ghp_…[removed].",
         "Everything listens on 6543.",
     ]  # fmt: skip
+    assert [one.get("title") for one in lines] == [None, None, "Key ghp_…[removed]", None]
 
 
 def test_the_setting_switches_parts_off_and_a_wrong_name_is_told(

@@ -104,8 +104,9 @@ class Log:
         life.note_recall(entry("r1", given("a"), given("b", 2)))
         life.note_recall(entry("r2", given("b")))
         life.note_recall(entry("r3", given("b"), given("c", 2, "m"), namespaces=("n", "m")))
-        assert store.forget("n", "a", ANY, dry_run=False) == 1  # for good
-        assert found(store) == ["r3", "r2"]
+        life.note_recall(entry("r4", given("a"), given("c", 2, "m"), namespaces=("n", "m", "empty")))
+        assert store.forget("n", "a", ANY, dry_run=False) == 1  # for good, and nowhere stays a question that had it
+        assert (found(store), found(store, "m"), found(store, "empty")) == (["r3", "r2"], ["r3"], [])
         assert life.judge("r2", {("n", "b"): True}, None) == []
         store.maintain(Keep(recall_log_days=0))
         assert (found(store), found(store, "m")) == (["r2"], [])

@@ -71,10 +71,11 @@ def _round(door: Door, mem: Semmem, folder: Path, write: bool) -> dict[str, Any]
             f"semmem import markdown {folder} --moved first."
         )
     bad: list[BadRow] = []
+    seen = _state(folder)
     notes = {str(note["id"]): note for note in read(folder, reject=bad.append, **apart)}
     written: set[str] = set()
     if write:
-        written, left = write_back(folder, _memories(mem, door.namespace, own[0]), notes)
+        written, left = write_back(folder, _memories(mem, door.namespace, own[0]), notes, seen)
         bad += left
         if written:
             again = read(folder, reject=lambda row: None, **apart)

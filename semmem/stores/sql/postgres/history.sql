@@ -122,8 +122,10 @@ DELETE FROM link WHERE namespace = %(namespace)s AND (from_id = ANY(ARRAY(
       AND NOT EXISTS (SELECT FROM history h WHERE h.namespace = %(namespace)s AND h.id = k.id))));
 
 -- purge_recall_log --
--- Delete the logged recalls in which these ids stand, because their questions may quote them.
-DELETE FROM recall_log WHERE namespace = %(namespace)s AND hits ?| %(ids)s::text[];
+-- Delete the logged recalls in which these ids stand, also their rows in other namespaces: each has the question, which
+-- may quote a memory.
+DELETE FROM recall_log WHERE recall_id IN (
+    SELECT l.recall_id FROM recall_log l WHERE l.namespace = %(namespace)s AND l.hits ?| %(ids)s::text[]);
 
 -- purge_change --
 -- Delete earlier changes of these ids; the last one, that they were forgotten, stays for readers of changes.

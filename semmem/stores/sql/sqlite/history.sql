@@ -93,9 +93,11 @@ DELETE FROM link WHERE namespace = :namespace AND (namespace, from_id, type, to_
     FROM gone AS g CROSS JOIN link AS l ON l.namespace = :namespace AND l.to_id = g.id);
 
 -- purge_recall_log --
--- Delete the logged recalls in which these ids stand, because their questions may quote them.
-DELETE FROM recall_log WHERE namespace = :namespace AND EXISTS (
-    SELECT 1 FROM json_each(recall_log.hits) AS t WHERE t.key IN (SELECT value FROM json_each(:ids)));
+-- Delete the logged recalls in which these ids stand, also their rows in other namespaces: each has the question, which
+-- may quote a memory.
+DELETE FROM recall_log WHERE recall_id IN (
+    SELECT l.recall_id FROM recall_log AS l WHERE l.namespace = :namespace AND EXISTS (
+        SELECT 1 FROM json_each(l.hits) AS t WHERE t.key IN (SELECT value FROM json_each(:ids))));
 
 -- purge_change --
 -- Delete earlier changes of these ids; the last one, that they were forgotten, stays for readers of changes.
