@@ -80,7 +80,7 @@ async def test_what_is_created_is_returned_once_and_read_in_the_order_in_which_i
 
 
 async def test_what_has_the_id_of_another_memory_is_stored_under_another_one(url: str) -> None:
-    with semmem.connect(url) as mem:
+    with semmem.connect(url, embedder="hashing") as mem:
         for id in ("Kestrel", "Kestrel~2", "a|x|y|b"):
             mem.remember(f"Somebody else's {id}.", id=id)
     bare = {**KESTREL, "observations": list[str]()}
@@ -104,7 +104,7 @@ async def test_what_has_the_id_of_another_memory_is_stored_under_another_one(url
         await call(client, "delete_entities", entityNames=["Petra_Lindqvist"])
         graph, _ = await call(client, "read_graph")
         assert graph == {"entities": [{**KESTREL, "observations": ["is blue"]}], "relations": ties[1:]}
-    with semmem.connect(url) as mem:
+    with semmem.connect(url, embedder="hashing") as mem:
         assert mem.get("Kestrel~2").text == "Somebody else's Kestrel~2."
 
 
@@ -219,12 +219,12 @@ async def test_the_other_servers_file_can_be_imported_before_and_after(url: str,
     async with in_memory(url, **COMPATIBLE) as client:
         await filled(client)
         stored = (await call(client, "read_graph"))[0]
-        with semmem.connect(url) as mem:
+        with semmem.connect(url, embedder="hashing") as mem:
             done = mem.bring_in(reader("mcp")(file))
             assert (done.remembered, done.rejected) == (0, ())
         assert (await call(client, "read_graph"))[0] == stored
     other = f"sqlite:{tmp_path}/other.db"
-    with semmem.connect(other) as mem:
+    with semmem.connect(other, embedder="hashing") as mem:
         mem.bring_in(reader("mcp")(file))
     async with in_memory(other, **COMPATIBLE) as client:
         assert (await call(client, "read_graph"))[0] == stored

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_agents_may_be_kept_to_one_namespace(url: str) -> None:
-    with semmem.connect(url) as mem:
+    with semmem.connect(url, embedder="hashing") as mem:
         for name in ("mine", "personal"):
             mem.remember("The ferry leaves at nine.", id="ferry", namespace=name)
     async with in_memory(url, named="mine", only=True) as client:

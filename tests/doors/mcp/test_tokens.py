@@ -110,7 +110,8 @@ async def test_what_is_not_as_usual_stands_in_a_brief_answer(url: str) -> None:
             "metadata": {"a": 1}, "importance": 0.9, "version": 2, "pinned": True, "source_type": "user",
         }  # fmt: skip
         nothing = json.loads(await said(client, "memory_recall", query="zebras"))
-        assert (nothing["nothing"], nothing["hits"]) == ("No stored memory matches this.", [])
+        assert nothing["nothing"].startswith("Nothing stored seems to answer this: the confidence 0.04 is below 0.15.")
+        assert nothing["hits"] == []
         assert json.loads(await said(client, "memory_list")) == {"memories": []}
 
 
