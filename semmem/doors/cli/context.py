@@ -67,6 +67,11 @@ Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", callback=not_empty, help='The namespace (default: "default").')
 ]
 
+OfProject = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", callback=not_empty, help="The namespace (default: that of the project)."),
+]
+
 RecipeName = Annotated[
     str | None, typer.Option("--recipe", callback=not_empty, help="The recipe, that is, the search settings.")
 ]
@@ -78,6 +83,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 _COMMON: dict[str, tuple[Any, Any]] = {
     "url": (Url, None),
     "namespace": (Namespace, None),
+    "of_project": (OfProject, None),
     "recipe": (RecipeName, None),
     "json": (Json, False),
     "debug": (Debug, False),
@@ -257,13 +263,14 @@ def _opened(function: Callable[..., None], common: tuple[str, ...]) -> Callable[
     def run(ctx: typer.Context, **arguments: Any) -> None:
         before: Door = ctx.obj or Door()
         mine = {key: arguments.pop(key) for key in shared}
+        namespace = mine.get("namespace") or mine.get("of_project")
         door = Door(
             url=mine.get("url") or before.url,
-            namespace=mine.get("namespace") or before.namespace,
+            namespace=namespace or before.namespace,
             recipe=mine.get("recipe") or before.recipe,
             json=mine["json"] or before.json,
             debug=mine["debug"] or before.debug,
-            named=bool(mine.get("namespace")) or before.named,
+            named=bool(namespace) or before.named,
         )
         if ctx.invoked_subcommand is not None:
             ctx.obj = door

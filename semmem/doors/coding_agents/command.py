@@ -33,9 +33,9 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change,
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    command(app, "install", "url", "namespace")(install)
+    command(app, "install", "url", "of_project")(install)
     command(app, "uninstall")(uninstall)
-    command(app, "hook", "url", "namespace")(hook)
+    command(app, "hook", "url", "of_project")(hook)
 
 
 def install(

@@ -26,7 +26,7 @@ class Compatible(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add `mcp` to the program."""
-    command(app, "mcp", "url", "namespace", "recipe")(mcp)
+    command(app, "mcp", "url", "of_project", "recipe")(mcp)
 
 
 def mcp(

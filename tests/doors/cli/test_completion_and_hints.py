@@ -158,3 +158,11 @@ def test_the_asynchronous_interface_answers_the_same(store_url: str) -> None:
                 getattr(mem, "search")  # noqa: B009  # a name that the type does not have
 
     asyncio.run(asked())
+
+
+@pytest.mark.parametrize(
+    ("command", "default"), [("hook", "that of the project"), ("mcp", "that of the project"), ("remember", '"default"')]
+)
+def test_help_names_the_namespace_that_a_command_takes_by_itself(call: Call, command: str, default: str) -> None:
+    words = " ".join(call(command, "--help")[1].replace("│", " ").split())
+    assert f"The namespace (default: {default})." in words

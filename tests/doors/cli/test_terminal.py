@@ -123,6 +123,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["import", "chat", str(chat), *there]),
         (2, ["import", "chat", str(chat), *there, "--on-error", "abort"]),
         (2, ["import", "csv", f"{folder}/{HOSTILE}", *there]),
+        (2, ["sync", f"{folder}/{HOSTILE}", *there]),
         (2, ["remember", str(bad), *there]),
         (2, ["remember", str(bad), *there, "--on-error", "skip"]),
         (5, ["remember", HOSTILE, "--id", HOSTILE, *there]),

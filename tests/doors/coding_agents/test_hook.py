@@ -46,7 +46,10 @@ def test_a_prompt_recalls_from_the_project_and_the_personal_namespace(url: str, 
         "text": "The tests of the engine are run with make check.",
     }
     assert client.runs("prompt", prompt="zebras", cwd=str(project)) == ""
-    assert client.said == ""
+    withheld = (
+        "The confidence 0.04 is below 0.15, so 3 memories are withheld; SEMMEM_AGENT_MIN_CONFIDENCE=0 shows them."
+    )
+    assert client.said == f"semmem: {withheld}\n"
 
 
 @pytest.mark.parametrize("name", ["copilot-cli", "gemini-cli"])

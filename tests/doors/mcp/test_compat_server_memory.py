@@ -104,7 +104,7 @@ async def test_what_has_the_id_of_another_memory_is_stored_under_another_one(url
         await call(client, "delete_entities", entityNames=["Petra_Lindqvist"])
         graph, _ = await call(client, "read_graph")
         assert graph == {"entities": [{**KESTREL, "observations": ["is blue"]}], "relations": ties[1:]}
-    with semmem.connect(url) as mem:
+    with semmem.connect(url, embedder="hashing") as mem:
         assert mem.get("Kestrel~2").text == "Somebody else's Kestrel~2."
 
 
@@ -219,7 +219,7 @@ async def test_the_other_servers_file_can_be_imported_before_and_after(url: str,
     async with in_memory(url, **COMPATIBLE) as client:
         await filled(client)
         stored = (await call(client, "read_graph"))[0]
-        with semmem.connect(url) as mem:
+        with semmem.connect(url, embedder="hashing") as mem:
             done = mem.bring_in(reader("mcp")(file))
             assert (done.remembered, done.rejected) == (0, ())
         assert (await call(client, "read_graph"))[0] == stored
