@@ -48,7 +48,7 @@ PARAGRAPH = (
 """A memory of some 200 words, such as a turn of an agent has."""
 
 BUDGET = {
-    "tools": 1_200, "recall of five facts": 250, "remember": 40, "remember beside two older ones": 90,
+    "tools": 1_200, "recall of five facts": 250, "remember": 40, "remember beside two older ones": 100,
     "context / its texts": 1.15,
 }  # fmt: skip
 """The most that each may cost."""
