@@ -87,6 +87,9 @@ def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, 
     ask(page)
     expected = [hit.title for hit in mem.recall(QUESTION, namespace="team")]
     assert titles(page) == expected
+    page.get_by_text("Question: named (it names something that the graph knows). First 10 hits.").wait_for()
+    page.get_by_text("The rank constants are those of named questions, the weights and slots those of all.").wait_for()
+    page.get_by_text("The importance of a memory (0 to 1, among its fields) multiplies its score.").wait_for()
     bar = page.locator(".hit .bars").first.get_attribute("aria-label")
     assert re.match(r"Score: lexical \.\d{3}, ", bar)
     assert page.locator(".hit mark").first.inner_text()
@@ -117,6 +120,16 @@ def test_the_weight_of_a_leg_changes_the_list_and_its_reach_and_can_be_kept_and_
     page.get_by_role("button", name="Undo").click()
     settled(page, "Undone")
     assert mem.settings_of(namespace="team") == {}
+
+
+def test_a_weight_keeps_the_four_digits_of_its_certificate_and_a_slot_says_that_it_needs_none(page: Any) -> None:
+    ask(page)
+    graph = leg(page, "graph")
+    graph.get_by_label("weight as a number").fill("0.0194")
+    graph.get_by_label("weight as a number").press("Tab")
+    expect(graph.get_by_label("weight as a number")).to_have_value("0.0194")
+    graph.locator("summary").click()
+    graph.get_by_text("its guaranteed slot lets its first find in at any weight").wait_for()
 
 
 def test_why_not_says_what_would_let_a_memory_in_and_a_button_sets_it(page: Any, mem: Semmem) -> None:
@@ -185,7 +198,7 @@ def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, m
     assert mem.stats(namespace="team").memories == 5
 
 
-def test_of_three_memories_forgotten_at_once_one_is_taken_back_and_the_undo_of_all_waits(page: Any, mem: Semmem) -> None:
+def test_of_three_memories_forgotten_at_once_one_is_taken_back_and_their_undo_waits(page: Any, mem: Semmem) -> None:
     page.clock.install()
     page.get_by_role("link", name="Browse", exact=True).click()
     for id in ("port", "tide", "petra"):

@@ -66,7 +66,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
   return html`<section aria-labelledby="browse-title">
     <h1 id="browse-title">Browse</h1>
     <form class="ask filters" onSubmit=${(e) => e.preventDefault()}>
-      <${Field} label="Author" placeholder="whole name, or a, b" value=${query.author || ""} set=${(author) => set({ author })} />
+      <${Field} label="Author" placeholder="whole name" value=${query.author || ""} set=${(author) => set({ author })} />
       <${Field} label="Session" value=${query.session || ""} set=${(session) => set({ session })} />
       <${Field} label="Title" value=${query.title || ""} set=${(title) => set({ title })} />
       <${Field} label="Tags, all of" value=${query.tags || ""} placeholder="a, b" set=${(tags) => set({ tags })} />

@@ -117,7 +117,7 @@ function Hit({ hit, at, all, most, moved, open, explain, recall, may, toast, ns 
       <${Bars} components=${hit.components} most=${most} />
       <p class="under"><b>${number(hit.score)}</b>
         ${Object.entries(hit.legs).map(([leg, found]) => html`<span class="rank"><i class=${`leg ${legClass(leg)}`}></i>${leg} #${found.rank}</span>`)}
-        <span>${visible([memory.author, memory.session && `session ${memory.session}`, `written ${when(memory.created_at)}`].filter(Boolean).join(" · ")).slice(0, 200)}</span>
+        <span>${visible([memory.author, memory.session && `session ${memory.session}`, when(memory.created_at)].filter(Boolean).join(" · ")).slice(0, 200)}</span>
         <button class="plain" aria-label=${`Why? ${hit.id}`} onClick=${explain}>Why?</button>
         <button class="plain" aria-label=${`Graph around ${hit.id}`} onClick=${() => go("graph", { ns: hit.namespace, around: hit.id })}>Graph</button>
         ${recall && may.write && html`<button class="plain" onClick=${() => judge("useful")}>Useful</button><button class="plain" onClick=${() => judge("not_useful")}>Not useful</button>`}
@@ -193,7 +193,7 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
   };
   return html`<section class="reweigh" aria-labelledby="reweigh-title">
     <h2 id="reweigh-title">What if a leg counted more?</h2>
-    <p class="hint">For the first ${limit} hits of a question of the kind ${kindOf(regime)}. Its rank constants are those below; the weights and slots are those of every question.</p>
+    <p class="hint">Question: ${kindOf(regime)}. First ${limit} hits.${Object.values(now.rank_constants).some((one) => typeof one === "object") && ` The rank constants are those of ${regime} questions, the weights and slots those of all.`}</p>
     <${Notice} error=${reach.error} />
     ${Object.keys(now.weights).map((leg) => html`<fieldset key=${leg}>
       <legend><i class=${`leg ${legClass(leg)}`}></i>${leg}
@@ -209,7 +209,7 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
         ${legs[leg].possible_above_weight !== null && html`<p>A memory that it alone finds can enter above weight ${number(legs[leg].possible_above_weight, 4)}${now.reserve[leg] > 0 ? "; its guaranteed slot lets its first find in at any weight" : ""}.</p>`}</details>`}
     </fieldset>`)}
     <label class="check"><input type="checkbox" checked=${now.prior} onChange=${(e) => setPlan({ ...now, prior: e.target.checked })} /> importance counts</label>
-    <p class="hint">Of two memories that the legs find alike, the one with the higher importance comes first. A memory has its importance (0 to 1) in its fields.</p>
+    <p class="hint">The importance of a memory (0 to 1, among its fields) multiplies its score.</p>
     <p class="buttons">
       <button disabled=${!any || !may.admin} onClick=${keep} title=${may.admin ? "" : "Your key may not change the settings of a namespace"}>Keep for ${visible(ns)}</button>
       <button class="second" disabled=${!plan} onClick=${() => setPlan(null)}>Reset</button></p>
