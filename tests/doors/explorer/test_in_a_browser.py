@@ -87,6 +87,9 @@ def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, 
     ask(page)
     expected = [hit.title for hit in mem.recall(QUESTION, namespace="team")]
     assert titles(page) == expected
+    page.get_by_text("Question: named (it names something that the graph knows). First 10 hits.").wait_for()
+    page.get_by_text("The rank constants are those of named questions, the weights and slots those of all.").wait_for()
+    page.get_by_text("The importance of a memory (0 to 1, among its fields) multiplies its score.").wait_for()
     bar = page.locator(".hit .bars").first.get_attribute("aria-label")
     assert re.match(r"Score: lexical \.\d{3}, ", bar)
     assert page.locator(".hit mark").first.inner_text()
@@ -117,6 +120,16 @@ def test_the_weight_of_a_leg_changes_the_list_and_its_reach_and_can_be_kept_and_
     page.get_by_role("button", name="Undo").click()
     settled(page, "Undone")
     assert mem.settings_of(namespace="team") == {}
+
+
+def test_a_weight_keeps_the_four_digits_of_its_certificate_and_a_slot_says_that_it_needs_none(page: Any) -> None:
+    ask(page)
+    graph = leg(page, "graph")
+    graph.get_by_label("weight as a number").fill("0.0194")
+    graph.get_by_label("weight as a number").press("Tab")
+    expect(graph.get_by_label("weight as a number")).to_have_value("0.0194")
+    graph.locator("summary").click()
+    graph.get_by_text("its guaranteed slot lets its first find in at any weight").wait_for()
 
 
 def test_why_not_says_what_would_let_a_memory_in_and_a_button_sets_it(page: Any, mem: Semmem) -> None:
@@ -181,8 +194,55 @@ def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, m
     page.locator(".rows .tag", has_text="pinned").first.wait_for()
     page.get_by_label("Choose norrbeck").check()
     page.get_by_role("button", name="Forget", exact=True).click()
-    settled(page, "1 memory forgotten")
+    settled(page, "1 memory forgotten: norrbeck.")
     assert mem.stats(namespace="team").memories == 5
+
+
+def test_of_three_memories_forgotten_at_once_one_is_taken_back_and_their_undo_waits(page: Any, mem: Semmem) -> None:
+    page.clock.install()
+    page.get_by_role("link", name="Browse", exact=True).click()
+    for id in ("port", "tide", "petra"):
+        page.get_by_label(f"Choose {id}").check()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    settled(page, "3 memories forgotten: port, tide, petra.")
+    page.clock.fast_forward(60_000)
+    page.get_by_role("button", name="Undo").wait_for()
+    page.get_by_text("Take a forgotten memory back").click()
+    page.get_by_label("Id of the forgotten memory").fill("tide")
+    page.get_by_role("button", name="Take back").click()
+    settled(page, "tide is taken back.")
+    page.get_by_label("Choose tide").wait_for()
+    assert {one.id for one in mem.list(namespace="team").memories} == {"kestrel", "norrbeck", "harbour", "tide"}
+    page.get_by_label("Id of the forgotten memory").fill("nobody")
+    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("alert").filter(has_text="nobody").wait_for()
+    page.errors.clear()  # the browser itself notes an answer with status 404
+
+
+def test_the_keyboard_alone_opens_why_and_closing_it_comes_back_to_its_hit(page: Any) -> None:
+    ask(page)
+    why = page.get_by_role("button", name="Why? petra", exact=True)
+    for leave in ("Escape", "Enter"):
+        why.focus()
+        page.keyboard.press("Enter")
+        told = page.get_by_role("region", name="Why petra")
+        expect(told).to_be_focused()
+        told.get_by_role("table").wait_for()
+        if leave == "Enter":
+            page.get_by_role("button", name="Close").focus()
+        page.keyboard.press(leave)
+        expect(told).to_have_count(0)
+        expect(why).to_be_focused()
+
+
+def test_a_memory_that_no_leg_found_says_what_can_bring_it(page: Any, mem: Semmem) -> None:
+    mem.configure(namespace="team", depths={"lexical": 1, "dense": 1, "graph": 1})
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "When is high tide?")
+    page.get_by_label("Why not another memory?").fill("norrbeck")
+    page.get_by_role("button", name="Explain").click()
+    page.get_by_text("No leg found it, so no weight can bring it in. More hits make the legs look deeper").wait_for()
 
 
 def test_a_file_is_imported_and_its_refused_lines_are_told(page: Any, mem: Semmem, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ function Row({ hit, useful, openMemory, may, judge }) {
     <td><button class="plain" onClick=${() => openMemory(hit.id, hit.namespace)}>${visible(hit.id)}</button></td>
     <td>${OUTCOMES[hit.outcome] || "not returned"}</td><td>${hit.score === null ? "–" : number(hit.score)}</td>
     <td>${said && html`<b>${said}</b> `}${may.write && hit.outcome !== "excluded" && html`<button class="small" aria-label=${`${hit.id} was useful`} onClick=${() => judge(hit, true)}>Useful</button>
-      <button class="small" aria-label=${`${hit.id} was not useful`} onClick=${() => judge(hit, false)}>Not</button>`}</td></tr>`;
+      <button class="small" aria-label=${`${hit.id} was not useful`} onClick=${() => judge(hit, false)}>Not useful</button>`}</td></tr>`;
 }
 
 const CHANGES = { same: "same place", moved: "moved", new: "new", gone: "no hit any more", forgotten: "forgotten" };

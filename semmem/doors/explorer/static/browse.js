@@ -7,6 +7,8 @@ const PAGE = 50; // memories at first
 const NEXT = 500; // and whenever the end comes near
 const ORDERS = { created: "newest first", updated: "changed last", accessed: "recalled last", importance: "important first" };
 const day = (value, after) => (value ? `${value}T${after ? "00:00:00" : "23:59:59.999999"}Z` : undefined);
+const NAMED = 5; // ids that a sentence about several memories names
+const listed = (ids) => visible(ids.slice(0, NAMED).join(", ")) + (ids.length > NAMED ? ` and ${ids.length - NAMED} more` : "");
 const words = (text) => (text || "").split(",").map((one) => one.trim()).filter(Boolean);
 
 export const filtersOf = (query) => ({
@@ -58,20 +60,20 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     } catch (error) {
       setProblem(error);
     }
-    if (done.length) toast(`${done.length} ${done.length === 1 ? "memory" : "memories"} ${sentence}.`, undo && (async () => { for (const id of done) await undo(id); first.reload(); }));
+    if (done.length) toast(`${done.length} ${done.length === 1 ? "memory" : "memories"} ${sentence}: ${listed(done)}.`, undo && (async () => { for (const id of done) await undo(id); first.reload(); }));
     first.reload();
   };
   return html`<section aria-labelledby="browse-title">
     <h1 id="browse-title">Browse</h1>
     <form class="ask filters" onSubmit=${(e) => e.preventDefault()}>
-      <${Field} label="Author" value=${query.author || ""} set=${(author) => set({ author })} />
+      <${Field} label="Author" placeholder="whole name" value=${query.author || ""} set=${(author) => set({ author })} />
       <${Field} label="Session" value=${query.session || ""} set=${(session) => set({ session })} />
       <${Field} label="Title" value=${query.title || ""} set=${(title) => set({ title })} />
       <${Field} label="Tags, all of" value=${query.tags || ""} placeholder="a, b" set=${(tags) => set({ tags })} />
       <label>Comes from<select value=${query.source_type || ""} onChange=${(e) => set({ source_type: e.target.value })}>
         <option value="">anybody</option>${["user", "agent", "tool", "imported"].map((one) => html`<option>${one}</option>`)}</select></label>
-      <${Field} label="From" type="date" value=${query.from || ""} set=${(from) => set({ from })} />
-      <${Field} label="To" type="date" value=${query.to || ""} set=${(to) => set({ to })} />
+      <${Field} label="Written from" type="date" value=${query.from || ""} set=${(from) => set({ from })} />
+      <${Field} label="Written to" type="date" value=${query.to || ""} set=${(to) => set({ to })} />
       <label>Order<select value=${query.sort || "created"} onChange=${(e) => set({ sort: e.target.value })}>
         ${Object.entries(ORDERS).map(([name, told]) => html`<option value=${name}>${told}</option>`)}</select></label>
     </form>
@@ -83,6 +85,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
         <button class="second" onClick=${() => each((id) => api.update(id, ns, { pinned: true }), "pinned", (id) => api.update(id, ns, { pinned: false }))}>Pin</button>
         <button class="second" onClick=${() => each((id) => api.update(id, ns, { pinned: false }), "no longer pinned")}>Unpin</button>`}
     </p>
+    ${may.write && html`<${TakeBack} ...${{ ns, toast, done: first.reload }} />`}
     <${Notice} error=${first.error || problem} />
     ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${Object.keys(query).length > 1 ? " with these filters" : ""}.</p>`}
     <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><span class="hidden">chosen</span></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
@@ -139,6 +142,27 @@ function Import({ ns, toast, done }) {
       onDrop=${(e) => { e.preventDefault(); take([...e.dataTransfer.files]); }}>Import, or drop a file here
       <input type="file" multiple accept=".jsonl,.ndjson,.md,.txt" class="hidden" onChange=${(e) => { take([...e.target.files]); e.target.value = ""; }} /></label>
     <${Notice} error=${problem} />`;
+}
+
+// A forgotten memory by its id: no list has it any more.
+function TakeBack({ ns, toast, done }) {
+  const [id, setId] = useState("");
+  const [problem, setProblem] = useState(null);
+  const take = async (event) => {
+    event.preventDefault();
+    setProblem(null);
+    try {
+      await api.restore(id.trim(), ns);
+      toast(`${id.trim()} is taken back.`);
+      setId("");
+      done();
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  return html`<details><summary>Take a forgotten memory back</summary>
+    <form class="ask" onSubmit=${take}><label class="grow">Id of the forgotten memory<input required value=${id} placeholder="as the sentence after Forget tells it" onInput=${(e) => setId(e.target.value)} /></label><button class="second">Take back</button></form>
+    <${Notice} error=${problem} /></details>`;
 }
 
 // Inbox: contradictions and near-duplicates that wait for a decision.

@@ -10,21 +10,29 @@ export function Explained({ id, ns, question, limit, plan, openMemory, onClose, 
     [id, ns, question, limit, plan],
   );
   const box = useRef();
-  useEffect(() => box.current?.focus(), []);
-  return html`<section class="explained" tabindex="-1" ref=${box} aria-label=${`Why ${id}`}>
+  const opener = useRef();
+  useEffect(() => {
+    opener.current = document.activeElement;
+    box.current?.focus();
+  }, []);
+  const close = () => {
+    opener.current?.focus();
+    onClose();
+  };
+  return html`<section class="explained" tabindex="-1" ref=${box} aria-label=${`Why ${id}`} onKeyDown=${(e) => e.key === "Escape" && close()}>
     <header><h2>Why ${told && !told.returned ? "not " : ""}<button class="plain" onClick=${() => openMemory(id, ns)}>${visible(id)}</button>?</h2>
-      <button class="plain" aria-label="Close" onClick=${onClose}>✕</button></header>
+      <button class="plain" aria-label="Close" onClick=${close}>✕</button></header>
     <${Notice} error=${error} />
     ${loading && !told && html`<p class="hint">Asking…</p>`}
     ${told && html`
       <p>${told.returned ? html`It is hit <b>${told.rank}</b> with score <b>${number(told.score)}</b>.`
         : told.rank ? html`It stands at place <b>${told.rank}</b> with score <b>${number(told.score)}</b>; the last of the first ${told.limit} has <b>${number(told.bar)}</b>.`
-        : html`No leg found it.`}
+        : html`No leg found it, so no weight can bring it in. More hits make the legs look deeper; words of its text find it too.`}
         ${told.folded_into && ` It is shown under ${visible(told.folded_into)}, which has the same text.`}
         ${told.superseded_by && ` ${visible(told.superseded_by)} supersedes it.`}
         ${told.not_valid && ` ${told.not_valid}`}</p>
       <${Bars} components=${told.components} most=${Math.max(told.bar || 0, told.score || 0)} />
-      <table><thead><tr><th>leg</th><th>rank</th><th>gives</th><th>how</th><th>enough to enter</th></tr></thead>
+      <table><thead><tr><th>leg</th><th>rank</th><th>gives</th><th>how</th><th title="The rank, weight or rank constant with which this leg alone brings it into the list">enough to enter</th></tr></thead>
         <tbody>${Object.values(told.legs).map((leg) => html`<tr>
           <td><i class=${`leg ${legClass(leg.leg)}`}></i>${leg.leg}</td><td>${leg.rank ?? "–"}</td><td>${number(leg.share)}</td><td>${leg.status}</td>
           <td>${Object.entries(leg.needs).map(([what, value]) => html`<${Need} ...${{ leg: leg.leg, what, value, set, regime: told.regime }} />`)}${Object.keys(leg.needs).length === 0 && "–"}</td></tr>`)}</tbody></table>

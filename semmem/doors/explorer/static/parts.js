@@ -144,7 +144,7 @@ export function useToast() {
   const [toast, setToast] = useState(null);
   const show = useCallback((sentence, undo) => setToast({ sentence, undo, at: Date.now() }), []);
   useEffect(() => {
-    if (!toast) return undefined;
+    if (!toast || toast.undo) return undefined; // what can be undone waits until somebody closes it
     const timer = setTimeout(() => setToast(null), 12000);
     return () => clearTimeout(timer);
   }, [toast]);

@@ -5,6 +5,7 @@ import { Badge, Bars, Field, LEGS, Legend, Marked, Notice, Windowed, legClass, m
 import { Explained } from "/page/explained.js";
 
 const LIMIT = 10;
+const DIGITS = 4; // of a weight, as many as the certificate of a reach tells
 const SLOW = 80; // milliseconds without a change before the reach of a recipe is worked out
 
 export function RecallView({ ns, query, openMemory, may, toast }) {
@@ -63,7 +64,7 @@ function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory
     <p class="facts" role="status" aria-busy=${busy}>
       <span><b>${answer.hits.length}</b>${` of ${answer.total_is_exact ? "" : "at least "}${answer.total} found, ${answer.scope_size.toLocaleString("en")} memories searched`}</span>
       <span title="How sure the recall is that some memory answers the question, from 0 to 1">confidence <b>${number(answer.confidence, 2)}</b></span>
-      <span title="named: the question names something that the graph knows">question: ${answer.regime}</span>
+      <span title=${kindOf(answer.regime)}>question: ${answer.regime}</span>
       <span title=${Object.entries(answer.timings).map(([leg, s]) => `${leg} ${number(1000 * s, 1)} ms`).join(", ")}>${number(1000 * answer.timings.total, 1)} ms</span>
     </p>
     ${degraded.map(([leg, reason]) => html`<p class="notice bad">The leg ${leg} did not answer: ${reason}</p>`)}
@@ -116,13 +117,16 @@ function Hit({ hit, at, all, most, moved, open, explain, recall, may, toast, ns 
       <${Bars} components=${hit.components} most=${most} />
       <p class="under"><b>${number(hit.score)}</b>
         ${Object.entries(hit.legs).map(([leg, found]) => html`<span class="rank"><i class=${`leg ${legClass(leg)}`}></i>${leg} #${found.rank}</span>`)}
-        <span>${visible([memory.author, memory.session, when(memory.created_at)].filter(Boolean).join(" · ")).slice(0, 200)}</span>
-        <button class="plain" onClick=${explain}>Why?</button>
-        <button class="plain" onClick=${() => go("graph", { ns: hit.namespace, around: hit.id })}>Graph</button>
+        <span>${visible([memory.author, memory.session && `session ${memory.session}`, when(memory.created_at)].filter(Boolean).join(" · ")).slice(0, 200)}</span>
+        <button class="plain" aria-label=${`Why? ${hit.id}`} onClick=${explain}>Why?</button>
+        <button class="plain" aria-label=${`Graph around ${hit.id}`} onClick=${() => go("graph", { ns: hit.namespace, around: hit.id })}>Graph</button>
         ${recall && may.write && html`<button class="plain" onClick=${() => judge("useful")}>Useful</button><button class="plain" onClick=${() => judge("not_useful")}>Not useful</button>`}
       </p>
     </div></li>`;
 }
+
+const KINDS = { named: "it names something that the graph knows", unnamed: "it names nothing that the graph knows" };
+const kindOf = (regime) => (KINDS[regime] ? `${regime} (${KINDS[regime]})` : regime);
 
 const constantOf = (plan, leg, regime) => {
   const value = plan.rank_constants[leg];
@@ -189,7 +193,7 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
   };
   return html`<section class="reweigh" aria-labelledby="reweigh-title">
     <h2 id="reweigh-title">What if a leg counted more?</h2>
-    <p class="hint">Question: ${regime}. First ${limit} hits.</p>
+    <p class="hint">Question: ${kindOf(regime)}. First ${limit} hits.${Object.values(now.rank_constants).some((one) => typeof one === "object") && ` The rank constants are those of ${regime} questions, the weights and slots those of all.`}</p>
     <${Notice} error=${reach.error} />
     ${Object.keys(now.weights).map((leg) => html`<fieldset key=${leg}>
       <legend><i class=${`leg ${legClass(leg)}`}></i>${leg}
@@ -202,9 +206,10 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
         set=${(value) => setPlan(withReserve(now, leg, value))} />
       ${legs[leg] && now.weights[leg] > 0 && html`<details><summary>${meaning(legs[leg].class)}</summary>
         <p class="certificate">${legs[leg].certificate}</p>
-        ${legs[leg].possible_above_weight !== null && html`<p>A memory that it alone finds can enter above weight ${number(legs[leg].possible_above_weight, 4)}.</p>`}</details>`}
+        ${legs[leg].possible_above_weight !== null && html`<p>A memory that it alone finds can enter above weight ${number(legs[leg].possible_above_weight, 4)}${now.reserve[leg] > 0 ? "; its guaranteed slot lets its first find in at any weight" : ""}.</p>`}</details>`}
     </fieldset>`)}
     <label class="check"><input type="checkbox" checked=${now.prior} onChange=${(e) => setPlan({ ...now, prior: e.target.checked })} /> importance counts</label>
+    <p class="hint">The importance of a memory (0 to 1, among its fields) multiplies its score.</p>
     <p class="buttons">
       <button disabled=${!any || !may.admin} onClick=${keep} title=${may.admin ? "" : "Your key may not change the settings of a namespace"}>Keep for ${visible(ns)}</button>
       <button class="second" disabled=${!plan} onClick=${() => setPlan(null)}>Reset</button></p>
@@ -223,7 +228,7 @@ export function nested(names, values) {
 
 function Slider({ label, value, max, step, base, mark, set }) {
   const [typed, setTyped] = useState(null); // what stands in the field while somebody types
-  const shown = Number(value.toFixed(3));
+  const shown = Number(value.toFixed(DIGITS));
   const type = (event) => {
     setTyped(event.target.value);
     const number = event.target.valueAsNumber;
@@ -233,5 +238,5 @@ function Slider({ label, value, max, step, base, mark, set }) {
     <input type="range" min="0" max=${max} step=${step} value=${shown} style=${{ "--mark": mark > 0 && mark < max ? `${(100 * mark) / max}%` : "-9px" }}
       onInput=${(e) => set(Number(e.target.value))} />
     <input type="number" min="0" max=${max} step="any" value=${typed ?? shown} aria-label=${`${label} as a number`} onInput=${type} onBlur=${() => setTyped(null)} />
-    ${shown !== Number(base.toFixed(3)) ? html`<button type="button" class="plain" title=${`Back to ${number(base, 2)}`} aria-label=${`${label} back to ${number(base, 2)}`} onClick=${() => set(base)}>↺</button>` : html`<span></span>`}</label>`;
+    ${shown !== Number(base.toFixed(DIGITS)) ? html`<button type="button" class="plain" title=${`Back to ${number(base, 2)}`} aria-label=${`${label} back to ${number(base, 2)}`} onClick=${() => set(base)}>↺</button>` : html`<span></span>`}</label>`;
 }
