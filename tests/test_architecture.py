@@ -285,7 +285,7 @@ def test_a_connection_and_a_cursor_have_a_type_wherever_they_are_handed_on() -> 
     assert untyped == []
 
 
-JSON_VALUES = ("_without", "_without_under", "_strings")
+JSON_VALUES = ("without_credentials", "_without_under", "_strings")
 """The functions of ``write`` that look for credentials in any value of JSON."""
 
 

@@ -28,7 +28,7 @@ WIFI = "The wifi password is heron-blue-42."
 def url(tmp_path: Path) -> str:
     """A store with a sensitive memory and an open one."""
     where = f"sqlite://{tmp_path / 'notes.db'}"
-    with semmem.connect(where) as mem:
+    with semmem.connect(where, embedder="hashing") as mem:
         mem.remember(SECRET, id="w", title="Safe", tags=["keys"], session="s", sensitive=True)
         mem.remember("Tea at four.", id="t", session="s")
     return where
@@ -39,12 +39,16 @@ def spoken(url: str, tmp_path: Path) -> Iterator[tuple[httpx.Client, dict[str, d
     """A client of a server of that store, and the headers of two keys: one that may read, one that may write."""
     keys = Keys(tmp_path / "keys.json")
     headers = {right: {"authorization": f"Bearer {keys.add(right, right=right)[1]}"} for right in ("read", "write")}
-    with semmem.connect(url) as mem, serving(mem, keys=keys) as where, httpx.Client(base_url=where) as client:
+    with (
+        semmem.connect(url, embedder="hashing") as mem,
+        serving(mem, keys=keys) as where,
+        httpx.Client(base_url=where) as client,
+    ):
         yield client, headers
 
 
 def test_the_filter_sensitive_means_behind_a_server_what_it_means_without_one_and_reveals_nothing(url: str) -> None:
-    with semmem.connect(url) as local, serving(local) as where, semmem.connect(where) as remote:
+    with semmem.connect(url, embedder="hashing") as local, serving(local) as where, semmem.connect(where) as remote:
         for mem in (local, remote):
             assert [one.id for one in mem.list(filters={"sensitive": False})] == ["t"]
             assert [one.id for one in mem.list(filters={"sensitive": True})] == ["w"]
@@ -146,7 +150,7 @@ def test_over_http_no_server_of_mcp_reveals_it(capfd: pytest.CaptureFixture[str]
 async def test_who_may_not_see_it_cannot_guess_it(url: str) -> None:
     given: dict[str, Any] = {"id": "w", "title": "Safe", "tags": ["keys"], "session": "s", "sensitive": True}
     guesses = [{**given, "text": SECRET}, {**given, "text": f"{SECRET}?"}, {"id": "w", "text": SECRET}]
-    with semmem.connect(url) as mem:
+    with semmem.connect(url, embedder="hashing") as mem:
         by_tools = [run_call(mem, "memory_remember", guess) for guess in guesses]
         assert len({*by_tools}) == 1
         assert by_tools[0][1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -248,10 +247,3 @@ def test_an_embedder_that_hangs_costs_each_recall_the_time_of_its_leg(
         assert "until one ends it is not asked again" in mem.recall("heron", recipe=quick).degraded["dense"]
     finally:
         go.set()
-
-
-def test_an_embedder_is_not_asked_where_a_store_keeps_no_vectors(tmp_path: Path, faulty: Misbehaving) -> None:
-    faulty.fault = _raise
-    with semmem.connect(f"sqlite:{tmp_path / 'notes.db'}", embedder=faulty) as mem:
-        mem.remember("A heron stands here.", id="bird")
-        assert mem.recall("heron")[0].id == "bird"

@@ -207,7 +207,9 @@ ALTER TABLE semmem.forward DROP COLUMN candidates;
 CREATE TABLE semmem.alias_change (namespace text, number bigint, keys bigint[], waiting bigint[], looked boolean);
 UPDATE semmem.posting p SET lone = true WHERE subjects > 0
     AND (SELECT count(*) FROM semmem.posting o WHERE o.namespace = p.namespace AND o.key = p.key) = 1 AND n < 2;
-DELETE FROM semmem.migration WHERE number = 19;
+ALTER TABLE semmem.recall_log DROP COLUMN interface, DROP COLUMN agent, DROP COLUMN facts;
+CREATE TABLE semmem.judgement (namespace text, recall_id text, id text, useful boolean, made_by text, at timestamptz);
+DELETE FROM semmem.migration WHERE number >= 19;
 """
 
 

@@ -23,6 +23,7 @@ from semmem.doors.json_body import parsed
 from semmem.model import memory_fields
 from semmem.model.errors import InvalidInput, LimitExceeded
 from semmem.model.memory_fields import FIELDS
+from semmem.model.process.asker import INTERFACES
 from semmem.model.recipe import RECIPES, Recipe
 from semmem.model.recipe_settings import values_of
 from semmem.model.types import LINK_TYPES, SORT_BY
@@ -100,7 +101,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
     "hops": ({"type": "integer", "minimum": 1, "maximum": 6}, "How far to go."),
     "id": (_NAME, "The id of a memory."),
-    "interface": (_TEXT, "Only asked through this interface, such as mcp."),
+    "interface": ({"type": "string", "enum": list(INTERFACES)}, "Only asked through this interface, such as mcp."),
     "k": ({"type": "integer", "minimum": 1, "maximum": 1_000}, "The cut-off: the first k hits."),
     "keep": (_TEXTS, "Ids of memories that prune does not forget."),
     "keep_days": (
