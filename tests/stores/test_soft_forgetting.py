@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,29 @@ from semmem.model.errors import Conflict, NotFound
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from tests.stores.expiry import let_expire, texts
+
+
+def test_what_another_process_restored_changed_and_forgot_meanwhile_comes_back_in_no_earlier_version(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember("A heron stands.", id="h")
+    mem.forget("h")
+    life = type(mem._life())
+    read = life.forgotten
+
+    def overtaken(self: Any, namespace: str, id: str) -> Any:
+        found = read(self, namespace, id)
+        monkeypatch.setattr(life, "forgotten", read)
+        mem.restore_memory("h")
+        mem.update("h", text="A heron flies.")
+        mem.forget("h")
+        return found
+
+    monkeypatch.setattr(life, "forgotten", overtaken)
+    with pytest.raises(Conflict, match="look at its history"):
+        mem.restore_memory("h")
+    back = mem.restore_memory("h")
+    assert (back.version, back.text) == (2, "A heron flies.")
 
 
 def test_what_was_forgotten_is_found_nowhere_and_comes_back_as_it_was(mem: Semmem) -> None:

@@ -64,8 +64,11 @@ FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS
 ORDER BY version DESC LIMIT 1;
 
 -- history_take --
--- Remove the version that is restored as a memory; no row where another process was faster.
-DELETE FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND version = %(version)s AND forgotten_at IS NOT NULL
+-- Remove the version that is restored as a memory; no row where another process was faster, also one that restored it,
+-- changed it and forgot a later version since.
+DELETE FROM history h WHERE namespace = %(namespace)s AND id = %(id)s AND version = %(version)s AND forgotten_at IS NOT NULL
+  AND NOT EXISTS (SELECT FROM history l WHERE l.namespace = h.namespace AND l.id = h.id AND l.version > h.version
+                  AND l.forgotten_at IS NOT NULL)
 RETURNING forgotten_at;
 
 -- history_seen --

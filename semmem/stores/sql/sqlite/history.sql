@@ -47,8 +47,11 @@ SELECT <version_columns>, payload, text_at, vectors
 FROM history WHERE namespace = :namespace AND id = :id AND forgotten_at IS NOT NULL ORDER BY version DESC LIMIT 1;
 
 -- history_take --
--- Remove the version that is restored as a memory; no row where another process was faster.
+-- Remove the version that is restored as a memory; no row where another process was faster, also one that restored it,
+-- changed it and forgot a later version since.
 DELETE FROM history WHERE namespace = :namespace AND id = :id AND version = :version AND forgotten_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM history AS l WHERE l.namespace = :namespace AND l.id = :id AND l.version > :version
+                  AND l.forgotten_at IS NOT NULL)
 RETURNING forgotten_at;
 
 -- history_seen --
