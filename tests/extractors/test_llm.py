@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from semmem.extractors.llm import LLM, PATIENCE, SCHEMA
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.tokens import key
+from tests.misbehaving import Behaviour, Server, closes, hangs, raw, serving, status, trickles
 
 TEXT = "ada lovelace wrote the first program for babbage's engine."
 RULES = extract(TEXT)
@@ -27,51 +26,6 @@ GOOD: dict[str, Any] = {
     "relationships": [{"subject": "ada lovelace", "relation": "wrote", "object": "the first program"}],
 }
 ADA, BABBAGE, PROGRAM = (key(Kind.NAME, parts) for parts in (("ada", "lovelace"), ("babbage",), ("first", "program")))
-Behaviour = Callable[["Handler"], None]
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Does what the next behaviour of the server's script says; the last one again and again."""
-
-    protocol_version = "HTTP/1.1"
-    server: Server
-
-    def do_POST(self) -> None:
-        length = int(self.headers["Content-Length"])
-        self.server.received.append((self.path, dict(self.headers), json.loads(self.rfile.read(length))))
-        behave = self.server.script.pop(0) if len(self.server.script) > 1 else self.server.script[0]
-        behave(self)
-        self.close_connection = True
-
-    def reply(self, body: bytes, status: int = 200, *, declared: int | None = None, **headers: str) -> None:
-        self.send_response(status)
-        headers.setdefault("Content_Type", "application/json")
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(body) if declared is None else declared))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.script: list[Behaviour] = [says(GOOD)]
-        self.received: list[tuple[str, dict[str, str], Any]] = []
-        self.over = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is part of the test."""
 
 
 def chat(content: Any, **choice: Any) -> bytes:
@@ -83,43 +37,10 @@ def says(answer: Any, **choice: Any) -> Behaviour:
     return lambda h: h.reply(chat(answer if isinstance(answer, str) else json.dumps(answer), **choice))
 
 
-def body(raw: bytes, **options: Any) -> Behaviour:
-    return lambda h: h.reply(raw, **options)
-
-
-def status(code: int, **headers: str) -> Behaviour:
-    return lambda h: h.reply(b'{"error": {"message": "no"}}', code, **headers)
-
-
-def hangs(handler: Handler) -> None:
-    handler.server.over.wait(10)
-
-
-def trickles(handler: Handler) -> None:
-    """Send a byte every now and then, so that no single read takes long."""
-    handler.send_response(200)
-    handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", "1000000")
-    handler.end_headers()
-    for _ in range(200):
-        handler.wfile.write(b" ")
-        if handler.server.over.wait(0.05):
-            return
-
-
-def closes(handler: Handler) -> None:
-    """Hang up without a word."""
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
+    with serving(says(GOOD)) as server:
         yield server
-        server.over.set()
-        server.shutdown()
-        thread.join(5)
 
 
 def llm(server: Server, **options: Any) -> LLM:
@@ -159,15 +80,15 @@ BAD: dict[str, tuple[Behaviour, str, int]] = {
     "unauthorised": (status(401), "status 401", 1),
     "not found": (status(404), "status 404", 1),
     "redirect": (status(302, Location="http://127.0.0.1:9/"), "status 302", 1),
-    "not JSON at all": (body(b"<html>busy</html>"), "not JSON", 3),
-    "JSON of another shape": (body(b'{"answer": 1}'), "wrong shape", 3),
-    "JSON that is a list": (body(b"[]"), "wrong shape", 3),
-    "a choice that is no object": (body(b'{"choices": [7]}'), "wrong shape", 3),
-    "a message that is no object": (body(b'{"choices": [{"message": "hi"}]}'), "wrong shape", 3),
-    "no choices": (body(b'{"choices": []}'), "empty", 3),
-    "no content": (body(chat(None)), "empty", 3),
-    "content of spaces": (body(chat("  ")), "empty", 3),
-    "content that is a number": (body(chat(3)), "wrong shape", 3),
+    "not JSON at all": (raw(b"<html>busy</html>"), "not JSON", 3),
+    "JSON of another shape": (raw(b'{"answer": 1}'), "wrong shape", 3),
+    "JSON that is a list": (raw(b"[]"), "wrong shape", 3),
+    "a choice that is no object": (raw(b'{"choices": [7]}'), "wrong shape", 3),
+    "a message that is no object": (raw(b'{"choices": [{"message": "hi"}]}'), "wrong shape", 3),
+    "no choices": (raw(b'{"choices": []}'), "empty", 3),
+    "no content": (raw(chat(None)), "empty", 3),
+    "content of spaces": (raw(chat("  ")), "empty", 3),
+    "content that is a number": (raw(chat(3)), "wrong shape", 3),
     "prose": (says("Here are the names: Ada."), "not JSON", 3),
     "JSON cut off": (says('{"names": ["ada lo'), "not JSON", 3),
     "nesting without end": (says("[" * 100_000), "not JSON", 3),
@@ -177,11 +98,11 @@ BAD: dict[str, tuple[Behaviour, str, int]] = {
     "names that are all numbers": (says({"names": [1, None], "relationships": []}), "wrong shape", 3),
     "stopped at its length": (says(GOOD, finish_reason="length"), "cut short", 1),
     "filtered": (says(GOOD, finish_reason="content_filter"), "refusal", 1),
-    "refused": (body(chat(None, message={"content": None, "refusal": "I cannot"})), "refusal", 1),
+    "refused": (raw(chat(None, message={"content": None, "refusal": "I cannot"})), "refusal", 1),
     "names of nobody": (says({"names": ["Grace Hopper"], "relationships": []}), "nothing of it in the text", 1),
-    "huge": (body(b" " * 1_500_000), "too large", 1),
-    "another content type": (body(chat(json.dumps(GOOD)), Content_Type="text/html"), "content type", 3),
-    "a body that ends early": (body(chat(json.dumps(GOOD))[:40], declared=4000), "truncated", 3),
+    "huge": (raw(b" " * 1_500_000), "too large", 1),
+    "another content type": (raw(chat(json.dumps(GOOD)), Content_Type="text/html"), "content type", 3),
+    "a body that ends early": (raw(chat(json.dumps(GOOD))[:40], declared=4000), "truncated", 3),
     "hangs up": (closes, "connection lost", 3),
 }
 
