@@ -11,8 +11,8 @@ from semmem.read.steps import cut
 __all__ = ["fused_by"]
 
 _FUSION = (
-    "name", "weights", "regime_weights", "rank_constants", "reserve", "prior", "prior_floor", "recency_half_life",
-    "recency_floor",
+    "name", "weights", "regime_weights", "rank_constants", "reserve", "regime_reserve", "prior", "prior_floor",
+    "recency_half_life", "recency_floor",
 )  # fmt: skip
 """The settings of a recipe that no leg reads."""
 

@@ -98,3 +98,11 @@ def test_a_recipe_whose_legs_search_in_another_way_needs_another_recall(mem: sem
     alone = mem.recall(HARBOUR[0], recipe=semmem.recipe(weights={"dense": 0, "graph": 0}))
     with pytest.raises(semmem.InvalidInput, match="recall with it"):
         alone.again("default")
+
+
+def test_a_reserve_of_a_regime_is_fused_again_without_asking_a_leg(mem: semmem.Semmem) -> None:
+    mem.remember_many(fleet(40))
+    before = mem.recall("ferry tide", limit=5)
+    plan = semmem.recipe(before.recipe, regime_reserve={before.regime: {"graph": 2}})
+    anew = mem.recall("ferry tide", recipe=plan, limit=5)
+    assert scored(before.again(plan)) == scored(anew)
