@@ -18,6 +18,7 @@ from hypothesis import settings
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres.migrate import migrate, number
 from semmem.stores.sql_files import migrations
+from tests.databases import Databases
 
 # A busy machine is no failure. In CI, where a red run lands nothing, the examples are the same every time.
 settings.register_profile("people", deadline=None)
@@ -80,9 +81,27 @@ def _template(server: EmbeddedServer) -> str:
     return _TEMPLATE
 
 
+@pytest.fixture(scope="session")
+def _databases(server: EmbeddedServer, _template: str) -> Iterator[Databases]:
+    databases = Databases(
+        lambda: _created(server),
+        lambda name: psycopg.connect(_url(server, name), autocommit=True, options="-c client_min_messages=error"),
+        lambda name: _dropped(server, name),
+    )
+    yield databases
+    databases.close()
+
+
 @pytest.fixture
-def store_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
-    """The postgresql:// URL of an empty, migrated database that no other test sees."""
+def store_url(server: EmbeddedServer, _databases: Databases) -> Iterator[str]:
+    """The postgresql:// URL of an empty, migrated database that no other test sees meanwhile; it may be used again."""
+    with _databases.one() as name:
+        yield _url(server, name)
+
+
+@pytest.fixture
+def own_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
+    """The same, but of a new database: for tests of files, statistics, plans and the schema."""
     yield from _database(server)
 
 
@@ -142,6 +161,12 @@ def filled_url(server: EmbeddedServer, _filled: str) -> Iterator[str]:
 
 
 def _database(server: EmbeddedServer, template: str = _TEMPLATE) -> Iterator[str]:
+    name = _created(server, template)
+    yield _url(server, name)
+    _dropped(server, name)
+
+
+def _created(server: EmbeddedServer, template: str = _TEMPLATE) -> str:
     name = f"test_{next(_numbers)}"
     try:
         with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
@@ -150,7 +175,10 @@ def _database(server: EmbeddedServer, template: str = _TEMPLATE) -> Iterator[str
         log = server.data / "postgresql" / "log"
         error.add_note(log.read_text(encoding="utf-8", errors="replace")[-4000:])
         raise
-    yield _url(server, name)
+    return name
+
+
+def _dropped(server: EmbeddedServer, name: str) -> None:
     with psycopg.connect(server.ensure_running(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

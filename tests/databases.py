@@ -1,0 +1,101 @@
+"""Databases that tests use one after another: emptying one takes a tenth of the time of making and dropping one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+_TABLES = """SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+    WHERE schemaname = 'semmem' AND tablename <> 'migration'"""
+_END_OTHERS = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+_LOOK = """SELECT md5(string_agg(line, E'\n' ORDER BY line)) FROM (
+    SELECT concat_ws(' ', 'class', n.nspname, c.relname, c.relkind, c.relrowsecurity, c.reloptions, c.relacl, c.relowner) AS line
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+    UNION ALL SELECT concat_ws(' ', 'column', attrelid::regclass, attname, atttypid::regtype, atttypmod, attnotnull, attisdropped)
+        FROM pg_attribute WHERE attnum > 0 AND attrelid IN (SELECT oid FROM pg_class WHERE relnamespace IN (
+            SELECT oid FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'))
+    UNION ALL SELECT concat_ws(' ', 'index', indexrelid::regclass, indrelid::regclass, indisvalid, pg_get_indexdef(indexrelid))
+        FROM pg_index WHERE indrelid IN (SELECT oid FROM pg_class WHERE relnamespace IN (
+            SELECT oid FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'))
+    UNION ALL SELECT concat_ws(' ', 'rule', conname, contype, conrelid::regclass, convalidated) FROM pg_constraint
+    UNION ALL SELECT concat_ws(' ', 'function', oid::regprocedure, md5(prosrc)) FROM pg_proc
+        WHERE pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema')
+    UNION ALL SELECT concat_ws(' ', 'trigger', tgname, tgrelid::regclass) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT concat_ws(' ', 'extension', extname, extversion) FROM pg_extension
+    UNION ALL SELECT concat_ws(' ', 'schema', nspname, nspacl, nspowner) FROM pg_namespace
+    UNION ALL SELECT concat_ws(' ', 'setting', setconfig) FROM pg_db_role_setting) AS lines"""
+"""What a test can change of a database beside its rows."""
+
+
+class Databases:
+    """Hands out empty databases; one whose schema a test changed is dropped, any other is emptied and used again.
+
+    A connection to each stays open: a new one would take longer than what it is opened for.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], str],
+        open: Callable[[str], psycopg.Connection[Any]],
+        drop: Callable[[str], None],
+    ) -> None:
+        self._make = make
+        self._open = open
+        self._drop = drop
+        self._free: list[tuple[str, psycopg.Connection[Any]]] = []
+        self._look: str | None = None
+
+    @contextmanager
+    def one(self) -> Iterator[str]:
+        """Give the name of an empty database that is in nobody else's hands meanwhile."""
+        name, connection = self._free.pop() if self._free else self._new()
+        yield name
+        if self._emptied(connection):
+            self._free.append((name, connection))
+        else:
+            connection.close()
+            self._drop(name)
+
+    def close(self) -> None:
+        """Drop all databases."""
+        for name, connection in self._free:
+            connection.close()
+            self._drop(name)
+        self._free.clear()
+
+    def _new(self) -> tuple[str, psycopg.Connection[Any]]:
+        name = self._make()
+        connection = self._open(name)
+        self._look = self._look or _value(connection, _LOOK)
+        return name, connection
+
+    def _emptied(self, connection: psycopg.Connection[Any]) -> bool:
+        """Empty a database; return whether it is now as it was made."""
+        try:
+            for _ in range(100):
+                if not _value(connection, _END_OTHERS):
+                    break
+                time.sleep(0.01)
+            else:
+                return False
+            if _value(connection, _LOOK) != self._look:
+                return False
+            tables = [table for (table,) in connection.execute(_TABLES).fetchall()]
+            filled = connection.execute("SELECT " + ", ".join(f"EXISTS (SELECT FROM {t})" for t in tables)).fetchone()
+            connection.execute(
+                "; ".join(f"DELETE FROM {t}" for t, has in zip(tables, filled or (), strict=True) if has)
+            )
+            return True
+        except psycopg.Error:  # the server was stopped, say
+            return False
+
+
+def _value(connection: psycopg.Connection[Any], statement: str) -> Any:
+    row = connection.execute(statement).fetchone()
+    return row and row[0]
