@@ -13,23 +13,27 @@ _TABLES = """SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
     WHERE schemaname = 'semmem' AND tablename <> 'migration'"""
 _END_OTHERS = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
-_LOOK = """SELECT md5(string_agg(line, E'\n' ORDER BY line)) FROM (
-    SELECT concat_ws(' ', 'class', n.nspname, c.relname, c.relkind, c.relrowsecurity, c.reloptions, c.relacl, c.relowner) AS line
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-    UNION ALL SELECT concat_ws(' ', 'column', attrelid::regclass, attname, atttypid::regtype, atttypmod, attnotnull, attisdropped)
-        FROM pg_attribute WHERE attnum > 0 AND attrelid IN (SELECT oid FROM pg_class WHERE relnamespace IN (
-            SELECT oid FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'))
-    UNION ALL SELECT concat_ws(' ', 'index', indexrelid::regclass, indrelid::regclass, indisvalid, pg_get_indexdef(indexrelid))
-        FROM pg_index WHERE indrelid IN (SELECT oid FROM pg_class WHERE relnamespace IN (
-            SELECT oid FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'))
-    UNION ALL SELECT concat_ws(' ', 'rule', conname, contype, conrelid::regclass, convalidated) FROM pg_constraint
-    UNION ALL SELECT concat_ws(' ', 'function', oid::regprocedure, md5(prosrc)) FROM pg_proc
-        WHERE pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema')
-    UNION ALL SELECT concat_ws(' ', 'trigger', tgname, tgrelid::regclass) FROM pg_trigger WHERE NOT tgisinternal
-    UNION ALL SELECT concat_ws(' ', 'extension', extname, extversion) FROM pg_extension
-    UNION ALL SELECT concat_ws(' ', 'schema', nspname, nspacl, nspowner) FROM pg_namespace
-    UNION ALL SELECT concat_ws(' ', 'setting', setconfig) FROM pg_db_role_setting) AS lines"""
+_LOOK = """WITH own AS (SELECT oid, nspname, nspacl, nspowner FROM pg_namespace
+        WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'),
+    relation AS (SELECT c.* FROM pg_class c JOIN own ON own.oid = c.relnamespace),
+    line(text) AS (
+        SELECT concat_ws(' ', 'schema', nspname, nspacl, nspowner) FROM own
+        UNION ALL SELECT concat_ws(' ', oid::regclass, relkind, relrowsecurity, reloptions, relacl, relowner)
+            FROM relation
+        UNION ALL SELECT concat_ws(' ', attrelid::regclass, attname, atttypid::regtype, atttypmod, attnotnull)
+            FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped AND attrelid IN (SELECT oid FROM relation)
+        UNION ALL SELECT concat_ws(' ', indisvalid, pg_get_indexdef(indexrelid))
+            FROM pg_index WHERE indrelid IN (SELECT oid FROM relation)
+        UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid), convalidated)
+            FROM pg_constraint WHERE conrelid IN (SELECT oid FROM relation)
+        UNION ALL SELECT concat_ws(' ', 'trigger', tgname, tgrelid::regclass)
+            FROM pg_trigger WHERE NOT tgisinternal
+        UNION ALL SELECT concat_ws(' ', 'function', oid::regprocedure, md5(prosrc))
+            FROM pg_proc WHERE pronamespace IN (SELECT oid FROM own)
+        UNION ALL SELECT concat_ws(' ', 'extension', extname, extversion) FROM pg_extension
+        UNION ALL SELECT concat_ws(' ', 'setting', setconfig) FROM pg_db_role_setting
+        UNION ALL SELECT concat_ws(' ', 'migration', number) FROM semmem.migration
+    ) SELECT md5(string_agg(text, ';' ORDER BY text)) FROM line"""
 """What a test can change of a database beside its rows."""
 
 
