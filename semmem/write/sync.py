@@ -160,7 +160,7 @@ def bring_in(
     mark: Mapping[str, Any],
     progress: Callable[[BroughtIn], None] | None,
 ) -> BroughtIn:
-    """Store a stream of items batch by batch; see Keeping.bring_in for the arguments.
+    """Store a stream of items batch by batch; see Semmem.bring_in for the arguments.
 
     With ``soft``, pruned memories can be restored for a while. Raises InvalidInput for a bad argument or an empty
     source that is to be pruned, and with ``on_error="abort"`` BadItem or Conflict for the first bad item.
