@@ -1,4 +1,4 @@
-"""Memory for AI agents on PostgreSQL: three legs, one weighted rank fusion, every score explained.
+"""Memory for AI agents, on PostgreSQL or in one SQLite file: three legs, one rank fusion, every score explained.
 
     import semmem
 

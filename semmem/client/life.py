@@ -1,203 +1,235 @@
-"""Life: the verbs about what becomes of a memory after it was remembered. It wires the parts and holds no logic."""
+"""Life: what the verbs do about a memory after it was remembered: its versions, its links, its end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from semmem.client.connection import Connection, legs_at
-from semmem.model.errors import Conflict, InvalidInput, NotFound
-from semmem.model.filters import at_time, shown_by, string, whole
+from semmem.client.connection import Connection
+from semmem.model.errors import Conflict, InvalidInput, NotFound, StoreClosed, StoreError
+from semmem.model.filters import at_time, one_of, person, shown_by, string, whole
 from semmem.model.life import MADE_BY, Link, Version, checked_link
-from semmem.model.store import LifeStore, life_of
-from semmem.model.types import Memory, Undecided, masked
+from semmem.model.store import Store, life_of
+from semmem.model.types import LIST_ORDERS, Filters, ListOrder, Memory, Page, Undecided, masked
 from semmem.read.explanation.absence import what_became
-from semmem.read.recall import Recaller
-from semmem.read.tracing import observed
 
-__all__ = ["Life"]
+__all__ = [
+    "forget",
+    "history",
+    "link",
+    "links",
+    "listed",
+    "restore_memory",
+    "undecided",
+    "unknown",
+    "unlink",
+    "version_at",
+    "with_accesses",
+]
 
 
-class Life(Connection):
-    """The versions and the links of memories."""
+def listed(
+    mem: Connection,
+    namespace: str,
+    filters: Filters,
+    limit: int,
+    cursor: str | None,
+    shown: Callable[[Memory], Memory],
+    sort_by: ListOrder,
+) -> Page:
+    """Return a page of memories; see ``Semmem.list``."""
+    whole("limit", limit, 1, 10_000, example=100)
+    after = None if cursor is None else string("cursor", cursor)
+    if filters and not (filters.titles or filters.tags or filters.sensitive):
+        filters = replace(filters, sensitive=False)
+    where, order = string("namespace", namespace), one_of("sort_by", sort_by, LIST_ORDERS)
+    page = mem.store.list(where, filters, limit, after, order)
+    return replace(page, memories=tuple(map(shown, with_accesses(mem, where, page.memories))))
 
-    @observed
-    def history(
-        self,
-        id: str,
-        *,
-        namespace: str = "default",
-        reveal: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> Sequence[Version]:
-        """Return the versions of the memory ``id``, oldest first, the current one last. Raises NotFound.
 
-        ``limit`` and ``offset`` return a page of them. The last ``keep_versions`` earlier versions of a memory are kept
-        (a setting, 100). Each version says which fields it changed, when, and by whom if a name was given;
-        ``version.diff(other)`` compares two versions. The versions of a forgotten memory are returned until it is gone
-        for good.
+def with_accesses(mem: Connection, namespace: str, memories: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Return memories of one namespace with how often recalls returned them, and when one last did."""
+    if mem.store.life is None:
+        return tuple(memories)
+    ids = [memory.id for memory in memories]
+    stored, waiting = mem.store.life.accesses(namespace, ids), mem._accesses.waiting(namespace, ids)
+    out = []
+    for memory in memories:
+        accesses = [access for of in (stored, waiting) if (access := of.get(memory.id)) is not None]
+        last = max((access.last for access in accesses), default=None)
+        out.append(replace(memory, access_count=sum(access.count for access in accesses), last_accessed=last))
+    return tuple(out)
 
-        ``reveal`` shows the texts of sensitive versions: all versions up to the one that became sensitive. Without it,
-        such a version does not say whether its text changed.
-        """
-        where, shown = string("namespace", namespace), shown_by(reveal)
-        if limit is not None:
-            whole("limit", limit, 1, 10_000, example=100)
-        if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**31:
-            raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
-        life, id = self._life(), self._whole_id(namespace, id)
-        versions = life.history(where, id, limit, offset)
-        if not versions and not (offset and life.history(where, id, 1)):
-            raise self._unknown(id, namespace)
-        return [replace(one, memory=shown(one.memory), changed=_shown_changes(one, reveal)) for one in versions]
 
-    @observed
-    def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
-        """Bring the forgotten memory ``id`` back, and return it. Raises NotFound, Conflict.
-
-        The memory comes back with its versions; its concepts and its vector are computed again. This works until
-        ``maintain`` removes the memory, ``keep_forgotten_days`` after it was forgotten. A memory that was forgotten
-        with ``hard``, or with its whole namespace, cannot be brought back.
-        """
-        where, name = namespace, self._whole_id(namespace, id)
-        current = self.store.stored_memories([(where, name)])  # what has expired under this id is swept, with all of it
-        forgotten = self._life().forgotten(where, name)
-        if current:
-            again = "it has been remembered anew since it was forgotten" if forgotten else "it is not forgotten"
-            raise Conflict(f"There is a memory {id!r} in namespace {namespace!r}: {again}; nothing was changed.")
-        if forgotten is None:
+def forget(
+    mem: Connection,
+    id: str | None,
+    namespace: str,
+    filters: Filters,
+    everything: bool,
+    hard: bool,
+    dry_run: bool,
+    forgotten_by: str | None,
+) -> int:
+    """Remove one memory, or all that ``filters`` match; see ``Semmem.forget``."""
+    if id is None and not filters and not everything:
+        raise InvalidInput("Say what to forget: an id, filters, or everything for the whole namespace.")
+    if everything and (id is not None or filters):
+        raise InvalidInput("everything is the whole namespace; leave it out to forget by id or filters.")
+    if id is not None:
+        id = mem._whole_id(namespace, id)
+    where, by = string("namespace", namespace), person("forgotten_by", forgotten_by)
+    soft = not hard and mem.settings.keep_forgotten_days > 0
+    if not dry_run and (everything or not soft):
+        mem._accesses.settle(where)
+    count = (
+        mem.store.forget_namespace(where, dry_run=dry_run)
+        if everything
+        else mem.store.forget(where, id, filters, dry_run=dry_run, soft=soft, by=by)
+    )
+    if hard and not dry_run:  # before what was not found: a scrub that failed is made up for by the same call
+        _scrub(mem.store)
+    if id is not None and count == 0:
+        stored = filters and mem.store.payload_hashes([(namespace, id)])
+        if stored:
             raise NotFound(
-                f"There is no forgotten memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
+                f"The memory {id!r} in namespace {namespace!r} does not match the filters; nothing was forgotten."
             )
-        from semmem.write.versions import restored
+        raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
+    if count and not dry_run and mem.settings.on_contradiction == "supersede":
+        mem._ingest.catch_up(namespace)  # of what is left, other memories may be the newest now
+    return count
 
-        embedder = None if self.store.vectors is None else self.store.vectors.embedder()
-        return masked(self._ingest.restore(restored(forgotten, embedder, datetime.now(UTC))))
 
-    def _version_at(self, namespace: str, id: str, as_of: Any) -> Memory:
-        """Return the version of a memory that was valid at a time. Raises NotFound, InvalidInput."""
-        at = at_time("as_of", as_of)
-        version = self._life().version_at(namespace, id, at)
-        if version is None:
-            raise NotFound(
-                f"No version of {id!r} in namespace {namespace!r} was valid at {at.isoformat()}; see its history."
-            )
-        return version
+def _scrub(store: Store) -> None:
+    """Rewrite the files of a store after a hard forget; an error says that only this is missing."""
+    try:
+        store.scrub()
+    except StoreClosed:
+        raise
+    except StoreError as error:
+        reason = error.message[0].lower() + error.message[1:]
+        raise type(error)(
+            f"The memories are forgotten, but their bytes are still in the files, so forget with hard again: {reason}"
+        ) from error
 
-    @contextmanager
-    def _recaller_at(self, namespaces: Sequence[str], as_of: Any) -> Iterator[Recaller]:
-        """Give the recaller that reads the versions that were valid at a time. Raises InvalidInput."""
-        from semmem.stores.past import past
 
-        store, earlier = past(self.store, namespaces, at_time("as_of", as_of))
-        language = self._recaller.language
-        legs = legs_at(store, earlier, self._legs, language)
-        reader = Recaller(
-            store, legs, self._encoder.embedder_or_reason, language, self._encoder.renewed,
-            load_reranker=self._recaller.load_reranker,
-        )  # fmt: skip
-        try:
-            yield reader
-        finally:
-            reader.close()
-
-    def _life(self) -> LifeStore:
-        """Return where the versions, links and changes are. Raises InvalidInput for a store that keeps none."""
-        return life_of(self.store)
-
-    @observed
-    def link(self, id: str, type: str, to: str, *, namespace: str = "default", made_by: str | None = None) -> Link:
-        """Link the memory ``id`` to the memory ``to``, and return the link; an existing one stays as it is.
-
-        ``type`` is ``supersedes`` (``id`` is the newer memory), ``resolved-by``, ``part-of``, ``see-also`` or
-        ``contradicts``. In a recall, the newest superseding memory takes the place of the memory that it supersedes;
-        the superseded one moves down, and its hit names the newer one in ``superseded_by``. Older near-duplicates of
-        the superseded one, as semmem has linked them, fall with it; ``unlink`` undoes that. Raises NotFound for an
-        unknown id. Raises InvalidInput for an unknown type, a link to itself, a circle of ``supersedes``, and a chain
-        of more than 10 of them.
-        """
-        from semmem.write.likeness import fall_with
-
-        row = self._link(id, type, to, namespace, made_by)
-        (link,) = self._life().link(row.namespace, [row])
-        if more := fall_with(self.store, link):
-            self._life().link(row.namespace, more, skip=True)
-        return link
-
-    @observed
-    def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
-        """Remove a link; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
-        from semmem.write.likeness import fall_with
-
-        row = self._link(id, type, to, namespace)
-        fallen = fall_with(self.store, row)
-        was_linked = self._life().unlink(row.namespace, row.from_id, row.type, row.to_id)
-        if was_linked and fallen:
-            self._unlink_ours(fallen)
-        if not was_linked:
-            self._check_stored(row.from_id, row.namespace)
-            self._check_stored(row.to_id, row.namespace)
-        return was_linked
-
-    def _unlink_ours(self, links: Sequence[Link]) -> None:
-        """Remove those of some links from one memory that semmem made."""
-        stored = self._life().links(links[0].namespace, [links[0].from_id])
-        ours = {(one.type, one.to_id) for one in stored if one.made_by == MADE_BY}
-        for one in links:
-            if (one.type, one.to_id) in ours:
-                self._life().unlink(one.namespace, one.from_id, one.type, one.to_id)
-
-    @observed
-    def links(self, id: str, *, namespace: str = "default") -> Sequence[Link]:
-        """Return the links from and to a memory. Raises NotFound for an unknown id."""
-        id = self._whole_id(namespace, id)
-        links = self._life().links(namespace, [id])
-        if not links:
-            self._check_stored(id, namespace)
-        return links
-
-    @observed
-    def contradictions(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Link]:
-        """Return the contradictions that wait for a decision, newest first: links from a newer memory to an older one.
-
-        A decision is a link ``supersedes`` between the two, in either direction, ``unlink`` where both hold, or
-        ``forget``. Raises InvalidInput.
-        """
-        return self._undecided("contradicts", namespace, limit)
-
-    @observed
-    def near_duplicates(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Link]:
-        """Return the near-duplicates that wait for a decision, newest first: links from a newer memory to an older one.
-
-        semmem made these links (see-also). A decision is a link ``supersedes`` between the two, ``unlink`` to keep
-        both, or ``forget``. Raises InvalidInput.
-        """
-        return self._undecided("see-also", namespace, limit)
-
-    def _undecided(self, type: Undecided, namespace: str, limit: int) -> Sequence[Link]:
+def history(
+    mem: Connection, id: str, namespace: str, reveal: bool, limit: int | None, offset: int
+) -> Sequence[Version]:
+    """Return the versions of a memory; see ``Semmem.history``."""
+    where, shown = string("namespace", namespace), shown_by(reveal)
+    if limit is not None:
         whole("limit", limit, 1, 10_000, example=100)
-        return self._life().undecided(string("namespace", namespace), type, limit)
-
-    def _link(self, id: str, type: str, to: str, namespace: str, made_by: str | None = None) -> Link:
-        ends = self._whole_id(namespace, id), self._whole_id(namespace, to, "to")
-        return checked_link(namespace, ends[0], type, ends[1], made_by)
-
-    def _check_stored(self, id: str, namespace: str) -> None:
-        if not self.store.get(namespace, [id]):
-            raise self._unknown(id, namespace)
-
-    def _unknown(self, id: str, namespace: str) -> NotFound:
-        became = what_became(self.store, namespace, id)
-        return NotFound(
-            became or f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored."
-        )
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**31:
+        raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
+    life, id = life_of(mem.store), mem._whole_id(namespace, id)
+    versions = life.history(where, id, limit, offset)
+    if not versions and not (offset and life.history(where, id, 1)):
+        raise unknown(mem, id, namespace)
+    return [replace(one, memory=shown(one.memory), changed=_shown_changes(one, reveal)) for one in versions]
 
 
 def _shown_changes(version: Version, reveal: bool) -> tuple[str, ...]:
     """Return the fields that a version changed, without a text that is not shown."""
     hidden = version.memory.sensitive and not reveal
     return tuple(name for name in version.changed if not (hidden and name == "text"))
+
+
+def restore_memory(mem: Connection, id: str, namespace: str) -> Memory:
+    """Bring a forgotten memory back; see ``Semmem.restore_memory``."""
+    where, name = namespace, mem._whole_id(namespace, id)
+    current = mem.store.stored_memories([(where, name)])  # what has expired under this id is swept, with all of it
+    forgotten = life_of(mem.store).forgotten(where, name)
+    if current:
+        again = "it has been remembered anew since it was forgotten" if forgotten else "it is not forgotten"
+        raise Conflict(f"There is a memory {id!r} in namespace {namespace!r}: {again}; nothing was changed.")
+    if forgotten is None:
+        raise NotFound(
+            f"There is no forgotten memory {id!r} in namespace {namespace!r}: there was none, or it is gone."
+        )
+    from semmem.write.versions import restored
+
+    embedder = None if mem.store.vectors is None else mem.store.vectors.embedder()
+    return masked(mem._ingest.restore(restored(forgotten, embedder, datetime.now(UTC))))
+
+
+def version_at(mem: Connection, namespace: str, id: str, as_of: Any) -> Memory:
+    """Return the version of a memory that was valid at a time. Raises NotFound, InvalidInput."""
+    at = at_time("as_of", as_of)
+    version = life_of(mem.store).version_at(namespace, id, at)
+    if version is None:
+        raise NotFound(
+            f"No version of {id!r} in namespace {namespace!r} was valid at {at.isoformat()}; see its history."
+        )
+    return version
+
+
+def link(mem: Connection, id: str, type: str, to: str, namespace: str, made_by: str | None) -> Link:
+    """Link two memories; see ``Semmem.link``."""
+    from semmem.write.likeness import fall_with
+
+    row = _link(mem, id, type, to, namespace, made_by)
+    (link,) = life_of(mem.store).link(row.namespace, [row])
+    if more := fall_with(mem.store, link):
+        life_of(mem.store).link(row.namespace, more, skip=True)
+    return link
+
+
+def unlink(mem: Connection, id: str, type: str, to: str, namespace: str) -> bool:
+    """Remove a link; see ``Semmem.unlink``."""
+    from semmem.write.likeness import fall_with
+
+    row = _link(mem, id, type, to, namespace)
+    fallen = fall_with(mem.store, row)
+    was_linked = life_of(mem.store).unlink(row.namespace, row.from_id, row.type, row.to_id)
+    if was_linked and fallen:
+        _unlink_ours(mem, fallen)
+    if not was_linked:
+        _check_stored(mem, row.from_id, row.namespace)
+        _check_stored(mem, row.to_id, row.namespace)
+    return was_linked
+
+
+def _unlink_ours(mem: Connection, links: Sequence[Link]) -> None:
+    """Remove those of some links from one memory that semmem made."""
+    stored = life_of(mem.store).links(links[0].namespace, [links[0].from_id])
+    ours = {(one.type, one.to_id) for one in stored if one.made_by == MADE_BY}
+    for one in links:
+        if (one.type, one.to_id) in ours:
+            life_of(mem.store).unlink(one.namespace, one.from_id, one.type, one.to_id)
+
+
+def links(mem: Connection, id: str, namespace: str) -> Sequence[Link]:
+    """Return the links from and to a memory; see ``Semmem.links``."""
+    id = mem._whole_id(namespace, id)
+    links = life_of(mem.store).links(namespace, [id])
+    if not links:
+        _check_stored(mem, id, namespace)
+    return links
+
+
+def undecided(mem: Connection, type: Undecided, namespace: str, limit: int) -> Sequence[Link]:
+    """Return the links of a type that wait for a decision, newest first. Raises InvalidInput."""
+    whole("limit", limit, 1, 10_000, example=100)
+    return life_of(mem.store).undecided(string("namespace", namespace), type, limit)
+
+
+def _link(mem: Connection, id: str, type: str, to: str, namespace: str, made_by: str | None = None) -> Link:
+    ends = mem._whole_id(namespace, id), mem._whole_id(namespace, to, "to")
+    return checked_link(namespace, ends[0], type, ends[1], made_by)
+
+
+def _check_stored(mem: Connection, id: str, namespace: str) -> None:
+    if not mem.store.get(namespace, [id]):
+        raise unknown(mem, id, namespace)
+
+
+def unknown(mem: Connection, id: str, namespace: str) -> NotFound:
+    """Return the error of an id that no memory has; it says what became of a memory that had it."""
+    became = what_became(mem.store, namespace, id)
+    return NotFound(
+        became or f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored."
+    )

@@ -1,30 +1,37 @@
-"""Semmem: the one object people hold, with the verbs of every day; what a person does later is in admin."""
+"""Semmem: the one object people hold, with every verb: it checks arguments and delegates."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from abc import ABCMeta
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Never, Unpack
+from reprlib import repr as short_repr
+from typing import TYPE_CHECKING, Any, Literal, Never, Unpack, cast
 
-from semmem.client.admin import Keeping
-from semmem.client.context_and_feedback import Use
+from semmem.client import admin, context_and_feedback, life, recall_log
+from semmem.client.admin import concepts_of
+from semmem.client.connection import Connection
+from semmem.client.namespaces import checked_limit, two_names
+from semmem.client.recalling import answered
 from semmem.config import Settings
-from semmem.model.errors import InvalidInput, NotFound, StoreClosed, StoreError
-from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings, whole
+from semmem.model.errors import InvalidInput
+from semmem.model.filters import checked_filters, person, shown_by, string, strings, whole
 from semmem.model.keywords import FilterValues, Item, SettingValues
-from semmem.model.memory_fields import DEFAULTS, Fields, naming_fields
+from semmem.model.life import Changes, Link, Version
+from semmem.model.memory_fields import DEFAULTS, FIELDS, Fields, naming_fields
 from semmem.model.other_names import no_such_verb
 from semmem.model.protocols import Embedder, Extractor
+from semmem.model.recall_log import LoggedRecall, Recalls, Replay
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
+from semmem.model.reports import BackupReport, Judgement, Limits, Namespace, NamespaceHash, Rebuilt, Stats
 from semmem.model.search import Factory
-from semmem.model.store import Store
+from semmem.model.store import graph_of, life_of
 from semmem.model.types import (
-    LIST_ORDERS,
+    Concept,
     Filters,
     IngestReport,
     ListOrder,
@@ -35,12 +42,20 @@ from semmem.model.types import (
     masked,
 )
 from semmem.rank_cap import reach
-from semmem.read.overrides import recipe_of
+from semmem.read.context import Context
+from semmem.read.overrides import changed, dotted, fitted, outgrown, recipe_of
 from semmem.read.result import Recall
 from semmem.read.search import Search, search_of
 from semmem.read.tracing import observed, switch_on
 from semmem.stores import is_server, open_store
+from semmem.write.items import check_namespace
 from semmem.write.messages import checked_session, message_items
+
+if TYPE_CHECKING:  # what a recall does not need is imported by the methods that do
+    import networkx
+
+    from semmem.client.probe.stages import Probe
+    from semmem.write.sync import BroughtIn
 
 __all__ = ["Semmem", "connect", "warn_of_barred_legs"]
 
@@ -78,7 +93,7 @@ def connect(
 
         assert place is not None
         its_own = {"recipe": recipe, "embedder": embedder, "extractor": extractor, "legs": legs}
-        return open_server(place, chosen, its_own)
+        return cast(Semmem, open_server(place, chosen, its_own))  # another implementation of the same verbs
     plan = recipe_of(chosen) if recipe is None else find_recipe(recipe)
     warn_of_barred_legs(plan, stacklevel=2)
     store = open_store(
@@ -106,7 +121,7 @@ def _url(url: Any) -> str | None:
     )
 
 
-class Semmem(Keeping, Use):
+class Semmem(Connection, metaclass=ABCMeta):
     """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself."""
 
     if not TYPE_CHECKING:  # a type checker still reports a name that no verb has
@@ -115,7 +130,7 @@ class Semmem(Keeping, Use):
             """Raise the error of an unknown name; for a verb of another system, it names ours."""
             raise no_such_verb(self, name)
 
-    # ------------------------------------------------------------------ the verbs
+    # ------------------------------------------------------------------ every day
 
     @observed
     @naming_fields
@@ -266,23 +281,8 @@ class Semmem(Keeping, Use):
             "sort_by": sort_by, "vector": vector, "fold_parts": fold_parts, "min_confidence": min_confidence,
             "token_budget": token_budget, "as_of": as_of,
         }  # fmt: skip
-        result = self._answered(query, namespace, arguments)
-        return self._log_recall(result, arguments) if self.settings.recall_log else result
-
-    def _answered(self, query: str, namespace: str | Sequence[str], arguments: Mapping[str, Any]) -> Recall:
-        """Return the answer to a recall and count its hits; nothing is logged."""
-        namespaces = strings("namespace", namespace)
-        if not namespaces or not all(namespaces):
-            raise InvalidInput("namespace must be a name, or a list of at least one.")
-        given = dict(arguments)
-        as_of, recipe = given.pop("as_of"), given.pop("recipe")
-        given["filters"] = checked_filters(given["filters"])
-        given["exclude"] = self._whole_ids(namespaces, strings("exclude", given["exclude"]))
-        plan = self.recipe if recipe is None else find_recipe(recipe)
-        with nullcontext(self._recaller) if as_of is None else self._recaller_at(namespaces, as_of) as reader:
-            result = reader.recall(query, namespaces, plan, tailor=recipe is None, **given)
-        self._accesses.note((hit.namespace, hit.id) for hit in result.hits)
-        return result
+        result = answered(self, query, namespace, arguments)
+        return recall_log.log_recall(self, result, arguments) if self.settings.recall_log else result
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
@@ -304,11 +304,11 @@ class Semmem(Keeping, Use):
         """
         shown, id = shown_by(reveal), self._whole_id(namespace, id)
         if as_of is not None:
-            return shown(self._version_at(namespace, id, as_of))
+            return shown(life.version_at(self, namespace, id, as_of))
         memories = self.store.get(namespace, [id])
         if not memories:
-            raise self._unknown(id, namespace)
-        return shown(self._with_accesses(namespace, memories)[0])
+            raise life.unknown(self, id, namespace)
+        return shown(life.with_accesses(self, namespace, memories)[0])
 
     @observed
     def list(
@@ -327,15 +327,7 @@ class Semmem(Keeping, Use):
         memory), the latest or most important first. Sensitive memories are listed too, with their texts only if
         ``reveal`` is set; of the filters, only ``titles``, ``tags`` and ``sensitive`` find them.
         """
-        shown = shown_by(reveal)
-        whole("limit", limit, 1, 10_000, example=100)
-        after = None if cursor is None else string("cursor", cursor)
-        chosen = checked_filters(filters)
-        if chosen and not (chosen.titles or chosen.tags or chosen.sensitive):
-            chosen = replace(chosen, sensitive=False)
-        where, order = string("namespace", namespace), one_of("sort_by", sort_by, LIST_ORDERS)
-        page = self.store.list(where, chosen, limit, after, order)
-        return replace(page, memories=tuple(map(shown, self._with_accesses(where, page.memories))))
+        return life.listed(self, namespace, checked_filters(filters), limit, cursor, shown_by(reveal), sort_by)
 
     @observed
     def forget(
@@ -361,50 +353,504 @@ class Semmem(Keeping, Use):
         good. ``dry_run`` only counts. Raises NotFound for an unknown id, InvalidInput without an id, filters or
         ``everything``.
         """
-        chosen = checked_filters(filters)
         for name, value in (("everything", everything), ("hard", hard), ("dry_run", dry_run)):
             if not isinstance(value, bool):
                 raise InvalidInput(f"{name} must be True or False, not {value!r}; nothing was forgotten.")
-        if id is None and not chosen and not everything:
-            raise InvalidInput("Say what to forget: an id, filters, or everything for the whole namespace.")
-        if everything and (id is not None or chosen):
-            raise InvalidInput("everything is the whole namespace; leave it out to forget by id or filters.")
-        if id is not None:
-            id = self._whole_id(namespace, id)
+        return life.forget(self, id, namespace, checked_filters(filters), everything, hard, dry_run, forgotten_by)
+
+    # ------------------------------------------------------------------ what was recalled
+
+    @observed
+    def context(
+        self,
+        query: str,
+        *,
+        namespace: str | Sequence[str] = "default",
+        token_budget: int = 2000,
+        limit: int = 20,
+        recipe: str | Recipe | None = None,
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
+        exclude: Sequence[str] = (),
+        min_confidence: MinConfidence = 0.0,
+        as_of: datetime | date | str | None = None,
+    ) -> Context:
+        """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
+
+        Pinned memories of the namespaces come first, whatever the question and the filters are, within half of the
+        budget; the most important come first, and of equal ones the newest. ``exclude`` keeps the memories with these
+        ids out, pinned or not.
+
+        The block stands between two tags and says that it is data. Each memory is one line of JSON with its id,
+        namespace, author, times and text; no text can end the block. Memories are whole, best first; if a long one does
+        not fit, its found passage is shown. ``left_out`` lists the memories without room. The other arguments are those
+        of ``recall``; with ``as_of``, memories that are pinned now appear as they were then. Raises InvalidInput.
+        """
+        arguments = {
+            "limit": limit, "recipe": recipe, "filters": filters, "exclude": exclude, "min_confidence": min_confidence,
+            "as_of": as_of,
+        }  # fmt: skip
+        return context_and_feedback.context(self, query, namespace, token_budget, arguments)
+
+    @observed
+    def feedback(
+        self,
+        recall_id: str,
+        *,
+        useful: Sequence[str] = (),
+        not_useful: Sequence[str] = (),
+        namespace: str | Sequence[str] = "default",
+        made_by: str | None = None,
+    ) -> int:
+        """Record which memories of a recall were useful and which were not; return how many judgments were stored.
+
+        ``recall_id`` is the ``id`` of a recall; recalls have one if the setting ``recall_log`` is on. ``useful`` and
+        ``not_useful`` are ids of memories in its namespaces, returned or not; a later judgment replaces an earlier one.
+        Judgments are labels for ``python -m eval`` and change no ranking. Raises NotFound for an unknown recall or
+        memory, InvalidInput.
+        """
+        return context_and_feedback.feedback(self, recall_id, useful, not_useful, namespace, made_by)
+
+    @observed
+    def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:
+        """Return the relevance judgments that ``feedback`` has stored in a namespace, oldest first.
+
+        Their ``as_dict`` values, one a line, are a file of questions that ``python -m eval`` reads.
+        """
+        return life_of(self.store).judgements(string("namespace", namespace))
+
+    @observed
+    def recalls(
+        self,
+        *,
+        namespace: str | Sequence[str] = "default",
+        interface: str | None = None,
+        agent: str | None = None,
+        memory: str | None = None,
+        asked_after: datetime | date | str | None = None,
+        asked_before: datetime | date | str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Recalls:
+        """Return a page of the log of recalls, newest first; pass its ``cursor`` to get the next one.
+
+        The log exists if the setting ``recall_log`` is on. An entry has the question, when, through which interface and
+        by which agent it was asked, and the ids of the memories that were given, left out or withheld; no text of any.
+        ``interface``, ``agent``, ``memory`` (the id of one that was given), ``asked_after`` and ``asked_before`` narrow
+        the list. Of a recall of several namespaces, an entry shows the hits in ``namespace``. Raises InvalidInput.
+        """
+        times = {"asked_after": asked_after, "asked_before": asked_before}
+        return recall_log.recalls(self, namespace, interface, agent, memory, times, limit, cursor)
+
+    @observed
+    def logged_recall(self, recall_id: str, *, namespace: str | Sequence[str] = "default") -> LoggedRecall:
+        """Return the entry of one recall in the log, by the ``id`` of the recall or its beginning. Raises NotFound."""
+        return recall_log.logged_recall(self, recall_id, namespace)
+
+    @observed
+    def replay_recall(
+        self, recall_id: str, *, namespace: str | Sequence[str] = "default", then: bool = False
+    ) -> Replay:
+        """Ask the question of a logged recall again, and return what differs; the repetition is not logged.
+
+        It is asked of the memories of today, or with ``then`` of those that were valid at that time, by the recipe and
+        the settings of today unless the recall named a recipe. Of a context, its recall is repeated. Raises NotFound,
+        and InvalidInput for a recall with a ``vector``, which the log does not keep.
+        """
+        return recall_log.replay_recall(self, recall_id, namespace, then)
+
+    # ------------------------------------------------------------------ the life of a memory
+
+    @observed
+    def history(
+        self,
+        id: str,
+        *,
+        namespace: str = "default",
+        reveal: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Sequence[Version]:
+        """Return the versions of the memory ``id``, oldest first, the current one last. Raises NotFound.
+
+        ``limit`` and ``offset`` return a page of them. The last ``keep_versions`` earlier versions of a memory are kept
+        (a setting, 100). Each version says which fields it changed, when, and by whom if a name was given;
+        ``version.diff(other)`` compares two versions. The versions of a forgotten memory are returned until it is gone
+        for good.
+
+        ``reveal`` shows the texts of sensitive versions: all versions up to the one that became sensitive. Without it,
+        such a version does not say whether its text changed.
+        """
+        return life.history(self, id, namespace, reveal, limit, offset)
+
+    @observed
+    def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
+        """Bring the forgotten memory ``id`` back, and return it. Raises NotFound, Conflict.
+
+        The memory comes back with its versions; its concepts and its vector are computed again. This works until
+        ``maintain`` removes the memory, ``keep_forgotten_days`` after it was forgotten. A memory that was forgotten
+        with ``hard``, or with its whole namespace, cannot be brought back.
+        """
+        return life.restore_memory(self, id, namespace)
+
+    @observed
+    def link(self, id: str, type: str, to: str, *, namespace: str = "default", made_by: str | None = None) -> Link:
+        """Link the memory ``id`` to the memory ``to``, and return the link; an existing one stays as it is.
+
+        ``type`` is ``supersedes`` (``id`` is the newer memory), ``resolved-by``, ``part-of``, ``see-also`` or
+        ``contradicts``. In a recall, the newest superseding memory takes the place of the memory that it supersedes;
+        the superseded one moves down, and its hit names the newer one in ``superseded_by``. Older near-duplicates of
+        the superseded one, as semmem has linked them, fall with it; ``unlink`` undoes that. Raises NotFound for an
+        unknown id. Raises InvalidInput for an unknown type, a link to itself, a circle of ``supersedes``, and a chain
+        of more than 10 of them.
+        """
+        return life.link(self, id, type, to, namespace, made_by)
+
+    @observed
+    def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
+        """Remove a link; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
+        return life.unlink(self, id, type, to, namespace)
+
+    @observed
+    def links(self, id: str, *, namespace: str = "default") -> Sequence[Link]:
+        """Return the links from and to a memory. Raises NotFound for an unknown id."""
+        return life.links(self, id, namespace)
+
+    @observed
+    def contradictions(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Link]:
+        """Return the contradictions that wait for a decision, newest first: links from a newer memory to an older one.
+
+        A decision is a link ``supersedes`` between the two, in either direction, ``unlink`` where both hold, or
+        ``forget``. Raises InvalidInput.
+        """
+        return life.undecided(self, "contradicts", namespace, limit)
+
+    @observed
+    def near_duplicates(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Link]:
+        """Return the near-duplicates that wait for a decision, newest first: links from a newer memory to an older one.
+
+        semmem made these links (see-also). A decision is a link ``supersedes`` between the two, ``unlink`` to keep
+        both, or ``forget``. Raises InvalidInput.
+        """
+        return life.undecided(self, "see-also", namespace, limit)
+
+    # ------------------------------------------------------------------ namespaces
+
+    @observed
+    def stats(self, *, namespace: str | None = None) -> Stats:
+        """Return counts of the store, or of one namespace."""
+        from semmem.write.makers import count_stale
+
+        where = None if namespace is None else string("namespace", namespace)
+        return replace(self.store.stats(where), stale=count_stale(self.store, self._extractor, where))
+
+    @observed
+    def namespaces(self) -> Sequence[Namespace]:
+        """Return the namespaces that hold memories, by name, with counts and the time of the last change."""
+        return self.store.overview()
+
+    @observed
+    def changes(
+        self, since: str | None = None, *, namespace: str | Sequence[str] = "default", limit: int = 1000
+    ) -> Changes:
+        """Return what was written, updated, forgotten and linked since a cursor, in order, and the next cursor.
+
+        For programs that keep a copy. ``since`` is the ``cursor`` of the previous call; None starts at the beginning;
+        "now" returns no changes, only the cursor to take before a first full export. The changes of several namespaces
+        follow one another. A change names the id; ``get`` returns the memory as it is now. No change is missed: if
+        changes after the cursor are no longer kept (the setting ``keep_changes_days``), InvalidInput is raised, and you
+        need a full export.
+        """
+        from semmem.read.changes import changes
+
+        whole("limit", limit, 1, 10_000, example=100)
+        names = strings("namespace", namespace)
+        if not names or not all(names):
+            raise InvalidInput("namespace must be a name, or a list of at least one.")
+        cursor = None if since is None else string("since", since)
+        return changes(life_of(self.store), cursor, tuple(dict.fromkeys(names)), limit)
+
+    @observed
+    def rename_namespace(self, old: str, new: str) -> int:
+        """Give a namespace another name, with all that is in it; return how many memories it has.
+
+        Readers see all memories under the old name, or all under the new one. Writers wait up to ten seconds, then get
+        StoreUnavailable. After an interruption the same call or ``maintain`` finishes the rename. If ``new`` already
+        has limits, they apply. Raises NotFound if ``old`` holds no memories, Conflict if ``new`` holds any or another
+        process moves one of the two, NamespaceFull if the limits of ``new`` do not allow so many.
+        """
+        source, target = two_names(old, new)
+        self._accesses.settle(source)
+        return life_of(self.store).move_namespace(source, target, stay=False)
+
+    @observed
+    def copy_namespace(self, old: str, new: str) -> int:
+        """Copy a namespace, with all that is in it, to another name; return how many memories it has.
+
+        The copy shows one moment, and writers need not wait. After an interruption the same call starts again, and
+        ``maintain`` removes the unfinished copy. If ``new`` already has limits, they apply. Raises NotFound if ``old``
+        holds no memories, Conflict if ``new`` holds any or another process moves one of the two, NamespaceFull if the
+        limits of ``new`` do not allow so many.
+        """
+        source, target = two_names(old, new)
+        self._accesses.settle(source)
+        return life_of(self.store).move_namespace(source, target, stay=True)
+
+    @observed
+    def drop_namespace(self, name: str, *, dry_run: bool = False) -> int:
+        """Forget a namespace whole and for good, in steps of bounded size; return how many memories it has.
+
+        After an interruption ``maintain`` finishes the drop. ``dry_run`` only counts. The limits of the namespace stay.
+        """
+        check_namespace(name)
+        if not isinstance(dry_run, bool):
+            raise InvalidInput(f"dry_run must be True or False, not {short_repr(dry_run)}; nothing was dropped.")
+        if not dry_run:
+            self._accesses.settle(name)
+        return self.store.forget_namespace(name, dry_run=dry_run)
+
+    @observed
+    def namespace_limits(
+        self,
+        name: str,
+        *,
+        keep_days: float | None = None,
+        most_memories: int | None = None,
+        most_bytes: int | None = None,
+    ) -> Limits:
+        """Change the given limits of a namespace, and return all of them; 0 removes a limit.
+
+        ``maintain`` forgets a memory for good ``keep_days`` after its last change (an hour at least), unless it is
+        pinned. A write that would exceed ``most_memories``, or ``most_bytes`` of texts and titles, raises
+        NamespaceFull, and nothing of its batch is stored. Memories beyond a new limit stay. Raises InvalidInput.
+        """
+        life = life_of(self.store)
+        check_namespace(name)
+        limits = {"keep_days": keep_days, "most_memories": most_memories, "most_bytes": most_bytes}
+        changes = {key: checked_limit(key, value) for key, value in limits.items() if value is not None}
+        if not changes:
+            return life.limits(name)
+        return life.set_limits(name, {key: value or None for key, value in changes.items()})
+
+    # ------------------------------------------------------------------ the person who runs a store
+
+    @observed
+    def graph(
+        self, *, namespace: str = "default", around: str | None = None, hops: int = 2, limit: int = 500
+    ) -> networkx.Graph:
+        """Return memories and the concepts that connect them, as a networkx graph (see semmem.read.graph_view).
+
+        ``around`` is a name in any spelling, or the id of a memory. Without it the graph shows the whole namespace, if
+        that has at most ``limit`` memories. Raises InvalidInput or NotFound.
+        """
+        from semmem.read.graph_view import graph_view
+
         where = string("namespace", namespace)
-        whom = person("forgotten_by", forgotten_by)
-        soft = not hard and self.settings.keep_forgotten_days > 0
-        if not dry_run and (everything or not soft):
-            self._accesses.settle(where)
-        count = (
-            self.store.forget_namespace(where, dry_run=dry_run)
-            if everything
-            else self.store.forget(where, id, chosen, dry_run=dry_run, soft=soft, by=whom)
+        start = None if around is None else string("around", around)
+        return graph_view(
+            self.store, namespace=where, around=start, hops=hops, limit=limit, language=self.settings.language
         )
-        if hard and not dry_run:  # before what was not found: a scrub that failed is made up for by the same call
-            _scrub(self.store)
-        if id is not None and count == 0 and chosen and self.store.payload_hashes([(namespace, id)]):
-            raise NotFound(
-                f"The memory {id!r} in namespace {namespace!r} does not match the filters; nothing was forgotten."
-            )
-        if id is not None and count == 0:
-            raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
-        if count and not dry_run and self.settings.on_contradiction == "supersede":
-            self._ingest.catch_up(namespace)  # of what is left, other memories may be the newest now
-        return count
 
+    @observed
+    def concepts(self, *, namespace: str = "default", like: str | None = None, limit: int = 50) -> Sequence[Concept]:
+        """Return the names that memories mention, most frequent first; ``like`` is part of a name."""
+        piece = None if like is None else string("like", like)
+        return concepts_of(self).list(string("namespace", namespace), piece, limit)
 
-def _scrub(store: Store) -> None:
-    """Rewrite the files of a store after a hard forget; an error says that only this is missing."""
-    try:
-        store.scrub()
-    except StoreClosed:
-        raise
-    except StoreError as error:
-        reason = error.message[0].lower() + error.message[1:]
-        raise type(error)(
-            f"The memories are forgotten, but their bytes are still in the files, so forget with hard again: {reason}"
-        ) from error
+    @observed
+    def merge_concepts(self, a: str, b: str, *, namespace: str = "default") -> None:
+        """Merge the name ``a`` into ``b``, in stored memories and in later ones. Raises NotFound, InvalidInput."""
+        concepts_of(self).merge(string("a", a), string("b", b), string("namespace", namespace))
+
+    @observed
+    def split_concept(self, name: str, *, namespace: str = "default") -> None:
+        """Undo every merge with ``name``, and keep the rules from merging it again. Raises NotFound."""
+        concepts_of(self).split(string("name", name), string("namespace", namespace))
+
+    @observed
+    def graph_hash(self, *, namespace: str = "default") -> str:
+        """Return a hash of the graph, which does not depend on the order of writing."""
+        return graph_of(self.store).graph_hash(string("namespace", namespace))
+
+    @observed
+    def rebuild(
+        self,
+        *,
+        embedder: str | Embedder | None = None,
+        extract: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> Rebuilt:
+        """Compute missing vectors; with ``embedder`` all vectors, with ``extract`` all concepts; return a report.
+
+        If ``embedder`` is not the one that filled the store, it replaces it: all vectors are computed again while
+        others read and write with the old ones, and then replace these at once. ``extract`` extracts the concepts of
+        every memory again and leaves the vectors. After an interruption the same call continues. Raises Conflict if
+        another process is rebuilding.
+        """
+        return admin.rebuild(self, embedder, extract, progress)
+
+    def register_leg(self, name: str, factory: Factory) -> None:
+        """Add a leg of your own; ``factory(reader)`` makes it when a recipe first uses it (see semmem.model.search)."""
+        self._legs.register(name, factory)
+
+    @observed
+    def probe(
+        self,
+        *,
+        recipe: str | Recipe | None = None,
+        k: int = 10,
+        leg: str | None = None,
+        witness: tuple[str, str] | None = None,
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
+    ) -> Probe:
+        """Store a memory that only one leg finds, recall it, and return the stage that dropped it, if any.
+
+        There is one such memory for each leg of ``recipe`` (or for ``leg``) and regime, each in a scratch namespace
+        that is dropped afterwards. ``witness`` is a question and a text of your own. Raises InvalidInput.
+        """
+        from semmem.client.probe.prober import Prober
+
+        plan = self.recipe if recipe is None else find_recipe(recipe)
+        prober = Prober(
+            self.store, self._ingest, self._recaller, self._legs, self._extractor, self._encoder.embedder_or_reason
+        )
+        return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
+
+    def export(
+        self,
+        *,
+        namespace: str | Sequence[str] | None = "default",
+        filters: Filters | FilterValues | Mapping[str, Any] | None = None,
+        vectors: bool = False,
+        sensitive: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield memories as mappings with all their fields, newest first; ``namespace=None`` means all.
+
+        The mappings are what ``importers.reader("jsonl")`` reads, one JSON object a line, in an order that is the same
+        in every store and within bounded memory. ``sensitive`` includes sensitive memories, with their texts.
+        ``vectors`` includes the stored vectors. ``updated_at`` and ``version`` are not imported: an imported memory has
+        version 1. A ``backup`` keeps everything.
+        """
+        return admin.export(self, namespace, filters, vectors, sensitive)
+
+    @observed
+    def bring_in(
+        self,
+        items: Iterable[Item | Mapping[str, Any]],
+        *,
+        namespace: str = "default",
+        batch_size: int = 500,
+        on_error: Literal["abort", "skip"] = "skip",
+        owned: Filters | FilterValues | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        replace: bool = False,
+        overwrite: bool = False,
+        prune: bool = False,
+        keep: Collection[str] = (),
+        mark: Mapping[str, Any] | None = None,
+        progress: Callable[[BroughtIn], None] | None = None,
+    ) -> BroughtIn:
+        """Import items: store those that are new or changed, and return a report.
+
+        An item whose id exists with other content is rejected, unless ``replace`` is set and the stored memory belongs
+        to the source: it matches ``owned``, which is filters or a list of filters. ``prune`` forgets memories of the
+        source in ``namespace`` that are neither among the items nor in ``keep``; ``restore_memory`` brings one back,
+        and without ``prune`` the report counts them as gone. A memory that was updated by hand since its import stays,
+        and is rejected if its item has changed too, unless ``overwrite`` is set. ``keep`` is read after the last item.
+
+        Rows of ``export`` are valid items. An item with a namespace is stored there. ``mark`` is metadata for every
+        memory stored by this call, such as the name of the file. ``mark`` is not compared; with it, neither are
+        metadata keys that an item leaves out, and they stay.
+        """
+        from semmem.write.sync import bring_in
+
+        check_namespace(namespace)
+        whose = [one for one in map(checked_filters, owned if isinstance(owned, Sequence) else [owned]) if one]
+        return bring_in(
+            self.store, self._ingest, self._encoder.embedder_or_reason, items, namespace=namespace,
+            batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
+            overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
+            mark=FIELDS["metadata"].kind.checked("metadata", mark or {}), progress=progress,
+        )  # fmt: skip
+
+    @observed
+    def maintain(self) -> Mapping[str, int]:
+        """Remove what has expired, derive stale memories again, merge segments, index vectors.
+
+        Returns a count for each step, some only if they are not 0:
+
+        - ``rebuilt``: memories whose derived rows an older splitter, likeness or extractor had made, derived again
+        - ``stale``: memories that still have such rows: another extractor made them, or they are in another language,
+          not readable, or cut for an embedder that is not available
+        - ``indexed``: vectors that were indexed; 0 if none is new, if no namespace has 10,000 vectors (fewer are
+          compared one by one), or if another process is indexing, which ``busy`` says
+        - ``compared``: memories compared with similar ones only now, because ``on_contradiction`` was ``ignore`` or
+          their links could not be made
+        - ``moves``: interrupted renames and copies of namespaces that are finished now
+        - ``accesses``: memories whose counts of accesses this process wrote
+        - ``unread``: memories that the extractor could not read; they keep their concepts
+        - ``orphans``, ``hubs``, ``contradictions``: for you to look at: rows that belong to no memory, names that too
+          many memories mention, and links of that type
+        """
+        return admin.maintain(self)
+
+    @observed
+    def backup(
+        self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
+    ) -> BackupReport:
+        """Write the whole store, as of one moment, into one file while others write (see semmem.transfer).
+
+        ``force`` overwrites an existing file. ``progress`` is called with the number of rows written. Raises
+        InvalidInput.
+        """
+        from semmem import transfer
+
+        return transfer.backup(self.store, file, force=force, progress=progress)
+
+    @observed
+    def restore(self, file: str | PathLike[str], *, progress: Callable[[int], None] | None = None) -> BackupReport:
+        """Fill this store, which must be empty, with a backup, all of it or nothing. Raises InvalidInput, SchemaTooNew.
+
+        A backup of an older semmem is migrated.
+        """
+        from semmem import transfer
+
+        return transfer.restore(self.store, file, progress=progress)
+
+    @observed
+    def hashes(self, *, namespace: str | None = None) -> Mapping[str, NamespaceHash]:
+        """Return counts and hashes of a namespace, or of each; they do not depend on the order of writing."""
+        from semmem import transfer
+
+        return transfer.hashes(self.store, None if namespace is None else string("namespace", namespace))
+
+    def settings_of(self, *, namespace: str = "default") -> Mapping[str, Any]:
+        """Return the search settings stored for a namespace, by dotted name, such as ``weights.graph``."""
+        return {name: value for _, name, value in self.store.settings(string("namespace", namespace))}
+
+    def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
+        """Return the recipe of a namespace, its settings, and the reasons why any of them cannot be used."""
+        rows = self.store.settings(string("namespace", namespace))
+        plan, used, wrong = fitted(self.recipe, (namespace,), rows, self._legs)
+        return plan, used, wrong or outgrown(namespace, used)
+
+    @observed
+    def configure(self, *, namespace: str = "default", **changes: Any) -> Mapping[str, Any]:
+        """Change the search settings of a namespace, in every process from its next recall on; return all of them.
+
+        ``changes`` are the arguments of ``semmem.recipe``, or dotted names with their values; ``recipe`` is the name of
+        a recipe. A recipe passed to ``recall`` overrides them. If one of them cannot be used, InvalidInput is raised
+        and nothing is stored.
+        """
+        settings = changed(self.recipe, self.settings_of(namespace=namespace), changes, legs=self._legs)
+        self.store.change_settings(namespace, {n: settings[n] for n in dotted(changes)}, ())
+        return settings
+
+    @observed
+    def unset_settings(self, *names: str, namespace: str = "default") -> Mapping[str, Any]:
+        """Remove search settings of a namespace, all without ``names``; return the others. Raises NotFound."""
+        before = self.settings_of(namespace=namespace)
+        settings = changed(self.recipe, before, {}, names or tuple(before))
+        self.store.change_settings(namespace, {}, set(before) - set(settings))
+        return settings
 
 
 def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:

@@ -41,7 +41,8 @@ class Route:
 
     ``calls`` is what a server calls with the Semmem and the arguments: the facade's own method, or a function for what
     is no method of it. ``serves`` are the facade's verbs that a client answers with this route. ``lines``: the answer
-    is a stream of JSON objects, one a line.
+    is a stream of JSON objects, one a line. ``under`` is the name of the value in the answer; without it the value is
+    the answer.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Route:
     status: int = 200
     lines: bool = False
     serves: tuple[str, ...] = ()
+    under: str | None = None
 
 
 def explain(
@@ -212,17 +214,22 @@ ROUTES: tuple[Route, ...] = (
     Route("list", "GET", "/v1/memories", Semmem.list, serves=("list",)),
     Route("get", "GET", "/v1/memories/{id}", Semmem.get, serves=("get",)),
     Route("update", "PATCH", "/v1/memories/{id}", Semmem.update, "write", "json", serves=("update",)),
-    Route("history", "GET", "/v1/memories/{id}/history", Semmem.history, serves=("history",)),
+    Route("history", "GET", "/v1/memories/{id}/history", Semmem.history, serves=("history",), under="versions"),
     Route(
         "restore_memory", "POST", "/v1/memories/{id}/restore", Semmem.restore_memory, "write", "json",
         serves=("restore_memory",),
     ),
     Route("forget_one", "DELETE", "/v1/memories/{id}", Semmem.forget, "write"),
-    Route("links", "GET", "/v1/memories/{id}/links", Semmem.links, serves=("links",)),
+    Route("links", "GET", "/v1/memories/{id}/links", Semmem.links, serves=("links",), under="links"),
     Route("link", "POST", "/v1/memories/{id}/links", Semmem.link, "write", "json", serves=("link",)),
-    Route("unlink", "DELETE", "/v1/memories/{id}/links", Semmem.unlink, "write", serves=("unlink",)),
-    Route("contradictions", "GET", "/v1/contradictions", Semmem.contradictions, serves=("contradictions",)),
-    Route("near_duplicates", "GET", "/v1/near-duplicates", Semmem.near_duplicates, serves=("near_duplicates",)),
+    Route("unlink", "DELETE", "/v1/memories/{id}/links", Semmem.unlink, "write", serves=("unlink",), under="unlinked"),
+    Route(
+        "contradictions", "GET", "/v1/contradictions", Semmem.contradictions, serves=("contradictions",), under="links"
+    ),
+    Route(
+        "near_duplicates", "GET", "/v1/near-duplicates", Semmem.near_duplicates, serves=("near_duplicates",),
+        under="links",
+    ),
     Route("forget", "POST", "/v1/forget", Semmem.forget, "write", "json", serves=("forget",)),
     Route("recall", "POST", "/v1/recall", Semmem.recall, form="json", serves=("recall",)),
     Route("reweigh", "POST", "/v1/recall/reweigh", reweigh, form="json"),
@@ -231,8 +238,8 @@ ROUTES: tuple[Route, ...] = (
     Route("recall_by_url", "GET", "/v1/recall", Semmem.recall),
     Route("context", "POST", "/v1/context", Semmem.context, form="json", serves=("context",)),
     Route("context_by_url", "GET", "/v1/context", Semmem.context),
-    Route("feedback", "POST", "/v1/feedback", Semmem.feedback, "write", "json", serves=("feedback",)),
-    Route("judgements", "GET", "/v1/judgements", Semmem.judgements, serves=("judgements",)),
+    Route("feedback", "POST", "/v1/feedback", Semmem.feedback, "write", "json", serves=("feedback",), under="judged"),
+    Route("judgements", "GET", "/v1/judgements", Semmem.judgements, serves=("judgements",), under="judgements"),
     Route("recalls", "GET", "/v1/recalls", Semmem.recalls, serves=("recalls",)),
     Route("logged_recall", "GET", "/v1/recalls/{recall_id}", Semmem.logged_recall, serves=("logged_recall",)),
     Route(
@@ -247,14 +254,15 @@ ROUTES: tuple[Route, ...] = (
     Route("changes", "GET", "/v1/changes", Semmem.changes, serves=("changes",)),
     Route(
         "rename_namespace", "POST", "/v1/namespaces/{old}/rename", Semmem.rename_namespace, "admin", "json",
-        serves=("rename_namespace",),
+        serves=("rename_namespace",), under="memories",
     ),
     Route(
         "copy_namespace", "POST", "/v1/namespaces/{old}/copy", Semmem.copy_namespace, "admin", "json",
-        serves=("copy_namespace",),
+        serves=("copy_namespace",), under="memories",
     ),
     Route(
-        "drop_namespace", "DELETE", "/v1/namespaces/{name}", Semmem.drop_namespace, "admin", serves=("drop_namespace",)
+        "drop_namespace", "DELETE", "/v1/namespaces/{name}", Semmem.drop_namespace, "admin",
+        serves=("drop_namespace",), under="memories",
     ),
     Route("namespace_limits", "GET", "/v1/namespaces/{name}/limits", limits),
     Route(
@@ -272,8 +280,8 @@ ROUTES: tuple[Route, ...] = (
     Route("reach_of", "POST", "/v1/reach", reach, form="json"),
     Route("probe", "POST", "/v1/probe", probe, "write", "json", serves=("probe",)),
     Route("graph", "GET", "/v1/graph", Semmem.graph, serves=("graph",)),
-    Route("graph_hash", "GET", "/v1/graph/hash", Semmem.graph_hash, serves=("graph_hash",)),
-    Route("concepts", "GET", "/v1/concepts", Semmem.concepts, serves=("concepts",)),
+    Route("graph_hash", "GET", "/v1/graph/hash", Semmem.graph_hash, serves=("graph_hash",), under="graph_hash"),
+    Route("concepts", "GET", "/v1/concepts", Semmem.concepts, serves=("concepts",), under="concepts"),
     Route(
         "merge_concepts", "POST", "/v1/concepts/merge", Semmem.merge_concepts, "write", "json", 204,
         serves=("merge_concepts",),

@@ -134,8 +134,7 @@ _LISTS = ("contradicts", *(n for n, row in STORED.items() if isinstance(row.kind
 
 
 def _older(value: Any) -> Older:
-    at = value["created_at"]
-    return Older(value["id"], value["text"], None if at is None else datetime.fromisoformat(at))
+    return Older(value["id"], value["text"], _time(value["created_at"]))
 
 
 def page(value: Any) -> Page:
@@ -150,10 +149,10 @@ def versions(value: Any) -> list[Version]:
             memory(one["memory"]),
             tuple(one["changed"]),
             one["changed_by"],
-            datetime.fromisoformat(one["forgotten_at"]) if one["forgotten_at"] else None,
+            _time(one["forgotten_at"]),
             one["forgotten_by"],
         )
-        for one in value["versions"]
+        for one in value
     ]
 
 
@@ -188,7 +187,7 @@ def link(value: Any) -> Link:
 
 def links(value: Any) -> list[Link]:
     """Return some links."""
-    return list(map(link, value["links"]))
+    return list(map(link, value))
 
 
 def limits(value: Any) -> Limits:
@@ -207,7 +206,7 @@ def changes(value: Any) -> Changes:
 
 def concepts(value: Any) -> list[Concept]:
     """Return names that memories mention."""
-    return [Concept(**{**one, "aliases": tuple(one["aliases"])}) for one in value["concepts"]]
+    return [Concept(**{**one, "aliases": tuple(one["aliases"])}) for one in value]
 
 
 def hashes(value: Any) -> dict[str, NamespaceHash]:
@@ -265,9 +264,9 @@ def judgements(value: Any) -> list[Judgement]:
     return [
         Judgement(
             one["namespace"], one["recall_id"], one["question"], one["memory_id"], bool(one["grade"]), one["made_by"],
-            None if one["at"] is None else datetime.fromisoformat(one["at"]),
+            _time(one["at"]),
         )
-        for one in value["judgements"]
+        for one in value
     ]  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def _checked(name: str, value: Any) -> Any:
     if how == "contains":
         return _metadata(value)
     if how in ("from", "before"):
-        return _when(name, value)
+        return at_time(f"The filter {name}", value)
     if how == "is":
         if not isinstance(value, bool):
             raise InvalidInput(f"The filter {name} must be True or False, not {shown(value)}.")
@@ -167,17 +167,6 @@ def _depth(raw: str) -> int:
         level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(piece, 0)
         deepest = max(deepest, level)
     return deepest
-
-
-def _when(name: str, value: Any) -> datetime:
-    try:
-        return instant(value)
-    except ValueError:
-        raise InvalidInput(f"The filter {name} must be an ISO 8601 time, not {value!r}.") from None
-    except TypeError:
-        raise InvalidInput(
-            f"The filter {name} must be a datetime, a date or an ISO 8601 string, not {shown(value)}."
-        ) from None
 
 
 @dataclass(frozen=True, slots=True)

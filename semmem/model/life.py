@@ -6,12 +6,12 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple, overload
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head
-from semmem.model.filters import person, string
+from semmem.model.filters import at_time, person, string
 from semmem.model.types import LINK_TYPES, LinkType, Memory
 
 __all__ = [
@@ -319,10 +319,5 @@ def checked_link(
             "linked."
         )
     who = person("made_by", made_by)
-    try:
-        when = datetime.fromisoformat(since) if isinstance(since, str) else since
-    except ValueError:
-        raise InvalidInput(f"since must be a time in ISO 8601, not {since!r}.") from None
-    if when is not None and when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
+    when = None if since is None else at_time("since", since)
     return Link(namespace, id, link_type, to, when, who)

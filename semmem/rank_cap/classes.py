@@ -66,23 +66,15 @@ def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: F
     elif contest.ties(value, upper) and not contest.outnumbers(1, k):
         tie = "upper_bar"
 
-    def weighed(scale: Fraction | None) -> ReachClass:
-        if reserve.sure or reserve.shut:
-            return "guaranteed" if reserve.sure else "boost-only"
-        if scale is None:  # the others may count for nothing
-            return "guaranteed" if contest.guaranteed(1, free) else "possible"
-        class_ = contest.class_of(scale, free)
-        return "possible" if class_ == "boost-only" and reserve.place is not None else class_
-
     tails = contest.tails()
     shown = facts.plain and not facts.all_shown and not reserve.shut and bare != "boost-only"
     return LegReach(
         leg,
         headline,
         bare,
-        weighed(floor),
+        reserve.class_of(contest, floor, free),
         contest.class_of(floor, sure_places),
-        weighed(1 / floor if floor else None),
+        reserve.class_of(contest, 1 / floor if floor else None, free),
         "guaranteed" if headline == "guaranteed" else "possible",
         certificate(contest, bare, reserve, facts),
         k,

@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import NOISE, agreed_places
 from semmem.rank_cap.places import Lists
+from semmem.rank_cap.report import ReachClass
 from semmem.rank_cap.score_ranges import ShareRange
 
 __all__ = ["Facts", "Reserved"]
+
+
+class Weighed(Protocol):
+    """One leg against the others, in any fusion."""
+
+    def guaranteed(self, rank: int, k: int) -> bool:
+        """Return whether nothing keeps a memory at ``rank`` out of the top ``k``, with the known importances."""
+        ...
+
+    def class_of(self, scale: Fraction, k: int) -> ReachClass:
+        """Return the class of the first place when its score is multiplied by ``scale``, without reserve."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +40,18 @@ class Reserved:
     sure: bool
     others: int
     shut: bool
+
+    def class_of(self, contest: Weighed, scale: Fraction | None, free: int) -> ReachClass:
+        """Return the class of the first place when its score is multiplied by ``scale``, among ``free`` places.
+
+        None is no bound: the others may count for nothing.
+        """
+        if self.sure or self.shut:
+            return "guaranteed" if self.sure else "boost-only"
+        if scale is None:
+            return "guaranteed" if contest.guaranteed(1, free) else "possible"
+        class_ = contest.class_of(scale, free)
+        return "possible" if class_ == "boost-only" and self.place is not None else class_
 
 
 @dataclass(frozen=True, slots=True)

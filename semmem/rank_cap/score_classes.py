@@ -75,23 +75,15 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
     elif c.constant is not None and c.ties(c.best(), upper) and not c.outnumbers(1, k, worst=False):
         tie = "upper_bar"
 
-    def weighed(scale: Fraction | None) -> ReachClass:
-        if reserve.sure or reserve.shut:
-            return "guaranteed" if reserve.sure else "boost-only"
-        if scale is None:  # the others may count for nothing
-            return "guaranteed" if c.guaranteed(1, free) else "possible"
-        class_ = c.class_of(scale, free)
-        return "possible" if class_ == "boost-only" and reserve.place is not None else class_
-
     # a witness is made of scores of its own: where the scores are known it would show nothing
     open_ = facts.plain and not facts.all_shown and not reserve.shut and not c.known
     return LegReach(
         leg,
         headline,
         bare,
-        weighed(floor),
+        reserve.class_of(c, floor, free),
         c.class_of(floor, sure_places),
-        weighed(1 / floor if floor else None),
+        reserve.class_of(c, 1 / floor if floor else None, free),
         "guaranteed" if headline == "guaranteed" else "possible",
         score_certificate(c, bare, reserve, facts),
         k,

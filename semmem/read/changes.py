@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from semmem.model.errors import InvalidInput
 from semmem.model.life import Change, Changes
-from semmem.model.store import LifeStore
+from semmem.model.store import VersionStore
 from semmem.model.store.life import ChangeLog
 
 __all__ = ["NOW", "changes"]
@@ -26,7 +26,7 @@ _PARTS = 4
 _BEGINNING: _Place = (None, 0, None, None)
 
 
-def changes(life: LifeStore, since: str | None, namespaces: Sequence[str], limit: int) -> Changes:
+def changes(life: VersionStore, since: str | None, namespaces: Sequence[str], limit: int) -> Changes:
     """Return up to ``limit`` changes after the cursor ``since``, one namespace after the other.
 
     A ``since`` of None begins at the first change. Raises InvalidInput for a cursor that does not belong to these

@@ -1,13 +1,14 @@
-"""The errors of a vector whose embedder is not the one that fills the store. Pure."""
+"""Which embedder fills a store, and which rebuild of it is unfinished; the error of a vector of another one. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from semmem.model.errors import EmbedderReplaced
+from semmem.model.store.graph import PLACE
 
-__all__ = ["agree", "claimed"]
+__all__ = ["agree", "claimed", "unfinished"]
 
 
 def agree(recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any] | None) -> None:
@@ -29,3 +30,18 @@ def claimed(recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any]) -> 
             f"dimensions), and this vector is of {embedder['name']} ({embedder['dimensions']} dimensions); use the "
             "first, or another store."
         )
+
+
+def unfinished(
+    fact: Callable[[str], Mapping[str, Any] | None], next_embedder: str, count: Callable[[], int]
+) -> dict[str, tuple[str, int]]:
+    """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far.
+
+    ``fact`` returns what the store records under a name; ``count`` returns the size of the shadow.
+    """
+    rebuilds = {}
+    if (embedder := fact(next_embedder)) is not None:
+        rebuilds["vectors"] = (str(embedder["name"]), int(count()))
+    if (place := fact(PLACE)) is not None:
+        rebuilds["concepts"] = (str(place["by"]["name"]), int(place.get("read", 0)))
+    return rebuilds

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from semmem.model.errors import SemmemError
 from semmem.model.life import Access
-from semmem.model.store import LifeStore
+from semmem.model.store import RecallStore
 
 __all__ = ["EVERY_S", "MOST_WAITING", "AccessCounter", "is_logging", "unlogged"]
 
@@ -59,7 +59,7 @@ class AccessCounter:
     on the counts.
     """
 
-    def __init__(self, life: LifeStore | None, *, every_s: float = EVERY_S) -> None:
+    def __init__(self, life: RecallStore | None, *, every_s: float = EVERY_S) -> None:
         self._life = life
         self._every_s = self._pause_s = every_s
         self._lock = threading.Lock()

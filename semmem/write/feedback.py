@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.filters import person, string, strings
 from semmem.model.recall_log import LoggedRecall
-from semmem.model.store import LifeStore
+from semmem.model.store import RecallStore
 
 __all__ = ["judge", "unknown_recall"]
 
@@ -21,7 +21,7 @@ def unknown_recall(id: str, namespaces: Sequence[str]) -> NotFound:
 
 
 def judge(
-    life: LifeStore,
+    life: RecallStore,
     recall_id: str,
     useful: Sequence[str],
     not_useful: Sequence[str],

@@ -24,7 +24,7 @@ from semmem.concepts.likeness import ALIKE, Outline, changed, likeness_keys, out
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
 from semmem.model.life import MADE_BY, MOST_SIMILAR, Link, Similar, Uncompared
-from semmem.model.store import LifeStore, Store
+from semmem.model.store import LifeStore, LinkStore, Store
 from semmem.model.types import LinkType, Memory, Older
 from semmem.write.items import Draft, is_turn
 from semmem.write.older import older_of
@@ -251,7 +251,7 @@ class Likeness:
         if self._life is not None and self._looks and some:
             self._compare(self._life, namespace, some)
 
-    def _compare(self, life: LifeStore, namespace: str, some: Sequence[Uncompared]) -> int:
+    def _compare(self, life: LinkStore, namespace: str, some: Sequence[Uncompared]) -> int:
         """Compare memories with what is like them before and after, and link them; return how many have keys."""
         turns = {one.ord for one in some if one.memory.sensitive or is_turn(one.memory)}
         comparable = [one for one in some if one.ord not in turns]
@@ -297,7 +297,7 @@ def fall_with(store: Store, link: Link) -> list[Link]:
     return [Link(link.namespace, link.from_id, "supersedes", id, made_by=MADE_BY) for id in fallen]
 
 
-def _alike(life: LifeStore, link: Link) -> list[Link]:
+def _alike(life: LinkStore, link: Link) -> list[Link]:
     """Return the links to near-duplicates, made by semmem, of what ``link`` supersedes."""
     links = life.links(link.namespace, [link.to_id])
     return [one for one in links if one.type == "see-also" and one.made_by == MADE_BY]

@@ -14,7 +14,7 @@ from semmem.model.exchange import Maker
 from semmem.model.life import Made, Uncompared
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.reports import Rebuilt
-from semmem.model.store import LifeStore, Store
+from semmem.model.store import Store, VersionStore
 from semmem.model.store.makers import Span, made_again, spans, stale
 from semmem.write.ingest import MAX_CHARS, Ingest, maker_now
 from semmem.write.items import Draft, parts_of
@@ -26,7 +26,7 @@ AT_ONCE = 200
 """The most memories that one step makes anew."""
 
 
-def _stale(life: LifeStore, now: Maker, namespace: str | None = None) -> Sequence[tuple[str, Span, frozenset[str]]]:
+def _stale(life: VersionStore, now: Maker, namespace: str | None = None) -> Sequence[tuple[str, Span, frozenset[str]]]:
     """Return (namespace, span, what of it is stale), of one namespace or of all, ascending."""
     each = [(name, span) for name, (last, marks) in life.makers().items() for span in spans(marks, last)]
     stale_spans = [(name, span, stale(span.maker, now)) for name, span in each if namespace in (None, name)]
@@ -89,7 +89,7 @@ class Renewal:
         remaining = count_stale(self._store, self._extractor) if stale_spans else 0
         return {name: count for name, count in (("rebuilt", rebuilt), ("stale", remaining)) if count}
 
-    def _renewed(self, life: LifeStore, namespace: str, span: Span, what: frozenset[str]) -> int:
+    def _renewed(self, life: VersionStore, namespace: str, span: Span, what: frozenset[str]) -> int:
         """Make the memories of one span anew; return how many."""
         count, after, maker = 0, span.after, made_again(span.maker, self._now)
         while rows := life.made_between(namespace, after, span.upto, AT_ONCE):
@@ -102,7 +102,7 @@ class Renewal:
             life.mark_made(namespace, Span(after, span.upto, maker))
         return count
 
-    def _step(self, life: LifeStore, namespace: str, rows: Sequence[Made], what: frozenset[str]) -> bool:
+    def _step(self, life: VersionStore, namespace: str, rows: Sequence[Made], what: frozenset[str]) -> bool:
         """Make some memories anew; return whether all of them could be."""
         cut: list[Draft] | None = self._cut(rows) if "splitter" in what else []
         if cut is None:

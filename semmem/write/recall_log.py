@@ -7,7 +7,7 @@ from typing import Any
 
 from semmem.model.process.asker import asker
 from semmem.model.recall_log import LoggedHit, LoggedRecall
-from semmem.model.store import LifeStore
+from semmem.model.store import RecallStore
 from semmem.write.access import is_logging
 from semmem.write.items import uuid7
 
@@ -15,7 +15,7 @@ __all__ = ["note_recall"]
 
 
 def note_recall(
-    life: LifeStore,
+    life: RecallStore,
     question: str,
     namespaces: tuple[str, ...],
     hits: Iterable[LoggedHit],

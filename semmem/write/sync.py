@@ -19,7 +19,7 @@ from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import matches, within
 from semmem.model.life import MADE_BY, Link, checked_link
 from semmem.model.protocols import Embedder
-from semmem.model.store import LifeStore, Store, life_of
+from semmem.model.store import LinkStore, Store, life_of
 from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected, bound_rejected
 from semmem.write.ingest import Ingest
 from semmem.write.items import given_id
@@ -122,7 +122,7 @@ class _Bringing:
                     self.unlinked.append(f"{one} {type} {other}: {other} is not there, or the link is not allowed.")
         return count
 
-    def _turn(self, life: LifeStore, where: str, by_key: Mapping[tuple[Any, ...], Link]) -> None:
+    def _turn(self, life: LinkStore, where: str, by_key: Mapping[tuple[Any, ...], Link]) -> None:
         """Remove links that semmem made in the other direction just now: of equal times, the source's order decides."""
         turned = {(link.to_id, link.type, link.from_id) for link in by_key.values() if link.made_by == MADE_BY} - {
             *by_key
@@ -160,7 +160,7 @@ def bring_in(
     mark: Mapping[str, Any],
     progress: Callable[[BroughtIn], None] | None,
 ) -> BroughtIn:
-    """Store a stream of items batch by batch; see Keeping.bring_in for the arguments.
+    """Store a stream of items batch by batch; see Semmem.bring_in for the arguments.
 
     With ``soft``, pruned memories can be restored for a while. Raises InvalidInput for a bad argument or an empty
     source that is to be pruned, and with ``on_error="abort"`` BadItem or Conflict for the first bad item.

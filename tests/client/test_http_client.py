@@ -263,6 +263,13 @@ def test_every_verb_has_the_arguments_and_the_words_of_the_facade() -> None:
         assert inspect.getdoc(there) == inspect.getdoc(here), name
 
 
+def test_a_memory_behind_a_server_is_another_implementation_and_passes_for_a_memory(pair: Pair) -> None:
+    assert isinstance(pair.remote, Semmem)
+    assert Semmem not in HttpSemmem.__mro__
+    public = {name for name in dir(Semmem) if not name.startswith("_")}
+    assert public - set(dir(HttpSemmem)) == set()
+
+
 @pytest.mark.parametrize("name", sorted(set(REFUSED) - {"copy"}))
 def test_what_works_on_the_store_itself_is_refused_with_one_error(pair: Pair, name: str) -> None:
     with pytest.raises(semmem.LocalOnly, match=f"{name} .* call it where the store is"):

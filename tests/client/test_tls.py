@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from semmem.client.http import _accepted, _without_tls
+from semmem.client.http_transport import _accepted, _without_tls
 
 
 def test_certificates_are_read_for_https_and_not_for_plain_http() -> None:

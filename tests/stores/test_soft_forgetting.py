@@ -22,7 +22,7 @@ def test_what_another_process_restored_changed_and_forgot_meanwhile_comes_back_i
 ) -> None:
     mem.remember("A heron stands.", id="h")
     mem.forget("h")
-    life = type(mem._life())
+    life = type(mem.store.life)
     read = life.forgotten
 
     def overtaken(self: Any, namespace: str, id: str) -> Any:

@@ -137,7 +137,9 @@ class _Store:
 
     def pinned(self, namespaces: Sequence[str]) -> list[dict[str, Any]]:
         """Return the pinned memories, the most important first."""
-        return [memory.as_dict() for memory in self._memory._pinned(namespaces, (), None)]
+        from semmem.client.context_and_feedback import pinned
+
+        return [memory.as_dict() for memory in pinned(self._memory, namespaces, (), None)]
 
     def superseded(self, namespace: str, ids: Sequence[str]) -> frozenset[str]:
         """Return which memories others supersede."""

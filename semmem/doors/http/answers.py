@@ -68,30 +68,9 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             return {"namespaces": [plain(one) for one in value if mine is None or one.name in mine]}
         case "stats" if key is not None and key.namespaces is not None:
             return plain(replace(value, bytes=None))  # what others store would show in it
-        case "history":
-            return {"versions": [one.as_dict() for one in value]}
-        case "links" | "contradictions" | "near_duplicates":
-            return {"links": [one.as_dict() for one in value]}
-        case "link":
-            return value.as_dict()
-        case "unlink":
-            return {"unlinked": value}
-        case "rename_namespace" | "copy_namespace" | "drop_namespace":
-            return {"memories": value}
-        case "changes":
-            return value.as_dict()
-        case "feedback":
-            return {"judged": value}
-        case "judgements":
-            return {"judgements": plain(value)}
-        case "concepts":
-            return {"concepts": plain(value)}
         case "graph":
             return plain(as_plain(value))
-        case "graph_hash":
-            return {"graph_hash": value}
-        case _:
-            return plain(value)
+    return plain(value) if route.under is None else {route.under: plain(value)}
 
 
 def recalled(recall: Recall) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from semmem.model.errors import InvalidInput
 from semmem.model.store.graph import GraphStore
-from semmem.model.store.life import LifeStore
+from semmem.model.store.life import LifeStore, LinkStore, RecallStore, VersionStore
 from semmem.model.store.memories import Store
 from semmem.model.store.serving import ServingStore
 from semmem.model.store.upkeep import KEEP, Keep
@@ -18,10 +18,13 @@ __all__ = [
     "GraphStore",
     "Keep",
     "LifeStore",
+    "LinkStore",
     "Moved",
+    "RecallStore",
     "ServingStore",
     "Store",
     "VectorStore",
+    "VersionStore",
     "absence",
     "graph_of",
     "lacking",

@@ -1,4 +1,4 @@
-"""The protocol of a store that keeps the life of memories: versions, links, changes, logged recalls, accesses."""
+"""The protocols of a store that keeps the life of memories: versions, links, recalls, namespaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semmem.model.reports import Judgement, Limits
 from semmem.model.store.makers import Mark, Span
 from semmem.model.types import LinkType, Memory, Undecided
 
-__all__ = ["ChangeLog", "LifeStore", "Moving"]
+__all__ = ["ChangeLog", "LifeStore", "LinkStore", "Moving", "NamespaceStore", "RecallStore", "VersionStore"]
 
 
 class ChangeLog(NamedTuple):
@@ -41,8 +41,8 @@ class Moving(NamedTuple):
     at: datetime
 
 
-class LifeStore(Protocol):
-    """The life of the memories of a store. Every method is safe to call from any thread."""
+class VersionStore(Protocol):
+    """The versions of memories, their changes in order, and what made what is derived of them."""
 
     def history(self, namespace: str, id: str, limit: int | None = None, offset: int = 0) -> Sequence[Version]:
         """Return the versions of a memory, oldest first, the current one last; softly forgotten ones included.
@@ -50,6 +50,49 @@ class LifeStore(Protocol):
         Returns all of them, or up to ``limit`` after the first ``offset``.
         """
         ...
+
+    def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
+        """Return the version of a memory that was valid at a time; None where none was."""
+        ...
+
+    def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
+        """Return up to ``limit`` versions that were valid at a time and were replaced later, by id.
+
+        Only memories that exist now are considered; sensitive and unindexed ones are left out.
+        """
+        ...
+
+    def forgotten(self, namespace: str, id: str) -> Forgotten | None:
+        """Return the memory last forgotten softly under ``id``, with its vectors; None where there is none."""
+        ...
+
+    def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
+        """Return when the texts of memories began, by id, of those whose text is not as old as the memory."""
+        ...
+
+    def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
+        """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
+        ...
+
+    def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return, for each namespace that holds memories, its last ord and its marks (semmem.model.store.makers)."""
+        ...
+
+    def mark_made(self, namespace: str, span: Span) -> None:
+        """Record what has made the memories of a span."""
+        ...
+
+    def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
+        """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
+        ...
+
+    def count_made(self, namespace: str, after: int, upto: int) -> int:
+        """Return how many indexed memories have ords above ``after`` up to ``upto``."""
+        ...
+
+
+class LinkStore(Protocol):
+    """The links between memories, and the keys by which those that are alike are found."""
 
     def link(self, namespace: str, rows: Sequence[Link], *, skip: bool = False) -> Sequence[Link]:
         """Link memories of one namespace, all of ``rows`` or none; return the stored links in that order.
@@ -95,96 +138,14 @@ class LifeStore(Protocol):
         """
         ...
 
-    def version_at(self, namespace: str, id: str, at: datetime) -> Memory | None:
-        """Return the version of a memory that was valid at a time; None where none was."""
-        ...
+    def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
+        """Store the keys of memories that have none, by ord; return what has some of them too, before or after.
 
-    def earlier_at(self, namespace: str, at: datetime, limit: int) -> Sequence[Earlier]:
-        """Return up to ``limit`` versions that were valid at a time and were replaced later, by id.
-
-        Only memories that exist now are considered; sensitive and unindexed ones are left out.
+        Of each key the newest MOST_SIMILAR; of these for each memory as many, those with most keys in common first.
+        What has been forgotten meanwhile is left out. A write by itself finds only what was there before. What has
+        found something is uncompared until ``compared`` says otherwise.
         """
         ...
-
-    def forgotten(self, namespace: str, id: str) -> Forgotten | None:
-        """Return the memory last forgotten softly under ``id``, with its vectors; None where there is none."""
-        ...
-
-    def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
-        """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
-        ...
-
-    def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
-        """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has.
-
-        Nobody sees a part of it under the new name. What was interrupted, the same call or ``finish_moves`` ends.
-        Raises NotFound where it has none, Conflict where ``new`` holds anything.
-        """
-        ...
-
-    def moves(self) -> Sequence[Moving]:
-        """Return the namespaces that are being renamed or filled, or where that was interrupted, by name."""
-        ...
-
-    def finish_moves(self) -> int:
-        """End the renames and copies that were interrupted; return of how many namespaces."""
-        ...
-
-    def limits(self, namespace: str) -> Limits:
-        """Return the limits of a namespace: how long it keeps memories, and how many it may hold."""
-        ...
-
-    def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
-        """Change limits of a namespace by name, None removing one; return all of them. No memory is removed."""
-        ...
-
-    def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
-        """Return (namespace, id) of pinned memories, which every context shows; by importance, then the newer first."""
-        ...
-
-    # ------------------------------------------------------------------ what recalls returned
-
-    def note_recall(self, entry: LoggedRecall) -> None:
-        """Log a recall: for each of its namespaces, the hits of that one. ``at`` is when it is logged."""
-        ...
-
-    def recalls(
-        self, namespaces: Sequence[str], filters: LogFilters, limit: int, cursor: str | None
-    ) -> Sequence[LoggedRecall]:
-        """Return the rows of up to ``limit`` logged recalls with ids below ``cursor``, newest first, by namespace."""
-        ...
-
-    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Sequence[LoggedRecall]:
-        """Return the rows of a logged recall, one for each of ``namespaces`` that it asked, by namespace."""
-        ...
-
-    def judge(
-        self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
-    ) -> Collection[tuple[str, str]]:
-        """Record with a logged recall which (namespace, id) were useful.
-
-        Returns those that do not exist, and then records nothing.
-        """
-        ...
-
-    def judgements(self, namespace: str) -> Sequence[Judgement]:
-        """Return the judgements of a namespace's present memories, oldest first."""
-        ...
-
-    # ------------------------------------------------------------------ how often a memory was returned
-
-    def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
-        """Add to the counts of memories, by id, those that are there; return how many of them are.
-
-        Once, and nothing is waited for long: raises StoreUnavailable where the store does not take it now.
-        """
-        ...
-
-    def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
-        """Return how often recalls returned each memory, by id; memories never returned are left out."""
-        ...
-
-    # ------------------------------------------------------------------ what is like what
 
     def corroborate(
         self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
@@ -219,33 +180,80 @@ class LifeStore(Protocol):
         """
         ...
 
-    def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
-        """Store the keys of memories that have none, by ord; return what has some of them too, before or after.
 
-        Of each key the newest MOST_SIMILAR; of these for each memory as many, those with most keys in common first.
-        What has been forgotten meanwhile is left out. A write by itself finds only what was there before. What has
-        found something is uncompared until ``compared`` says otherwise.
+class RecallStore(Protocol):
+    """The log of recalls, what was said of them, which memories recalls returned, and which every context shows."""
+
+    def note_recall(self, entry: LoggedRecall) -> None:
+        """Log a recall: for each of its namespaces, the hits of that one. ``at`` is when it is logged."""
+        ...
+
+    def recalls(
+        self, namespaces: Sequence[str], filters: LogFilters, limit: int, cursor: str | None
+    ) -> Sequence[LoggedRecall]:
+        """Return the rows of up to ``limit`` logged recalls with ids below ``cursor``, newest first, by namespace."""
+        ...
+
+    def recalled(self, namespaces: Sequence[str], recall_id: str) -> Sequence[LoggedRecall]:
+        """Return the rows of a logged recall, one for each of ``namespaces`` that it asked, by namespace."""
+        ...
+
+    def judge(
+        self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
+    ) -> Collection[tuple[str, str]]:
+        """Record with a logged recall which (namespace, id) were useful.
+
+        Returns those that do not exist, and then records nothing.
         """
         ...
 
-    # ------------------------------------------------------------------ what made what is derived
-
-    def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
-        """Return, for each namespace that holds memories, its last ord and its marks (semmem.model.store.makers)."""
+    def judgements(self, namespace: str) -> Sequence[Judgement]:
+        """Return the judgements of a namespace's present memories, oldest first."""
         ...
 
-    def mark_made(self, namespace: str, span: Span) -> None:
-        """Record what has made the memories of a span."""
+    def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
+        """Add to the counts of memories, by id, those that are there; return how many of them are.
+
+        Once, and nothing is waited for long: raises StoreUnavailable where the store does not take it now.
+        """
         ...
 
-    def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
-        """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
+    def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
+        """Return how often recalls returned each memory, by id; memories never returned are left out."""
         ...
 
-    def count_made(self, namespace: str, after: int, upto: int) -> int:
-        """Return how many indexed memories have ords above ``after`` up to ``upto``."""
+    def pinned(self, namespaces: Sequence[str], limit: int) -> Sequence[tuple[str, str]]:
+        """Return (namespace, id) of pinned memories, which every context shows; by importance, then the newer first."""
         ...
 
-    def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
-        """Return when the texts of memories began, by id, of those whose text is not as old as the memory."""
+
+class NamespaceStore(Protocol):
+    """The moves and the limits of namespaces."""
+
+    def move_namespace(self, old: str, new: str, *, stay: bool) -> int:
+        """Rename a namespace, or copy it where ``stay`` is true: all or nothing; return how many memories it has.
+
+        Nobody sees a part of it under the new name. What was interrupted, the same call or ``finish_moves`` ends.
+        Raises NotFound where it has none, Conflict where ``new`` holds anything.
+        """
         ...
+
+    def moves(self) -> Sequence[Moving]:
+        """Return the namespaces that are being renamed or filled, or where that was interrupted, by name."""
+        ...
+
+    def finish_moves(self) -> int:
+        """End the renames and copies that were interrupted; return of how many namespaces."""
+        ...
+
+    def limits(self, namespace: str) -> Limits:
+        """Return the limits of a namespace: how long it keeps memories, and how many it may hold."""
+        ...
+
+    def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
+        """Change limits of a namespace by name, None removing one; return all of them. No memory is removed."""
+        ...
+
+
+class LifeStore(VersionStore, LinkStore, RecallStore, NamespaceStore, Protocol):
+    """The life of the memories of a store, by subject. Every method is safe to call from any thread."""

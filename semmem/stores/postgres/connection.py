@@ -32,7 +32,7 @@ from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
-__all__ = ["Interrupted", "Pooled", "Whole", "by_namespace", "pipelined", "pipelined_transaction"]
+__all__ = ["Interrupted", "Pooled", "Whole", "bounded", "by_namespace", "pipelined", "pipelined_transaction"]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -50,6 +50,9 @@ _PAUSE = 0.05
 
 _MOVES_S = 0.03
 """Seconds after which a writer tries again while its namespace is being renamed; each pause is four times as long."""
+
+_CONNECT_S = 10
+"""Seconds in which a server has to answer a new connection, unless connect_timeout says otherwise."""
 
 _ASK_AGAIN_S = 5.0
 """Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
@@ -83,6 +86,8 @@ class Pooled:
         self.url = url
         self._local = threading.local()
         self._process = os.getpid()
+        if isinstance(conninfo, str):
+            conninfo = bounded(conninfo)
         self.conninfo = conninfo if callable(conninfo) else lambda: conninfo
         self._start_timeout_s = start_timeout_s
         migrate(conninfo, before=before_migration, start_timeout_s=start_timeout_s)
@@ -395,6 +400,21 @@ class Pooled:
                 return work(connection)
 
         return self.run(run, on_loss, patient=patient)
+
+
+def bounded(conninfo: str) -> str:
+    """Return ``conninfo`` with a bound on the time of a connection, unless it or the environment sets one.
+
+    psycopg itself waits 130 s for a machine that does not answer.
+    """
+    try:
+        given = psycopg.pq.Conninfo.parse(conninfo.encode())
+    except psycopg.OperationalError:  # connecting says why it cannot be read
+        return conninfo
+    if any(one.val for one in (*given, *psycopg.pq.Conninfo.get_defaults()) if one.keyword == b"connect_timeout"):
+        return conninfo
+    join = " " if "://" not in conninfo else "&" if "?" in conninfo else "?"
+    return f"{conninfo}{join}connect_timeout={_CONNECT_S}"
 
 
 def pipelined(connection: Connection) -> AbstractContextManager[object]:

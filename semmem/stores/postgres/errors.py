@@ -97,7 +97,14 @@ _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"There is no machine named {m['it'] or m['that']}; correct the host in the store URL or in PGHOST.",
     ),
     (
-        r"timeout expired|Connection timed out|No route to host|Network is unreachable",
+        r"timeout expired",
+        lambda m: (
+            "The database server does not answer in time; check the host, the port and the firewall, or let the store "
+            "URL allow more seconds with connect_timeout."
+        ),
+    ),
+    (
+        r"Connection timed out|No route to host|Network is unreachable",
         lambda m: "The machine of the database server does not answer; check the host, the network and its firewall.",
     ),
     (

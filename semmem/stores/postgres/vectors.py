@@ -21,9 +21,8 @@ from semmem.model.errors import StoreUnavailable
 from semmem.model.exchange import MOST_TURNS, Ords, Ranking, Scope, Turn, placed
 from semmem.model.protocols import Embed
 from semmem.model.store.encoded import maker
-from semmem.model.store.graph import PLACE
 from semmem.model.types import Memory
-from semmem.stores.filled_by import agree, claimed
+from semmem.stores.filled_by import agree, claimed, unfinished
 from semmem.stores.postgres import nearest
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import Vector, literal, made_by, memory_of, turns_of
@@ -178,12 +177,11 @@ class PostgresVectors:
 
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
         """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far."""
-        rebuilds: dict[str, tuple[str, int]] = {}
-        if (next_embedder := self._pool.run(lambda c: fact(c, "embedder_next"))) is not None:
-            rebuilds["vectors"] = (str(next_embedder["name"]), int(self._pool.rows("shadow_count", {})[0][0]))
-        if (place := self._pool.run(lambda c: fact(c, PLACE))) is not None:
-            rebuilds["concepts"] = (str(place["by"]["name"]), int(place.get("read", 0)))
-        return rebuilds
+        return self._pool.run(
+            lambda c: unfinished(
+                lambda key: fact(c, key), "embedder_next", lambda: only(c.execute(_SQL["shadow_count"]))[0]
+            )
+        )
 
     def add_vectors(
         self,

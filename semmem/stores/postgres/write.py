@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 from psycopg.errors import SerializationFailure
 
-from semmem.model.errors import Conflict
 from semmem.model.exchange import Row, Written
 from semmem.model.store.makers import Span, maker_of
 from semmem.model.types import Memory
+from semmem.stores.batch import check_conflicts, fates_of_rows
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import by_namespace
@@ -79,29 +79,13 @@ def write(
     corroborated = firsts(connection, [r for r in unstored if r.merges])
     unchanged, conflicts = _compare(connection, [r for r in unstored if r.name not in corroborated])
     conflicts |= stale
-    if conflicts and on_conflict == "abort":
-        first = min(conflicts)
-        raise Conflict(
-            f"The id {first[1]!r} is already stored in namespace {first[0]!r} with other content; call update to "
-            "change it.",
-            names=frozenset(conflicts),
-        )
+    check_conflicts(conflicts, on_conflict)
     ords |= _ords_of(place.send([r for r in ordered if r.part > 0 and r.name in new]))
-    each: dict[str, list[tuple[int, Row]]] = defaultdict(list)
-    for row in ordered:
-        if row.name in new and (row.extraction is not None or row.memory.sensitive):
-            each[row.memory.namespace].append((ords[(*row.name, row.part)], row))
-    keys: dict[str, dict[int, Sequence[int]]] = defaultdict(dict)
-    for row in wholes:
-        if row.likeness and row.name in new:
-            keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
+    keys = _likeness_keys(wholes, new, ords)
     similar_cursors = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
     index_cursors: dict[str, tuple[Cursor, Cursor | None]] = {}
-    for namespace, stored in each.items():
-        stored.sort(key=lambda pair: pair[0])
-        fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
-        fates |= {r.name[1]: "restored" for r in wholes if r.restores and r.memory.namespace == namespace}
-        fates = {id: fate for id, fate in fates.items() if (namespace, id) not in anew_names}
+    for namespace, stored in _derived(ordered, new, ords).items():
+        fates = fates_of_rows(wholes, namespace, new, replaced)
         count = _total(stored, removal_counts.get(namespace, (0, 0)))
         if backlog is not None:
             check_grounds(connection, grounds[namespace], namespace, stored, fates)
@@ -134,6 +118,28 @@ def write(
         return Written(*fates_, ords, frozenset(replaced), **fields)
 
     return written
+
+
+def _derived(
+    rows: Sequence[Row], new: Collection[_Name], ords: Mapping[tuple[str, str, int], int]
+) -> dict[str, list[tuple[int, Row]]]:
+    """Return the new rows from which data are derived, each behind its ord, by namespace and in order of the ords."""
+    stored: dict[str, list[tuple[int, Row]]] = defaultdict(list)
+    for row in rows:
+        if row.name in new and (row.extraction is not None or row.memory.sensitive):
+            stored[row.memory.namespace].append((ords[(*row.name, row.part)], row))
+    return {namespace: sorted(pairs, key=lambda pair: pair[0]) for namespace, pairs in stored.items()}
+
+
+def _likeness_keys(
+    wholes: Sequence[Row], new: Collection[_Name], ords: Mapping[tuple[str, str, int], int]
+) -> dict[str, dict[int, Sequence[int]]]:
+    """Return the likeness keys of new memories, by namespace and ord."""
+    keys: dict[str, dict[int, Sequence[int]]] = defaultdict(dict)
+    for row in wholes:
+        if row.likeness and row.name in new:
+            keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
+    return keys
 
 
 def numbers_for(connection: Connection, rows: Sequence[Row]) -> dict[str, int]:

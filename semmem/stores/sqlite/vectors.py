@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from semmem.model.exchange import MOST_TURNS, Ords, Ranking, Scope, Turn, apart, placed
 from semmem.model.protocols import Embed
 from semmem.model.store.encoded import maker
-from semmem.model.store.graph import PLACE
 from semmem.model.types import Memory
-from semmem.stores.filled_by import agree
+from semmem.stores.filled_by import agree, unfinished
 from semmem.stores.resident.model import Model
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.meta import claim, fact
@@ -146,17 +145,9 @@ class SqliteVectors:
 
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
         """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far."""
-
-        def read(connection: sqlite3.Connection) -> dict[str, tuple[str, int]]:
-            rebuilds = {}
-            if (following := fact(connection, _NEXT)) is not None:
-                count = int(connection.execute(_SQL["shadow_count"]).fetchone()[0])
-                rebuilds["vectors"] = (str(following["name"]), count)
-            if (place := fact(connection, PLACE)) is not None:
-                rebuilds["concepts"] = (str(place["by"]["name"]), int(place.get("read", 0)))
-            return rebuilds
-
-        return self._file._reading(read)
+        return self._file._reading(
+            lambda c: unfinished(lambda key: fact(c, key), _NEXT, lambda: c.execute(_SQL["shadow_count"]).fetchone()[0])
+        )
 
     def add_vectors(
         self,

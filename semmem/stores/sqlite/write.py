@@ -20,6 +20,7 @@ from semmem.model.exchange import Extraction, Row, Written
 from semmem.model.field_kinds import Json, Kind, Switch, Tags, Time
 from semmem.model.memory_fields import FILTERS, STORED, Filter
 from semmem.model.types import Filters, Memory
+from semmem.stores.batch import check_conflicts, fates_of_rows
 from semmem.stores.filled_by import agree
 from semmem.stores.link_rules import fates_of
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
@@ -146,13 +147,7 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             continue
         stored = connection.execute(_SQL["memory_payload"], {"namespace": name[0], "id": name[1]}).fetchone()[0]
         (unchanged if stored == row.payload else conflicts).add(name)
-    if conflicts and on_conflict == "abort":
-        first = min(conflicts)
-        raise Conflict(
-            f"The id {first[1]!r} is already stored in namespace {first[0]!r} with other content; call update to "
-            "change it.",
-            names=frozenset(conflicts),
-        )
+    check_conflicts(conflicts, on_conflict)
     new = {(namespace, id) for namespace, id, _ in ords}
     for row in rows:
         if row.part > 0 and row.name in new:
@@ -165,16 +160,9 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         extractions = [
             (o, r.extraction) for o, r in indexed if r.memory.namespace == namespace and r.extraction is not None
         ]
-        connection.executemany(
-            _SQL["lexical_insert"],
-            [{"row": _row(number, ord), "tokens": _tokens(number, extraction)} for ord, extraction in extractions],
-        )
-        for ord, extraction in extractions:
-            put_extraction(connection, _row(number, ord), extraction, new=True)
+        _put_extractions(connection, number, extractions)
         length = sum(extraction.length for _, extraction in extractions) - removal_lengths[namespace]
-        fates = {id: "updated" if (n, id) in replaced else "written" for n, id in new if n == namespace}
-        fates |= {id: "restored" for n, id in new if n == namespace and wholes[n, id].restores}
-        fates = {id: fate for id, fate in fates.items() if not wholes[namespace, id].made_anew}
+        fates = fates_of_rows(wholes.values(), namespace, new, replaced)
         new_count = sum(fate != "updated" for fate in fates.values())
         retold_ids = [id for n, id in replaced if n == namespace and wholes[n, id].retells]
         if retold_ids:
@@ -195,6 +183,16 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     return Written(
         *fates_, ords, replaced=frozenset(replaced), memories=stored, corroborated=corroborated, similar=alike
     )
+
+
+def _put_extractions(
+    connection: sqlite3.Connection, number: int, extractions: Sequence[tuple[int, Extraction]]
+) -> None:
+    """Store what was extracted of the new memories of a namespace, each behind its ord."""
+    rows = [{"row": _row(number, ord), "tokens": _tokens(number, extraction)} for ord, extraction in extractions]
+    connection.executemany(_SQL["lexical_insert"], rows)
+    for ord, extraction in extractions:
+        put_extraction(connection, _row(number, ord), extraction, new=True)
 
 
 def _put_vectors(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,8 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 
+import semmem
 from eval.path import Counter, installed
-from semmem.stores.postgres.connection import pipelined_transaction
+from semmem.stores.postgres.connection import bounded, pipelined_transaction
 
 
 @pytest.fixture
@@ -92,3 +94,31 @@ def test_a_child_process_is_told_that_the_connections_are_its_parents_and_takes_
     done = subprocess.run([sys.executable, "-c", program, other_url], capture_output=True, text=True, timeout=120)
     said = "The store stays with the process that opened it; connect in this process too.\n"
     assert (done.stdout, done.stderr) == (said * 2 + "1\n", "")
+
+
+def test_a_server_that_does_not_answer_is_told_in_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://ada:secret@127.0.0.1:{silent.getsockname()[1]}/memories?connect_timeout=2"
+        with pytest.raises(semmem.StoreUnavailable, match="does not answer in time; check the host") as raised:
+            semmem.connect(url, embedder="none")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("postgresql://ada@db/memories", "postgresql://ada@db/memories?connect_timeout=10"),
+        ("postgresql://", "postgresql://?connect_timeout=10"),
+        ("postgresql://db/m?sslmode=require", "postgresql://db/m?sslmode=require&connect_timeout=10"),
+        ("host=db dbname=m", "host=db dbname=m connect_timeout=10"),
+        ("postgresql://db/m?connect_timeout=3", "postgresql://db/m?connect_timeout=3"),
+        ("postgresql://db/m?nonsense=1", "postgresql://db/m?nonsense=1"),
+    ],
+)
+def test_a_server_has_ten_seconds_to_answer_unless_the_url_says_otherwise(
+    given: str, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
+    assert bounded(given) == used
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "30")
+    assert bounded(given) == given

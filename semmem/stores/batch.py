@@ -1,0 +1,31 @@
+"""What both stores make of a batch: the conflicts that end it, and what becomes of each memory. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from semmem.model.errors import Conflict
+from semmem.model.exchange import Row
+
+__all__ = ["check_conflicts", "fates_of_rows"]
+
+
+def check_conflicts(conflicts: Collection[tuple[str, str]], on_conflict: str) -> None:
+    """Raise Conflict if (namespace, id) are stored with other content and the batch is to end there."""
+    if conflicts and on_conflict == "abort":
+        namespace, id = min(conflicts)
+        raise Conflict(
+            f"The id {id!r} is already stored in namespace {namespace!r} with other content; call update to change it.",
+            names=frozenset(conflicts),
+        )
+
+
+def fates_of_rows(
+    rows: Iterable[Row], namespace: str, new: Collection[tuple[str, str]], replaced: Collection[tuple[str, str]]
+) -> dict[str, str]:
+    """Return what the log of changes says of the new memories of a namespace, by id; nothing of those made anew."""
+    return {
+        row.name[1]: "restored" if row.restores else "updated" if row.name in replaced else "written"
+        for row in rows
+        if row.memory.namespace == namespace and row.name in new and not row.made_anew
+    }
