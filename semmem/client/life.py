@@ -14,7 +14,6 @@ from semmem.model.filters import at_time, shown_by, string, whole
 from semmem.model.life import MADE_BY, Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, Undecided, masked
-from semmem.read.explanation.absence import what_became
 from semmem.read.recall import Recaller
 from semmem.read.tracing import observed
 
@@ -191,6 +190,8 @@ class Life(Connection):
             raise self._unknown(id, namespace)
 
     def _unknown(self, id: str, namespace: str) -> NotFound:
+        from semmem.read.explanation.absence import what_became
+
         became = what_became(self.store, namespace, id)
         return NotFound(
             became or f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored."
