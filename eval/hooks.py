@@ -1,11 +1,13 @@
 """Measure a prompt's hook as a client feels it: a process from its start to its end, with a person's time on the clock.
 
-    python -m eval hooks --calls 200
+    python -m eval hooks --calls 440 --alone 30
 
-Each call is a fresh `semmem hook prompt` over a store of 200 memories in PostgreSQL with MiniLM. Rows: without another
-process, with every leg and with the lexical one; beside the process that a hook starts; beside `semmem mcp`.
-Wall times include what the machine does meanwhile; the time on a processor is the hook's own. At the end it says which
-processes and files are left.
+Each call is a fresh `semmem hook prompt` over a store of 200 memories with MiniLM, in PostgreSQL or in one file. Rows:
+without another process, with every leg and with the lexical one; beside the process that a hook starts; beside
+`semmem mcp`. Wall times include what the machine does meanwhile; the time on a processor is the hook's own. After every
+fifth call of a row Python starts and does nothing, and starts and imports numpy: "of numpy" is the processor time in
+that of the latter, which a busy machine changes least. Modules are compiled before, as an installation does. At the end
+it says which processes and files are left.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +31,7 @@ __all__ = ["measured"]
 
 _SEMMEM = (sys.executable, "-m", "semmem")
 _QUESTIONS = ("what is the logger called?", "which logger is ours?", "how is the Kestrel used?", "note of the harbour")
+_LEGS: Mapping[str, Mapping[str, str]] = {"every leg": {}, "the lexical leg": {"SEMMEM_HOOK_LEGS": "lexical"}}
 _WAIT_S = 120
 
 
@@ -47,49 +51,89 @@ def _hook(env: Mapping[str, str], number: int) -> tuple[float, float]:
     return spent, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _row(env: Mapping[str, str], calls: int) -> dict[str, Any]:
-    walls, processors = zip(*(_hook(env, number) for number in range(calls)), strict=True)
+Times = list[tuple[float, float]]
+"""Seconds on the wall and on a processor, of each call."""
+
+_BARE = {"Python that does nothing": "pass", "Python that imports numpy": "import numpy"}
+
+
+def _bare(env: Mapping[str, str], code: str) -> tuple[float, float]:
+    """Return the seconds of a process without semmem, on the wall and on a processor."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], env=dict(env), cwd=env["HOME"], check=True)
+    spent = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _row(env: Mapping[str, str], calls: int, all_bare: Mapping[str, Times]) -> dict[str, Any]:
+    """Return the times of hooks; those of processes without semmem go to ``all_bare``."""
+    _hook(env, 0)
+    times: Times = []
+    bare: dict[str, Times] = {name: [] for name in _BARE}
+    for number in range(calls):
+        times.append(_hook(env, number))
+        if number % 5 == 0:
+            for name, code in _BARE.items():
+                bare[name].append(_bare(env, code))
+    for name, some in bare.items():
+        all_bare[name].extend(some)
+    numpy = statistics.median(processor for _, processor in bare["Python that imports numpy"])
+    return {**_summed(times), "of numpy": round(statistics.median(processor for _, processor in times) / numpy, 2)}
+
+
+def _summed(times: Times) -> dict[str, Any]:
+    walls, processors = zip(*times, strict=True)
 
     def at(values: tuple[float, ...], share: float) -> float:
         return round(sorted(values)[min(len(values) - 1, int(share * len(values)))] * 1_000)
 
     return {
-        "calls": calls, "p50 ms": at(walls, 0.5), "p95 ms": at(walls, 0.95), "most ms": at(walls, 1),
+        "calls": len(times), "p50 ms": at(walls, 0.5), "p95 ms": at(walls, 0.95), "p99 ms": at(walls, 0.99),
         "processor p50 ms": at(processors, 0.5), "processor p95 ms": at(processors, 0.95),
     }  # fmt: skip
 
 
 def measured(calls: int, alone: int) -> dict[str, Any]:
     """Return the rows, by name, and what is left when all of it has ended."""
+    bare: dict[str, Times] = {name: [] for name in _BARE}
+    before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SEMMEM_", "XDG_"))}
+        theirs = ("SEMMEM_", "XDG_", "PYTHONDONTWRITEBYTECODE")  # with the last, each hook would compile semmem
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
         env = {**kept, "HOME": folder, "SEMMEM_IDLE_STOP_S": "60", "SEMMEM_CONFIG": ""}
+        env |= {"PYTHONPYCACHEPREFIX": f"{folder}/compiled", "SEMMEM_AGENT_MIN_CONFIDENCE": "0"}
         os.environ |= {"HOME": folder, "SEMMEM_CONFIG": ""}
         env["SEMMEM_URL"] = url = f"embedded://{folder}/store"
         with semmem.connect(url, idle_stop_s=60) as mem:
             notes = [f"Note {n}: the Kestrel is our logger, and this is line {n} of the harbour." for n in range(200)]
             mem.remember_many([{"text": note} for note in notes], namespace="hooks")
+            with semmem.connect(file := f"sqlite:{folder}/notes.db") as one_file:
+                one_file.remember_many([{"text": note} for note in notes], namespace="hooks")
+            by_itself = {**env, "SEMMEM_HOOK_PROCESS_S": "0"}
             rows = {
-                "alone, every leg": _row({**env, "SEMMEM_HOOK_PROCESS_S": "0"}, alone),
-                "alone, the lexical leg": _row(
-                    {**env, "SEMMEM_HOOK_PROCESS_S": "0", "SEMMEM_HOOK_LEGS": "lexical"}, alone
-                ),
+                f"alone, {legs}{place}": _row({**by_itself, **variables, "SEMMEM_URL": where}, alone, bare)
+                for place, where in (("", url), (", one file", file))
+                for legs, variables in _LEGS.items()
             }
             own = {**env, "SEMMEM_HOOK_PROCESS_S": "5"}
             _hook(own, 0)
             _until(lambda: _sockets(folder))
-            rows["beside the process that a hook starts"] = _row(own, calls)
+            rows["beside the process that a hook starts"] = _row(own, calls, bare)
             (process,) = _listeners(folder)
             memory = _resident_mb(process)
             _until(lambda: not _listeners(folder))
             left = {"processes": len(_listeners(folder)), "files": _files(folder)}
             with _session({**env, "SEMMEM_HOOK_PROCESS_S": "5"}):
                 _until(lambda: _sockets(folder))
-                rows["beside semmem mcp"] = _row(own, calls)
+                rows["beside semmem mcp"] = _row(own, calls, bare)
                 others = len(_listeners(folder))
             _until(lambda: not _sockets(folder))
             left |= {"after semmem mcp": _files(folder), "started beside semmem mcp": others}
-    return {"rows": rows, "MB of the process that a hook starts": memory, "left": left}
+    rows |= {name: _summed(times) | {"of numpy": ""} for name, times in bare.items()}
+    load = [round(one, 1) for one in (before, os.getloadavg()[0])]
+    return {"rows": rows, "load before and after": load, "MB of the process that a hook starts": memory, "left": left}
 
 
 @contextmanager

@@ -20,17 +20,28 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from reprlib import repr as shown
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
-from pydantic_core import PydanticCustomError, PydanticKnownError
+from typing import Any, ClassVar, Literal, NoReturn
 
 from semmem.files import expanded, settings_folder
 from semmem.model.errors import InvalidInput
+from semmem.model.setting import (
+    Secret,
+    Setting,
+    Wrong,
+    flag,
+    number,
+    one_of,
+    optional,
+    path,
+    secret,
+    setting,
+    text,
+    whole,
+)  # fmt: skip
 
 __all__ = [
     "ANYWHERE", "NAME", "Settings", "SettingsFile", "certificate_file", "of_environment", "read_settings_file",
-    "unknown_variables", "users_file", "wrong",
+    "unknown_variables", "users_file",
 ]  # fmt: skip
 
 
@@ -42,211 +53,217 @@ def _parts(value: str) -> frozenset[str]:
     return frozenset(name.strip() for name in value.split(",") if name.strip())
 
 
-class Settings(BaseModel):
+def _session_parts(value: Any) -> str:
+    """Read names of parts, with commas between."""
+    if not _parts(text(value)) <= SESSION_PARTS:
+        raise Wrong("names of pinned, last, decided, elsewhere and latest, with commas between")
+    return str(value)
+
+
+def _confidence(value: Any) -> float | Literal["auto"]:
+    """Read a least confidence."""
+    if value == "auto":
+        return "auto"
+    try:
+        return float(number(ge=0, le=1)(value))
+    except Wrong:
+        raise Wrong("auto or a number from 0 to 1") from None
+
+
+def _recipe(value: Any) -> str | dict[str, Any]:
+    """Read the name of a recipe, or a table of changes, which is checked where it is used."""
+    if not isinstance(value, str | dict):
+        raise Wrong("the name of a recipe or a table of search settings")
+    return value
+
+
+class _Refused(Exception):
+    """A setting whose value is wrong, and what it must be, as the end of a sentence."""
+
+
+class Settings:
     """The settings, from lowest to highest precedence: ``semmem.toml``, environment (``SEMMEM_`` + name), arguments.
 
     ``files`` are the files that were read, the last one wins.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_fields: ClassVar[Mapping[str, Setting]]
+    """The rows of all settings, by name."""
 
-    url: str | None = Field(None, description="The URL of the store; none: your own embedded server.")
-    home: Path | None = Field(
-        None, description="Folder of the embedded server's data; none: your platform's data folder."
+    url: str | None = setting(None, optional(text), "The URL of the store; none: your own embedded server.")
+    home: Path | None = setting(
+        None, optional(path), "Folder of the embedded server's data; none: your platform's data folder."
     )
-    embedder: str | None = Field(
+    embedder: str | None = setting(
         None,
-        description="minilm, all-mpnet-base-v2, the name of a model in `semmem model list`, endpoint, hashing "
+        optional(text),
+        "minilm, all-mpnet-base-v2, the name of a model in `semmem model list`, endpoint, hashing "
         "(deterministic, for tests) or none; not set: the embedder that filled the store, for an empty store minilm if "
         "it is installed.",
     )
-    model: str | None = Field(
-        None, description="For minilm: a folder of the model to use instead of the installed one."
+    model: str | None = setting(
+        None, optional(text), "For minilm: a folder of the model to use instead of the installed one."
     )
-    embedder_url: str | None = Field(
+    embedder_url: str | None = setting(
         None,
-        description="For endpoint: an OpenAI-compatible endpoint, such as http://localhost:11434/v1; the texts of "
+        optional(text),
+        "For endpoint: an OpenAI-compatible endpoint, such as http://localhost:11434/v1; the texts of "
         "memories and questions are sent to it.",
     )
-    embedder_model: str | None = Field(None, description="For endpoint: the name of the model there.")
-    embedder_key: SecretStr | None = Field(
-        None, description="For endpoint: the key of that endpoint, sent to it alone and never shown."
+    embedder_model: str | None = setting(None, optional(text), "For endpoint: the name of the model there.")
+    embedder_key: Secret | None = setting(
+        None, optional(secret), "For endpoint: the key of that endpoint, sent to it alone and never shown."
     )
-    embedder_timeout_s: float = Field(
-        30.0, gt=0, le=600, description="For endpoint: seconds that one attempt may take."
+    embedder_timeout_s: float = setting(30.0, number(gt=0, le=600), "For endpoint: seconds that one attempt may take.")
+    embedder_question: str = setting("", text, 'For endpoint: text to put before questions, such as "search_query: ".')
+    embedder_passage: str = setting("", text, 'For endpoint: text to put before memories, such as "search_document: ".')
+    embedder_dimensions: int | None = setting(
+        None, optional(whole(ge=1, le=4_000)), "For endpoint: the dimensions to ask for; none: those of the model."
     )
-    embedder_question: str = Field(
-        "", description='For endpoint: text to put before questions, such as "search_query: ".'
+    embedder_max_tokens: int = setting(
+        512, whole(ge=32, le=1_000_000), "For endpoint: longer memories are split; three bytes count as one token."
     )
-    embedder_passage: str = Field(
-        "", description='For endpoint: text to put before memories, such as "search_document: ".'
+    language: str = setting("english", text, "Language of stems and stop words, by its Snowball name.")
+    extractor: str = setting(
+        "rules", text, "The extractor that finds concepts in memories: rules, spacy, precomputed or llm."
     )
-    embedder_dimensions: int | None = Field(
-        None, ge=1, le=4_000, description="For endpoint: the dimensions to ask for; none: those of the model."
+    spacy_pipeline: str | None = setting(
+        None, optional(text), "For spacy: a pipeline such as en_core_web_sm, or its folder."
     )
-    embedder_max_tokens: int = Field(
-        512, ge=32, le=1_000_000, description="For endpoint: longer memories are split; three bytes count as one token."
+    triples: Path | None = setting(None, optional(path), "For precomputed: a JSON file of names and relationships.")
+    llm_url: str | None = setting(
+        None, optional(text), "For llm: an OpenAI-compatible endpoint, such as http://localhost:11434/v1."
     )
-    language: str = Field("english", description="Language of stems and stop words, by its Snowball name.")
-    extractor: str = Field(
-        "rules", description="The extractor that finds concepts in memories: rules, spacy, precomputed or llm."
+    llm_model: str | None = setting(None, optional(text), "For llm: the name of the model at that endpoint.")
+    llm_key: Secret | None = setting(
+        None, optional(secret), "For llm: the key of that endpoint, sent to it alone and never shown."
     )
-    spacy_pipeline: str | None = Field(None, description="For spacy: a pipeline such as en_core_web_sm, or its folder.")
-    triples: Path | None = Field(None, description="For precomputed: a JSON file of names and relationships.")
-    llm_url: str | None = Field(
-        None, description="For llm: an OpenAI-compatible endpoint, such as http://localhost:11434/v1."
-    )
-    llm_model: str | None = Field(None, description="For llm: the name of the model at that endpoint.")
-    llm_key: SecretStr | None = Field(
-        None, description="For llm: the key of that endpoint, sent to it alone and never shown."
-    )
-    llm_cache: Path | None = Field(None, description="For llm: a SQLite file that caches answers; none: memory.")
-    llm_timeout_s: float = Field(30.0, gt=0, le=600, description="For llm: seconds that one attempt may take.")
-    reranker_url: str | None = Field(
+    llm_cache: Path | None = setting(None, optional(path), "For llm: a SQLite file that caches answers; none: memory.")
+    llm_timeout_s: float = setting(30.0, number(gt=0, le=600), "For llm: seconds that one attempt may take.")
+    reranker_url: str | None = setting(
         None,
-        description="For the reranker endpoint: an endpoint with /rerank, such as http://localhost:8080; questions and "
+        optional(text),
+        "For the reranker endpoint: an endpoint with /rerank, such as http://localhost:8080; questions and "
         "the passages of hits are sent to it.",
     )
-    reranker_model: str | None = Field(None, description="For the reranker endpoint: the name of the model there.")
-    reranker_key: SecretStr | None = Field(
-        None, description="For the reranker endpoint: its key, sent to it alone and never shown."
+    reranker_model: str | None = setting(
+        None, optional(text), "For the reranker endpoint: the name of the model there."
     )
-    reranker_timeout_s: float = Field(
-        10.0, gt=0, le=600, description="For the reranker endpoint: seconds that one attempt may take."
+    reranker_key: Secret | None = setting(
+        None, optional(secret), "For the reranker endpoint: its key, sent to it alone and never shown."
     )
-    on_contradiction: Literal["report", "supersede", "ignore"] = Field(
+    reranker_timeout_s: float = setting(
+        10.0, number(gt=0, le=600), "For the reranker endpoint: seconds that one attempt may take."
+    )
+    on_contradiction: Literal["report", "supersede", "ignore"] = setting(
         "report",
-        description="If a new memory contradicts an older one: report links the two, supersede also ranks the newer "
+        one_of("report", "supersede", "ignore"),
+        "If a new memory contradicts an older one: report links the two, supersede also ranks the newer "
         "above the older, ignore compares nothing.",
     )
-    name_older: bool = Field(True, description="remember names up to two older memories that the new one may outdate.")
-    key: SecretStr | None = Field(None, description="The key for the server of an http:// URL; never shown.")
-    pool_size: int = Field(8, ge=1, le=100, description="Most connections of a process to the store.")
-    resident_mb: int = Field(
-        256, ge=0, le=1_000_000, description="Megabytes of memory in which a process holds the namespaces asked most "
+    name_older: bool = setting(True, flag, "remember names up to two older memories that the new one may outdate.")
+    key: Secret | None = setting(None, optional(secret), "The key for the server of an http:// URL; never shown.")
+    pool_size: int = setting(8, whole(ge=1, le=100), "Most connections of a process to the store.")
+    resident_mb: int = setting(
+        256,
+        whole(ge=0, le=1_000_000),
+        "Megabytes of memory in which a process holds the namespaces asked most "
         "recently, and an eighth more for the matches of filters; 0: none.",
-    )  # fmt: skip
-    bulk_workers: int = Field(
-        1, ge=0, le=64, description="Extra processes with which remember_many reads a long list; 0: none."
     )
-    idle_stop_s: float = Field(
-        3600.0, gt=0, description="Seconds without a client after which the embedded server stops."
+    bulk_workers: int = setting(
+        1, whole(ge=0, le=64), "Extra processes with which remember_many reads a long list; 0: none."
     )
-    start_timeout_s: float = Field(
-        120.0, gt=0, description="Seconds to wait for the start of the embedded server, recovery included."
+    idle_stop_s: float = setting(
+        3600.0, number(gt=0), "Seconds without a client after which the embedded server stops."
     )
-    keep_forgotten_days: float = Field(
+    start_timeout_s: float = setting(
+        120.0, number(gt=0), "Seconds to wait for the start of the embedded server, recovery included."
+    )
+    keep_forgotten_days: float = setting(
         30.0,
-        ge=0,
-        le=36_500,
-        description="Days in which restore_memory can bring a forgotten memory back; 0: every forget is for good.",
+        number(ge=0, le=36_500),
+        "Days in which restore_memory can bring a forgotten memory back; 0: every forget is for good.",
     )
-    keep_versions: int = Field(
+    keep_versions: int = setting(
         100,
-        ge=0,
-        le=1_000_000,
-        description="Earlier versions to keep of each memory, each with its vector; an update drops the oldest.",
+        whole(ge=0, le=1_000_000),
+        "Earlier versions to keep of each memory, each with its vector; an update drops the oldest.",
     )
-    keep_changes_days: float = Field(
-        90.0,
-        ge=1,
-        le=36_500,
-        description="Days to keep the change log; maintain removes older changes.",
+    keep_changes_days: float = setting(
+        90.0, number(ge=1, le=36_500), "Days to keep the change log; maintain removes older changes."
     )
-    recall_log: bool = Field(
+    recall_log: bool = setting(
         False,
-        description="Log each recall: question, interface, agent, and the ids of the memories that were given, so that "
+        flag,
+        "Log each recall: question, interface, agent, and the ids of the memories that were given, so that "
         "`semmem log` shows them and feedback can judge them.",
     )
-    agent: str | None = Field(
+    agent: str | None = setting(
         None,
-        description="The agent that the log names for recalls of this process; MCP clients, hooks and keys are named.",
+        optional(text),
+        "The agent that the log names for recalls of this process; MCP clients, hooks and keys are named.",
     )
-    keep_recall_log_days: float = Field(
-        30.0, ge=0, le=36_500, description="Days to keep recalls that nobody judged; maintain removes older ones."
+    keep_recall_log_days: float = setting(
+        30.0, number(ge=0, le=36_500), "Days to keep recalls that nobody judged; maintain removes older ones."
     )
-    keep_answers_days: float = Field(
-        1.0,
-        ge=0,
-        le=365,
-        description="Days for which a repeated request with an Idempotency-Key gets its first answer.",
+    keep_answers_days: float = setting(
+        1.0, number(ge=0, le=365), "Days for which a repeated request with an Idempotency-Key gets its first answer."
     )
-    count_accesses: bool = Field(
-        True,
-        description="Count how often recalls return a memory, and when; written in the background after half a minute.",
+    count_accesses: bool = setting(
+        True, flag, "Count how often recalls return a memory, and when; written in the background after half a minute."
     )
-    backup_before_migration: bool = Field(
-        True, description="Back up a store that holds memories before its schema is migrated."
+    backup_before_migration: bool = setting(
+        True, flag, "Back up a store that holds memories before its schema is migrated."
     )
-    credentials: Literal["warn", "redact", "refuse", "sensitive", "off"] = Field(
+    credentials: Literal["warn", "redact", "refuse", "sensitive", "off"] = setting(
         "warn",
-        description="If a memory seems to hold a password or key: warn, redact (store it without), refuse, sensitive "
+        one_of("warn", "redact", "refuse", "sensitive", "off"),
+        "If a memory seems to hold a password or key: warn, redact (store it without), refuse, sensitive "
         "(store it as sensitive) or off. Hooks redact unless this is set.",
     )
-    personal_namespace: str = Field(
-        "personal", description="The namespace that agents read besides that of their project; empty: none."
+    personal_namespace: str = setting(
+        "personal", text, "The namespace that agents read besides that of their project; empty: none."
     )
-    agent_min_confidence: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = Field(
+    agent_min_confidence: float | Literal["auto"] = setting(
         "auto",
-        description="Hooks and the tools of agents show no memory if the confidence of a recall is below this, from 0 "
+        _confidence,
+        "Hooks and the tools of agents show no memory if the confidence of a recall is below this, from 0 "
         "(show every hit) to 1; auto: the floor measured for the embedder and the legs that answer.",
     )
 
-    hook_process_s: float = Field(
+    hook_process_s: float = setting(
         900.0,
-        ge=0,
-        le=86_400,
-        description="Seconds without a prompt after which the process that answers hooks ends; a hook starts it where "
+        number(ge=0, le=86_400),
+        "Seconds without a prompt after which the process that answers hooks ends; a hook starts it where "
         "no other process has the store open. 0: no hook starts one.",
     )
-    hook_legs: Literal["all", "lexical"] = Field(
+    hook_legs: Literal["all", "lexical"] = setting(
         "all",
-        description="Legs that a hook asks where no process answers it: all, or lexical, which loads no model.",
+        one_of("all", "lexical"),
+        "Legs that a hook asks where no process answers it: all, or lexical, which loads no model.",
     )
-    session_start: str = Field(
+    session_start: str = setting(
         "pinned,last,decided,elsewhere,latest",
-        description="Parts of the block with which a session begins: pinned memories; how the last session of this "
+        _session_parts,
+        "Parts of the block with which a session begins: pinned memories; how the last session of this "
         "clone ended and what it left open (last); what was decided; how sessions in other clones ended since "
         "(elsewhere); the latest memories that are no turns. Empty: none.",
     )
-    otel: bool = Field(False, description="Make OpenTelemetry spans and metrics; needs the extra otel.")
-    log: Literal["none", "json"] = Field(
-        "none", description="json: one line of JSON for each call on standard error, without texts."
+    otel: bool = setting(False, flag, "Make OpenTelemetry spans and metrics; needs the extra otel.")
+    log: Literal["none", "json"] = setting(
+        "none", one_of("none", "json"), "json: one line of JSON for each call on standard error, without texts."
     )
 
-    recipe: str | dict[str, Any] | None = Field(
+    recipe: str | dict[str, Any] | None = setting(
         None,
-        description="Search settings: the name of a recipe, or a table (in the environment: JSON) with changes.",
+        optional(_recipe),
+        "Search settings: the name of a recipe, or a table (in the environment: JSON) with changes.",
     )
-    config: Path | None = Field(
+    config: Path | None = setting(
         None,
-        description="The only settings file to read; empty: none; not set: your own, and that of the working folder.",
+        optional(path),
+        "The only settings file to read; empty: none; not set: your own, and that of the working folder.",
     )
-
-    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
-    _files: tuple[SettingsFile, ...] = PrivateAttr(default=())
-
-    @field_validator(
-        "llm_timeout_s", "embedder_timeout_s", "embedder_dimensions", "embedder_max_tokens", "reranker_timeout_s",
-        "pool_size", "resident_mb", "bulk_workers", "idle_stop_s", "start_timeout_s",
-        "agent_min_confidence", "keep_changes_days", "keep_forgotten_days", "keep_versions", "keep_recall_log_days",
-        "keep_answers_days", "hook_process_s",
-        mode="before",
-    )  # fmt: skip
-    @classmethod
-    def _no_truth(cls, value: Any) -> Any:
-        """Reject true, which would count as 1."""
-        if isinstance(value, bool):
-            raise PydanticKnownError("int_type")
-        return value
-
-    @field_validator("session_start")
-    @classmethod
-    def _of_parts(cls, value: str) -> str:
-        """Reject what is no part."""
-        if not _parts(value) <= SESSION_PARTS:
-            raise PydanticCustomError("session_part", "it names another part")
-        return value
 
     @property
     def session_parts(self) -> frozenset[str]:
@@ -254,7 +271,23 @@ class Settings(BaseModel):
         return _parts(self.session_start)
 
     def __init__(self, **values: Any) -> None:
-        super().__init__(**{**_outside(values), **values})
+        given = {**_outside(values), **values}
+        read = {name: _read(name, row, given) for name, row in self.model_fields.items()}
+        vars(self).update(read, _sources={}, _files=())
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"Settings cannot be changed; load others with {name} as an argument.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and all(
+            getattr(self, name) == getattr(other, name) for name in self.model_fields
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # a recipe may be a table
+
+    def __repr__(self) -> str:
+        own = {name: vars(self)[name] for name, row in self.model_fields.items() if vars(self)[name] != row.default}
+        return f"Settings({', '.join(f'{name}={_masked(name, value)}' for name, value in own.items())})"
 
     @classmethod
     def load(cls, **values: Any) -> Settings:
@@ -269,35 +302,52 @@ class Settings(BaseModel):
         in_file = {name: file for file in files for name in file.values}
         try:
             settings = cls(**values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            name = str(first["loc"][0]) if first["loc"] else "?"
+        except _Refused as error:
+            name, must = error.args
             where = ""
             if name not in values and (name in environment or name in in_file):
                 where = f" (SEMMEM_{name.upper()})" if name in environment else f" ({in_file[name].where(name)})"
-            raise InvalidInput(f"The setting {name}{where} {wrong(name, first)}.") from None
-        settings._files = files
-        settings._sources = {
+            raise InvalidInput(f"The setting {name}{where} must be {must}.") from None
+        sources = {
             name: "argument" if name in values else "environment" if name in environment else str(in_file[name].path)
             for name in names
             if name in values or name in in_file or name in environment
         }
+        vars(settings).update(_files=files, _sources=sources)
         return settings
 
     def where(self, name: str) -> str:
         """Return what set ``name``, as the beginning of a sentence: a file and line, a variable, or an argument."""
-        if file := next((file for file in reversed(self._files) if str(file.path) == self.source(name)), None):
+        if file := next((file for file in reversed(self.files) if str(file.path) == self.source(name)), None):
             return file.where(name)
         return f"SEMMEM_{name.upper()}" if self.source(name) == "environment" else f"The argument {name}"
 
     @property
     def files(self) -> tuple[SettingsFile, ...]:
         """The settings files that were read; the last one wins."""
-        return self._files
+        files: tuple[SettingsFile, ...] = vars(self)["_files"]
+        return files
 
     def source(self, name: str) -> str:
         """Return where a setting's value came from: default, environment, a file's path, or argument."""
-        return self._sources.get(name, "default")
+        return str(vars(self)["_sources"].get(name, "default"))
+
+
+Settings.model_fields = {name: row for name, row in vars(Settings).items() if isinstance(row, Setting)}
+
+
+def _read(name: str, row: Setting, given: Mapping[str, Any]) -> Any:
+    """Return the value of a setting. Raises _Refused."""
+    if name not in given:
+        return row.default
+    try:
+        return row.read(given[name])
+    except Wrong as error:
+        raise _Refused(name, str(error) if name in _SECRET else f"{error}, not {shown(given[name])}") from None
+
+
+def _masked(name: str, value: Any) -> str:
+    return "'***'" if name in _SECRET else shown(value)
 
 
 def _outside(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -371,48 +421,6 @@ _SECRET = frozenset(
     ("embedder_key", "embedder_url", "key", "llm_key", "llm_url", "reranker_key", "reranker_url", "url")
 )
 """The settings whose values stand in no error: keys, and addresses, in which a password may stand."""
-
-_MUST_BE = {
-    "int": "a whole number",
-    "float": "a number",
-    "finite": "a number",
-    "bool": "true or false",
-    "string": "a string",
-    "path": "a path",
-    "dict": "a table of settings",
-}
-
-_BOUNDS = {
-    "greater_than": ("gt", "above"),
-    "greater_than_equal": ("ge", "at least"),
-    "less_than": ("lt", "below"),
-    "less_than_equal": ("le", "at most"),
-}
-
-
-def wrong(name: str, error: Mapping[str, Any]) -> str:
-    """Return what the setting ``name`` must be, as the end of a sentence; ``error`` is one of pydantic's errors."""
-    kind, value = str(error["type"]), error.get("input")
-    not_this = "" if name in _SECRET else f", not {shown(value)}"
-    if name == "agent_min_confidence":
-        return f"must be auto or a number from 0 to 1{not_this}"
-    if kind == "session_part":
-        return f"must be names of pinned, last, decided, elsewhere and latest, with commas between{not_this}"
-    if kind in _BOUNDS:
-        key, words = _BOUNDS[kind]
-        return f"must be {words} {_plain(error['ctx'][key])}{not_this}"
-    if name == "recipe":
-        return f"must be the name of a recipe or a table of search settings{not_this}"
-    if kind == "literal_error":
-        return f"must be {error['ctx']['expected'].replace(chr(39), '')}{not_this}"
-    must = next((words for start, words in _MUST_BE.items() if kind.startswith(start)), None)
-    return f"must be {must}{not_this}" if must is not None else f"cannot be used: {error['msg']}"
-
-
-def _plain(bound: float) -> str:
-    """Return a bound as people write it, 1,000,000 and not 1e+06."""
-    return f"{bound:,.0f}" if bound == int(bound) else f"{bound:g}"
-
 
 NAME = "semmem.toml"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -68,7 +67,7 @@ def new_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     meanwhile, and OSError where it cannot be written.
     """
     must_be_free(path, force=force)
-    part = path.parent / f".{secrets.token_hex(8)}.part"
+    part = path.parent / f".{os.urandom(8).hex()}.part"
     handle = os.open(part, _PRIVATE, 0o600)
     try:
         with os.fdopen(handle, "w+b") as out:

@@ -47,6 +47,7 @@ def tokens(
 def hooks(
     calls: Annotated[int, typer.Option(help="hooks beside a process that answers them", min=1)] = 200,
     alone: Annotated[int, typer.Option(help="hooks without one, which take longer", min=1)] = 20,
+    out: Annotated[Path | None, typer.Option(help="a file for the result")] = None,
     json_: AsJson = False,
 ) -> None:
     """Measure how long a person waits for the hook of a prompt, and what processes and files are left."""
@@ -54,6 +55,10 @@ def hooks(
 
     with error_line():
         result = waiting.measured(calls, alone)
+    if out is not None:
+        command = f"python -m eval hooks --calls {calls} --alone {alone}"
+        whole = {"command": command, "commit": COMMIT, "cpus": os.cpu_count(), **result}
+        out.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     if json_:
         say(json.dumps(result))
         return

@@ -13,7 +13,6 @@ from semmem.model.filters import at_time, one_of, person, shown_by, string, whol
 from semmem.model.life import MADE_BY, Link, Version, checked_link
 from semmem.model.store import Store, life_of
 from semmem.model.types import LIST_ORDERS, Filters, ListOrder, Memory, Page, Undecided, masked
-from semmem.read.explanation.absence import what_became
 
 __all__ = [
     "forget",
@@ -229,6 +228,8 @@ def _check_stored(mem: Connection, id: str, namespace: str) -> None:
 
 def unknown(mem: Connection, id: str, namespace: str) -> NotFound:
     """Return the error of an id that no memory has; it says what became of a memory that had it."""
+    from semmem.read.explanation.absence import what_became
+
     became = what_became(mem.store, namespace, id)
     return NotFound(
         became or f"There is no memory {id!r} in namespace {namespace!r}; `semmem list` shows what is stored."

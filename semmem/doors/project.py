@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -107,6 +106,8 @@ def _git_folder(place: Path) -> tuple[Path, Path] | None:
 
 def _origin(git: Path) -> str | None:
     """Return the URL of the remote ``origin``, else of the only remote."""
+    import configparser
+
     config = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     try:
         config.read_string(_text(git / "config"))

@@ -8,8 +8,7 @@ known otherwise, and a leg is loaded only when it is asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from semmem.legs.adapter import StoreReader, as_leg
 from semmem.model.errors import InvalidInput, LegFailed, SemmemError
@@ -19,6 +18,9 @@ from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
 from semmem.model.store import Store
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["GROUP", "Absent", "Legs"]
 
@@ -112,6 +114,8 @@ class Legs(MutableMapping[str, Leg]):
     def _entry_points(self) -> dict[str, EntryPoint]:
         with self._lock:
             if self._declared is None:
+                from importlib.metadata import entry_points
+
                 points = entry_points(group=GROUP)
                 self._declared = {
                     e.name: e for e in sorted(points, key=lambda e: e.name) if e.name not in _RESERVED_NAMES

@@ -6,23 +6,23 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from reprlib import repr as brief
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import InvalidInput
-from semmem.model.pictures import bars
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import LeftOut
 from semmem.model.store import Store
-from semmem.model.tables import data_frame, hit_rows, html_table
 from semmem.model.types import Hit
 from semmem.rank_cap import reach_in
-from semmem.rank_cap.report import Reach
 from semmem.read.again import fused_by
 from semmem.read.candidates import Candidates, Cut, confidence, total
-from semmem.read.explanation import Explanation, explain
 from semmem.read.hits import hits_of
 from semmem.read.steps import cut, lists
+
+if TYPE_CHECKING:  # a command that only asks draws, explains and proves nothing
+    from semmem.rank_cap.report import Reach
+    from semmem.read.explanation import Explanation
 
 __all__ = ["Recall"]
 
@@ -83,13 +83,19 @@ class Recall(Sequence[Hit]):
 
         Raises MissingExtra if pandas is not installed.
         """
+        from semmem.model.tables import data_frame, hit_rows
+
         return data_frame(hit_rows(self.hits))
 
     def to_svg(self) -> str:
         """Return a picture: for each hit a bar of its score, stacked of the shares of the legs."""
+        from semmem.model.pictures import bars
+
         return bars(repr(self), [(f"{hit.rank}. {hit.title or hit.id}", hit.components) for hit in self.hits])
 
     def _repr_html_(self) -> str:
+        from semmem.model.tables import hit_rows, html_table
+
         table = html_table(repr(self), hit_rows(self.hits), ("rank", "score", "id", "title", "snippet"))
         return table + self.to_svg() if self.hits else table
 
@@ -166,6 +172,8 @@ class Recall(Sequence[Hit]):
         ``namespace`` is needed if several namespaces of this recall have that id. Raises NotFound if none has it,
         InvalidInput if the id is ambiguous or the memory is in no index.
         """
+        from semmem.read.explanation import explain
+
         why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
         if self.withheld and why.returned:
             return replace(why, returned=False, withheld_below=self.min_confidence)

@@ -45,14 +45,18 @@ def install(
     hooks: Annotated[
         bool, typer.Option("--hooks/--no-hooks", help="Install hooks too, if the client has them.")
     ] = True,
+    replace_own: Annotated[
+        bool, typer.Option("--replace", help="Also replace a server of your own that is named semmem.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Make a client start `semmem mcp` and, if it has hooks, recall before every prompt and store every turn.
 
-    The rest of the client's files stays as it is. Running it again changes nothing; `semmem uninstall` undoes it. The
-    client gets --url (or SEMMEM_URL, SEMMEM_HOME) and --namespace; put a password into your own settings file.
+    The rest of the client's files stays as it is; a server of your own that is named semmem too is an error, unless
+    --replace is given. Running it again changes nothing; `semmem uninstall` undoes it. The client gets --url (or
+    SEMMEM_URL, SEMMEM_HOME) and --namespace; put a password into your own settings file.
     """
-    _apply(door, client, project, dry_run, hooks=hooks, remove=False)
+    _apply(door, client, project, dry_run, hooks=hooks, remove=False, replace_own=replace_own)
 
 
 def uninstall(door: Door, client: Name, project: Project = False, dry_run: DryRun = False) -> None:
@@ -60,7 +64,9 @@ def uninstall(door: Door, client: Name, project: Project = False, dry_run: DryRu
     _apply(door, client, project, dry_run, hooks=True, remove=True)
 
 
-def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, remove: bool) -> None:
+def _apply(
+    door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, remove: bool, replace_own: bool = False
+) -> None:
     from semmem.doors.coding_agents.installation import changes, write_all
 
     client = client_of(name)
@@ -69,7 +75,7 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
     folder = Path.cwd() if project else None
     if folder is not None and not remove:
         notes += [_of_sharing(client.places(folder)[0], options), _of_namespace(door, name, folder)]
-    all_changes = changes(client, folder, options, hooks=hooks, remove=remove)
+    all_changes = changes(client, folder, options, hooks=hooks, remove=remove, replace=replace_own)
     needed = [change for change in all_changes if change.needed]
     if not dry_run:
         write_all(needed)

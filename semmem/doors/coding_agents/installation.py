@@ -49,15 +49,23 @@ class Change:
 
 
 def changes(
-    client: Client, folder: Path | None, options: Sequence[str], *, hooks: bool = True, remove: bool = False
+    client: Client,
+    folder: Path | None,
+    options: Sequence[str],
+    *,
+    hooks: bool = True,
+    remove: bool = False,
+    replace: bool = False,
 ) -> list[Change]:
     """Return what becomes of a client's files: semmem in them, once, or with ``remove`` no longer.
 
-    ``folder`` is a project's, None the user. Raises InvalidInput for a file that is not what its client reads.
+    ``folder`` is a project's, None the user. ``replace``: also where a person's own server has the name. Raises
+    InvalidInput for a file that is not what its client reads, and for such a server.
     """
     servers, events = client.places(folder)
     entry = server_entry(client, options, shared=folder is not None)
-    parts: dict[Path, list[_Part]] = {servers: [_Part(lambda text, out: _server(client, text, entry, out), remove)]}
+    place = _Place(entry, installed=records.known(servers), replace=replace)
+    parts: dict[Path, list[_Part]] = {servers: [_Part(lambda text, out: _server(client, text, place, out), remove)]}
     if events is not None:  # without hooks, earlier ones of ours go
         own = folder is None or ".local." in events.name  # a file that no other person gets
         commands = hook_commands(client, options, shared=not own)
@@ -125,11 +133,9 @@ def _change(file: Path, parts: Sequence[_Part]) -> Change:
     before = _text(file)
     try:
         original = records.original(file, before)
-        begin = original
     except records.Unrecorded:
         original = _edited(file, before, [_Part(part.edit, True) for part in parts])
-        begin = before
-    return Change(file, before, original if all(part.out for part in parts) else _edited(file, begin, parts), original)
+    return Change(file, before, original if all(part.out for part in parts) else _edited(file, before, parts), original)
 
 
 def _edited(file: Path, before: str | None, parts: Sequence[_Part]) -> str | None:
@@ -214,20 +220,70 @@ def _text(file: Path) -> str | None:
         raise InvalidInput(f"{file} cannot be read: {error.strerror or error}. Nothing was written.") from None
 
 
-def _server(client: Client, text: str, entry: dict[str, Any], remove: bool) -> str:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The entry that is to stand under the server's name.
+
+    ``installed``: an installation has written the file before. ``replace``: whatever stands there.
+    """
+
+    entry: Mapping[str, Any]
+    installed: bool
+    replace: bool
+
+    def over(self, present: Any) -> dict[str, Any]:
+        """Return what to write where ``present`` stands; keys of its own, such as ``env``, stay.
+
+        Raises InvalidInput for a person's own server.
+        """
+        if not self.replace and not self._is_ours(present):
+            raise InvalidInput(
+                f"its server {SERVER} is not one that this command has written; rename it there, or let --replace "
+                "replace it, and uninstall give it back"
+            )
+        kept = present if isinstance(present, dict) and _starts_semmem(present) is not None else {}
+        return {**self.entry, **{key: value for key, value in kept.items() if key not in {*self.entry, "args"}}}
+
+    def stays(self, present: Any) -> bool:
+        """Return whether an entry is left where semmem is taken out, or is what a replacing installation gives back."""
+        return _starts_semmem(present) is None or (self.replace and not self._is_ours(present))
+
+    def _is_ours(self, present: Any) -> bool:
+        """Return whether an entry starts semmem with no options, with ours, or with those of an installation."""
+        if present is None or (given := _starts_semmem(present)) is None:
+            return present is None
+        return self.installed or given in ([], ["mcp"], _starts_semmem(self.entry))
+
+
+def _starts_semmem(entry: Any) -> list[str] | None:
+    """Return the words behind ``semmem`` by which an entry starts it; None where it starts another program."""
+    if not isinstance(entry, Mapping):
+        return None
+    command, more = entry.get("command"), entry.get("args", [])
+    words = [*(command if isinstance(command, list) else [command]), *(more if isinstance(more, list) else [more])]
+    if not all(isinstance(word, str) for word in words) or not words:
+        return None
+    if Path(words[0]).name == SERVER:
+        return words[1:]
+    if Path(words[0]).name.startswith("python") and SERVER in words[1:] and words[words.index(SERVER) - 1] == "-m":
+        return words[words.index(SERVER) + 1 :]
+    return None
+
+
+def _server(client: Client, text: str, place: _Place, remove: bool) -> str:
     if client.servers.endswith(".toml"):
-        return _toml(text, client, entry, remove)
+        return _toml(text, client, place, remove)
     path = (client.section, SERVER)
+    values = json_text.parsed(text)
+    section = values.get(client.section) if isinstance(values, dict) else None
+    present = section.get(SERVER) if isinstance(section, dict) else None
     if remove:
-        return json_text.removed(text, path) if text.strip() else text
-    section = json_text.parsed(text)
-    present = section.get(client.section) if isinstance(section, dict) else None
-    if isinstance(present, dict) and present.get(SERVER) == entry:
-        return text
-    return json_text.put(text, path, entry)
+        return text if place.stays(present) else json_text.removed(text, path)
+    entry = place.over(present)
+    return text if present == entry else json_text.put(text, path, entry)
 
 
-def _toml(text: str, client: Client, entry: dict[str, Any], remove: bool) -> str:
+def _toml(text: str, client: Client, place: _Place, remove: bool) -> str:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
     from tomlkit.items import InlineTable, Table
@@ -239,14 +295,16 @@ def _toml(text: str, client: Client, entry: dict[str, Any], remove: bool) -> str
     section: Any = document.get(client.section)
     if section is not None and not isinstance(section, dict):
         raise InvalidInput(f"{client.section} is not a table; correct it first")
+    present = section[SERVER].unwrap() if section is not None and SERVER in section else None
     if remove:
-        if section is None or SERVER not in section:
+        if section is None or place.stays(present):
             return text
         del section[SERVER]
         if not section and isinstance(section, Table) and section.is_super_table():  # made by us, not written out
             del document[client.section]
         return tomlkit.dumps(document).rstrip("\n") + "\n"
-    if section is not None and SERVER in section and section[SERVER].unwrap() == entry:
+    entry = place.over(present)
+    if present == entry:
         return text
     table: Any = tomlkit.inline_table() if isinstance(section, InlineTable) else tomlkit.table()
     table.update(entry)

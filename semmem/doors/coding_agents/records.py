@@ -17,7 +17,7 @@ from pathlib import Path
 from semmem.files import new_file, private_folder, state, state_file
 from semmem.model.errors import InvalidInput
 
-__all__ = ["Unrecorded", "existed", "folders_made", "forget", "keep", "original"]
+__all__ = ["Unrecorded", "existed", "folders_made", "forget", "keep", "known", "original"]
 
 
 class Unrecorded(Exception):
@@ -39,6 +39,11 @@ def original(file: Path, text: str | None) -> str | None:
     if record is None or text is None or record.sha256 != _hash(text):
         raise Unrecorded
     return None if record.before is None else text[: record.begin] + record.before + text[record.end :]
+
+
+def known(file: Path) -> bool:
+    """Return whether there is a record of ``file``, whatever became of the file since."""
+    return _read(file) is not None
 
 
 def existed(file: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,7 +28,7 @@ class Removed:
 
     def taken(self) -> int:
         """Return the number and begin anew at 0."""
-        own = self._file.with_suffix(f".{secrets.token_hex(4)}")
+        own = self._file.with_suffix(f".{os.urandom(4).hex()}")
         with suppress(OSError, ValueError):
             self._file.replace(own)
             lines = own.read_text(encoding="ascii").split()

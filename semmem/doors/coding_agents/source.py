@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 import threading
@@ -161,8 +160,11 @@ class _Server:
     """A server, asked with nothing that takes long to load."""
 
     def __init__(self, settings: Settings) -> None:
+        import http.client  # which loads ssl and email, and a store is asked without them
+
         self.name = settings.url or ""
         self.settings = settings
+        self._unreadable = http.client.HTTPException
         parts = urlsplit(self.name)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.hostname or "", parts.port, timeout=_WITHIN_S)
@@ -225,7 +227,7 @@ class _Server:
             if answer.status < 400:
                 return read(reply)
             reason = reply.get("detail", answer.status)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, self._unreadable) as error:
             raise StoreUnavailable(f"The server of the store does not answer: {error}") from None
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise StoreUnavailable("What answers at the address of the server is no server of semmem.") from None

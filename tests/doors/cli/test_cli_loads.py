@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,14 @@ def loaded(*lines: tuple[str, ...]) -> set[str]:
     return set(modules)
 
 
+HOOK_NEVER = {
+    *("typer", "click", "rich", "pydantic", "pydantic_core", "networkx", "http.client", "secrets", "configparser"),
+    *("semmem.doors.cli", "semmem.doors.mcp", "semmem.doors.http", "semmem.client.http", "semmem.read.explanation"),
+    *("semmem.model.pictures", "semmem.model.tables", "semmem.importers.transcript", "semmem.importers.note"),
+}
+SQLITE_NEVER = {"psycopg", "psycopg_pool", "semmem.stores.postgres", "semmem.stores.embedded", "asyncio", "ssl"}
+
+
 @pytest.fixture(scope="module")
 def filled(module_url: str) -> str:
     with semmem.connect(module_url, embedder="minilm") as mem:
@@ -78,6 +87,52 @@ def test_what_needs_no_vector_loads_no_model(filled: str) -> None:
 def test_json_draws_nothing(filled: str) -> None:
     found = loaded(("--url", filled, "recall", "logger", "--recipe", "lexical", "--json"))
     assert found & {"rich", "semmem.doors.cli.terminal", *SHOWS} == set()
+
+
+def loaded_by_hook(url: str, folder: Path, **variables: str) -> set[str]:
+    """Return every module that the hook of a prompt has loaded at its end, where no process answers it."""
+    code = (
+        "import json, sys\nfrom semmem.__main__ import main\nsys.argv = json.loads(sys.argv[1])\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.stderr.write(json.dumps(sorted(sys.modules)))"
+    )
+    line = ["semmem", "hook", "prompt", "--url", url, "--namespace", "default"]
+    none = {"SEMMEM_HOOK_PROCESS_S": "0", "XDG_STATE_HOME": str(folder), "SEMMEM_AGENT_MIN_CONFIDENCE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(line)],
+        env={**os.environ, **none, **variables}, capture_output=True, text=True, check=True,
+        input=json.dumps({"prompt": "which logger do we have?", "session_id": "s", "cwd": str(folder)}),
+    )  # fmt: skip
+    assert "Kestrel" in done.stdout, done.stderr
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_a_hook_by_itself_loads_no_options_no_checks_of_types_and_nothing_that_draws(
+    filled: str, tmp_path: Path
+) -> None:
+    found = loaded_by_hook(filled, tmp_path)
+    assert {"onnxruntime", "tokenizers", "psycopg"} <= found
+    assert found & (NEVER | SHOWS | OTHERS | WRITES | HOOK_NEVER) == set()
+
+
+def test_a_hook_by_the_lexical_leg_over_one_file_loads_neither_a_model_nor_psycopg(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path}/notes.db"
+    with semmem.connect(url, embedder="none") as mem:
+        mem.remember("The Kestrel is our logger.", title="Kestrel")
+    found = loaded_by_hook(url, tmp_path, SEMMEM_HOOK_LEGS="lexical")
+    others = OTHERS - {"semmem.stores.sqlite"}
+    assert found & (MODELS | NEVER | SHOWS | others | WRITES | HOOK_NEVER | SQLITE_NEVER) == set()
+    assert found & {"email", "importlib.metadata"} == set()
+
+
+def test_a_recall_draws_nothing_explains_nothing_and_loads_no_checks_of_types(tmp_path: Path) -> None:
+    code = (
+        "import json, sys, semmem\nwith semmem.connect(sys.argv[1], embedder='none') as mem:\n"
+        "    mem.recall('which logger?')\nprint(json.dumps(sorted(sys.modules)))"
+    )
+    given = [sys.executable, "-c", code, f"sqlite:{tmp_path}/notes.db"]
+    found = set(json.loads(subprocess.run(given, capture_output=True, text=True, check=True).stdout))
+    assert found & (MODELS | NEVER | SHOWS | HOOK_NEVER | SQLITE_NEVER) == set()
 
 
 # ---------------------------------------------------------------------- the table of commands

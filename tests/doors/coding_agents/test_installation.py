@@ -228,6 +228,74 @@ def test_one_of_another_place_is_replaced_not_doubled(home: Path) -> None:
     assert "/old/bin" not in group["hooks"][0]["command"]
 
 
+OWN: list[dict[str, Any]] = [
+    {"command": "docker", "args": ["run", "-i", "semmem", "mcp"]},
+    {"command": "/bin/semmem", "args": ["mcp", "--url", "postgresql://team/notes"]},
+    {"url": "https://semmem.example/mcp"},
+]
+
+
+@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize("name", ["cursor", "codex"])
+def test_a_server_of_ones_own_with_that_name_stays_unless_it_is_to_be_replaced_and_comes_back(
+    home: Path, name: str, own: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = CLIENTS[name]
+    file, _ = client.places(None)
+    file.parent.mkdir()
+    rows = "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items())
+    toml = f"[mcp_servers.semmem]\n{rows}\n[mcp_servers.other]\ncommand = 'y'\n"
+    servers = {client.section: {"semmem": own, "other": {"command": "y"}}}
+    file.write_text(toml if file.suffix == ".toml" else json.dumps(servers), encoding="utf-8")
+    before = content(home)
+    for words in (["install", name], ["install", name, "--dry-run"]):
+        assert run(words) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert said == (
+            f"{file}: its server semmem is not one that this command has written; rename it there, or let --replace "
+            "replace it, and uninstall give it back. Nothing was written."
+        )
+        assert content(home) == before
+    assert run(["install", name, "--replace"]) == 0
+    assert words_of(server(file, client.section))[-1] == "mcp"
+    installed = content(home)
+    assert run(["install", name]) == 0
+    assert content(home) == installed
+    assert run(["uninstall", name]) == 0
+    assert content(home) == before
+
+
+def test_a_server_of_another_program_is_not_uninstalled(home: Path) -> None:
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"mcpServers": {"semmem": OWN[0]}}), encoding="utf-8")
+    before = content(home)
+    assert run(["uninstall", "cursor"]) == 0
+    assert content(home) == before
+
+
+@pytest.mark.parametrize("command", [["/old/bin/semmem"], ["/old/bin/python3", "-P", "-m", "semmem"]])
+def test_what_a_person_has_added_to_the_entry_stays_and_a_second_installation_changes_nothing(
+    home: Path, command: list[str]
+) -> None:
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    own = {"command": command[0], "args": [*command[1:], "mcp"], "env": {"SEMMEM_AGENT": "me"}, "disabled": True}
+    file.write_text(json.dumps({"mcpServers": {"semmem": own, "other": {"command": "y"}}}), encoding="utf-8")
+    assert run(["install", "cursor"]) == 0
+    (path, text), *_ = content(home).items()
+    assert path == ".cursor/mcp.json"
+    entry = server(file, "mcpServers")
+    assert (entry["env"], entry["disabled"]) == ({"SEMMEM_AGENT": "me"}, True)
+    assert entry["command"] == program()[0]
+    assert run(["install", "cursor"]) == 0
+    assert file.read_bytes() == text
+    assert run(["install", "cursor", "--namespace", "team"]) == 0
+    assert server(file, "mcpServers")["env"] == {"SEMMEM_AGENT": "me"}
+    assert run(["uninstall", "cursor"]) == 0
+    assert json.loads(file.read_text(encoding="utf-8")) == {"mcpServers": {"other": {"command": "y"}}}
+
+
 def test_a_project_has_files_of_its_own_and_options_are_passed_on(home: Path) -> None:
     here = home / "project"
     assert run(["install", "vscode", "--project", "--namespace", "team", "--url", "sqlite:notes.db"]) == 0

@@ -85,11 +85,10 @@ def _rows(current: Settings) -> list[dict[str, Any]]:
 
 
 def _masked(value: Any) -> Any:
-    from pydantic import SecretStr
-
+    from semmem.model.setting import Secret
     from semmem.stores import masked
 
-    if isinstance(value, SecretStr):
+    if isinstance(value, Secret):
         return "***"
     return masked(value) if isinstance(value, str) else value
 
