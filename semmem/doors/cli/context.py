@@ -226,15 +226,16 @@ def _read(parameters: Iterable[inspect.Parameter], values: Mapping[str, Any]) ->
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-def command(app: typer.Typer, name: str, *common: str) -> Callable[[Command], Command]:
+def command(app: typer.Typer, name: str, *common: str, panel: str | None = None) -> Callable[[Command], Command]:
     """Register a function as the command ``name``; its first argument is the Door.
 
     ``common`` names the common options that make sense for it, besides ``json`` and ``debug``, which every command
-    has. An option given to the command wins over the same option given before its name.
+    has. An option given to the command wins over the same option given before its name. ``panel`` is its heading in the
+    help.
     """
 
     def register(function: Command) -> Command:
-        app.command(name, help=_paragraphs(function))(_opened(function, common))
+        app.command(name, help=_paragraphs(function), rich_help_panel=panel)(_opened(function, common))
         return function
 
     return register

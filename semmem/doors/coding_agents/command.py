@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 from semmem.doors.coding_agents.clients import CLIENTS, client_of
 
 if TYPE_CHECKING:
     from semmem.doors.coding_agents.installation import Change
 
-__all__ = ["register"]
+__all__ = ["hook", "install", "uninstall"]
 
 
 Name = Annotated[
@@ -29,13 +29,6 @@ Name = Annotated[
 Project = Annotated[bool, typer.Option("--project", help="Only for the project in the working folder, not everywhere.")]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    command(app, "install", "url", "of_project")(install)
-    command(app, "uninstall")(uninstall)
-    command(app, "hook", "url", "of_project")(hook)
 
 
 def install(

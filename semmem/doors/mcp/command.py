@@ -10,23 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
-__all__ = ["register"]
+__all__ = ["mcp"]
 
 
 class Compatible(StrEnum):
     """What `--compat` accepts."""
 
     server_memory = "server-memory"
-
-
-def register(app: typer.Typer) -> None:
-    """Add `mcp` to the program."""
-    command(app, "mcp", "url", "of_project", "recipe")(mcp)
 
 
 def mcp(

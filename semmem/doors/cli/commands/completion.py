@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 
-__all__ = ["answer_shell", "register"]
+__all__ = ["answer_shell", "completion"]
 
 VARIABLE = "_SEMMEM_COMPLETE"
 """The variable of the environment by which a shell asks the program for completions; no setting."""
@@ -23,11 +23,6 @@ class Shell(StrEnum):
     bash = "bash"
     zsh = "zsh"
     fish = "fish"
-
-
-def register(app: typer.Typer) -> None:
-    """Add completion to the program."""
-    command(app, "completion")(completion)
 
 
 def completion(door: Door, shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:

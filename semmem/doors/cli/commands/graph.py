@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from semmem.model.types import Concept
 
-__all__ = ["names", "register"]
+__all__ = ["graph", "names"]
 
 names = typer.Typer(no_args_is_help=False)
 """The commands below ``semmem concepts``."""
@@ -26,11 +26,6 @@ names = typer.Typer(no_args_is_help=False)
 _MOST_BRANCHES, _MOST_LINES = 12, 120
 _INDENT = 4
 _LONGEST_ID, _SHORTEST = 36, 12
-
-
-def register(app: typer.Typer) -> None:
-    """Add graph to the program."""
-    command(app, "graph", "url", "namespace")(graph)
 
 
 def graph(

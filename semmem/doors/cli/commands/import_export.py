@@ -15,11 +15,7 @@ import typer
 
 from semmem.doors import wire
 from semmem.doors.cli.commands.write import OnError
-from semmem.doors.cli.context import (
-    Door,
-    command,
-    not_empty,
-)
+from semmem.doors.cli.context import Door, not_empty
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.options import Narrow
 from semmem.doors.cli.show import counted
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
     from semmem.model.errors import SemmemError
     from semmem.write.sync import BroughtIn
 
-__all__ = ["numbered", "register", "register_export"]
+__all__ = ["export", "import_", "numbered"]
 
 _MOST_LISTED = 20
 
@@ -47,11 +43,6 @@ _PLACES = 5
 _ID = re.compile(r"\AThe id (?:'[^']*'|\"[^\"]*\")")
 
 _NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
-
-
-def register(app: typer.Typer) -> None:
-    """Add import to the program."""
-    command(app, "import", "url", "namespace")(import_)
 
 
 def import_(
@@ -337,11 +328,6 @@ def _listed(door: Door, rows: Any, line: Callable[[Any], str]) -> None:
 
 
 _OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".xls", ".md", ".html", ".xml", ".yaml", ".yml", ".toml", ".db", ".zip")
-
-
-def register_export(app: typer.Typer) -> None:
-    """Add export to the program."""
-    command(app, "export", "url")(export)
 
 
 def export(

@@ -7,22 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.context import Door, Reveal, command
+from semmem.doors.cli.context import Door, Reveal
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from semmem.model.life import Version
 
-__all__ = ["register"]
+__all__ = ["history", "restore_memory"]
 
 _WIDTH = 60
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    command(app, "history", "url", "namespace")(history)
-    command(app, "restore-memory", "url", "namespace")(restore_memory)
 
 
 def history(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.context import Door, command, not_empty
+from semmem.doors.cli.context import Door, not_empty
 
 if TYPE_CHECKING:
     from semmem.model.life import Link
 
-__all__ = ["register"]
+__all__ = ["contradictions", "link", "links", "near_duplicates", "unlink"]
 
 One = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory.")]
 From = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory; with supersedes, of the newer one.")]
@@ -21,15 +21,6 @@ Type = Annotated[
 ]
 To = Annotated[str, typer.Argument(metavar="TO", help="The id of the other memory.")]
 Most = Annotated[int, typer.Option(help="At most this many, newest first.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands about links to the program."""
-    command(app, "link", "url", "namespace")(link)
-    command(app, "unlink", "url", "namespace")(unlink)
-    command(app, "links", "url", "namespace")(links)
-    command(app, "contradictions", "url", "namespace")(contradictions)
-    command(app, "near-duplicates", "url", "namespace")(near_duplicates)
 
 
 def link(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from semmem.model.life import Changes
     from semmem.model.reports import Limits, Namespace
 
-__all__ = ["names", "register"]
+__all__ = ["changes", "names"]
 
 _EVERY_S = 1.0
 
@@ -29,11 +29,6 @@ Name = Annotated[str, typer.Argument(callback=not_empty, help="The namespace.")]
 
 
 Other = Annotated[str, typer.Argument(callback=not_empty, help="The new name; that namespace must be empty.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add changes to the program."""
-    command(app, "changes", "url")(changes)
 
 
 @alone(names, "url")

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.doors import wire
-from semmem.doors.cli.context import (
-    Door,
-    command,
-)
+from semmem.doors.cli.context import Door
 from semmem.doors.cli.options import Narrow
 
 if TYPE_CHECKING:
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from semmem.rank_cap.report import Reach
     from semmem.rank_cap.score_ranges import ShareRange
 
-__all__ = ["register", "register_probe", "show_reach"]
+__all__ = ["probe", "reach", "show_reach"]
 
 _NAMES = ("lexical", "dense", "graph")
 
@@ -33,11 +30,6 @@ class Required(StrEnum):
     boost_only = "boost-only"
     possible = "possible"
     guaranteed = "guaranteed"
-
-
-def register(app: typer.Typer) -> None:
-    """Add reach to the program."""
-    command(app, "reach", "url", "namespace", "recipe")(reach)
 
 
 def reach(
@@ -184,11 +176,6 @@ def show_reach(door: Door, report: Reach) -> None:
 
 _WIDTHS = {"dropped at": 9, "reach there": 10, "also listed by": 12}
 """The longest word that stands in a column: where the terminal is narrow, headings and lists take more lines."""
-
-
-def register_probe(app: typer.Typer) -> None:
-    """Add probe to the program."""
-    command(app, "probe", "url", "recipe")(probe)
 
 
 def probe(

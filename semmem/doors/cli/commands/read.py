@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from semmem.doors.cli.context import (
-    Door,
-    Options,
-    Reveal,
-    command,
-    least_confidence,
-    moment,
-    not_empty,
-)
+from semmem.doors.cli.context import Door, Options, Reveal, least_confidence, moment, not_empty
 from semmem.doors.cli.options import AnyNarrow, Narrow
 from semmem.doors.cli.show import counted
 from semmem.files import must_be_free, new_file
@@ -31,7 +23,7 @@ if TYPE_CHECKING:
     from semmem.model.types import Page
     from semmem.read.result import Recall
 
-__all__ = ["register"]
+__all__ = ["AsOf", "LeastConfidence", "explain", "get", "list_", "recall", "stats"]
 
 _NAMED = 5
 
@@ -102,15 +94,6 @@ def _arguments(
 
 Asked: TypeAlias = Annotated[dict[str, Any], Options.of(_arguments)]
 """The arguments of a recall."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the reading commands to the program."""
-    command(app, "recall", "url", "recipe")(recall)
-    command(app, "explain", "url", "namespace", "recipe")(explain)
-    command(app, "get", "url", "namespace")(get)
-    command(app, "list", "url", "namespace")(list_)
-    command(app, "stats", "url")(stats)
 
 
 def recall(

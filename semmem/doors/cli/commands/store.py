@@ -20,14 +20,7 @@ if TYPE_CHECKING:
     from semmem.model.reports import BackupReport, CopyReport, Rebuilt
     from semmem.stores.embedded.server import EmbeddedServer, ServerStatus
 
-__all__ = ["app", "register", "register_rebuild", "server_of", "stop_server"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add copy, backup and restore to the program."""
-    command(app, "copy")(copy)
-    command(app, "backup", "url")(backup)
-    command(app, "restore", "url")(restore)
+__all__ = ["app", "backup", "copy", "rebuild", "restore", "server_of", "stop_server"]
 
 
 def copy(
@@ -103,11 +96,6 @@ def _show_backup(door: Door, report: BackupReport, what: str) -> None:
         f"in {report.seconds:.1f} s; the file {report.file} has {size(report.bytes)}",
         soft_wrap=True,
     )
-
-
-def register_rebuild(app: typer.Typer) -> None:
-    """Add rebuild to the program."""
-    command(app, "rebuild", "url")(rebuild)
 
 
 def rebuild(

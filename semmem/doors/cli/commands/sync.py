@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.types import Memory
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    command(app, "sync", "url", "namespace")(sync)
+__all__ = ["sync"]
 
 
 def sync(

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semmem.doors import wire
-from semmem.doors.cli.context import (
-    Door,
-    command,
-    not_empty,
-)
+from semmem.doors.cli.context import Door, not_empty
 from semmem.doors.cli.files import to_read
 from semmem.doors.cli.options import AnyNarrow, FirstChanges, Given, LastChanges
 from semmem.doors.cli.show import counted
@@ -26,7 +22,7 @@ from semmem.doors.cli.show import counted
 if TYPE_CHECKING:
     from semmem.model.types import IngestReport, Memory
 
-__all__ = ["register"]
+__all__ = ["OnError", "forget", "items", "maintain", "remember", "update"]
 
 _TO_LOOK_AT = ("orphans", "hubs", "contradictions", "unread", "other_language", "stale")
 """What maintain counts and leaves as it is."""
@@ -40,14 +36,6 @@ class OnError(StrEnum):
 
     abort = "abort"
     skip = "skip"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the writing commands to the program."""
-    command(app, "remember", "url", "namespace")(remember)
-    command(app, "update", "url", "namespace")(update)
-    command(app, "forget", "url", "namespace")(forget)
-    command(app, "maintain", "url")(maintain)
 
 
 def remember(

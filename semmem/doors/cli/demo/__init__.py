@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 from semmem.doors.cli.demo.data import QUESTIONS, DemoQuestion, folder, story
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.read.result import Recall
 
-__all__ = ["register"]
+__all__ = ["demo"]
 
 _LIMIT = 5
 _DEEP = 60
 _TRIED = 40
 _STORY, _FOLDER = "semmem-demo-story", "semmem-demo-folder"
-
-
-def register(app: typer.Typer) -> None:
-    """Add demo to the program."""
-    command(app, "demo", "url")(demo)
 
 
 def demo(
