@@ -331,7 +331,6 @@ Reveal = Annotated[bool, typer.Option("--reveal", help="Show the texts of sensit
 
 def moment(text: str | None, option: str) -> datetime | None:
     """Return an ISO 8601 time; one without a zone is taken as UTC."""
-    from semmem.model.errors import InvalidInput
     from semmem.model.serialization import instant
 
     if text is None:
@@ -354,8 +353,6 @@ def least_confidence(text: str) -> MinConfidence:
 
 def pairs(text: str | None) -> dict[str, Any] | None:
     """Return the JSON object in ``text``."""
-    from semmem.model.errors import InvalidInput
-
     if text is None:
         return None
     try:

@@ -11,6 +11,7 @@ import typer
 
 from semmem.doors.cli.context import Door
 from semmem.doors.coding_agents.clients import CLIENTS, client_of
+from semmem.model.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from semmem.doors.coding_agents.installation import Change
@@ -75,8 +76,6 @@ def _apply(door: Door, name: str, project: bool, dry_run: bool, *, hooks: bool, 
 def _need_extra() -> None:
     from importlib.util import find_spec
 
-    from semmem.model.errors import MissingExtra
-
     if missing := [name for name in ("json5", "mcp_types", "tomlkit") if find_spec(name) is None]:
         raise MissingExtra(f"The package {missing[0]} is not installed; install it with: pip install 'semmem[mcp]'")
 
@@ -108,7 +107,6 @@ def _options(door: Door) -> tuple[list[str], list[str]]:
     A client does not see the variables of this shell, so the store that they name becomes an option.
     """
     from semmem.config import of_environment
-    from semmem.model.errors import InvalidInput
     from semmem.stores import parse_url
 
     options: list[str] = []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,24 +16,19 @@ VARIABLE = "_SEMMEM_COMPLETE"
 """The variable of the environment by which a shell asks the program for completions; no setting."""
 
 
-class Shell(StrEnum):
-    """The shells that can be helped."""
-
-    bash = "bash"
-    zsh = "zsh"
-    fish = "fish"
+Shell = Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.", show_default=False)]
 
 
-def completion(door: Door, shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:
+def completion(door: Door, shell: Shell) -> None:
     """Print a script that completes commands and options: eval "$(semmem completion bash)"."""
     from typer._completion_shared import get_completion_script
 
-    script = get_completion_script(prog_name="semmem", complete_var=VARIABLE, shell=shell.value)
+    script = get_completion_script(prog_name="semmem", complete_var=VARIABLE, shell=shell)
 
     def show() -> None:
         sys.stdout.write(f"{script}\n")
 
-    door.give({"shell": shell.value, "script": script}, show)
+    door.give({"shell": shell, "script": script}, show)
 
 
 def answer_shell() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.doors.cli.context import Door, not_empty
+from semmem.doors.cli.show import styled
 
 if TYPE_CHECKING:
     from semmem.model.life import Link
@@ -78,11 +79,9 @@ def near_duplicates(door: Door, limit: Most = 100) -> None:
 
 
 def _show(door: Door, rows: Sequence[Link], none: str) -> None:
-    from semmem.doors.cli.terminal import Shown
-
     if not rows:
         door.out.print(none, markup=False)
     for one in rows:
         since = f"{one.since:%Y-%m-%d}" if one.since else ""
         by = f", by {one.made_by}" if one.made_by else ""
-        door.out.print(Shown(f"{one.from_id} {one.type} {one.to_id}  (since {since}{by})"))
+        door.out.print(styled(f"{one.from_id} {one.type} {one.to_id}  (since {since}{by})"))

@@ -12,6 +12,7 @@ import typer
 
 from semmem.doors.cli.context import Door
 from semmem.doors.cli.demo.data import QUESTIONS, DemoQuestion, folder, story
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -40,7 +41,6 @@ def demo(
     Works in a store of its own that is deleted afterwards (with --url: in two namespaces of that store).
     """
     from semmem.doors.cli.demo import show as demo_show
-    from semmem.model.errors import InvalidInput
 
     if ask and data is None:
         raise InvalidInput("--ask asks a folder; say which with --data.")
