@@ -7,11 +7,12 @@ tool describes: https://docs.claude.com/en/docs/agents-and-tools/tool-use/memory
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from semmem.doors.arguments import check_memory, check_namespace
+from semmem.doors.pages import every_memory
 from semmem.model.errors import Conflict, InvalidInput, MissingExtra, NotFound, SemmemError
 from semmem.model.types import Memory
 
@@ -201,16 +202,9 @@ class MemoryFiles:
             if self._find(folder := "/".join(names[:depth])) is not None:
                 raise InvalidInput(f"{folder} is a file, so {path} cannot be in it; choose another path.")
 
-    def _all(self) -> Iterator[Memory]:
-        cursor = None
-        while True:
-            page = self._memory.list(namespace=self.namespace, limit=1000, cursor=cursor)
-            yield from page
-            if (cursor := page.cursor) is None:
-                return
-
     def _below(self, folder: str) -> list[Memory]:
-        return sorted((one for one in self._all() if one.id.startswith(f"{folder}/")), key=lambda one: one.id)
+        files = every_memory(self._memory, namespace=self.namespace)
+        return sorted((one for one in files if one.id.startswith(f"{folder}/")), key=lambda one: one.id)
 
     def _folder(self, folder: str) -> str:
         sizes: dict[str, int] = {folder: 0}

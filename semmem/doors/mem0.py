@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -33,6 +34,7 @@ from semmem.doors.mem0_shapes import (
     turn_of,
 )
 from semmem.doors.metadata_filters import check_conditions, joined
+from semmem.doors.pages import every_memory
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.types import Memory as Stored
 from semmem.model.types import source_type_of
@@ -231,13 +233,9 @@ class Memory:
     ) -> dict[str, Any]:
         """Return the memories of an owner, newest first; see search for the arguments."""
         most, conditions = self._limit_and_conditions(top_k, limit, filters, _owners(user_id, agent_id, run_id))
-        results: list[dict[str, Any]] = []
-        for one in self._listed(conditions):
-            if len(results) >= most:
-                break
-            if is_shown(one, conditions, show_expired):
-                results.append(row(one))
-        return {"results": results}
+        every = every_memory(self.memory, namespace=self.namespace, filters=narrowed(conditions), limit=200)
+        shown = (row(one) for one in every if is_shown(one, conditions, show_expired))
+        return {"results": list(islice(shown, most))}
 
     def update(
         self,
@@ -359,14 +357,6 @@ class Memory:
                 "filters must contain at least one of: user_id, agent_id, run_id. Example: filters={'user_id': 'u1'}"
             )
         return most, conditions
-
-    def _listed(self, conditions: Mapping[str, Any]) -> Iterator[Stored]:
-        cursor = None
-        while True:
-            page = self.memory.list(namespace=self.namespace, filters=narrowed(conditions), limit=200, cursor=cursor)
-            yield from page
-            if (cursor := page.cursor) is None:
-                return
 
 
 class AsyncMemory:

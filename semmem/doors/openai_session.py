@@ -9,9 +9,11 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from semmem.doors.arguments import check_limit, check_memory, check_namespace
+from semmem.doors.pages import every_memory
 from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.types import Memory, source_type_of
@@ -77,18 +79,9 @@ class SemmemSession:
 
     def _turns(self, limit: int | None) -> list[Memory]:
         """Return the last turns, oldest first."""
-        turns: list[Memory] = []
-        cursor = None
-        while limit is None or len(turns) < limit:
-            page = self._memory.list(
-                namespace=self.namespace,
-                filters=self._filters,
-                limit=_PAGE if limit is None else min(_PAGE, limit - len(turns)),
-                cursor=cursor,
-            )
-            turns += page
-            if (cursor := page.cursor) is None:
-                break
+        size = _PAGE if limit is None else min(_PAGE, limit)
+        newest = every_memory(self._memory, namespace=self.namespace, filters=self._filters, limit=size)
+        turns = islice(newest, limit)
         return sorted(turns, key=lambda turn: (turn.position or 0, turn.created_at or datetime.min.replace(tzinfo=UTC)))
 
     def _add(self, items: list[Any]) -> None:

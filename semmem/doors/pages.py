@@ -1,8 +1,9 @@
-"""Pages of a list that are bounded by bytes as well as by their number of memories."""
+"""Pages of a list: all of them one after the other, and pages that are bounded by bytes as well as by a number."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.types import Memory, Page
@@ -11,10 +12,20 @@ from semmem.stores.sql_files import cursor_after
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
-__all__ = ["bounded_page"]
+__all__ = ["bounded_page", "every_memory"]
 
 _FIRST = 20
 """Memories that are asked for first; how large they are says how many more are asked for at once."""
+
+
+def every_memory(memory: Any, *, limit: int = 1_000, **arguments: Any) -> Iterator[Memory]:
+    """Yield the memories that ``Semmem.list`` returns with these arguments, of every page, ``limit`` to a page."""
+    cursor = None
+    while True:
+        page = memory.list(limit=limit, cursor=cursor, **arguments)
+        yield from page
+        if (cursor := page.cursor) is None:
+            return
 
 
 def bounded_page(

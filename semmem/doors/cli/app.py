@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ import typer
 
 from semmem.doors.cli.commands import completion
 from semmem.doors.cli.context import Debug, Door, Json, Namespace, RecipeName, Url
+from semmem.doors.cli.context import command as register
 from semmem.doors.wire import EXIT_INTERRUPTED
 from semmem.model.other_names import OTHER_NAMES
 
@@ -24,56 +25,62 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "GROUPS", "app", "program", "run"]
 
-COMMANDS = {
-    "cli.demo:register": ("demo",),
-    "cli.commands.write:register": ("remember", "update", "forget", "maintain"),
-    "cli.commands.read:register": ("recall", "explain", "get", "list", "stats"),
-    "cli.commands.use:register": ("context", "feedback", "judgements"),
-    "cli.commands.life:register": ("history", "restore-memory"),
-    "cli.commands.links:register": ("link", "unlink", "links", "contradictions", "near-duplicates"),
-    "cli.commands.import_export:register": ("import",),
-    "cli.commands.sync:register": ("sync",),
-    "cli.commands.import_export:register_export": ("export",),
-    "cli.commands.namespaces:register": ("changes",),
-    "cli.commands.store:register_rebuild": ("rebuild",),
-    "cli.commands.store:register": ("copy", "backup", "restore"),
-    "cli.commands.graph:register": ("graph",),
-    "cli.commands.reach:register": ("reach",),
-    "cli.commands.reach:register_probe": ("probe",),
-    "explorer.command:register": ("explore",),
-    "cli.commands.doctor:register": ("doctor",),
-    "cli.commands.completion:register": ("completion",),
-    "mcp.command:register": ("mcp",),
-    "coding_agents.command:register": ("install", "uninstall", "hook"),
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "demo": ("Start", "cli.demo:demo", "url"),
+    "remember": ("Memories", "cli.commands.write:remember", "url", "namespace"),
+    "update": ("Memories", "cli.commands.write:update", "url", "namespace"),
+    "forget": ("Memories", "cli.commands.write:forget", "url", "namespace"),
+    "maintain": ("The store", "cli.commands.write:maintain", "url"),
+    "recall": ("Memories", "cli.commands.read:recall", "url", "recipe"),
+    "explain": ("Memories", "cli.commands.read:explain", "url", "namespace", "recipe"),
+    "get": ("Memories", "cli.commands.read:get", "url", "namespace"),
+    "list": ("Memories", "cli.commands.read:list_", "url", "namespace"),
+    "stats": ("The store", "cli.commands.read:stats", "url"),
+    "context": ("Memories", "cli.commands.use:context", "url", "recipe"),
+    "feedback": ("Memories", "cli.commands.use:feedback", "url"),
+    "judgements": ("Memories", "cli.commands.use:judgements", "url", "namespace"),
+    "history": ("Memories", "cli.commands.life:history", "url", "namespace"),
+    "restore-memory": ("Memories", "cli.commands.life:restore_memory", "url", "namespace"),
+    "link": ("Memories", "cli.commands.links:link", "url", "namespace"),
+    "unlink": ("Memories", "cli.commands.links:unlink", "url", "namespace"),
+    "links": ("Memories", "cli.commands.links:links", "url", "namespace"),
+    "contradictions": ("Memories", "cli.commands.links:contradictions", "url", "namespace"),
+    "near-duplicates": ("Memories", "cli.commands.links:near_duplicates", "url", "namespace"),
+    "import": ("Import and export", "cli.commands.import_export:import_", "url", "namespace"),
+    "sync": ("Import and export", "cli.commands.sync:sync", "url", "namespace"),
+    "export": ("Import and export", "cli.commands.import_export:export", "url"),
+    "changes": ("Import and export", "cli.commands.namespaces:changes", "url"),
+    "rebuild": ("The store", "cli.commands.store:rebuild", "url"),
+    "copy": ("The store", "cli.commands.store:copy"),
+    "backup": ("The store", "cli.commands.store:backup", "url"),
+    "restore": ("The store", "cli.commands.store:restore", "url"),
+    "graph": ("The graph, and proofs", "cli.commands.graph:graph", "url", "namespace"),
+    "reach": ("The graph, and proofs", "cli.commands.reach:reach", "url", "namespace", "recipe"),
+    "probe": ("The graph, and proofs", "cli.commands.reach:probe", "url", "recipe"),
+    "explore": ("Start", "explorer.command:explore", "url", "namespace", "recipe"),
+    "doctor": ("Start", "cli.commands.doctor:doctor", "url"),
+    "completion": ("Start", "cli.commands.completion:completion"),
+    "mcp": ("Agents and servers", "mcp.command:mcp", "url", "of_project", "recipe"),
+    "install": ("Agents and servers", "coding_agents.command:install", "url", "of_project"),
+    "uninstall": ("Agents and servers", "coding_agents.command:uninstall"),
+    "hook": ("Agents and servers", "coding_agents.command:hook", "url", "of_project"),
 }
-"""What adds commands to a program (module of ``semmem.doors``: function), and their names, in the order of the help."""
+"""The commands by name, in the order of the help.
 
-_PANELS = {
-    "Start": ("demo", "explore", "doctor", "completion"),
-    "Memories": (
-        "remember", "recall", "context", "explain", "get", "list", "update", "forget", "restore-memory", "history",
-        "link", "unlink", "links", "contradictions", "near-duplicates", "feedback", "judgements", "log",
-    ),
-    "Agents and servers": ("install", "uninstall", "hook", "mcp", "serve", "keys"),
-    "Import and export": ("import", "sync", "export", "changes"),
-    "The store": (
-        "settings", "namespaces", "stats", "maintain", "backup", "restore", "copy", "rebuild", "server", "model",
-    ),
-    "The graph, and proofs": ("graph", "concepts", "reach", "probe"),
-}  # fmt: skip
-"""The headings of the help, and the names below each."""
+Each has its heading there, its function (module of ``semmem.doors``: name), and the common options that it takes.
+"""
 
-GROUPS = {
-    "namespaces": "cli.commands.namespaces:names",
-    "serve": "http.command:serving",
-    "keys": "http.command:in_store",
-    "concepts": "cli.commands.graph:names",
-    "settings": "cli.commands.settings:names",
-    "server": "cli.commands.store:app",
-    "log": "cli.commands.log:names",
-    "model": "model.command:names",
+GROUPS: Mapping[str, tuple[str, str]] = {
+    "namespaces": ("The store", "cli.commands.namespaces:names"),
+    "serve": ("Agents and servers", "http.command:serving"),
+    "keys": ("Agents and servers", "http.command:in_store"),
+    "concepts": ("The graph, and proofs", "cli.commands.graph:names"),
+    "settings": ("The store", "cli.commands.settings:names"),
+    "server": ("The store", "cli.commands.store:app"),
+    "log": ("Memories", "cli.commands.log:names"),
+    "model": ("The store", "model.command:names"),
 }
-"""The names of groups of commands, and where each group is."""
+"""The groups of commands by name, each with its heading and where it is."""
 
 _WITH_VALUE = ("--url", "--namespace", "-n", "--recipe")
 """Options before a command that take the next word."""
@@ -103,9 +110,9 @@ def options(
 
 
 def program(command: str | None = None) -> typer.Typer:
-    """Return the program: every command, or, with the name of one, that one and what is added with it.
+    """Return the program: every command, or, with the name of one, that one alone, so that no other module is loaded.
 
-    Only the modules of these are loaded. A name that no command has is as none.
+    A name that no command has is as none.
     """
     app = typer.Typer(
         name="semmem",
@@ -116,18 +123,13 @@ def program(command: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(options)
-    is_command = command in GROUPS or any(command in names for names in COMMANDS.values())
-    for place, names in COMMANDS.items():
-        if not is_command or command in names:
-            _at(place)(app)
-    for name, place in GROUPS.items():
-        if not is_command or command == name:
-            app.add_typer(_at(place), name=name)
-    heading = {name: panel for panel, names in _PANELS.items() for name in names}
-    for one in app.registered_commands:
-        one.rich_help_panel = heading[one.name or ""]
-    for group in app.registered_groups:
-        group.rich_help_panel = heading[group.name or ""]
+    is_command = command in COMMANDS or command in GROUPS
+    for name, (panel, place, *common) in COMMANDS.items():
+        if not is_command or name == command:
+            register(app, name, *common, panel=panel)(_at(place))
+    for name, (panel, place) in GROUPS.items():
+        if not is_command or name == command:
+            app.add_typer(_at(place), name=name, rich_help_panel=panel)
     return app
 
 

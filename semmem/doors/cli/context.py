@@ -226,15 +226,16 @@ def _read(parameters: Iterable[inspect.Parameter], values: Mapping[str, Any]) ->
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-def command(app: typer.Typer, name: str, *common: str) -> Callable[[Command], Command]:
+def command(app: typer.Typer, name: str, *common: str, panel: str | None = None) -> Callable[[Command], Command]:
     """Register a function as the command ``name``; its first argument is the Door.
 
     ``common`` names the common options that make sense for it, besides ``json`` and ``debug``, which every command
-    has. An option given to the command wins over the same option given before its name.
+    has. An option given to the command wins over the same option given before its name. ``panel`` is its heading in the
+    help.
     """
 
     def register(function: Command) -> Command:
-        app.command(name, help=_paragraphs(function))(_opened(function, common))
+        app.command(name, help=_paragraphs(function), rich_help_panel=panel)(_opened(function, common))
         return function
 
     return register
@@ -330,7 +331,6 @@ Reveal = Annotated[bool, typer.Option("--reveal", help="Show the texts of sensit
 
 def moment(text: str | None, option: str) -> datetime | None:
     """Return an ISO 8601 time; one without a zone is taken as UTC."""
-    from semmem.model.errors import InvalidInput
     from semmem.model.serialization import instant
 
     if text is None:
@@ -353,8 +353,6 @@ def least_confidence(text: str) -> MinConfidence:
 
 def pairs(text: str | None) -> dict[str, Any] | None:
     """Return the JSON object in ``text``."""
-    from semmem.model.errors import InvalidInput
-
     if text is None:
         return None
     try:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from semmem.doors.cli.context import Options, moment, pairs
+from semmem.model.errors import InvalidInput
 from semmem.model.field_kinds import Choice, Json, Kind, Share, Switch, Tags, Time, Vector, Whole
 from semmem.model.memory_fields import FIELDS, FILTERS, Field, Fields, Filter
 from semmem.model.types import Memory
@@ -76,8 +77,6 @@ def _read(name: str, value: Any) -> Any:
 
 def _vector(text: str) -> list[float]:
     """Return the vector that is given as a JSON list."""
-    from semmem.model.errors import InvalidInput
-
     try:
         return [float(one) for one in json.loads(text)]
     except (TypeError, ValueError) as error:

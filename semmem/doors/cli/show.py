@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from semmem.text.control_characters import as_json, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
     from rich.text import Text
 
+    from semmem.doors.cli.terminal import Shown
     from semmem.model.reports import LeftOut
     from semmem.model.types import Hit, Memory
     from semmem.read.result import Recall
 
-__all__ = ["bar", "counted", "degraded_lines", "excerpt", "hit_lines", "legend", "memory_lines", "one_line", "size"]
+__all__ = [
+    "CLASS_COLOURS", "bar", "counted", "degraded_lines", "excerpt", "full_score", "hit_lines", "left_out_lines",
+    "legend", "memory_lines", "new_table", "one_line", "size", "styled",
+]  # fmt: skip
 
 _LOOK = {
     "lexical": ("█", "cyan"),
@@ -35,16 +40,32 @@ _LEAST = 8
 """Characters that a title has at the least."""
 
 
+CLASS_COLOURS = {"unreachable": "red", "boost-only": "red", "possible": "yellow", "guaranteed": "green"}
+"""The colour of each class of reach."""
+
+
+def styled(text: str = "", style: str = "") -> Shown:
+    """Return text for the terminal; what draws there is loaded only now."""
+    from semmem.doors.cli.terminal import Shown
+
+    return Shown(text, style)
+
+
+def new_table(**options: Any) -> Table:
+    """Return a table of columns without lines between them."""
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, **options)
+
+
 def bar(components: Mapping[str, float], full: float = 1.0, width: int = _WIDTH) -> Text:
     """Return the components as one stacked bar; ``full`` is the score that fills the whole ``width``.
 
     The cells are shared out by largest remainder, so that they add up to the score's, and any share above nothing
     shows at least once.
     """
-    from semmem.doors.cli.terminal import Shown
-
     cells = _cells(components, full, width)
-    text = Shown()
+    text = styled()
     for name, count in cells.items():
         glyph, colour = _LOOK.get(name, _OTHER)
         text.append(glyph * count, style=colour)
@@ -68,9 +89,7 @@ def _cells(components: Mapping[str, float], full: float, width: int) -> dict[str
 
 def legend(names: Collection[str] | None = None) -> Text:
     """Return one line that says which glyph is which component: of all, or of those among ``names``."""
-    from semmem.doors.cli.terminal import Shown
-
-    text = Shown()
+    text = styled()
     for name, (glyph, colour) in _LOOK.items():
         if names is not None and name not in names:
             continue
@@ -127,16 +146,14 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
     """
     from rich.padding import Padding
 
-    from semmem.doors.cli.terminal import Shown
-
-    head = Shown(f" {hit.rank:>2}  {hit.score:.3f} ")
+    head = styled(f" {hit.rank:>2}  {hit.score:.3f} ")
     head.append_text(bar(hit.components, full))
     id = one_line(hit.memory.id, 36)  # whole, if it is one that was made: explain asks for it
     if hit.memory.title:
         room = width - len(head) - len(id) - 4
         head.append(f"  {one_line(hit.memory.title, max(_LEAST, min(48, room)))}", style="bold")
     head.append(f"  {id}", style="dim")
-    shares = Shown()
+    shares = styled()
     for name, value in hit.components.items():
         place = hit.legs.get(name)
         colour = _LOOK.get(name, _OTHER)[1]
@@ -149,7 +166,7 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
     if (bounds := _bounds(hit.memory, datetime.now(UTC))) is not None:
         shares.append(f"   {bounds}", style="yellow")
     text = hit.memory.text if whole else excerpt(*_untitled(hit))
-    return [head, *(Padding(line, (0, 0, 0, _INDENT), expand=False) for line in (shares, Shown(text)))]
+    return [head, *(Padding(line, (0, 0, 0, _INDENT), expand=False) for line in (shares, styled(text)))]
 
 
 def _untitled(hit: Hit) -> tuple[str, str]:
@@ -176,32 +193,26 @@ def _bounds(memory: Memory, now: datetime) -> str | None:
 
 def memory_lines(memory: Memory) -> list[Text]:
     """Return a memory in full: its text, and every field that says something."""
-    from semmem.doors.cli.terminal import Shown
-
-    lines: list[Text] = [Shown(memory.title or memory.id, style="bold"), Shown(memory.text)]
+    lines: list[Text] = [styled(memory.title or memory.id, style="bold"), styled(memory.text)]
     for name, value in memory.as_dict().items():
         if name not in ("text", "title") and value not in (None, [], {}):
             shown = as_json(value) if isinstance(value, dict | list) else value
-            lines.append(Shown(f"{name:>11}  {shown}", style="dim"))
+            lines.append(styled(f"{name:>11}  {shown}", style="dim"))
     return lines
 
 
 def degraded_lines(degraded: Mapping[str, str]) -> list[Text]:
     """Return one line for each leg that could not answer."""
-    from semmem.doors.cli.terminal import Shown
-
-    return [Shown(f"{leg} is degraded: {reason}", style="red") for leg, reason in degraded.items()]
+    return [styled(f"{leg} is degraded: {reason}", style="red") for leg, reason in degraded.items()]
 
 
 def left_out_lines(left_out: Sequence[LeftOut], budget: int | None) -> list[Text]:
     """Return one line that says what a budget of tokens had no place for, none where it had."""
-    from semmem.doors.cli.terminal import Shown
-
     if not left_out:
         return []
     named = ", ".join(f"{one_line(one.id, 36)} ({one.tokens:,})" for one in left_out[:_NAMED])
     more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-    return [Shown(f"Left out of {budget:,} tokens: {named}{more}.", style="dim")]
+    return [styled(f"Left out of {budget:,} tokens: {named}{more}.", style="dim")]
 
 
 def full_score(recalls: Sequence[Recall]) -> float:

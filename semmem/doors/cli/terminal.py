@@ -14,10 +14,7 @@ from rich.text import Text
 
 from semmem.text.control_characters import encodable, visible
 
-__all__ = ["CLASS_COLOURS", "Shown", "Terminal", "terminal"]
-
-CLASS_COLOURS = {"unreachable": "red", "boost-only": "red", "possible": "yellow", "guaranteed": "green"}
-"""The colour of each class of reach."""
+__all__ = ["Shown", "Terminal", "terminal"]
 
 
 class Shown(Text):

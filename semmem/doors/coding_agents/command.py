@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 from semmem.doors.coding_agents.clients import CLIENTS, client_of
+from semmem.model.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from semmem.doors.coding_agents.installation import Change
 
-__all__ = ["register"]
+__all__ = ["hook", "install", "uninstall"]
 
 
 Name = Annotated[
@@ -29,13 +30,6 @@ Name = Annotated[
 Project = Annotated[bool, typer.Option("--project", help="Only for the project in the working folder, not everywhere.")]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    command(app, "install", "url", "of_project")(install)
-    command(app, "uninstall")(uninstall)
-    command(app, "hook", "url", "of_project")(hook)
 
 
 def install(
@@ -88,8 +82,6 @@ def _apply(
 def _need_extra() -> None:
     from importlib.util import find_spec
 
-    from semmem.model.errors import MissingExtra
-
     if missing := [name for name in ("json5", "mcp_types", "tomlkit") if find_spec(name) is None]:
         raise MissingExtra(f"The package {missing[0]} is not installed; install it with: pip install 'semmem[mcp]'")
 
@@ -121,7 +113,6 @@ def _options(door: Door) -> tuple[list[str], list[str]]:
     A client does not see the variables of this shell, so the store that they name becomes an option.
     """
     from semmem.config import of_environment
-    from semmem.model.errors import InvalidInput
     from semmem.stores import parse_url
 
     options: list[str] = []

@@ -10,15 +10,10 @@ from urllib.parse import quote
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 from semmem.model.errors import InvalidInput
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(app, "explore", "url", "namespace", "recipe")(explore)
+__all__ = ["explore"]
 
 
 def explore(

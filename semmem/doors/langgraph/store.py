@@ -45,6 +45,7 @@ from semmem.doors.langgraph.items import (
 )  # fmt: skip
 from semmem.doors.langgraph.sweeper import Sweeper
 from semmem.doors.metadata_filters import contained, holds
+from semmem.doors.pages import every_memory
 from semmem.model.errors import Conflict, InvalidInput, LocalOnly, NotFound
 from semmem.model.recipe import Recipe
 from semmem.model.types import ListOrder, Memory
@@ -291,14 +292,7 @@ class SemmemStore(BaseStore):
         return memories
 
     def _records(self, filters: Mapping[str, Any], sort_by: ListOrder = "created") -> Iterator[Memory]:
-        cursor = None
-        while True:
-            page = self.memory.list(
-                namespace=self.namespace, filters=filters, limit=_MOST, cursor=cursor, sort_by=sort_by
-            )
-            yield from page
-            if (cursor := page.cursor) is None:
-                return
+        return every_memory(self.memory, namespace=self.namespace, filters=filters, sort_by=sort_by)
 
     def _put(self, ops: Sequence[PutOp]) -> None:
         end = monotonic() + _PATIENCE_S

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
+from semmem.model.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
 
-__all__ = ["register"]
-
-
-class Compatible(StrEnum):
-    """What `--compat` accepts."""
-
-    server_memory = "server-memory"
-
-
-def register(app: typer.Typer) -> None:
-    """Add `mcp` to the program."""
-    command(app, "mcp", "url", "of_project", "recipe")(mcp)
+__all__ = ["mcp"]
 
 
 def mcp(
@@ -64,7 +53,7 @@ def mcp(
         ),
     ] = "core",
     compat: Annotated[
-        Compatible | None,
+        Literal["server-memory"] | None,
         typer.Option(help="Offer the tools of this other server instead of semmem's own."),
     ] = None,
     file: Annotated[
@@ -81,7 +70,6 @@ def mcp(
     import importlib.util
 
     from semmem.config import Settings
-    from semmem.model.errors import InvalidInput, MissingExtra
 
     if importlib.util.find_spec("mcp_types") is None:
         raise MissingExtra("The MCP server needs the package mcp; install it with: pip install 'semmem[mcp]'")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.doors.mcp.tools import Call, indented, text_of
+from semmem.doors.pages import every_memory
 from semmem.importers import RowError
 from semmem.importers.mcp_memory import items_of
 from semmem.model.errors import Conflict, InvalidInput, NotFound
@@ -34,8 +35,6 @@ __all__ = [
     "search_nodes",
     "stores_a_graph",
 ]
-
-_PAGE = 1_000
 
 _MOST_IDS = 100
 URI = "memory://knowledge-graph"
@@ -90,14 +89,9 @@ def _graph(call: Call) -> _Graph:
 
 
 def _memories(memory: Any, namespace: str) -> Iterator[Memory]:
-    """Yield the memories of a graph, newest first."""
-    cursor = None
-    while True:
-        page = memory.list(namespace=namespace, limit=_PAGE, cursor=cursor)
-        yield from (one for one in page if "entity" in one.metadata or "relation" in one.metadata)
-        cursor = page.cursor
-        if cursor is None:
-            return
+    """Return the memories of a graph, newest first."""
+    every = every_memory(memory, namespace=namespace)
+    return (one for one in every if "entity" in one.metadata or "relation" in one.metadata)
 
 
 def create_entities(call: Call) -> dict[str, Any]:

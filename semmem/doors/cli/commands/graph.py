@@ -10,7 +10,8 @@ import typer
 
 from semmem.doors.cli.context import Door, alone, command
 from semmem.doors.cli.files import to_write
-from semmem.doors.cli.show import counted
+from semmem.doors.cli.show import counted, new_table, one_line, styled
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     import networkx
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from semmem.model.types import Concept
 
-__all__ = ["names", "register"]
+__all__ = ["graph", "names"]
 
 names = typer.Typer(no_args_is_help=False)
 """The commands below ``semmem concepts``."""
@@ -26,11 +27,6 @@ names = typer.Typer(no_args_is_help=False)
 _MOST_BRANCHES, _MOST_LINES = 12, 120
 _INDENT = 4
 _LONGEST_ID, _SHORTEST = 36, 12
-
-
-def register(app: typer.Typer) -> None:
-    """Add graph to the program."""
-    command(app, "graph", "url", "namespace")(graph)
 
 
 def graph(
@@ -53,7 +49,6 @@ def graph(
 ) -> None:
     """Show the graph around a name or a memory as a tree; --out writes it to a file instead."""
     from semmem.doors import graph_files
-    from semmem.model.errors import InvalidInput
 
     if out is not None and out.suffix.lower() not in graph_files.FORMATS:
         raise InvalidInput(f"--out must end in {', '.join(graph_files.FORMATS)}, not be {out.name!r}.")
@@ -99,19 +94,15 @@ def split(door: Door, a: Annotated[str, typer.Argument(help="A name that was mer
 
 
 def _show_concepts(door: Door, rows: Sequence[Concept]) -> None:
-    from rich.table import Table
-
-    from semmem.doors.cli.terminal import Shown
-
     if not rows:
         door.out.print(f"No name in namespace {door.namespace} is like that.")
         return
-    table = Table(box=None, pad_edge=False)
+    table = new_table()
     for title, style in (("name", "green"), ("memories", ""), ("about it", ""), ("also written", "dim")):
         table.add_column(title, style=style, justify="right" if title in ("memories", "about it") else "left")
     for one in rows:
         cells = (one.name, f"{one.df:,}", f"{one.subjects:,}", ", ".join(one.aliases))
-        table.add_row(*map(Shown, cells))
+        table.add_row(*map(styled, cells))
     door.out.print(table)
 
 
@@ -176,13 +167,10 @@ def _trees(network: networkx.Graph, width: int) -> list[Tree]:
 
 def _label(network: networkx.Graph, node: str, tie: dict[str, Any] | None, width: int) -> Any:
     """Return a node on one line of ``width``: what it is, its title, and how it is tied to the node above."""
-    from semmem.doors.cli.show import one_line
-    from semmem.doors.cli.terminal import Shown
-
     about = network.nodes[node]
     memory = about["kind"] == "memory"
     own = one_line(about["name"], _LONGEST_ID) if memory else f"{about['sort']} in {about['df']}"
     behind = f"  {own}" + (f"  {tie.get('role', tie['type'])} {tie['weight']:.2f}" if tie else "")
     mark, style = ("■ ", "bold") if memory else ("● ", "green")
     title = one_line(about["title"], max(_SHORTEST, width - len(mark) - len(behind)))
-    return Shown(mark, style="cyan" if memory else "green").append(title, style=style).append(behind, style="dim")
+    return styled(mark, style="cyan" if memory else "green").append(title, style=style).append(behind, style="dim")

@@ -15,15 +15,12 @@ import typer
 
 from semmem.doors import wire
 from semmem.doors.cli.commands.write import OnError
-from semmem.doors.cli.context import (
-    Door,
-    command,
-    not_empty,
-)
+from semmem.doors.cli.context import Door, not_empty
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.options import Narrow
 from semmem.doors.cli.show import counted
 from semmem.importers import FORMATS, MARK, BadRow, hashed, mark, owned, reader, told_apart
+from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     from semmem.model.errors import SemmemError
     from semmem.write.sync import BroughtIn
 
-__all__ = ["numbered", "register", "register_export"]
+__all__ = ["export", "import_", "numbered"]
 
 _MOST_LISTED = 20
 
@@ -49,11 +46,6 @@ _ID = re.compile(r"\AThe id (?:'[^']*'|\"[^\"]*\")")
 _NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
 
 
-def register(app: typer.Typer) -> None:
-    """Add import to the program."""
-    command(app, "import", "url", "namespace")(import_)
-
-
 def import_(
     door: Door,
     format: Annotated[
@@ -64,7 +56,7 @@ def import_(
     ] = None,
     on_error: Annotated[
         OnError, typer.Option(help="A bad row: skip and report it, or stop and store nothing of its batch.")
-    ] = OnError.skip,
+    ] = "skip",
     batch_size: Annotated[int, typer.Option(help="Memories per transaction.")] = 500,
     column: Annotated[
         list[str] | None,
@@ -132,7 +124,6 @@ def import_(
     """
     from semmem.config import Settings
     from semmem.doors.cli.progress import counting
-    from semmem.model.errors import BadItem, Conflict, InvalidInput
     from semmem.write.screening import redacted
 
     row = _row_of(format)
@@ -157,7 +148,6 @@ def import_(
     credentials: list[int] = []
     namespaces: set[str] = set()
     keep: set[str] = set()
-    skip = on_error is OnError.skip
     marked = row.marked and (replace or format != "jsonl")
     redacts = row.redacts and Settings.load().source("credentials") == "default"
 
@@ -166,7 +156,7 @@ def import_(
         keep.update([bad.id] if bad.id else [])
 
     def noted(apart: dict[str, Any]) -> Iterator[Any]:
-        reject = tell if skip else None
+        reject = tell if on_error == "skip" else None
         for one in chain.from_iterable(reader(format)(place, reject=reject, **options, **apart) for place in files):
             if redacts:
                 one["text"], count = redacted(one["text"])
@@ -188,7 +178,7 @@ def import_(
                 noted(apart),
                 namespace=door.namespace,
                 batch_size=batch_size,
-                on_error="skip" if skip else "abort",
+                on_error=on_error,
                 owned=own if replace or row.whole else None,
                 replace=replace or bool(row.whole and own),
                 overwrite=replace,
@@ -235,8 +225,6 @@ def numbered(error: SemmemError) -> tuple[int, str] | None:
 
 
 def _row_of(format: str) -> Format:
-    from semmem.model.errors import InvalidInput
-
     if format not in FORMATS:
         raise InvalidInput(f"There is no importer for {format!r}; choose one of {', '.join(FORMATS)}.")
     return FORMATS[format]
@@ -244,8 +232,6 @@ def _row_of(format: str) -> Format:
 
 def _check_options(format: str, given: list[str]) -> None:
     """Raise InvalidInput for an option that the format does not take."""
-    from semmem.model.errors import InvalidInput
-
     for name in given:
         if name not in FORMATS[format].options:
             whose = ", ".join(other for other, row in FORMATS.items() if name in row.options)
@@ -255,7 +241,6 @@ def _check_options(format: str, given: list[str]) -> None:
 def _columns(column: list[str] | None, delimiter: str | None, drop_others: bool) -> dict[str, Any]:
     """Return what the reader of tables takes."""
     from semmem.importers.csv import column_map
-    from semmem.model.errors import InvalidInput
 
     sign = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
     if sign is not None and (len(sign) != 1 or sign in '"\r\n '):
@@ -267,7 +252,6 @@ def _sources(format: str, row: Format, file: Path | None) -> list[Path]:
     """Return what is to be read: the file or folder that is given, else where coding agents keep their sessions."""
     from semmem.files import expanded
     from semmem.importers.transcript import FOLDERS
-    from semmem.model.errors import InvalidInput
 
     if file is None:
         if format != "sessions":
@@ -339,11 +323,6 @@ def _listed(door: Door, rows: Any, line: Callable[[Any], str]) -> None:
 _OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".xls", ".md", ".html", ".xml", ".yaml", ".yml", ".toml", ".db", ".zip")
 
 
-def register_export(app: typer.Typer) -> None:
-    """Add export to the program."""
-    command(app, "export", "url")(export)
-
-
 def export(
     door: Door,
     file: Annotated[str, typer.Argument(help="The file to write, or - for standard output.")],
@@ -365,7 +344,6 @@ def export(
     Newest first, whole texts; the file appears under its name when it is complete.
     """
     from semmem.doors.cli.progress import counting
-    from semmem.model.errors import InvalidInput
 
     if everything and namespace:
         raise InvalidInput("Give --all or --namespace, not both.")
@@ -393,19 +371,13 @@ def export(
 
 def _sensitive(mem: Semmem, namespaces: str | list[str] | None, narrow: Mapping[str, Any] | None) -> int:
     """Count the sensitive memories that an export of the same has left out."""
+    from semmem.doors.pages import every_memory
+
     if namespaces is None:
         namespaces = [one.name for one in mem.namespaces()]
-    count = 0
-    for namespace in [namespaces] if isinstance(namespaces, str) else namespaces:
-        cursor: str | None = None
-        while True:
-            hidden = {**(narrow or {}), "sensitive": True}
-            page = mem.list(namespace=namespace, filters=hidden, limit=1_000, cursor=cursor)
-            count += len(page)
-            cursor = page.cursor
-            if cursor is None:
-                break
-    return count
+    each = [namespaces] if isinstance(namespaces, str) else namespaces
+    hidden = {**(narrow or {}), "sensitive": True}
+    return sum(1 for name in each for _ in every_memory(mem, namespace=name, filters=hidden))
 
 
 def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -> int:
@@ -421,7 +393,6 @@ def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -
 def _sink(path: Path | None, force: bool) -> Iterator[IO[bytes]]:
     """Yield where the lines go: standard output, or a new file."""
     from semmem.files import new_file
-    from semmem.model.errors import InvalidInput
 
     if path is None:
         yield sys.stdout.buffer

@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.context import Door, Reveal, command
+from semmem.doors.cli.context import Door, Reveal
+from semmem.doors.cli.show import one_line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from semmem.model.life import Version
 
-__all__ = ["register"]
+__all__ = ["history", "restore_memory"]
 
 _WIDTH = 60
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    command(app, "history", "url", "namespace")(history)
-    command(app, "restore-memory", "url", "namespace")(restore_memory)
 
 
 def history(
@@ -44,12 +39,9 @@ def history(
 
 
 def _lines(versions: Sequence[Version], diff: bool) -> list[Text]:
-    from semmem.doors.cli.show import one_line
-    from semmem.doors.cli.terminal import Shown
-
     lines: list[Text] = []
     for before, one in zip([None, *versions[:-1]], versions, strict=True):
-        head = Shown(f"version {one.version}", style="bold")
+        head = styled(f"version {one.version}", style="bold")
         at = f"  {one.changed_at:%Y-%m-%d %H:%M}" if one.changed_at else ""
         by = f" by {one.changed_by}" if one.changed_by else ""
         head.append(f"{at}{by}", style="dim")
@@ -60,9 +52,9 @@ def _lines(versions: Sequence[Version], diff: bool) -> list[Text]:
             head.append(f"  forgotten {one.forgotten_at:%Y-%m-%d %H:%M}{whom}", style="red")
         lines.append(head)
         if diff and before is not None and one.changed:
-            lines.append(Shown(one.diff(before)))
+            lines.append(styled(one.diff(before)))
         else:
-            lines.append(Shown(f"  {one_line(one.memory.text, _WIDTH)}"))
+            lines.append(styled(f"  {one_line(one.memory.text, _WIDTH)}"))
     return lines
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.context import Door, command, not_empty
+from semmem.doors.cli.context import Door, not_empty
+from semmem.doors.cli.show import styled
 
 if TYPE_CHECKING:
     from semmem.model.life import Link
 
-__all__ = ["register"]
+__all__ = ["contradictions", "link", "links", "near_duplicates", "unlink"]
 
 One = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory.")]
 From = Annotated[str, typer.Argument(metavar="ID", help="The id of a memory; with supersedes, of the newer one.")]
@@ -21,15 +22,6 @@ Type = Annotated[
 ]
 To = Annotated[str, typer.Argument(metavar="TO", help="The id of the other memory.")]
 Most = Annotated[int, typer.Option(help="At most this many, newest first.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands about links to the program."""
-    command(app, "link", "url", "namespace")(link)
-    command(app, "unlink", "url", "namespace")(unlink)
-    command(app, "links", "url", "namespace")(links)
-    command(app, "contradictions", "url", "namespace")(contradictions)
-    command(app, "near-duplicates", "url", "namespace")(near_duplicates)
 
 
 def link(
@@ -87,11 +79,9 @@ def near_duplicates(door: Door, limit: Most = 100) -> None:
 
 
 def _show(door: Door, rows: Sequence[Link], none: str) -> None:
-    from semmem.doors.cli.terminal import Shown
-
     if not rows:
         door.out.print(none, markup=False)
     for one in rows:
         since = f"{one.since:%Y-%m-%d}" if one.since else ""
         by = f", by {one.made_by}" if one.made_by else ""
-        door.out.print(Shown(f"{one.from_id} {one.type} {one.to_id}  (since {since}{by})"))
+        door.out.print(styled(f"{one.from_id} {one.type} {one.to_id}  (since {since}{by})"))

@@ -8,6 +8,7 @@ import typer
 
 from semmem.doors.cli.context import Door, alone, command, moment, not_empty
 from semmem.doors.cli.show import counted
+from semmem.model.errors import NotFound
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -85,8 +86,6 @@ def replay(
 
 def _texts(mem: Semmem, entry: LoggedRecall) -> dict[tuple[str, str], str]:
     """Return the first line of each memory of an entry that still exists; a sensitive one is masked."""
-    from semmem.model.errors import NotFound
-
     texts = {}
     for hit in entry.hits:
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from semmem.doors.cli.context import Door, alone, command, not_empty
-from semmem.doors.cli.show import counted
+from semmem.doors.cli.show import counted, new_table, styled
 from semmem.model.errors import NotFound
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from semmem.model.life import Changes
     from semmem.model.reports import Limits, Namespace
 
-__all__ = ["names", "register"]
+__all__ = ["changes", "names"]
 
 _EVERY_S = 1.0
 
@@ -29,11 +29,6 @@ Name = Annotated[str, typer.Argument(callback=not_empty, help="The namespace.")]
 
 
 Other = Annotated[str, typer.Argument(callback=not_empty, help="The new name; that namespace must be empty.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add changes to the program."""
-    command(app, "changes", "url")(changes)
 
 
 @alone(names, "url")
@@ -160,22 +155,14 @@ def _limits_line(name: str, limits: Limits) -> str:
 
 
 def _show_namespaces(door: Door, rows: Sequence[Namespace]) -> None:
-    from rich.table import Table
-
     if not rows:
         door.out.print("The store holds no memories.")
         return
-    table = Table(box=None, pad_edge=False)
+    table = new_table()
     table.add_column("namespace")
     table.add_column("memories", justify="right")
     table.add_column("latest memory", style="dim")
     for one in rows:
         name = one.name if one.state is None else f"{one.name} ({one.state})"
-        table.add_row(*_plain_cells(name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}"))
+        table.add_row(*map(styled, (name, f"{one.memories:,}", f"{one.updated_at:%Y-%m-%d %H:%M}")))
     door.out.print(table)
-
-
-def _plain_cells(*cells: str) -> list[Any]:
-    from semmem.doors.cli.terminal import Shown
-
-    return [Shown(cell) for cell in cells]

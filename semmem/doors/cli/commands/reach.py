@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from semmem.doors import wire
-from semmem.doors.cli.context import (
-    Door,
-    command,
-)
+from semmem.doors.cli.context import Door
 from semmem.doors.cli.options import Narrow
+from semmem.doors.cli.show import CLASS_COLOURS, new_table, styled
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,22 +20,10 @@ if TYPE_CHECKING:
     from semmem.rank_cap.report import Reach
     from semmem.rank_cap.score_ranges import ShareRange
 
-__all__ = ["register", "register_probe", "show_reach"]
+__all__ = ["probe", "reach", "show_reach"]
 
+Required = Literal["boost-only", "possible", "guaranteed"]
 _NAMES = ("lexical", "dense", "graph")
-
-
-class Required(StrEnum):
-    """What `--require` accepts."""
-
-    boost_only = "boost-only"
-    possible = "possible"
-    guaranteed = "guaranteed"
-
-
-def register(app: typer.Typer) -> None:
-    """Add reach to the program."""
-    command(app, "reach", "url", "namespace", "recipe")(reach)
 
 
 def reach(
@@ -61,8 +47,6 @@ def reach(
     are those of a recall of k hits. The assumptions are named under the table, because without a question the lengths
     of the lists and the folded hits are unknown.
     """
-    from semmem.model.errors import InvalidInput
-
     if (weights is None) != (rank_constants is None):
         raise InvalidInput("--weights and --rank-constants go together: one rank constant for each weight.")
     if weights is not None and rank_constants is not None:
@@ -79,9 +63,9 @@ def reach(
         plan = _recipe(door)
         report = reach_in(plan, k, ranges=_ranges(plan, scores or ()))
     door.give(report, lambda: show_reach(door, report))
-    if require is not None and (short := report.short_of(require.value, called=weights is None)):
+    if require is not None and (short := report.short_of(require, called=weights is None)):
         for regime, leg, leg_class in short:
-            door.say(f"{leg} is {leg_class} in regime {regime}, short of {require.value} at k = {k}.")
+            door.say(f"{leg} is {leg_class} in regime {regime}, short of {require} at k = {k}.")
         raise typer.Exit(wire.EXIT_REACH)
 
 
@@ -107,7 +91,6 @@ def _recipe(door: Door) -> Recipe:
 
 def _ranges(plan: Recipe, scores: Sequence[str]) -> dict[str, ShareRange]:
     """Return the shares that follow from ranges of scores such as `dense=0:1`."""
-    from semmem.model.errors import InvalidInput
     from semmem.model.recipe import USUAL_DEPTH
     from semmem.rank_cap.score_ranges import within
 
@@ -130,8 +113,6 @@ def _ranges(plan: Recipe, scores: Sequence[str]) -> dict[str, ShareRange]:
 
 def _by_leg(text: str, option: str) -> dict[str, float]:
     """Read `1,1,.35` (lexical, dense, graph, then leg4 and on) or `name=number` pairs."""
-    from semmem.model.errors import InvalidInput
-
     out: dict[str, float] = {}
     for place, part in enumerate(text.split(",")):
         name, named, number = part.rpartition("=")
@@ -145,13 +126,10 @@ def _by_leg(text: str, option: str) -> dict[str, float]:
 
 def show_reach(door: Door, report: Reach) -> None:
     """Print the table, one line a leg and regime; then what would change a class, and what boost-only means."""
-    from rich.table import Table
-
-    from semmem.doors.cli.terminal import CLASS_COLOURS, Shown
     from semmem.rank_cap.report import describe
 
     door.out.print(f"Reach of recipe {report.recipe} at k = {report.k}", style="bold")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = new_table(padding=(0, 2, 0, 0), header_style="dim")
     for name in ("regime", "leg", "class"):
         table.add_column(name, no_wrap=True)
     for name in ("1st earns", "lower bar", "upper bar", "may enter", "must enter"):
@@ -161,7 +139,7 @@ def show_reach(door: Door, report: Reach) -> None:
         table.add_row(
             row["regime"],
             row["leg"],
-            Shown(row["class"], CLASS_COLOURS[row["class"]]),
+            styled(row["class"], CLASS_COLOURS[row["class"]]),
             *(row[name] for name in ("first place", "lower bar", "upper bar")),
             *(row[name] for name in ("ranks that can enter", "ranks guaranteed")),
         )
@@ -173,7 +151,7 @@ def show_reach(door: Door, report: Reach) -> None:
         door.out.print(f"{', '.join(legs)}: {change.replace(': ', ' with ', 1)}", style="dim")
     if any(leg.class_ == "boost-only" for regime in report.regimes.values() for leg in regime.legs.values()):
         door.out.print(
-            Shown("boost-only", "red").append(
+            styled("boost-only", "red").append(
                 f": the leg moves memories that other legs found, and brings none of its own into the top {report.k}.",
                 "not red",
             )
@@ -184,11 +162,6 @@ def show_reach(door: Door, report: Reach) -> None:
 
 _WIDTHS = {"dropped at": 9, "reach there": 10, "also listed by": 12}
 """The longest word that stands in a column: where the terminal is narrow, headings and lists take more lines."""
-
-
-def register_probe(app: typer.Typer) -> None:
-    """Add probe to the program."""
-    command(app, "probe", "url", "recipe")(probe)
 
 
 def probe(
@@ -205,8 +178,6 @@ def probe(
     It does so for each leg of the recipe and each regime, in a scratch namespace that is dropped afterwards. Exits with
     3 if a memory did not come back.
     """
-    from semmem.model.errors import InvalidInput
-
     if (question is None) != (text is None):
         raise InvalidInput("--question and --text go together: give the question and the memory that answers it.")
     with door.connect() as mem:
@@ -226,20 +197,17 @@ def probe(
 
 def _show(door: Door, report: Probe) -> None:
     """Print one line a witness, then what it means to be dropped where it was."""
-    from rich.table import Table
-
     from semmem.client.probe.stages import STAGES
-    from semmem.doors.cli.terminal import Shown
 
     door.out.print(f"Probe of recipe {report.recipe} at k = {report.k}, in {report.seconds:.1f} s", style="bold")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = new_table(padding=(0, 2, 0, 0), header_style="dim")
     for name in ("regime", "leg", "came back", "dropped at", "rank in leg", "place", "reach there", "also listed by"):
         table.add_column(name, no_wrap=name in ("regime", "leg"), min_width=_WIDTHS.get(name))
     for one in report:
         table.add_row(
             one.regime,
             one.leg,
-            Shown("yes", "green") if one.returned else Shown("no", "red"),
+            styled("yes", "green") if one.returned else styled("no", "red"),
             one.dropped or "",
             "" if one.rank is None else str(one.rank),
             "" if one.place is None else str(one.place),

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from semmem.doors.cli.context import (
-    Door,
-    Options,
-    Reveal,
-    command,
-    least_confidence,
-    moment,
-    not_empty,
-)
+from semmem.doors.cli.context import Door, Options, Reveal, least_confidence, moment, not_empty
 from semmem.doors.cli.options import AnyNarrow, Narrow
-from semmem.doors.cli.show import counted
+from semmem.doors.cli.show import (
+    counted,
+    degraded_lines,
+    full_score,
+    hit_lines,
+    left_out_lines,
+    legend,
+    memory_lines,
+    new_table,
+    one_line,
+    styled,
+)
 from semmem.files import must_be_free, new_file
 from semmem.model.errors import InvalidInput
 from semmem.model.pictures import bars
+from semmem.model.types import ListOrder, SortBy
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -31,35 +34,16 @@ if TYPE_CHECKING:
     from semmem.model.types import Page
     from semmem.read.result import Recall
 
-__all__ = ["register"]
+__all__ = ["AsOf", "LeastConfidence", "explain", "get", "list_", "recall", "stats"]
 
 _NAMED = 5
-
-
-class Sorting(StrEnum):
-    """What `--sort-by` accepts."""
-
-    relevance = "relevance"
-    importance = "importance"
-    created = "created"
-    updated = "updated"
-    accessed = "accessed"
-
-
-class Order(StrEnum):
-    """What `--sort-by` of a list accepts."""
-
-    created = "created"
-    updated = "updated"
-    importance = "importance"
-    accessed = "accessed"
 
 
 Query = Annotated[str, typer.Argument(help="The question; words in double quotes must occur exactly so.")]
 Limit = Annotated[int, typer.Option("--limit", "-k", help="How many hits.")]
 Offset = Annotated[int, typer.Option(help="How many hits to skip.")]
 Exclude = Annotated[list[str] | None, typer.Option(help="An id to leave out; repeatable.")]
-SortedBy = Annotated[Sorting, typer.Option(help="Order of the hits.")]
+SortedBy = Annotated[SortBy, typer.Option(help="Order of the hits.")]
 LeastConfidence = Annotated[
     str,
     typer.Option(
@@ -82,7 +66,7 @@ def _arguments(
     *,
     narrow: Narrow,
     exclude: Exclude = None,
-    sort_by: SortedBy = Sorting.relevance,
+    sort_by: SortedBy = "relevance",
     min_confidence: LeastConfidence = "0",
     token_budget: TokenBudget = None,
     as_of: AsOf = None,
@@ -93,7 +77,7 @@ def _arguments(
         "offset": offset,
         "filters": narrow,
         "exclude": tuple(exclude or ()),
-        "sort_by": sort_by.value,
+        "sort_by": sort_by,
         "min_confidence": least_confidence(min_confidence),
         "token_budget": token_budget,
         "as_of": moment(as_of, "--as-of"),
@@ -102,15 +86,6 @@ def _arguments(
 
 Asked: TypeAlias = Annotated[dict[str, Any], Options.of(_arguments)]
 """The arguments of a recall."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the reading commands to the program."""
-    command(app, "recall", "url", "recipe")(recall)
-    command(app, "explain", "url", "namespace", "recipe")(explain)
-    command(app, "get", "url", "namespace")(get)
-    command(app, "list", "url", "namespace")(list_)
-    command(app, "stats", "url")(stats)
 
 
 def recall(
@@ -159,8 +134,6 @@ def get(
     reveal: Reveal = False,
 ) -> None:
     """Print one memory; with --as-of, the version that was valid at that time."""
-    from semmem.doors.cli.show import memory_lines
-
     with door.connect() as mem:
         memory = mem.get(id, namespace=door.namespace, reveal=reveal, as_of=moment(as_of, "--as-of"))
     door.give(memory, lambda: door.print_lines(memory_lines(memory)))
@@ -174,13 +147,13 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", "-k", help="Memories per page.")] = 100,
     cursor: Annotated[str | None, typer.Option(help="The cursor printed below the previous page.")] = None,
     sort_by: Annotated[
-        Order, typer.Option(help="Field to sort by, highest or latest first; accessed: last recalled.")
-    ] = Order.created,
+        ListOrder, typer.Option(help="Field to sort by, highest or latest first; accessed: last recalled.")
+    ] = "created",
 ) -> None:
     """Print a page of memories, newest first. Only --titles, --tags and --sensitive find sensitive ones."""
     with door.connect() as mem:
         page = mem.list(
-            namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor, reveal=reveal, sort_by=sort_by.value
+            namespace=door.namespace, filters=narrow, limit=limit, cursor=cursor, reveal=reveal, sort_by=sort_by
         )
         others = _others(mem, [door.namespace]) if not len(page) and not door.json else ""
     door.give(page, lambda: _show_page(door, page, others))
@@ -238,8 +211,6 @@ def _draw(door: Door, plot: Path | None, picture: Callable[[], str]) -> None:
 
 
 def _show_recall(door: Door, result: Recall, whole: bool, others: str) -> None:
-    from semmem.doors.cli.show import degraded_lines, full_score, hit_lines, left_out_lines, legend
-
     total = ("" if result.total_is_exact else "at least ") + counted(result.total, "memory")
     regime = "" if result.regime == "any" else f" · {result.regime} question"
     sure = f" · confidence {result.confidence:.2f}"
@@ -265,30 +236,20 @@ def _show_recall(door: Door, result: Recall, whole: bool, others: str) -> None:
 
 
 def _show_page(door: Door, page: Page, others: str) -> None:
-    from rich.table import Table
-
-    from semmem.doors.cli.show import one_line
-
-    table = Table(box=None, pad_edge=False)
+    table = new_table()
     table.add_column("id", style="cyan", no_wrap=True, max_width=36)
     table.add_column("created", style="dim", no_wrap=True)
     table.add_column("memory", ratio=1)
     for memory in page:
         when = memory.created_at.strftime("%Y-%m-%d %H:%M") if memory.created_at else ""
         text = f"{memory.title}: {memory.text}" if memory.title else memory.text
-        table.add_row(*_plain_cells(memory.id, when, one_line(text, 90)))
+        table.add_row(*map(styled, (memory.id, when, one_line(text, 90))))
     if not len(page):
         door.out.print(f"No memory in namespace {door.namespace} matches.{others}")
         return
     door.out.print(table)
     if page.cursor:
         door.out.print(f"More: --cursor {page.cursor}", style="dim")
-
-
-def _plain_cells(*cells: str) -> list[Any]:
-    from semmem.doors.cli.terminal import Shown
-
-    return [Shown(cell) for cell in cells]
 
 
 _MEANT = {"parts": " of long memories", "pending": ": maintain merges them", "stale": ": maintain derives them again"}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semmem.doors.cli.context import Door, alone, command
+from semmem.doors.cli.show import new_table, styled
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -62,8 +64,6 @@ def unset(
     everything: Annotated[bool, typer.Option("--all", help="Every setting of the namespace.")] = False,
 ) -> None:
     """Remove search settings of a namespace; the program's own settings apply again."""
-    from semmem.model.errors import InvalidInput
-
     if bool(keys) == everything:
         raise InvalidInput("Name the settings to unset, or give --all.")
     with door.connect() as mem:
@@ -110,19 +110,15 @@ def _searched(mem: Semmem, namespace: str) -> dict[str, Any]:
 
 
 def _show(door: Door, answer: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    from semmem.doors.cli.terminal import Shown
-
     for rows in (answer["settings"], answer.get("search", [])):
         if not rows:
             continue
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table = new_table(padding=(0, 2, 0, 0), header_style="dim")
         for title, style in (("name", "bold"), ("value", "cyan"), ("from", "")):
             table.add_column(title, style=style, overflow="fold", no_wrap=title == "name")
         table.add_column("meaning", style="dim")
         for row in rows:
-            table.add_row(*map(Shown, (row["name"], _shown(row["value"]), _short(row["source"]), row["meaning"])))
+            table.add_row(*map(styled, (row["name"], _shown(row["value"]), _short(row["source"]), row["meaning"])))
         door.out.print(table)
         if rows is answer["settings"]:
             files = ", ".join(map(_short, answer["files"])) or "none"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,20 +13,14 @@ from semmem.doors import wire
 from semmem.doors.cli.context import Door, command
 from semmem.doors.cli.files import to_read, to_write
 from semmem.doors.cli.show import counted, size
+from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
     from semmem.model.reports import BackupReport, CopyReport, Rebuilt
     from semmem.stores.embedded.server import EmbeddedServer, ServerStatus
 
-__all__ = ["app", "register", "register_rebuild", "server_of", "stop_server"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add copy, backup and restore to the program."""
-    command(app, "copy")(copy)
-    command(app, "backup", "url")(backup)
-    command(app, "restore", "url")(restore)
+__all__ = ["app", "backup", "copy", "rebuild", "restore", "server_of", "stop_server"]
 
 
 def copy(
@@ -105,11 +98,6 @@ def _show_backup(door: Door, report: BackupReport, what: str) -> None:
     )
 
 
-def register_rebuild(app: typer.Typer) -> None:
-    """Add rebuild to the program."""
-    command(app, "rebuild", "url")(rebuild)
-
-
 def rebuild(
     door: Door,
     embedder: Annotated[
@@ -126,7 +114,6 @@ def rebuild(
     hash of each namespace's graph, which does not depend on the order in which memories were stored.
     """
     from semmem.doors.cli.progress import counting
-    from semmem.model.errors import InvalidInput
     from semmem.model.reports import Rebuilt
 
     if extract and embedder is not None:
@@ -176,18 +163,9 @@ def _show(door: Door, report: Rebuilt, hashes: Mapping[str, str], filler: str | 
 app = typer.Typer(help="The embedded servers: look at them, stop them.", no_args_is_help=True)
 
 
-class Mode(StrEnum):
-    """How a server stops, as PostgreSQL names it."""
-
-    smart = "smart"
-    fast = "fast"
-    immediate = "immediate"
-
-
 def server_of(url: str | None) -> EmbeddedServer:
     """Return the embedded server that ``url`` names. Raises InvalidInput when it names another kind of store."""
     from semmem.config import Settings
-    from semmem.model.errors import InvalidInput
     from semmem.stores import parse_url
     from semmem.stores.embedded.server import EmbeddedServer
 
@@ -214,7 +192,6 @@ def status(door: Door) -> None:
 
 def running() -> list[ServerStatus]:
     """Return the status of each embedded server of this user that runs, by folder."""
-    from semmem.model.errors import StoreUnavailable
     from semmem.stores.embedded import noted
     from semmem.stores.embedded.server import EmbeddedServer
 
@@ -235,23 +212,23 @@ def list_servers(door: Door) -> None:
 def stop(
     door: Door,
     mode: Annotated[
-        Mode, typer.Option(help="fast ends open transactions; smart waits for clients to leave.")
-    ] = Mode.fast,
+        Literal["smart", "fast", "immediate"],
+        typer.Option(help="fast ends open transactions; smart waits for clients to leave."),
+    ] = "fast",
     every: Annotated[bool, typer.Option("--all", help="Every server that `semmem server list` shows.")] = False,
 ) -> None:
     """Stop the embedded server, or all of them; the next command that needs one starts it again."""
     if every:
-        from semmem.model.errors import InvalidInput
         from semmem.stores.embedded.server import EmbeddedServer
 
         if door.url is not None:
             raise InvalidInput("--all stops every embedded server; leave --url out.")
-        folders = [state.data for state in running() if EmbeddedServer(state.data).stop(mode.value)]
+        folders = [state.data for state in running() if EmbeddedServer(state.data).stop(mode)]
         value = {"stopped": bool(folders), "folders": [str(folder) for folder in folders]}
         lines = "".join(f"Stopped {folder}.\n" for folder in folders) or "None was running.\n"
         door.give(value, lambda: door.out.print(lines, end="", markup=False, soft_wrap=True))
         return
-    stopped = server_of(door.url).stop(mode.value)
+    stopped = server_of(door.url).stop(mode)
     door.give({"stopped": stopped}, lambda: door.out.print("Stopped." if stopped else "The server was not running."))
 
 

@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
+from semmem.model.errors import InvalidInput, SemmemError
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
-    from semmem.model.types import Memory
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    command(app, "sync", "url", "namespace")(sync)
+__all__ = ["sync"]
 
 
 def sync(
@@ -39,7 +34,6 @@ def sync(
     deleted.
     """
     from semmem.doors.wire import sentence
-    from semmem.model.errors import InvalidInput, SemmemError
 
     if not folder.is_dir():
         raise InvalidInput(f"There is no folder {folder}.")
@@ -58,10 +52,10 @@ def sync(
 
 def _round(door: Door, mem: Semmem, folder: Path, write: bool) -> dict[str, Any]:
     """Sync once; return what was done, and what could not be."""
+    from semmem.doors.pages import every_memory
     from semmem.importers import BadRow, owned, told_apart
     from semmem.importers.markdown import read
     from semmem.importers.note_edits import write_back
-    from semmem.model.errors import InvalidInput
 
     apart = told_apart("markdown", folder, mem, door.namespace)
     own = owned("markdown", folder, **apart)
@@ -75,7 +69,8 @@ def _round(door: Door, mem: Semmem, folder: Path, write: bool) -> dict[str, Any]
     notes = {str(note["id"]): note for note in read(folder, reject=bad.append, **apart)}
     written: set[str] = set()
     if write:
-        written, left = write_back(folder, _memories(mem, door.namespace, own[0]), notes, seen)
+        stored = every_memory(mem, namespace=door.namespace, filters=own[0])
+        written, left = write_back(folder, stored, notes, seen)
         bad += left
         if written:
             again = read(folder, reject=lambda row: None, **apart)
@@ -94,20 +89,8 @@ def _round(door: Door, mem: Semmem, folder: Path, write: bool) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _memories(mem: Semmem, namespace: str, own: Any) -> Iterator[Memory]:
-    cursor: str | None = None
-    while True:
-        page = mem.list(namespace=namespace, filters=own, limit=1_000, cursor=cursor)
-        yield from page
-        cursor = page.cursor
-        if cursor is None:
-            return
-
-
 def _changes(door: Door, mem: Semmem, folder: Path, write: bool, every: float) -> Iterator[None]:
     """Yield at once, and when the notes have changed and are quiet again, or with ``write`` the store has changed."""
-    from semmem.model.errors import SemmemError
-
     before = _state(folder)
     cursor = mem.changes("now", namespace=door.namespace).cursor if write else None
     yield

@@ -8,33 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.doors.cli.commands.read import AsOf, LeastConfidence
-from semmem.doors.cli.context import (
-    Door,
-    command,
-    least_confidence,
-    moment,
-    not_empty,
-)
+from semmem.doors.cli.context import Door, least_confidence, moment, not_empty
 from semmem.doors.cli.options import Narrow
-from semmem.doors.cli.show import counted
+from semmem.doors.cli.show import counted, degraded_lines, left_out_lines
 from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:
     from semmem.read.context import Context
 
-__all__ = ["register"]
+__all__ = ["context", "feedback", "judgements"]
 
 _Several = Annotated[
     list[str] | None,
     typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    command(app, "context", "url", "recipe")(context)
-    command(app, "feedback", "url")(feedback)
-    command(app, "judgements", "url", "namespace")(judgements)
 
 
 def context(
@@ -98,8 +85,6 @@ def judgements(door: Door) -> None:
 
 def _show_context(door: Door, block: Context) -> None:
     """Print the block on standard output; what is beside it on standard error."""
-    from semmem.doors.cli.show import degraded_lines, left_out_lines
-
     for line in block.text.splitlines():
         door.out.print(line, soft_wrap=True)
     if not block.text:

@@ -6,48 +6,32 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from semmem.doors import wire
-from semmem.doors.cli.context import (
-    Door,
-    command,
-    not_empty,
-)
+from semmem.doors.cli.context import Door, not_empty
 from semmem.doors.cli.files import to_read
 from semmem.doors.cli.options import AnyNarrow, FirstChanges, Given, LastChanges
 from semmem.doors.cli.show import counted
+from semmem.model.errors import BadItem, Conflict, InvalidInput
 
 if TYPE_CHECKING:
     from semmem.model.types import IngestReport, Memory
 
-__all__ = ["register"]
+__all__ = ["OnError", "forget", "items", "maintain", "remember", "update"]
+
+OnError = Literal["abort", "skip"]
+"""What becomes of the batch of a bad item."""
 
 _TO_LOOK_AT = ("orphans", "hubs", "contradictions", "unread", "other_language", "stale")
 """What maintain counts and leaves as it is."""
 _TEXT = (".txt", ".md", ".markdown")
 _ITEMS = (".jsonl", ".ndjson")
 _DOCUMENTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub", ".html", ".htm", ".csv", ".json", ".xlsx", ".pptx")
-
-
-class OnError(StrEnum):
-    """What becomes of the batch of a bad item."""
-
-    abort = "abort"
-    skip = "skip"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the writing commands to the program."""
-    command(app, "remember", "url", "namespace")(remember)
-    command(app, "update", "url", "namespace")(update)
-    command(app, "forget", "url", "namespace")(forget)
-    command(app, "maintain", "url")(maintain)
 
 
 def remember(
@@ -67,7 +51,7 @@ def remember(
     fields: Given,
     on_error: Annotated[
         OnError, typer.Option(help="For .jsonl: store nothing of a batch with a bad item, or skip that item.")
-    ] = OnError.abort,
+    ] = "abort",
     batch_size: Annotated[int, typer.Option(help="For .jsonl: items per transaction.")] = 500,
 ) -> None:
     """Remember a text, standard input, or a file.
@@ -109,8 +93,6 @@ def update(
     """
     changes = ({} if text is None else {"text": _text_of(text, None)}) | first | last
     if not changes:
-        from semmem.model.errors import InvalidInput
-
         raise InvalidInput("Say what to change: a new text, or an option such as --title.")
     with door.connect() as mem:
         memory = mem.update(id, namespace=door.namespace, expected_version=expected_version, changed_by=by, **changes)
@@ -135,8 +117,6 @@ def forget(
     No verb finds a forgotten memory. For 30 days (setting keep_forgotten_days) `semmem restore-memory` can bring it
     back; --hard and --all keep nothing.
     """
-    from semmem.model.errors import InvalidInput
-
     if id is None and not narrow and not everything:
         raise InvalidInput("Say what to forget: an id, a filter such as --sessions, or --all for the whole namespace.")
     if everything and (id is not None or narrow):
@@ -167,8 +147,6 @@ def maintain(door: Door) -> None:
 
 
 def _path(text: str | None, file: Path | None) -> Path | None:
-    from semmem.model.errors import InvalidInput
-
     if (text is None) == (file is None):
         raise InvalidInput("Give one text to remember: as the argument, - for standard input, or --file PATH.")
     if file is not None:
@@ -199,8 +177,6 @@ def _id_of(path: Path) -> str | None:
 
 
 def _text_of(text: str | None, path: Path | None) -> str:
-    from semmem.model.errors import InvalidInput
-
     try:
         if path is not None:
             return path.read_text(encoding="utf-8")
@@ -239,21 +215,19 @@ def _in_the_file(reason: str) -> str:
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
     from semmem.doors.cli.commands.import_export import numbered
     from semmem.doors.cli.progress import counting
-    from semmem.model.errors import BadItem, Conflict, InvalidInput
     from semmem.model.serialization import plain
 
     total, numbers = None, list[int]()
     if path.is_file():  # a pipe can be read only once
         with path.open("rb") as lines:
             total = sum(1 for line in lines if line.strip())
-    skip = on_error is OnError.skip
     with door.connect(create=True) as mem, counting(door, path.name, total) as advance:
         try:
             report = mem.remember_many(
                 items(path, numbers),
                 namespace=door.namespace,
                 batch_size=batch_size,
-                on_error="skip" if skip else "abort",
+                on_error=on_error,
                 progress=advance,
             )
         except (BadItem, Conflict) as error:

@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semmem.doors.cli.context import Door, command
+from semmem.doors.cli.context import Door
 from semmem.doors.cli.demo.data import QUESTIONS, DemoQuestion, folder, story
+from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.read.result import Recall
 
-__all__ = ["register"]
+__all__ = ["demo"]
 
 _LIMIT = 5
 _DEEP = 60
 _TRIED = 40
 _STORY, _FOLDER = "semmem-demo-story", "semmem-demo-folder"
-
-
-def register(app: typer.Typer) -> None:
-    """Add demo to the program."""
-    command(app, "demo", "url")(demo)
 
 
 def demo(
@@ -45,7 +41,6 @@ def demo(
     Works in a store of its own that is deleted afterwards (with --url: in two namespaces of that store).
     """
     from semmem.doors.cli.demo import show as demo_show
-    from semmem.model.errors import InvalidInput
 
     if ask and data is None:
         raise InvalidInput("--ask asks a folder; say which with --data.")

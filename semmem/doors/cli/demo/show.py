@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.doors.cli.context import Door
 from semmem.doors.cli.demo.data import QUESTIONS, DemoQuestion
-from semmem.doors.cli.show import bar, degraded_lines, full_score, legend, one_line
+from semmem.doors.cli.show import CLASS_COLOURS, bar, degraded_lines, full_score, legend, new_table, one_line, styled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -68,11 +68,9 @@ class Show:
         why: Explanation | None,
     ) -> None:
         """Print one question: the hits of both recipes beside each other, dense search alone, the path of the graph."""
-        from rich.table import Table
-
         self._out.print()
         self._out.print(f"{number}. {question.query}", style="bold")
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table = new_table(padding=(0, 2, 0, 0))
         side = min(_SIDE, (self._out.width - 4) // 2)
         for name in ("without the graph (hybrid)", f"with the graph (default, {default.regime})"):
             table.add_column(name, width=side, no_wrap=True, header_style="dim")
@@ -138,21 +136,17 @@ class Show:
     def _rule(self, title: str) -> None:
         from rich.rule import Rule
 
-        from semmem.doors.cli.terminal import Shown
-
         self._out.print()
-        self._out.print(Rule(Shown(title, style="bold"), align="left", style="dim"))
+        self._out.print(Rule(styled(title, style="bold"), align="left", style="dim"))
 
 
 def _cell(hit: Hit, question: DemoQuestion, full: float, ids: set[str] | None, side: int) -> Text:
-    from semmem.doors.cli.terminal import Shown
-
     mark, style = " ", ""
     if hit.memory.id == question.answer:
         mark, style = "★", "bold"
     elif ids is not None and hit.id not in ids:
         mark, style = "+", "green"
-    cell = Shown(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
+    cell = styled(f"{hit.rank} {mark} {hit.score:.3f} ", style=style)
     cell.append_text(bar(hit.components, full, _BAR))
     cell.append(f" {one_line(_name(hit), side - 12 - _BAR)}", style=style)
     return cell
@@ -168,9 +162,7 @@ def _name(hit: Hit) -> str:
 
 def _path(why: Explanation) -> Text:
     """Return the way the graph took to a memory."""
-    from semmem.doors.cli.terminal import Shown
-
-    line = Shown("  path    ", style="dim")
+    line = styled("  path    ", style="dim")
     if why.path:
         line.append(why.path[0].start, style="not dim")
         for step in why.ways[0]:
@@ -181,15 +173,13 @@ def _path(why: Explanation) -> Text:
 
 def _alone(dense: Recall, question: DemoQuestion, width: int) -> Text:
     """Return one line of contrast: what dense search alone shows first, and where it has the answer."""
-    from semmem.doors.cli.terminal import Shown
-
     if not dense:
-        return Shown("  dense   search alone finds nothing", style="dim")
+        return styled("  dense   search alone finds nothing", style="dim")
     line = f"search alone shows first: {one_line(_name(dense[0]), width)}"
     if question.answer is not None:
         rank = next((hit.rank for hit in dense if hit.memory.id == question.answer), None)
         line += f"; the answer has rank {rank}" if rank else "; it does not find the answer"
-    return Shown(f"  dense   {line}", style="dim")
+    return styled(f"  dense   {line}", style="dim")
 
 
 _K = 10
@@ -233,15 +223,10 @@ def compared(mem: Semmem, namespace: str) -> list[dict[str, Any]]:
 
 def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
     """Print the table, a line a recipe, and one more where a second regime has another reach."""
-    from rich.table import Table
-
-    from semmem.doors.cli.show import degraded_lines
-    from semmem.doors.cli.terminal import CLASS_COLOURS, Shown
-
     door.out.print(
         f"Every recipe on the demo's sixty notes: ranks of the five answers among the first {_K}", style="bold"
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = new_table(padding=(0, 2, 0, 0), header_style="dim")
     narrow = door.out.width < _NEEDED
     for name in ("recipe", *(() if narrow else ("fusion",)), "answers at rank", "of 5", "regime", *_LEGS):
         table.add_column(name, no_wrap=name not in ("answers at rank", "of 5"), min_width=9 if "rank" in name else None)
@@ -253,7 +238,7 @@ def show_compared(door: Door, rows: list[dict[str, Any]]) -> None:
             if legs == before:
                 continue
             same = all(other == legs for other in row["reach"].values())
-            classes = [Shown(legs[leg], CLASS_COLOURS[legs[leg]]) if leg in legs else "" for leg in _LEGS]
+            classes = [styled(legs[leg], CLASS_COLOURS[legs[leg]]) if leg in legs else "" for leg in _LEGS]
             table.add_row(*head, "any" if same else regime, *classes)
             head, before = [""] * len(head), legs
     door.out.print(table)
