@@ -1,6 +1,6 @@
-"""Compare the former default recipe with the present one: each change by itself, all together, and rejected ones.
+"""Compare the first default recipe with those after it: each change by itself, all together, and rejected ones.
 
-Every row is compared with the former default, so a change that does harm cannot hide behind one that helps more.
+Every row is compared with the first default, so a change that does harm cannot hide behind one that helps more.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _TRIED: Mapping[str, _Numbers] = {
 
 
 def of_changes() -> tuple[list[Condition], list[Comparison]]:
-    """Return a plan: each change since the former default, and each rejected setting, against that default."""
-    former, now = recipe(FORMER), recipe("default")
+    """Return a plan: each change since the first default, and each rejected setting, against that default."""
+    former, now = recipe(FORMER), recipe("two-regimes")
     steep = _with_weights(former, _STEEP)
     rows = {
         "bounded prior": recipe(former, prior_floor=None),
@@ -44,10 +44,11 @@ def of_changes() -> tuple[list[Condition], list[Comparison]]:
         "what most legs put first is first": recipe(former, reserve=dict(now.reserve)),
         "every leg steep": steep,
         "every leg steep, no reserve": recipe(steep, reserve={}),
-        "default": now,
-        "every name, else as default": recipe(now, graph={"lone_names": "always"}),
-        "names of two memories, else as default": recipe(now, graph={"lone_names": "never"}),
-        **{f"{name}, else as default": _with_weights(now, numbers) for name, numbers in _TRIED.items()},
+        now.name: now,
+        "every name, else as two-regimes": recipe(now, graph={"lone_names": "always"}),
+        "names of two memories, else as two-regimes": recipe(now, graph={"lone_names": "never"}),
+        **{f"{name}, else as two-regimes": _with_weights(now, numbers) for name, numbers in _TRIED.items()},
+        "default": recipe("default"),
     }
     conditions = [Condition(FORMER, former)]
     conditions += [Condition(name, recipe(plan, name=name)) for name, plan in rows.items()]

@@ -19,17 +19,31 @@ def test_the_recipes_are_there_by_name_and_within_their_own_rules() -> None:
         check(one)
 
 
-def test_default_gives_the_graph_a_constant_of_its_own_in_each_regime() -> None:
+def test_default_gives_the_legs_constants_of_their_own_in_each_regime() -> None:
     default = recipe()
     assert default.weights == {"lexical": 0.1, "dense": 0.35, "graph": 0.35}
-    assert default.constants("named") == {"lexical": 4.0, "dense": 8.0, "graph": 0.0}
-    assert default.constants("unnamed") == {"lexical": 4.0, "dense": 8.0, "graph": 8.0}
-    assert default.reserve == {"agreed": 1, "graph": 3, "lexical": 4, "dense": 5}
-    former = recipe("default-0.1")
-    assert former.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
-    assert former.constants("named") == {"lexical": 60.0, "dense": 60.0, "graph": 0.0}
-    assert former.constants("unnamed") == {"lexical": 60.0, "dense": 60.0, "graph": 8.0}
-    assert former.reserve == {"graph": 3, "lexical": 4, "dense": 5}
+    assert {regime: default.constants(regime) for regime in default.regimes} == {
+        "anchored": {"lexical": 4.0, "dense": 8.0, "graph": 2.0},
+        "described": {"lexical": 4.0, "dense": 2.0, "graph": 8.0},
+        "named": {"lexical": 4.0, "dense": 8.0, "graph": 0.0},
+        "unnamed": {"lexical": 4.0, "dense": 8.0, "graph": 8.0},
+    }
+    places = {"agreed": 1, "graph": 3, "lexical": 4, "dense": 5}
+    assert {regime: default.reserve_in(regime) for regime in ("anchored", "named", "unnamed")} == dict.fromkeys(
+        ("anchored", "named", "unnamed"), places
+    )
+    assert default.reserve_in("described") == {"graph": 3, "lexical": 4, "dense": 5}
+    former = recipe("two-regimes")
+    assert former.weights == default.weights
+    assert {regime: former.constants(regime) for regime in former.regimes} == {
+        regime: default.constants(regime) for regime in ("named", "unnamed")
+    }
+    assert former.reserve == places
+    first = recipe("default-0.1")
+    assert first.weights == {"lexical": 1.0, "dense": 1.0, "graph": 0.35}
+    assert first.constants("named") == {"lexical": 60.0, "dense": 60.0, "graph": 0.0}
+    assert first.constants("unnamed") == {"lexical": 60.0, "dense": 60.0, "graph": 8.0}
+    assert first.reserve == {"graph": 3, "lexical": 4, "dense": 5}
 
 
 def test_rules_that_the_default_gained_are_its_own_and_every_other_recipe_keeps_what_it_was_measured_with() -> None:
@@ -39,7 +53,7 @@ def test_rules_that_the_default_gained_are_its_own_and_every_other_recipe_keeps_
         for n, r in of.items()
         if r.conversation
     }
-    assert gained.pop("default") == gained.pop("by-evidence") == ("leading", True, 0.3)
+    assert gained.pop("default") == gained.pop("two-regimes") == ("leading", True, 0.3)
     assert set(gained.values()) == {("always", False, 0.1)}
     assert {"default-0.1", "seed", "hybrid", "lexical", "dense", "scored"} < set(gained)
 
@@ -64,7 +78,8 @@ def test_a_variant_merges_mappings_and_leaves_the_recipe_as_it_was() -> None:
     variant = recipe("default", weights={"graph": 0.5}, depths={"dense": 20}, rank_constants={"graph": 4})
     assert variant.weights == {"lexical": 0.1, "dense": 0.35, "graph": 0.5}
     assert variant.depths == {"lexical": 100, "dense": 20, "graph": 100}
-    assert variant.constants() == {"lexical": 4.0, "dense": 8.0, "graph": 4}
+    assert variant.constants("named") == {"lexical": 4.0, "dense": 8.0, "graph": 4}
+    assert variant.constants("described") == {"lexical": 4.0, "dense": 2.0, "graph": 4}
     assert recipe("default").weights["graph"] == 0.35
 
 

@@ -43,7 +43,11 @@ def test_the_settings_of_every_recipe_make_it_again(name: str) -> None:
     ("name", "value", "read"),
     [
         ("weights.graph", 0.5, lambda p: p.weights["graph"]),
-        ("rank_constants.graph", {"named": 1, "unnamed": 2}, lambda p: dict(p.rank_constants["graph"])),
+        (
+            "rank_constants.graph",
+            {"anchored": 3, "described": 4, "named": 1, "unnamed": 2},
+            lambda p: dict(p.rank_constants["graph"]),
+        ),
         ("depths.dense", 20, lambda p: p.depths["dense"]),
         ("timeouts.lexical", 1.5, lambda p: p.timeouts["lexical"]),
         ("reserve", {"graph": 1}, lambda p: dict(p.reserve)),

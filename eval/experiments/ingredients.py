@@ -139,14 +139,16 @@ def of_ingredients(recipe: str, only: Sequence[str] = ()) -> tuple[list[Conditio
 
 
 def _all(recipe: Recipe) -> list[tuple[Ingredient, tuple[str, ...]]]:
-    """Return every ingredient that applies, with its settings; the regimes, once for the number of each regime."""
+    """Return every ingredient that applies, with its settings; the regimes, once for each constant of a leg."""
     out = [(i, settings) for i in INGREDIENTS if (settings := i.of(recipe)) is not None]
     for leg in recipe.legs:
         constant = recipe.rank_constants[leg]
         if isinstance(constant, Mapping):
-            for regime, k in sorted(constant.items()):
+            of = "" if leg == "graph" else f" of {leg}"
+            for k in sorted({*constant.values()}):
+                regimes = ", ".join(sorted(regime for regime, its in constant.items() if its == k))
                 one = Ingredient(
-                    f"a constant for each regime, against {k:g} ({regime}) in all", (f"{leg}.k={k:g}",), leg=leg
+                    f"a constant for each regime{of}, against {k:g} ({regimes}) in all", (f"{leg}.k={k:g}",), leg=leg
                 )
                 out.append((one, one.settings))
     return out

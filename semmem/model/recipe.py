@@ -65,7 +65,7 @@ class Recipe:
     called. ``reserve`` maps a leg to the last place at which its first memory may stand, and ``agreed`` to that place
     for the memory that more than half of the legs with an answer put first. ``exact_bonus`` is in units of the score
     that a first place in the lexical leg earns. ``regime_weights`` maps a regime to weights that replace those of
-    ``weights``, and ``regime_reserve`` to a reserve that replaces ``reserve``. ``rerank`` names a
+    ``weights``, and ``regime_reserve`` to places that replace those of ``reserve``, 0 for none. ``rerank`` names a
     reranker that orders the first ``rerank_depth`` memories again. With ``headroom``, each leg returns at least that
     many times the wanted hits, whatever its depth.
 
@@ -150,8 +150,8 @@ class Recipe:
     ] = field(default_factory=dict)
     regime_reserve: Annotated[
         Mapping[str, Mapping[str, int]],
-        Each(Each(Number(1, 10_000, whole=True)), "regime"),
-        "places that replace those of reserve in a regime",
+        Each(Each(Number(0, 10_000, whole=True)), "regime"),
+        "places that replace those of reserve in a regime; 0: no place",
         "fusion",
     ] = field(default_factory=dict)
     rerank: Annotated[str | None, OrNone(Reranker()), "the reranker of the first hits", "hits"] = None
@@ -172,9 +172,14 @@ class Recipe:
 
     @property
     def regimes(self) -> tuple[str, ...]:
-        """Names of the regimes, ``("any",)`` when no rank constant depends on the question."""
-        names = {r for leg in self.legs if isinstance(c := self.rank_constants[leg], Mapping) for r in c}
-        return tuple(sorted(names)) or ("any",)
+        """Names of the regimes that a question can have, ``("any",)`` when no rank constant depends on it.
+
+        Without the graph leg nothing tells one question from another, so every question is *unnamed*.
+        """
+        names = sorted(_regimes({leg: self.rank_constants[leg] for leg in self.legs}))
+        if names and "graph" not in self.legs:
+            return ("unnamed",) if "unnamed" in names else (names[-1],)
+        return tuple(names) or ("any",)
 
     def constants(self, regime: str = "any") -> dict[str, float]:
         """Return the rank constant of every called leg in ``regime``."""
@@ -197,7 +202,8 @@ class Recipe:
 
     def reserve_in(self, regime: str = "any") -> Mapping[str, int]:
         """Return the reserve in ``regime``."""
-        return self.regime_reserve.get(regime, self.reserve)
+        places = {**self.reserve, **self.regime_reserve.get(regime, {})}
+        return {leg: place for leg, place in places.items() if place}
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON-ready values."""
@@ -221,8 +227,8 @@ _SIXTY_EACH = {"lexical": 60.0, "dense": 60.0}
 _RESERVE = {"graph": 3, "lexical": 4, "dense": 5}
 
 # Every leg is steep: its first places count and the rest hardly does; see adr/0026.
-_DEFAULT = Recipe(
-    "default",
+_TWO_REGIMES = Recipe(
+    "two-regimes",
     {"lexical": 0.1, "dense": 0.35, "graph": 0.35},
     {"lexical": 4.0, "dense": 8.0, "graph": {"named": 0.0, "unnamed": 8.0}},
     reserve={"agreed": 1, **_RESERVE},
@@ -235,19 +241,19 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         r.name: r
         for r in (
-            _DEFAULT,
             # For questions that name nothing it believes the leg that their lists speak for; see adr/0076.
             replace(
-                _DEFAULT,
-                name="by-evidence",
+                _TWO_REGIMES,
+                name="default",
                 rank_constants={
                     "lexical": 4.0,
                     "dense": {"named": 8.0, "anchored": 8.0, "described": 2.0, "unnamed": 8.0},
                     "graph": {"named": 0.0, "anchored": 2.0, "described": 8.0, "unnamed": 8.0},
                 },
-                regime_reserve={"described": _RESERVE},
+                regime_reserve={"described": {"agreed": 0}},
             ),
-            # The default of semmem 0.1 as first measured, so that the records that cite it can be measured again.
+            # The default before adr/0076, and that of semmem 0.1 as first measured: for the records that cite them.
+            _TWO_REGIMES,
             Recipe("default-0.1", _THREE, {**_SIXTY, "graph": {"named": 0.0, "unnamed": 8.0}}, reserve=_RESERVE),
             Recipe("seed", _THREE, _SIXTY),
             Recipe("hybrid", {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}),
@@ -299,7 +305,8 @@ def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]"
     Mappings (``weights``, ``rank_constants``, ``depths``, ``timeouts``) are merged over those of the recipe;
     ``reserve``, ``regime_weights`` and ``regime_reserve`` replace it whole (an empty one switches it off). ``lexical``,
     ``graph`` and ``conversation`` take a mapping of their own settings; ``conversation=None`` switches its rules off,
-    and True on again. A weight of 0 switches a leg off.
+    and True on again. A weight of 0 switches a leg off. A regime that no rank constant names any more loses the weights
+    and places that the recipe had for it.
 
     Raises UnknownRecipe for a name that is not in ``RECIPES``, InvalidInput for an unknown setting or one out of range.
     """
@@ -315,9 +322,22 @@ def recipe(name: str | Recipe = "default", /, **changes: "Unpack[RecipeChanges]"
             present = rules(base) if key == "conversation" else getattr(base, key)
             settings[key] = _VALUES[key].merged(key, value, present)
     changed = dataclasses.replace(base, **settings) if settings else base
+    if "rank_constants" in settings:
+        changed = dataclasses.replace(changed, **_of_regimes(changed, settings))
     if settings or isinstance(name, Recipe):
         check(changed)
     return changed
+
+
+def _of_regimes(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings by regime that were not ``given``, of the regimes that the rank constants name."""
+    names = _regimes(recipe.rank_constants)
+    inherited = {name: getattr(recipe, name) for name in ("regime_weights", "regime_reserve") if name not in given}
+    return {name: {regime: of[regime] for regime in of if regime in names} for name, of in inherited.items()}
+
+
+def _regimes(constants: Mapping[str, RankConstant]) -> set[str]:
+    return {regime for constant in constants.values() if isinstance(constant, Mapping) for regime in constant}
 
 
 def rules(recipe: Recipe) -> ConversationSettings:
@@ -330,7 +350,11 @@ def check(recipe: Recipe) -> None:
     """Raise InvalidInput, in one sentence, unless every setting of ``recipe`` is in range and they fit together."""
     for name, values in _VALUES.items():
         values.check(name, getattr(recipe, name))
-    for places in (recipe.reserve, *recipe.regime_reserve.values()):
+    regimes = _regimes(recipe.rank_constants)
+    if unknown := [regime for regime in recipe.regime_reserve if regime not in regimes]:
+        raise InvalidInput(f"regime_reserve has a regime {unknown[0]!r} that no rank constant names.")
+    for regime in ("any", *recipe.regime_reserve):
+        places = recipe.reserve_in(regime)
         if len(set(places.values())) != len(places):
             raise InvalidInput("Each leg of the reserve needs a place of its own, 1 or more.")
     if not recipe.legs:
@@ -342,7 +366,6 @@ def check(recipe: Recipe) -> None:
             raise InvalidInput(
                 f"The leg {leg} has a weight but no rank constant; pass rank_constants={{{leg!r}: 60}}.{hint}"
             )
-    regimes = {r for c in recipe.rank_constants.values() if isinstance(c, Mapping) for r in c}
     for leg, constant in recipe.rank_constants.items():
         if isinstance(constant, Mapping) and set(constant) != regimes:
             raise InvalidInput(f"The rank constants of {leg} must name every regime: {', '.join(sorted(regimes))}.")
@@ -351,8 +374,6 @@ def check(recipe: Recipe) -> None:
             raise InvalidInput(f"regime_weights has a regime {regime!r} that no rank constant names.")
         if strange := [leg for leg in weights if leg not in recipe.weights]:
             raise InvalidInput(f"regime_weights has a leg {strange[0]!r} that has no weight of its own.")
-    if unknown := [regime for regime in recipe.regime_reserve if regime not in regimes]:
-        raise InvalidInput(f"regime_reserve has a regime {unknown[0]!r} that no rank constant names.")
 
 
 def deep_enough(recipe: Recipe, hits: int) -> Recipe:

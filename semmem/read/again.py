@@ -34,7 +34,8 @@ def fused_by(recipe: Recipe, before: Candidates, window: Cut) -> Candidates | No
     regime = "unnamed"
     if _GRAPH in recipe.legs:
         asked |= {*recipe.graph.seeders}
-        if {*was.graph.seeders, *was.legs} != asked or recipe.regimes != was.regimes:
+        fewer = recipe.regimes == ("any",) or {*recipe.regimes} <= {*was.regimes}
+        if {*was.graph.seeders, *was.legs} != asked or not fewer:
             return None
         regime = before.regime
     traces = {leg: trace for leg, trace in before.traces.items() if leg in asked}

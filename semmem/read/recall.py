@@ -241,7 +241,7 @@ class Recaller:
                 regime = ranking.regime or regime
                 heads = self._heads(scope, [ranking], heads, turns)
                 rankings[leg] = settle(ranking, heads, recipe.depths.get(leg, 100))
-        regime = regime_of(regime, question, rankings)
+        regime = regime_of(regime, question, rankings, scope.size)
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         gathered = gather(question, scope, recipe, regime, rankings, heads, degraded)
         return with_newer(gathered, self._store) if scope.superseding else gathered

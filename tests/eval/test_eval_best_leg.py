@@ -41,7 +41,7 @@ def test_levels_stand_with_their_interval_where_there_are_eight_draws() -> None:
 
 
 def test_a_leg_alone_is_its_list_as_the_recipe_asks_for_it() -> None:
-    whole = semmem.recipe("by-evidence")
+    whole = semmem.recipe("default")
     plan = alone(whole, "graph")
     assert (plan.legs, plan.reserve_in("described"), plan.prior) == (("graph",), {}, False)
     assert (plan.graph, plan.depths, plan.conversation) == (whole.graph, whole.depths, whole.conversation)
@@ -50,11 +50,11 @@ def test_a_leg_alone_is_its_list_as_the_recipe_asks_for_it() -> None:
 def test_the_command_asks_once_and_keeps_the_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, kept, out = small(tmp_path / "small"), tmp_path / "lists", tmp_path / "result.json"
     monkeypatch.setattr("eval.commands.door.RUNS", tmp_path / "runs")
-    command = ["best-leg", "--data", str(data), "--recipes", "default,by-evidence", "--embedder", "hashing"]
+    command = ["best-leg", "--data", str(data), "--recipes", "default,two-regimes", "--embedder", "hashing"]
     first = CliRunner().invoke(app, [*command, "--lists", str(kept), "--out", str(out)])
     assert first.exit_code == 0, first.output
     lines = [line.split(" | ") for line in first.output.splitlines() if line.startswith("| small")]
-    assert [(line[1], line[3]) for line in lines] == [("headline", "default"), ("headline", "by-evidence")]
+    assert [(line[1], line[3]) for line in lines] == [("headline", "default"), ("headline", "two-regimes")]
     (file,) = kept.rglob("*.jsonl")
     asked = file.read_text(encoding="utf-8").splitlines()
     assert {json.loads(line)["asked"]["regime"] for line in asked} <= {"named", "anchored", "described", "unnamed"}

@@ -24,9 +24,16 @@ pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")
 def test_every_ingredient_of_the_default_recipe_is_compared_to_the_recipe_itself() -> None:
     conditions, comparisons = of_ingredients("default")
     assert conditions[0].recipe is RECIPES["default"]
-    # three legs, five controls, every ingredient of the list, and the one constant of the graph against that of each of
-    # two regimes
-    assert len(comparisons) == 3 + 5 + len(INGREDIENTS) + 2
+    # three legs, five controls, every ingredient of the list, and one constant in all regimes: each of the graph's 0, 2
+    # and 8, and each of the dense leg's 2 and 8
+    assert len(comparisons) == 3 + 5 + len(INGREDIENTS) + 3 + 2
+    assert [c.name for c in comparisons if "each regime" in c.name] == [
+        "a constant for each regime of dense, against 2 (described) in all",
+        "a constant for each regime of dense, against 8 (anchored, named, unnamed) in all",
+        "a constant for each regime, against 0 (named) in all",
+        "a constant for each regime, against 2 (anchored) in all",
+        "a constant for each regime, against 8 (described, unnamed) in all",
+    ]
     for c in comparisons:
         if c.control == "re-voting":
             continue
@@ -93,7 +100,7 @@ def test_what_acts_after_the_legs_needs_no_lists_of_its_own() -> None:
     conditions, _ = of_ingredients(
         "default", ["reserve", "prior", "folding", "constant", "bonus of", "reranker", "graph leg"]
     )
-    assert len(conditions) == 10
+    assert len(conditions) == 13
     assert len(grouped({c.name: c.recipe for c in conditions})) == 1
 
 

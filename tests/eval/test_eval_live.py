@@ -41,7 +41,7 @@ def test_a_witness_of_each_studied_leg_goes_through_a_real_store_and_leaves_noth
     assert set(outcomes) == {("default", "graph"), ("seed", "graph")}
     assert [(one["regime"], one["returned"], one["class"]) for one in outcomes["default", "graph"]] == [
         ("named", True, "guaranteed"),
-        ("unnamed", True, "guaranteed"),
+        ("anchored", True, "guaranteed"),
     ]
     (one,) = outcomes["seed", "graph"]
     # .35/61 = .0057 against 1/70 = .0143: the fusion drops it, as the arithmetic says

@@ -17,6 +17,7 @@ from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import CLASSES, LegReach, Witness, describe
 
 LEGS = ("lexical", "dense", "graph")
+REGIMES = ["anchored", "described", "named", "unnamed"]
 
 
 def graph(weight: float, constant: float, k: int, base: float = 60.0) -> LegReach:
@@ -51,7 +52,7 @@ def test_the_seed_reach_at_ten() -> None:
 @pytest.mark.parametrize("k", [5, 6, 7, 8, 9, 10, 20, 50, 100])
 def test_every_leg_of_the_default_is_guaranteed_in_every_regime_from_five_on(k: int) -> None:
     everyone = dict.fromkeys(LEGS, "guaranteed")
-    assert classes("default", k) == {"named": everyone, "unnamed": everyone}
+    assert classes("default", k) == dict.fromkeys(("anchored", "described", "named", "unnamed"), everyone)
     assert reach(RECIPES["default"], k).worst == "guaranteed"
 
 
@@ -284,7 +285,7 @@ def test_no_lists_keep_guaranteed_ranks_out_of_the_real_pipeline(data: st.DataOb
 def test_the_report_is_json_of_the_promised_shape() -> None:
     told = json.loads(json.dumps(reach(RECIPES["default"], 10).as_dict()))
     assert list(told) == ["recipe", "k", "regimes", "assumptions"]
-    assert (told["recipe"], told["k"], list(told["regimes"])) == ("default", 10, ["named", "unnamed"])
+    assert (told["recipe"], told["k"], list(told["regimes"])) == ("default", 10, REGIMES)
     for regime in told["regimes"].values():
         assert list(regime) == ["legs"]
         assert all(leg["class"] in CLASSES for leg in regime["legs"].values())
@@ -302,7 +303,7 @@ def test_legs_that_fall_short_of_what_is_required_are_named() -> None:
 
 def test_the_table_has_a_row_for_every_leg_of_every_regime() -> None:
     rows = describe(reach(RECIPES["default"], 4))
-    assert [(row["regime"], row["leg"]) for row in rows] == [(r, leg) for r in ("named", "unnamed") for leg in LEGS]
+    assert [(row["regime"], row["leg"]) for row in rows] == [(r, leg) for r in REGIMES for leg in LEGS]
     seed = describe(reach(RECIPES["seed"], 10))[2]
     assert seed["class"] == "boost-only"
     assert seed["what would change it"] == ("possible: weight > 0.871 or rank constant <= 23 or a reserved place <= 10")

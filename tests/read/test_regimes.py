@@ -1,4 +1,4 @@
-"""The regime of a question that names nothing, and what the recipe by-evidence makes of it."""
+"""The regime of a question that names nothing, and what the default recipe makes of it."""
 
 from __future__ import annotations
 
@@ -41,27 +41,33 @@ def lists(walk: float | None, bm25: float | None, most: float | None = 10.0) -> 
 def test_the_walk_and_bm25_decide_the_regime_of_a_question_that_names_nothing(
     walk: float | None, bm25: float | None, regime: str
 ) -> None:
-    assert regime_of("unnamed", ASKED, lists(walk, bm25)) == regime
-    assert regime_of("named", ASKED, lists(walk, bm25)) == "named"
+    assert regime_of("unnamed", ASKED, lists(walk, bm25), 20) == regime
+    assert regime_of("named", ASKED, lists(walk, bm25), 20) == "named"
+
+
+def test_among_fewer_than_twenty_memories_no_question_is_anchored() -> None:
+    for bm25 in (1.9, 9.0):  # nor described: the walk does hold much
+        assert regime_of("unnamed", ASKED, lists(0.4, bm25), 19) == "unnamed"
+    assert regime_of("unnamed", ASKED, lists(0.39, 1.9), 19) == "described"
 
 
 def test_a_question_without_a_known_word_is_described() -> None:
-    assert regime_of("unnamed", ASKED, lists(0.9, None, most=None)) == "described"
+    assert regime_of("unnamed", ASKED, lists(0.9, None, most=None), 20) == "described"
 
 
 def test_without_a_list_of_the_graph_or_of_the_lexical_leg_nothing_more_is_known() -> None:
     both = lists(0.9, 9.0)
-    assert [regime_of("unnamed", ASKED, {leg: both[leg]}) for leg in both] == ["unnamed", "unnamed"]
+    assert [regime_of("unnamed", ASKED, {leg: both[leg]}, 20) for leg in both] == ["unnamed", "unnamed"]
 
 
 def test_a_question_to_an_author_is_neither_anchored_nor_described() -> None:
     asked = Talk("Ada", "it", "it", ())
     for walk, bm25 in ((0.9, 9.0), (0.1, 0.1)):
-        assert regime_of("unnamed", replace(ASKED, talk=asked), lists(walk, bm25)) == "unnamed"
+        assert regime_of("unnamed", replace(ASKED, talk=asked), lists(walk, bm25), 20) == "unnamed"
         assert regime_of(
-            "unnamed", replace(ASKED, narrowed={"talk": replace(ASKED, talk=asked)}), lists(walk, bm25)
+            "unnamed", replace(ASKED, narrowed={"talk": replace(ASKED, talk=asked)}), lists(walk, bm25), 20
         ) == ("unnamed")
-    assert regime_of("unnamed", replace(ASKED, talk=replace(asked, author=None)), lists(0.9, 9.0)) == "anchored"
+    assert regime_of("unnamed", replace(ASKED, talk=replace(asked, author=None)), lists(0.9, 9.0), 20) == "anchored"
 
 
 NOTES = {
@@ -77,8 +83,10 @@ NOTES = {
 
 
 def test_a_recall_reports_the_regime_and_a_recipe_without_it_takes_the_question_as_unnamed(store_url: str) -> None:
-    with semmem.connect(store_url, embedder="hashing", recipe="by-evidence") as mem:
+    with semmem.connect(store_url, embedder="hashing") as mem:
         mem.remember_many([{"id": id, "text": text} for id, text in NOTES.items()])
+        assert mem.recall("where is the key of the sluice?").regime == "unnamed"  # of eight memories
+        mem.remember_many([{"id": f"m{n}", "text": f"Minutes of meeting {n}."} for n in range(12)])
         asked = {
             "where is the key of the sluice?": "anchored",
             "when do we bake?": "unnamed",
@@ -86,7 +94,7 @@ def test_a_recall_reports_the_regime_and_a_recipe_without_it_takes_the_question_
             "which animals live near water?": "described",
         }
         assert {question: mem.recall(question).regime for question in asked} == asked
-        assert [mem.recall(question, recipe="default").regime for question in asked] == ["unnamed"] * 4
+        assert [mem.recall(question, recipe="two-regimes").regime for question in asked] == ["unnamed"] * 4
         assert [mem.recall(question, recipe="hybrid").regime for question in asked] == ["any"] * 4
         found = mem.recall("where is bread sold on market days in town?")
         assert found.reach.regimes["described"].legs["dense"].class_ == "guaranteed"
@@ -114,7 +122,7 @@ def candidates(recipe: semmem.Recipe, regime: str) -> Candidates:
 
 
 def test_a_described_question_believes_the_dense_leg_and_not_two_legs_that_agree() -> None:
-    plan = semmem.recipe("by-evidence")
+    plan = semmem.recipe("default")
     first = {regime: candidates(plan, regime).fuse()[0] for regime in plan.regimes}
     assert {regime: fused.key[0] for regime, fused in first.items()} == {
         "anchored": "a", "described": "b", "named": "a", "unnamed": "a"
@@ -126,7 +134,7 @@ def test_a_described_question_believes_the_dense_leg_and_not_two_legs_that_agree
 
 
 def test_every_leg_can_bring_its_first_memory_into_five_hits_in_every_regime() -> None:
-    found = reach("by-evidence", 5)
+    found = reach("default", 5)
     assert sorted(found.regimes) == ["anchored", "described", "named", "unnamed"]
     for regime in found.regimes.values():
         assert {leg: of.class_ for leg, of in regime.legs.items()} == {
@@ -134,7 +142,7 @@ def test_every_leg_can_bring_its_first_memory_into_five_hits_in_every_regime() -
         }  # fmt: skip
         assert {leg: of.reserve for leg, of in regime.legs.items()} == {"lexical": 4, "dense": 5, "graph": 3}
     # of one hit: .35/9 is less than .35/3 of a rival that is first in the walk, and than its .35/1 where it is named
-    assert {name: of.legs["dense"].class_ for name, of in reach("by-evidence", 1).regimes.items()} == {
+    assert {name: of.legs["dense"].class_ for name, of in reach("default", 1).regimes.items()} == {
         "anchored": "boost-only", "described": "possible", "named": "boost-only", "unnamed": "possible"
     }  # fmt: skip
 
@@ -144,10 +152,46 @@ def test_every_leg_can_bring_its_first_memory_into_five_hits_in_every_regime() -
     [
         ({"nameless": {"graph": 1}}, "regime_reserve has a regime 'nameless' that no rank constant names"),
         ({"described": {"graph": 1, "dense": 1}}, "Each leg of the reserve needs a place of its own"),
-        ({"described": {"graph": 0}}, "regime_reserve.described.graph must be a whole number from 1 to 10000, not 0"),
+        ({"described": {"graph": 4}}, "Each leg of the reserve needs a place of its own"),  # where lexical stands
+        ({"described": {"graph": -1}}, "regime_reserve.described.graph must be a whole number from 0 to 10000, not -1"),
         ({"described": 3}, "regime_reserve.described must be a mapping from the name of a leg"),
     ],
 )
 def test_a_reserve_of_a_regime_that_cannot_be_is_refused(places: dict[str, object], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
-        semmem.recipe("by-evidence", regime_reserve=places)  # type: ignore[arg-type]
+        semmem.recipe("default", regime_reserve=places)  # type: ignore[arg-type]
+
+
+def test_a_reserve_that_is_off_is_off_in_every_regime() -> None:
+    off = semmem.recipe("default", reserve={})
+    assert len(off.regimes) == 4
+    assert not any(off.reserve_in(regime) for regime in off.regimes)
+    moved = semmem.recipe("default", reserve={"agreed": 2, "graph": 7})
+    assert (moved.reserve_in("named"), moved.reserve_in("described")) == ({"agreed": 2, "graph": 7}, {"graph": 7})
+
+
+def test_one_constant_for_all_questions_leaves_no_regime_and_nothing_that_was_set_for_one() -> None:
+    flat = semmem.recipe("default", rank_constants={"dense": 60, "graph": 60})
+    assert (flat.regimes, flat.reserve_in("described")) == (
+        ("any",),
+        {"agreed": 1, "graph": 3, "lexical": 4, "dense": 5},
+    )
+    scored = semmem.recipe("scored", rank_constants={"graph": 2})
+    assert (scored.regimes, dict(scored.regime_weights)) == (("any",), {})
+    # what is given with the constants is checked as ever
+    with pytest.raises(InvalidInput, match="regime_reserve has a regime 'described' that no rank constant names"):
+        semmem.recipe(flat, rank_constants={"graph": 60}, regime_reserve={"described": {"graph": 1}})
+
+
+def test_without_the_graph_every_question_is_unnamed_and_reach_says_nothing_of_other_regimes(store_url: str) -> None:
+    without = semmem.recipe("default", weights={"graph": 0})
+    assert without.regimes == tuple(reach(without, 5).regimes) == ("unnamed",)
+    assert without.constants("unnamed") == {"lexical": 4.0, "dense": 8.0}
+    odd = semmem.recipe("lexical", rank_constants={"lexical": {"a": 1, "b": 2}})
+    assert odd.regimes == ("b",)
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember_many([{"id": id, "text": text} for id, text in NOTES.items()])
+        asked = "where is bread sold on market days in town?"
+        assert mem.recall(asked).regime == "described"
+        assert mem.recall(asked, recipe=without).regime == "unnamed"
+        assert mem.recall(asked, recipe=odd).regime == "b"

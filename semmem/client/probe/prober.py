@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from semmem.client.probe.scene import WITNESS, Scene, rows, scene, witness_keys
+from semmem.client.probe.scene import WITNESS, Scene, regimes, rows, scene, witness_keys
 from semmem.client.probe.stages import Probe, Probed, Stage, fate
 from semmem.embedders.binding import embed_question, embed_texts
 from semmem.model.errors import InvalidInput, SemmemError
@@ -82,7 +82,7 @@ class Prober:
                 if own is None and name not in ("lexical", "dense", "graph"):
                     left_out[name] = f"The leg {name} names no witness of its own; give a question and a text it finds."
                     continue
-                for regime in recipe.regimes if own is None else recipe.regimes[-1:]:  # the question decides, not we
+                for regime in regimes(recipe) if own is None else recipe.regimes[-1:]:  # the question decides, not we
                     one = self.run(recipe, scene(recipe, name, regime, k, own), k, filters or Filters())
                     if (one.leg, one.regime) not in {(other.leg, other.regime) for other in probed}:
                         probed.append(one)  # a store that links no names has one regime, whatever was asked

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["WITNESS", "Rival", "Scene", "rows", "scene", "witness_keys"]
+__all__ = ["WITNESS", "Rival", "Scene", "regimes", "rows", "scene", "witness_keys"]
 
 WITNESS = "witness"
 """The id of the memory that is put through."""
@@ -33,8 +33,9 @@ _QUESTIONS = {
     "named": "Where does Zorvandel Kesh keep the brass lantern?",
     "unnamed": "where is the brass lantern kept at night?",
 }
-_WITHOUT_NAMES = ("anchored", "described", "unnamed")
-"""The regimes of a question that names nothing; which one it is, the lists decide."""
+_BY_LISTS = ("anchored", "described")
+"""The regimes of a question that names nothing that its lists decide."""
+_WITHOUT_NAMES = (*_BY_LISTS, "unnamed")
 _UNRELATED = "Its lid was repaired twice with grey wire after that winter."
 _ABOUT_THE_QUESTION = "The brass lantern hangs in a cupboard of the old signal box, behind a row of coats."
 _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,6 +74,11 @@ class Scene:
     def item(self) -> dict[str, Any]:
         """The witness as remember takes it."""
         return {"id": WITNESS, "text": self.text} | ({"title": self.title} if self.title else {})
+
+
+def regimes(recipe: Recipe) -> list[str]:
+    """Return the regimes of ``recipe`` that have a scene of their own; the lists make others of an unnamed one."""
+    return [name for name in recipe.regimes if name not in _BY_LISTS or "unnamed" not in recipe.regimes]
 
 
 def scene(recipe: Recipe, leg: str, regime: str, k: int, own: tuple[str, str] | None = None) -> Scene:

@@ -30,7 +30,7 @@ def test_seed_is_exit_code_3_with_the_stage_and_default_is_0(call: Call) -> None
     assert (told["recipe"], told["k"], told["left_out"]) == ("default", 10, {})
     assert [(one["leg"], one["regime"], one["returned"]) for one in told["probed"]] == [
         ("graph", "named", True),
-        ("graph", "unnamed", True),
+        ("graph", "anchored", True),
     ]
     assert told["probed"][0]["passed"][-1] == "returned"
 

@@ -48,7 +48,7 @@ def test_every_leg_of_the_default_recipe_is_possible_or_better_at_five(capfd: py
     }
     assert code == 0
     assert {leg for _, leg in classes} == {"lexical", "dense", "graph"}
-    assert {regime for regime, _ in classes} == {"named", "unnamed"}
+    assert {regime for regime, _ in classes} == {"anchored", "described", "named", "unnamed"}
     assert set(classes.values()) <= {"possible", "guaranteed"}
 
 

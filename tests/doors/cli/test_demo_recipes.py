@@ -15,9 +15,12 @@ from semmem.doors.cli.demo.show import show_compared
 G, P, B = "guaranteed", "possible", "boost-only"
 BOTH = {"lexical": P, "dense": P}
 REACH = {
-    "default": {"named": {"lexical": G, "dense": G, "graph": G}, "unnamed": {"lexical": G, "dense": G, "graph": G}},
-    "by-evidence": {
+    "default": {
         regime: {"lexical": G, "dense": G, "graph": G} for regime in ("anchored", "described", "named", "unnamed")
+    },
+    "two-regimes": {
+        "named": {"lexical": G, "dense": G, "graph": G},
+        "unnamed": {"lexical": G, "dense": G, "graph": G},
     },
     "default-0.1": {
         "named": {"lexical": G, "dense": G, "graph": G},
@@ -56,7 +59,7 @@ def test_every_recipe_is_in_one_table_with_the_answers_ranks_and_its_reach(
     assert all(row["degraded"] == {} for row in rows.values())
     # every answer is in a note that its question does not name: only a graph that may bring one in finds all five
     answered = {name: row["answered"] for name, row in rows.items()}
-    with_graph = {"default": 5, "by-evidence": 5, "default-0.1": 5, "graph": 5, "scored": 5}
+    with_graph = {"default": 5, "two-regimes": 5, "default-0.1": 5, "graph": 5, "scored": 5}
     assert answered == dict.fromkeys(REACH, 0) | {"lexical": 1, "rank-scaled": 1} | with_graph
     assert rows["default"]["ranks"] == [1, 3, 2, 3, 2]  # by the hashing embedder; test_demo.py has the model
 

@@ -125,7 +125,12 @@ function Hit({ hit, at, all, most, moved, open, explain, recall, may, toast, ns 
     </div></li>`;
 }
 
-const KINDS = { named: "it names something that the graph knows", unnamed: "it names nothing that the graph knows" };
+const KINDS = {
+  named: "it names something that the graph knows",
+  unnamed: "it names nothing that the graph knows",
+  anchored: "it names nothing, and a rare word of it leads to a memory",
+  described: "it names nothing, and the memories say it in other words",
+};
 const kindOf = (regime) => (KINDS[regime] ? `${regime} (${KINDS[regime]})` : regime);
 
 const constantOf = (plan, leg, regime) => {
