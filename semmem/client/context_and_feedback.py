@@ -49,6 +49,7 @@ class Use(RecallLog):
         exclude: Sequence[str] = (),
         min_confidence: MinConfidence = 0.0,
         as_of: datetime | date | str | None = None,
+        now: datetime | date | str | None = None,
     ) -> Context:
         """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
 
@@ -64,7 +65,7 @@ class Use(RecallLog):
         check_budget("token_budget", token_budget)
         arguments = {
             "limit": limit, "recipe": recipe, "filters": filters, "exclude": exclude, "min_confidence": min_confidence,
-            "as_of": as_of,
+            "as_of": as_of, "now": now,
         }  # fmt: skip
         result = self._answered(query, namespace, arguments)
         at = None if as_of is None else at_time("as_of", as_of)

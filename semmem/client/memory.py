@@ -14,7 +14,7 @@ from semmem.client.admin import Keeping
 from semmem.client.context_and_feedback import Use
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound, StoreClosed, StoreError
-from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings, whole
+from semmem.model.filters import at_time, checked_filters, one_of, person, shown_by, string, strings, whole
 from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.memory_fields import DEFAULTS, Fields, naming_fields
 from semmem.model.other_names import no_such_verb
@@ -241,6 +241,7 @@ class Semmem(Keeping, Use):
         min_confidence: MinConfidence = 0.0,
         token_budget: int | None = None,
         as_of: datetime | date | str | None = None,
+        now: datetime | date | str | None = None,
     ) -> Recall:
         """Return the memories that answer ``query``, best first.
 
@@ -258,13 +259,14 @@ class Semmem(Keeping, Use):
         are estimated as bytes / 3.
 
         With ``as_of`` the recall searches the versions that were valid then, by words and vectors, with the word
-        statistics of today; the graph leg does not search earlier versions. Forgotten memories are never found. Raises
-        InvalidInput for an empty query.
+        statistics of today; the graph leg does not search earlier versions. Forgotten memories are never found. ``now``
+        is when the question is asked, for a recipe with a ``period_floor``: "last week" is the week before. Without it,
+        this is ``as_of`` or the present in local time. Raises InvalidInput for an empty query.
         """
         arguments = {
             "limit": limit, "offset": offset, "recipe": recipe, "filters": filters, "exclude": exclude,
             "sort_by": sort_by, "vector": vector, "fold_parts": fold_parts, "min_confidence": min_confidence,
-            "token_budget": token_budget, "as_of": as_of,
+            "token_budget": token_budget, "as_of": as_of, "now": now,
         }  # fmt: skip
         result = self._answered(query, namespace, arguments)
         return self._log_recall(result, arguments) if self.settings.recall_log else result
@@ -276,11 +278,13 @@ class Semmem(Keeping, Use):
             raise InvalidInput("namespace must be a name, or a list of at least one.")
         given = dict(arguments)
         as_of, recipe = given.pop("as_of"), given.pop("recipe")
+        asked = as_of if (now := given.pop("now")) is None else now
         given["filters"] = checked_filters(given["filters"])
         given["exclude"] = self._whole_ids(namespaces, strings("exclude", given["exclude"]))
         plan = self.recipe if recipe is None else find_recipe(recipe)
+        at = None if asked is None else at_time("as_of" if now is None else "now", asked)
         with nullcontext(self._recaller) if as_of is None else self._recaller_at(namespaces, as_of) as reader:
-            result = reader.recall(query, namespaces, plan, tailor=recipe is None, **given)
+            result = reader.recall(query, namespaces, plan, tailor=recipe is None, now=at, **given)
         self._accesses.note((hit.namespace, hit.id) for hit in result.hits)
         return result
 
