@@ -11,6 +11,7 @@ import ast
 import gc
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,12 +44,14 @@ from semmem.read import question
 from semmem.text import control_characters, passages, tokens
 from semmem.text import passages as searched
 from semmem.text import passages as text
+from semmem.text.periods import periods_of
 from semmem.write import screening as secrets
 
 CHARACTERS = 100_000
 Shape = tuple[str, str, str]
 
 OURS = {
+    'semmem.text.periods: "[a-z\'-]{4,}"': "our own table of words",
     "semmem.doors.cli.app: 'No such option: -[\\\\d.]'": "a message of the library that reads the options",
     "semmem.doors.cli.app: \"No such command '([\\\\w-]+)'\"": "a message of the library that reads the options",
     "semmem.doors.cli.app._NOT_WHOLE": "a message of the library that reads the options",
@@ -168,6 +171,24 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         lambda whole: list(question._MONTH.finditer(whole)),
         (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
     ),
+    **{
+        f"semmem.text.periods: {name}": (
+            lambda whole: periods_of(whole, datetime(2026, 11, 26)),
+            (
+                ("", "march ", ""),
+                ("last", " ", "week"),
+                ("", "between may and ", ""),
+                ("", "two weeks before ", "x"),
+                ("", "1 ", ""),
+            ),
+        )
+        for name in (
+            """f'(?<![\\\\w.,:/-])(?:{regex(pattern)})(?![\\\\w/-])'""",
+            "joined",
+            """f"(?<!\\\\w)(?:{some})(?:\\\\s+|(?<='))(?:{article})$\"""",
+            """f'\\\\d|(?<!\\\\w)(?:{_any_of(words)})(?!\\\\w)'""",
+        )
+    },
     "semmem.importers.chatgpt._CITATION": (
         partial(chatgpt._CITATION.sub, ""),
         (("", "\ue200", ""), ("\ue200", "a", ""), ("", "\ue200a\ue201", "")),

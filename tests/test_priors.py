@@ -12,9 +12,11 @@ import semmem
 from semmem.fusion import IMPORTANCE, RESERVE, rank
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head
-from semmem.read.candidates import RECENCY, Priors
+from semmem.model.question import Period
+from semmem.read.candidates import PERIOD, RECENCY, Priors
 
 _DAY = 86_400.0
+LONG_AGO = Period("before 1965", None, datetime(1965, 1, 1, tzinfo=UTC))
 LISTS = {"lexical": ["a", "b", "c"], "dense": ["c", "a"]}
 WEIGHTS, CONSTANTS = {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}
 
@@ -58,13 +60,20 @@ def test_without_a_half_life_the_prior_is_importance_alone_and_no_share_is_touch
     half_life=st.sampled_from([0.001, 1.0, 30.0, 36_500.0]),
     floors=st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 0.3, 0.9, 1.0])),
     prior=st.booleans(),
+    period_floor=st.sampled_from([None, 0.0, 0.5, 1.0]),
 )
-def test_the_shares_sum_to_the_score_which_is_the_bare_sum_times_both_factors(
-    days: list[float], importances: list[float], half_life: float, floors: tuple[float, float], prior: bool
+def test_the_shares_sum_to_the_score_which_is_the_bare_sum_times_all_factors(
+    days: list[float],
+    importances: list[float],
+    half_life: float,
+    floors: tuple[float, float],
+    prior: bool,
+    period_floor: float | None,
 ) -> None:
     heads = {key: head(key, days=days[at], importance=importances[at]) for at, key in enumerate("abc")}
     chosen = plan(prior=prior, prior_floor=floors[0], recency_half_life=half_life, recency_floor=floors[1])
-    priors = Priors.of(chosen, "any", heads, -min(days) * _DAY)
+    chosen = semmem.recipe(chosen, period_floor=period_floor)
+    priors = Priors.of(chosen, "any", heads, -min(days) * _DAY, [LONG_AGO])
     how = {"weights": WEIGHTS, "rank_constants": CONSTANTS, "planned": list(LISTS)}
     bare = {fused.key: fused.score for fused in rank(LISTS, **how)}  # type: ignore[arg-type]
     reserve = {"dense": 1}
@@ -72,6 +81,7 @@ def test_the_shares_sum_to_the_score_which_is_the_bare_sum_times_both_factors(
     for fused in map(priors.apart, ranked):
         assert sum(fused.components.values()) == pytest.approx(fused.score, abs=1e-9)
         assert fused.components.get(RECENCY, 0.0) <= 0
+        assert fused.components.get(PERIOD, 0.0) <= 0
         if RESERVE not in fused.components:
             assert fused.score == pytest.approx(bare[fused.key] * priors.factor(fused.key), abs=1e-9)
         if importances["abc".index(fused.key)] == 0.5 or not prior:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +22,7 @@ class Query:
     ``apart`` questions (unanswerable, adversarial, abstention) are reported beside the headline, never in it.
     ``extra`` holds what a format knows besides: answer, grades, stale_ids, near_ids, ... Where a set judges more than
     one memory, such as a session of several turns, ``gold`` names it and ``any_of`` has its memories: it is found
-    where any of them is.
+    where any of them is. ``now`` is when it was asked: where a set does not say so, when the newest memory was created.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Query:
     apart: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     any_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    now: datetime | None = None
 
     @property
     def gold_memories(self) -> tuple[str, ...]:

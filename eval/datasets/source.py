@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,10 @@ def build(
         if key in memories_by_key:
             raise DatasetError(f"{where} repeats the id {memory['id']!r}; ids are unique within a namespace.")
         memories_by_key[key] = memory
+    newest: dict[str, datetime] = {}
+    for memory in memories_by_key.values():
+        if (at := memory.get("created_at")) is not None:
+            newest[memory["namespace"]] = max(at, newest.get(memory["namespace"], at))
     queries_by_id: dict[str, Query] = {}
     lost: list[tuple[str, Query]] = []
     for where, query in queries:
@@ -214,7 +219,8 @@ def build(
             counts["questions without any gold that exists"] += 1
             lost.append((where, query))
             continue
-        queries_by_id[query.id] = query if gold == query.gold else dataclasses.replace(query, gold=gold)
+        now = query.now or newest.get(query.namespace)
+        queries_by_id[query.id] = dataclasses.replace(query, gold=gold, now=now)
     if not memories_by_key:
         raise DatasetError(f"{source.root} holds no memories; add rows to it.")
     if lost and not queries_by_id:

@@ -185,7 +185,9 @@ def fuse_all(condition: Condition, queries: Sequence[Query], lists: Lists, *, li
 def recall_all(mem: Any, condition: Condition, queries: Sequence[Query], *, limit: int = DEEP) -> Run:
     """Recall every question in full, for recipes with a step that reads texts; slower than ``fuse_all``."""
     return {
-        q.id: [place(h) for h in mem.recall(q.text, namespace=q.namespace, limit=limit, recipe=condition.recipe)]
+        q.id: [
+            place(h) for h in mem.recall(q.text, namespace=q.namespace, limit=limit, recipe=condition.recipe, now=q.now)
+        ]
         for q in queries
     }
 
@@ -219,7 +221,7 @@ def check_fast_path(mem: Any, corpus: Corpus, conditions: Sequence[Condition], l
     for query in corpus.queries[::step][:SAMPLE]:
         for condition in spread:
             own = lists[condition.name]
-            recall = mem.recall(query.text, namespace=query.namespace, limit=20, recipe=condition.recipe)
+            recall = mem.recall(query.text, namespace=query.namespace, limit=20, recipe=condition.recipe, now=query.now)
             if recall.degraded or own.asked[query.id].degraded:
                 continue
             fused = fused_places(condition.recipe, own.asked[query.id], own.found.get(query.namespace, {}), limit=20)

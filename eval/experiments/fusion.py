@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from eval.experiments.lists import Asked, Found, Key
 from eval.statistics.measures import Place
 from semmem.model.exchange import Head, Question, Scope, Trace
+from semmem.model.question import Period
 from semmem.model.recipe import Recipe
 from semmem.rank_cap.places import Lists
 from semmem.read.candidates import Candidates, Cut
+from semmem.read.periods import used_by
 from semmem.read.steps import cut, lists
 
 __all__ = ["FUSIONS", "Places", "fused_places", "lists_of", "regime_of"]
@@ -64,10 +67,11 @@ def _candidates(recipe: Recipe, asked: Asked, memories: Mapping[Key, Found], exc
     """Return the candidates of a recall whose legs returned these lists, before the cut."""
     pairs_by_leg = asked.scored(recipe.depths, [leg for leg in recipe.legs if leg != excluded])
     rankings = {leg: tuple((*key, _SPACE) for key, _ in pairs) for leg, pairs in pairs_by_leg.items()}
+    question = Question("", periods=tuple(Period(w, _time(start), _time(end)) for w, start, end in asked.periods))
     candidates = Candidates(
-        Question(""),
+        question,
         Scope((_SPACE,), len(memories)),
-        recipe,
+        used_by(recipe, question),
         regime_of(recipe, asked),
         rankings,
         {leg: tuple(score for _, score in pairs) for leg, pairs in pairs_by_leg.items()},
@@ -77,6 +81,10 @@ def _candidates(recipe: Recipe, asked: Asked, memories: Mapping[Key, Found], exc
         {},
     )
     return replace(candidates, ranked=candidates.fuse())
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _head(key: tuple[str, int, str], memory: Found) -> Head:

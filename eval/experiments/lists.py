@@ -10,15 +10,18 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from eval.datasets import Query
 from semmem.legs.graph import NAMED, UNNAMED
+from semmem.model.question import Period
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as variant
 from semmem.read.regimes import ANCHORED, DESCRIBED
+from semmem.text.periods import periods_of
 
 __all__ = ["AFTER", "Asked", "Found", "Key", "ask_all", "asking", "group_key", "grouped", "shallow"]
 
@@ -43,7 +46,8 @@ class Asked:
     """One question's lists: ``legs`` maps a leg to its (key, score) pairs, best first; ``exact`` earned the bonus.
 
     ``timings`` are seconds by stage as recall reports them; ``degraded`` names legs that could not answer; ``most`` is
-    the best score the question allows in a leg that knows it.
+    the best score the question allows in a leg that knows it. ``periods`` are the words, the start and the end of each
+    period that the question names.
     """
 
     id: str
@@ -53,6 +57,7 @@ class Asked:
     timings: Mapping[str, float] = field(default_factory=dict)
     degraded: Mapping[str, str] = field(default_factory=dict)
     most: Mapping[str, float] = field(default_factory=dict)
+    periods: tuple[tuple[str, str | None, str | None], ...] = ()
 
     def rankings(self, depths: Mapping[str, int], legs: Iterable[str]) -> dict[str, list[Key]]:
         """Return the keys of the named legs, each cut to its depth; a leg that did not answer is left out."""
@@ -73,6 +78,7 @@ AFTER = frozenset(
         *(
             "recency_half_life",
             "recency_floor",
+            "period_floor",
             "dedup",
             "fusion",
             "regime_weights",
@@ -146,6 +152,7 @@ def asking(recipes: Sequence[Recipe]) -> Recipe:
         reserve={},
         prior=False,
         recency_half_life=None,
+        period_floor=None,
         exact_bonus=1.0 if "lexical" in legs else 0.0,
         dedup=False,
         fusion="rrf",
@@ -214,9 +221,15 @@ def _ask(mem: Any, query: Query, wide: Recipe, pool: dict[Any, Any]) -> tuple[As
         timings={k: float(v) for k, v in recall.timings.items()},
         degraded=dict(recall.degraded),
         most=dict(lists.most),
+        periods=tuple(_period(one) for one in periods_of(query.text, query.now or datetime.now(UTC))),
     )
     memories = {(key[0], key[1]): Found(h.importance, h.content.hex(), h.created_at) for key, h in lists.heads.items()}
     return asked, memories
+
+
+def _period(period: Period) -> tuple[str, str | None, str | None]:
+    start, end = (None if at is None else at.isoformat() for at in (period.start, period.end))
+    return period.words, start, end
 
 
 def _once(pool: dict[Any, Any], pairs: Iterable[tuple[Key, float]]) -> tuple[tuple[Key, float], ...]:
@@ -237,6 +250,9 @@ def _read(cache: Path | None, pool: dict[Any, Any]) -> tuple[dict[str, Asked], d
         except ValueError:
             continue  # the line an interrupt cut short
         lists = row["asked"]
+        if "periods" not in lists:
+            continue  # of an earlier version
+        lists["periods"] = tuple((words, start, end) for words, start, end in lists["periods"])
         lists["legs"] = {leg: _once(pool, (((k[0], k[1]), s) for k, s in of)) for leg, of in lists["legs"].items()}
         lists["exact"] = tuple((id, part) for id, part in lists["exact"])
         by_question[lists["id"]] = Asked(**lists)

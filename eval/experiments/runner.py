@@ -45,7 +45,8 @@ def evaluate(
     for query in corpus.queries:
         if query.gold:
             run[query.id] = [
-                place(hit) for hit in mem.recall(query.text, namespace=query.namespace, limit=limit, recipe=recipe)
+                place(hit)
+                for hit in mem.recall(query.text, namespace=query.namespace, limit=limit, recipe=recipe, now=query.now)
             ]
     cutoffs = [k for k in (1, 2, 5, 10, 20) if k <= limit]
     measured = measure(corpus.queries, run, cutoffs=cutoffs)

@@ -223,6 +223,10 @@ def idle(base: Condition, other: Condition, of_base: Lists, of_other: Lists) -> 
         return "every memory has the same importance, so the prior multiplies all alike"
     if differ and differ <= {"recency_half_life", "recency_floor"} and not _have_several_times(of_other.found):
         return "all memories of a namespace were created at one time, so age multiplies all alike"
+    if differ == {"period_floor"} and not any(lists.periods for lists in of_other.asked.values()):
+        return "no question names a period of time, so none multiplies anything"
+    if differ == {"period_floor"} and not _have_several_times(of_other.found):
+        return "all memories of a namespace were created at one time, so a period multiplies all alike"
     if differ == {"exact_bonus"} and not any(lists.exact for lists in of_other.asked.values()):
         return "no memory matches a question word for word, so none earns the bonus"
     if differ == {"dedup"} and all(

@@ -256,6 +256,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         min_confidence: MinConfidence = 0.0,
         token_budget: int | None = None,
         as_of: datetime | date | str | None = None,
+        now: datetime | date | str | None = None,
     ) -> Recall:
         """Return the memories that answer ``query``, best first.
 
@@ -273,13 +274,14 @@ class Semmem(Connection, metaclass=ABCMeta):
         are estimated as bytes / 3.
 
         With ``as_of`` the recall searches the versions that were valid then, by words and vectors, with the word
-        statistics of today; the graph leg does not search earlier versions. Forgotten memories are never found. Raises
-        InvalidInput for an empty query.
+        statistics of today; the graph leg does not search earlier versions. Forgotten memories are never found. ``now``
+        is when the question is asked, for a recipe with a ``period_floor``: "last week" is the week before. Without it,
+        this is ``as_of`` or the present in local time. Raises InvalidInput for an empty query.
         """
         arguments = {
             "limit": limit, "offset": offset, "recipe": recipe, "filters": filters, "exclude": exclude,
             "sort_by": sort_by, "vector": vector, "fold_parts": fold_parts, "min_confidence": min_confidence,
-            "token_budget": token_budget, "as_of": as_of,
+            "token_budget": token_budget, "as_of": as_of, "now": now,
         }  # fmt: skip
         result = answered(self, query, namespace, arguments)
         return recall_log.log_recall(self, result, arguments) if self.settings.recall_log else result
@@ -373,6 +375,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         exclude: Sequence[str] = (),
         min_confidence: MinConfidence = 0.0,
         as_of: datetime | date | str | None = None,
+        now: datetime | date | str | None = None,
     ) -> Context:
         """Return the memories that answer ``query`` as a block for a prompt, within ``token_budget``.
 
@@ -387,7 +390,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         """
         arguments = {
             "limit": limit, "recipe": recipe, "filters": filters, "exclude": exclude, "min_confidence": min_confidence,
-            "as_of": as_of,
+            "as_of": as_of, "now": now,
         }  # fmt: skip
         return context_and_feedback.context(self, query, namespace, token_budget, arguments)
 

@@ -23,11 +23,13 @@ def answered(mem: Connection, query: str, namespace: str | Sequence[str], argume
         raise InvalidInput("namespace must be a name, or a list of at least one.")
     given = dict(arguments)
     as_of, recipe = given.pop("as_of"), given.pop("recipe")
+    asked = as_of if (now := given.pop("now")) is None else now
     given["filters"] = checked_filters(given["filters"])
     given["exclude"] = mem._whole_ids(namespaces, strings("exclude", given["exclude"]))
     plan = mem.recipe if recipe is None else find_recipe(recipe)
+    at = None if asked is None else at_time("as_of" if now is None else "now", asked)
     with nullcontext(mem._recaller) if as_of is None else _recaller_at(mem, namespaces, as_of) as reader:
-        result = reader.recall(query, namespaces, plan, tailor=recipe is None, **given)
+        result = reader.recall(query, namespaces, plan, tailor=recipe is None, now=at, **given)
     mem._accesses.note((hit.namespace, hit.id) for hit in result.hits)
     return result
 

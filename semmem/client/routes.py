@@ -74,6 +74,7 @@ def explain(
     min_confidence: MinConfidence = 0.0,
     token_budget: int | None = None,
     as_of: datetime | date | str | None = None,
+    now: datetime | date | str | None = None,
     of: str | None = None,
 ) -> Explanation:
     """Say why a memory is where it is in the answer to ``query``, or what would let it in.
@@ -84,7 +85,7 @@ def explain(
         result = mem.recall(
             query, namespace=namespace, limit=limit, offset=offset, recipe=recipe, filters=filters, exclude=exclude,
             sort_by=sort_by, vector=vector, fold_parts=fold_parts, min_confidence=min_confidence,
-            token_budget=token_budget, as_of=as_of,
+            token_budget=token_budget, as_of=as_of, now=now,
         )  # fmt: skip
     return result.explain(id, of)
 

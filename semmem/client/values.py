@@ -304,8 +304,8 @@ def explanation(value: Any) -> Explanation:
     """Return why a memory is where it is."""
     legs = {name: LegExplanation(**leg) for name, leg in value["legs"].items()}
     steps = tuple(Step(**step) for step in value["steps"])
-    fields = {key: one for key, one in value.items() if key not in ("steps", "path", "legs")}
-    return Explanation(**fields, legs=legs, path=steps)
+    fields = {key: one for key, one in value.items() if key not in ("steps", "path", "legs", "periods")}
+    return Explanation(**fields, legs=legs, path=steps, periods=tuple(value.get("periods", ())))
 
 
 def lists(value: Any) -> Lists:

@@ -81,6 +81,7 @@ class RecipeChanges(TypedDict, total=False):
     prior_floor: float | None
     recency_half_life: float | None
     recency_floor: float
+    period_floor: float | None
     exact_bonus: float
     dedup: bool
     superseding: bool

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, time
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
     from semmem.model.exchange import Ranking
 
-__all__ = ["Kinds", "Name", "Question", "QuestionConcepts", "Talk"]
+__all__ = ["Kinds", "Name", "Period", "Question", "QuestionConcepts", "Talk"]
 
 
 class Name(NamedTuple):
@@ -74,6 +76,36 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """A period of time that a question names: its ``words``, its first moment, and the first moment after it.
+
+    None for an open side. A time without a zone is local to this process.
+    """
+
+    words: str
+    start: datetime | None
+    end: datetime | None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The start and the end in seconds since 1970."""
+        return (
+            -inf if self.start is None else self.start.timestamp(),
+            inf if self.end is None else self.end.timestamp(),
+        )
+
+    def __str__(self) -> str:
+        if self.end is None:
+            return f'"{self.words}" (from {_moment(self.start)})' if self.start else f'"{self.words}" (any time)'
+        first = "" if self.start is None else f"from {_moment(self.start)} "
+        return f'"{self.words}" ({first}to before {_moment(self.end)})'
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d}" if at.time() == time() else f"{at:%Y-%m-%d %H:%M}"
+
+
+@dataclass(frozen=True, slots=True)
 class Kinds:
     """Whether a namespace has sessions and authors, and the authors whom a question names.
 
@@ -110,7 +142,7 @@ class Question:
 
     ``heads`` are the lists of the legs that answered before, for a leg that starts from them. ``narrowed`` holds the
     question for each of several namespaces, because who is meant depends on who wrote there; its ``heads`` belong to
-    that namespace.
+    that namespace. ``periods`` are the periods of time that the query names, None where the recipe does not use them.
     """
 
     text: str
@@ -122,6 +154,7 @@ class Question:
     sessions: bool = True
     query: str = ""
     heads: Mapping[str, Ranking] = field(default_factory=dict)
+    periods: tuple[Period, ...] | None = None
     narrowed: Mapping[str, Question] = field(default_factory=dict)
 
     def within(self, namespace: str) -> Question:

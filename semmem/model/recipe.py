@@ -73,7 +73,9 @@ class Recipe:
     bounded prior: the whole range of importance is worth half of the step from a first to a second place in the
     flattest leg, so a memory that is first in every leg stays first (exactly so in fusions by rank). With a
     ``recency_half_life``, in days, age is a second prior: it multiplies by ``recency_floor + (1 - recency_floor) * 2 **
-    (-age / half_life)``, where age is the time between the creation of a memory and that of the newest one found.
+    (-age / half_life)``, where age is the time between the creation of a memory and that of the newest one found. For
+    a question that names a period of time, such as "last week", a ``period_floor`` is a third prior: it multiplies by
+    ``period_floor`` unless the memory was created in the period.
     """
 
     name: str
@@ -119,6 +121,13 @@ class Recipe:
         "fusion",
     ] = None
     recency_floor: Annotated[float, Number(0, 1), "the least factor for age", "fusion"] = 0.9
+    period_floor: Annotated[
+        float | None,
+        OrNone(Number(0, 1)),
+        'factor for a memory created outside the period that the question names ("last week"); none: such words count '
+        "nothing",
+        "fusion",
+    ] = None
     exact_bonus: Annotated[
         float,
         Number(0, 10),
@@ -188,6 +197,11 @@ class Recipe:
             constant = self.rank_constants[leg]
             out[leg] = constant[regime] if isinstance(constant, Mapping) else constant
         return out
+
+    @property
+    def by_time(self) -> bool:
+        """Whether a prior reads when a memory was created."""
+        return self.recency_half_life is not None or self.period_floor is not None
 
     def floor(self, regime: str = "any") -> float:
         """Return the factor of a memory of importance 0 in ``regime``, that of the bounded prior if none is set."""

@@ -274,8 +274,9 @@ def agreed_places(recipe: Recipe, others: int, k: int) -> int:
 
 
 def exact_floor(recipe: Recipe, constants: Mapping[str, float]) -> Fraction:
-    """Return the factor of a score at importance 0 and any age, where the best is 1; see ``Recipe.floor``."""
+    """Return the factor of a score at importance 0 and any time, where the best is 1; see ``Recipe.floor``."""
     floor = Fraction(1) if recipe.recency_half_life is None else as_written(recipe.recency_floor)
+    floor *= 1 if recipe.period_floor is None else as_written(recipe.period_floor)
     if not recipe.prior:
         return floor
     if recipe.prior_floor is not None:

@@ -20,7 +20,7 @@ ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
         "places counted before folding": "no two memories found are copies, and none is found by two of its parts",
         "every leg answers": "no leg is absent from the store, fails, or is late",
         "equal importance": "all that is found has the same importance, and none that makes every score 0; with a "
-        "half-life also the same age",
+        "half-life also the same age, and with a period_floor all was created in the period of the question or none",
         "sorted by relevance": "sort_by is as it is by default",
         "offset 0": "the first page is asked for",
         "nothing superseded": "of what is found, or stored beside it, no memory supersedes another that is found",

@@ -102,7 +102,7 @@ class Facts:
 
     def factors(self, recipe: Recipe, constants: Mapping[str, float], leg: str) -> dict[str, Any]:
         """Return the factors that the priors can apply, as arguments of ``Odds``; all 1 without lists or a prior."""
-        if self.lists is None or not (recipe.prior or recipe.recency_half_life):
+        if self.lists is None or not (recipe.prior or recipe.by_time):
             return {}
         floor, lists = self.floor, self.lists.lists
         others = [ranking for name, ranking in lists.items() if name in constants and name != leg and ranking.length]

@@ -51,7 +51,7 @@ def _may_enter(recipe: Recipe, regime: str, lists: Lists, k: int, ranks: Mapping
     kths = {leg: listed.firsts[k - 1] for leg, listed in called.items() if len(listed.firsts) >= k}
     bars = (worth[leg].least(kth) for leg, kth in kths.items() if ranks.get(leg, kth + 1) > kth)
     bar = max(bars, default=Fraction(0))
-    if recipe.prior or recipe.recency_half_life is not None:
+    if recipe.prior or recipe.by_time:
         floor = exact_floor(recipe, constants)
         value *= floor + (1 - floor) * Fraction(max(called[leg].most for leg in ranks))
         bar *= floor + (1 - floor) * Fraction(min(listed.least for listed in called.values()))

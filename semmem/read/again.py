@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.read.candidates import Candidates, Cut, deeper
+from semmem.read.periods import used_by
 from semmem.read.steps import cut
 
 __all__ = ["fused_by"]
 
 _FUSION = (
     "name", "weights", "regime_weights", "rank_constants", "reserve", "regime_reserve", "prior", "prior_floor",
-    "recency_half_life", "recency_floor",
+    "recency_half_life", "recency_floor", "period_floor",
 )  # fmt: skip
 """The settings of a recipe that no leg reads."""
 
@@ -25,7 +26,9 @@ def fused_by(recipe: Recipe, before: Candidates, window: Cut) -> Candidates | No
     A leg that had no weight before has no list. The lists of the graph leg depend on the legs that seed it. Reranking
     reads texts, and the lists of an earlier time belong to another store.
     """
-    recipe = deep_enough(recipe, window.limit + window.offset)
+    if recipe.period_floor is not None and before.question.periods is None:
+        return None  # the question was not read for periods
+    recipe = used_by(deep_enough(recipe, window.limit + window.offset), before.question)
     was = before.recipe
     same = replace(recipe, **{name: getattr(was, name) for name in _FUSION}) == was
     if not same or recipe.rerank is not None or before.scope.at is not None or not {*recipe.legs} <= {*was.legs}:

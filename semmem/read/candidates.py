@@ -20,8 +20,10 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as, reads_scores, shares_of
 from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local
+from semmem.model.question import Period
 from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
+from semmem.read.periods import created_in
 
 __all__ = [
     "CURVES",
@@ -29,6 +31,7 @@ __all__ = [
     "FLOORS",
     "LEXICAL_FLOOR",
     "OTHER_FLOOR",
+    "PERIOD",
     "RECENCY",
     "Candidates",
     "Cut",
@@ -76,6 +79,9 @@ class Weighed(Protocol):
 RECENCY = "recency"
 """The component by which age lowered a score; never above 0."""
 
+PERIOD = "period"
+"""The component by which a score is lower outside the periods that the question names; never above 0."""
+
 _DAY_S = 86_400.0
 
 _APART = 2e-11
@@ -84,34 +90,53 @@ _APART = 2e-11
 
 @dataclass(frozen=True, slots=True)
 class Priors(Generic[K]):
-    """The multipliers applied to scores after fusion: importance, and age where the recipe has a half-life.
+    """The multipliers applied to scores after fusion: importance, and age and period where the recipe has them.
 
-    Fusion and reach know a single prior, so both multipliers are combined: the factor of a memory is ``floor + (1 -
-    floor) * weighed[key]``, with ``weighed`` in [0, 1]. ``weighed`` is None where neither applies. Without a half-life
-    it is the importance alone. ``apart`` splits the combined share into two components again.
+    Fusion and reach know a single prior, so all multipliers are combined: the factor of a memory is ``floor + (1 -
+    floor) * weighed[key]``, with ``weighed`` in [0, 1]. ``weighed`` is None where none applies. Without one by time it
+    is the importance alone. ``by_time`` are the factors of the others by the name of their component, and ``apart``
+    splits the combined share into components again.
     """
 
     weighed: Mapping[K, float] | None
     floor: float
     importance: Mapping[K, float] = field(default_factory=dict)
-    recency: Mapping[K, float] = field(default_factory=dict)
+    by_time: Mapping[str, Mapping[K, float]] = field(default_factory=dict)
     usual: float = 1.0
 
     @classmethod
-    def of(cls, recipe: Recipe, regime: str, heads: Mapping[K, Weighed], newest: float) -> Priors[K]:
+    def of(
+        cls,
+        recipe: Recipe,
+        regime: str,
+        heads: Mapping[K, Weighed],
+        newest: float,
+        periods: Sequence[Period] = (),
+    ) -> Priors[K]:
         """Return the priors of a recipe; ``newest`` is when the newest candidate was created, in seconds since 1970."""
         importances = {key: head.importance for key, head in heads.items()} if recipe.prior else None
         least = recipe.floor(regime)
-        if recipe.recency_half_life is None:
+        by_time: dict[str, Mapping[K, float]] = {}
+        times = {key: head.created_at for key, head in heads.items()} if recipe.by_time else {}
+        both = 1.0 if importances is None else least
+        if recipe.recency_half_life is not None:
+            floor = recipe.recency_floor
+            half_life = recipe.recency_half_life * _DAY_S
+            by_time[RECENCY] = {
+                key: floor + (1 - floor) * 2.0 ** (-max(0.0, newest - at) / half_life) for key, at in times.items()
+            }
+            both *= floor
+        if recipe.period_floor is not None:
+            inside = created_in(periods, times)
+            by_time[PERIOD] = {key: 1.0 if inside[key] else recipe.period_floor for key in times}
+            both *= recipe.period_floor
+        if not by_time:
             return cls(importances, least)
-        half_life, floor = recipe.recency_half_life * _DAY_S, recipe.recency_floor
-        ages = {key: max(0.0, newest - head.created_at) for key, head in heads.items()}
-        recency = {key: floor + (1 - floor) * 2.0 ** (-age / half_life) for key, age in ages.items()}
         importance = {key: 1.0 if importances is None else least + (1 - least) * importances[key] for key in heads}
-        both = floor if importances is None else floor * least
+        factor = {key: math.prod((own, *(of[key] for of in by_time.values()))) for key, own in importance.items()}
         span = 1 - both
-        weighed = {key: (importance[key] * recency[key] - both) / span for key in heads} if span else None
-        return cls(weighed, both, importance, recency, 1.0 if importances is None else (1 + least) / 2)
+        weighed = {key: (own - both) / span for key, own in factor.items()} if span else None
+        return cls(weighed, both, importance, by_time, 1.0 if importances is None else (1 + least) / 2)
 
     def factor(self, key: K) -> float:
         """Return the factor by which the score of one memory is multiplied."""
@@ -122,14 +147,17 @@ class Priors(Generic[K]):
 
         The shares of the legs are those of a new memory of importance 0.5; the components say what each prior changed.
         """
-        if not self.recency:
+        if not self.by_time:
             return fused
         shares = {n: share for n, share in fused.components.items() if n not in (IMPORTANCE, RESERVE)}
         whole = 1.0 if self.weighed is None else (1 + self.floor) / 2
         bare = math.fsum(shares.values()) / whole
-        own = self.importance[fused.key]
         out = {name: share * self.usual / whole for name, share in shares.items()}
-        changed = {IMPORTANCE: bare * (own - self.usual), RECENCY: bare * own * (self.recency[fused.key] - 1)}
+        own = self.importance[fused.key]
+        changed = {IMPORTANCE: bare * (own - self.usual)}
+        for name, factors in self.by_time.items():
+            changed[name] = bare * own * (factors[fused.key] - 1)
+            own *= factors[fused.key]
         out |= {name: share for name, share in changed.items() if share}
         out |= {name: share for name, share in fused.components.items() if name == RESERVE}
         return fused._replace(components=out)
@@ -190,7 +218,7 @@ class Candidates:
             exact_bonus=recipe.exact_bonus,
             reserve=recipe.reserve_in(self.regime),
         )
-        return tuple(priors.apart(fused) for fused in ranked) if priors.recency else tuple(ranked)
+        return tuple(priors.apart(fused) for fused in ranked) if priors.by_time else tuple(ranked)
 
     def priors(self, heads: Mapping[Key, Head] | None = None) -> Priors[Key]:
         """Return the priors of ``heads``, by default of all candidates."""
@@ -198,7 +226,8 @@ class Candidates:
         if self.recipe.recency_half_life is not None:
             at = (self.heads[key].created_at for keys in self.rankings.values() for key in keys)
             newest = max(at, default=0.0)
-        return Priors.of(self.recipe, self.regime, self.heads if heads is None else heads, newest)
+        of = self.heads if heads is None else heads
+        return Priors.of(self.recipe, self.regime, of, newest, self.question.periods or ())
 
     @property
     def most(self) -> dict[str, float]:

@@ -34,6 +34,7 @@ from semmem.read.candidates import (
 from semmem.read.context import check_budget
 from semmem.read.hits import fetched, hits_of
 from semmem.read.overrides import Tailor
+from semmem.read.periods import used_by, with_periods
 from semmem.read.question import Candidates as NameCandidates
 from semmem.read.question import checked, heard, parse, spoken
 from semmem.read.rankings import Asking, reason
@@ -133,6 +134,7 @@ class Recaller:
         min_confidence: MinConfidence = 0.0,
         token_budget: int | None = None,
         tailor: bool = False,
+        now: datetime | None = None,
     ) -> Recall:
         """Answer one question; see Semmem.recall. With ``tailor`` the settings of the namespaces change the recipe."""
         started = time.perf_counter()
@@ -157,7 +159,8 @@ class Recaller:
             kinds = self._store.conversation_facts(namespaces, names)
         talks = heard(text, names, kinds, recipe)
         embedded = self._embedded(spoken(text, talks), recipe, vector, timings)
-        question = parse(text, kinds, talks, recipe, self._language)
+        question = with_periods(parse(text, kinds, talks, recipe, self._language), recipe, now)
+        recipe = used_by(recipe, question)
         candidates = self._accessed(self.candidates(question, scope, recipe, timings, vector, embedded), window)
         groups = cut(candidates, window)
         if len(groups) < limit + offset and (again := deeper(candidates)) is not None:

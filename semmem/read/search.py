@@ -90,6 +90,7 @@ def alone(recipe: Recipe, leg: str) -> Recipe:
         regime_reserve={},
         prior=False,
         recency_half_life=None,
+        period_floor=None,
         exact_bonus=0.0,
         dedup=False,
         superseding=False,

@@ -32,6 +32,7 @@ class Case:
     most: float = 1.0
     links: tuple[tuple[str, str], ...] = ()  # (newer, older), for this question alone
     lapsed: tuple[str, ...] = ()  # what is not valid, for this question alone
+    question: str = "the harbour"
 
 
 def draw_case(draw: random.Random, rows: Sequence[Head]) -> Case:
@@ -116,9 +117,15 @@ def _recipe(draw: random.Random, names: Sequence[str]) -> Recipe:
 
 
 def aged(draw: random.Random, case: Case) -> Case:
-    """Return the case with a half-life, beside the month in which the memories were created a short or a long one."""
+    """Return the case with a half-life, beside the month in which the memories were created a short or a long one.
+
+    Some recipes have a prior by period too, and some questions name a part of that month.
+    """
     half_life, floor = draw.choice([None, 0.5, 7.0, 7.0, 30.0, 365.0]), draw.choice([0.0, 0.5, 0.7, 0.9, 0.99, 1.0])
-    return replace(case, recipe=semmem.recipe(case.recipe, recency_half_life=half_life, recency_floor=floor))
+    period_floor = draw.choice([None, 0.0, 0.5, 0.9, 1.0])
+    asked = draw.choice(["", " between 9 January 2026 and 12 January 2026", " before 20 January 2026", " in May 2024"])
+    recipe = semmem.recipe(case.recipe, recency_half_life=half_life, recency_floor=floor, period_floor=period_floor)
+    return replace(case, recipe=recipe, question=case.question + asked)
 
 
 def harder(draw: random.Random, case: Case, kind: str, rows: Sequence[Head]) -> Case:

@@ -26,6 +26,7 @@ from eval.experiments.evidence.provenance import COMMIT
 from semmem.rank_cap.places import ASSUMPTIONS
 from semmem.rank_cap.report import Reach
 from semmem.rank_cap.several import class_of_find
+from semmem.read.periods import created_in
 from semmem.read.result import Recall
 from semmem.read.steps import lists
 from semmem.read.superseding import above
@@ -46,12 +47,12 @@ def ask(where: World, case: Case) -> Recall:
         graph, arguments = where.legs["graph"], {"filters": semmem.Filters(), **case.arguments}
         told = [pair for pair in zip(graph.ords, graph.scores, strict=True) if not is_earlier(pair[0])]
         graph.ords, graph.scores = [ord for ord, _ in told], [score for _, score in told]
-        return where.then.recall("the harbour", tuple(where.namespaces), case.recipe, **arguments)
+        return where.then.recall(case.question, tuple(where.namespaces), case.recipe, **arguments)
     for newer, older in case.links:
         where.mem.link(newer, "supersedes", older)
     _end(where, case.lapsed, 1)
     try:
-        return where.mem.recall("the harbour", recipe=case.recipe, namespace=where.namespaces, **case.arguments)
+        return where.mem.recall(case.question, recipe=case.recipe, namespace=where.namespaces, **case.arguments)
     finally:
         for newer, older in case.links:
             where.mem.unlink(newer, "supersedes", older)
@@ -154,6 +155,11 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
         out.add("equal importance")
     times = {candidates.heads[f.key].created_at for f in ranked}
     if case.recipe.recency_half_life is not None and len(times) > 1:
+        out.add("equal importance")
+    inside = {*created_in(candidates.question.periods or (), dict(enumerate(times))).values()}
+    if case.recipe.period_floor is not None and (
+        len(inside) > 1 or (inside == {False} and not case.recipe.period_floor)
+    ):
         out.add("equal importance")
     if how.sort_by != "relevance":
         out.add("sorted by relevance")

@@ -95,7 +95,7 @@ _MADE: dict[str, Any] = {
         bar=_or_null({"type": "number"}), limit=_COUNT, regime=_TEXT, legs=_OBJECT, components=_NUMBERS,
         path={"type": "array", "items": _TEXT}, folded_into=_or_null(_TEXT), part=_or_null(_COUNT),
         withheld_below=_or_null({"type": "number"}), superseded_by=_or_null(_TEXT), over_budget=_or_null(_COUNT),
-        not_valid=_or_null(_TEXT), steps={"type": "array", "items": _OBJECT},
+        not_valid=_or_null(_TEXT), periods={"type": "array", "items": _TEXT}, steps={"type": "array", "items": _OBJECT},
     ),
     "Result": _members(
         id=_TEXT, score={"type": "number", "minimum": 0, "maximum": 1}, title=_or_null(_TEXT), source=_or_null(_TEXT),

@@ -44,6 +44,7 @@ LEAST: Schema = {
 NOTHING = string("Only where there are no hits: why, and how to see those that are withheld.")
 BUDGET = integer("Most tokens of the hits; left_out names the rest.", minimum=1)
 AS_OF = string("ISO 8601: what was valid then.")
+NOW = string("ISO 8601: when the question is asked; default: now.")
 
 _LONG = 2_000
 """Characters of a text; of a longer one a hit shows the best passage."""
@@ -124,7 +125,7 @@ def context(call: Call) -> dict[str, Any]:
     block = call.memory.context(
         call.arguments["query"],
         namespace=call.scope.namespaces if named is None else named,
-        **call.present("token_budget", "limit", "filters", "exclude", "recipe", "as_of"),
+        **call.present("token_budget", "limit", "filters", "exclude", "recipe", "as_of", "now"),
         **call.least,
     )
     values = block.as_dict()
@@ -243,6 +244,7 @@ _OF_A_RECALL: dict[str, Schema] = {
     "recipe": RECIPE,
     "token_budget": BUDGET,
     "as_of": AS_OF,
+    "now": NOW,
 }
 """What a recall takes besides the least confidence, and so the explanation of one."""
 
@@ -254,7 +256,7 @@ def _as_text(values: dict[str, Any]) -> str:
     return "\n".join(line for line in lines if line)
 
 
-_RARELY = ("offset", "exclude", "sort_by", "recipe")
+_RARELY = ("offset", "exclude", "sort_by", "recipe", "now")
 
 TOOLS = (
     Tool(
@@ -283,6 +285,7 @@ TOOLS = (
             "recipe": RECIPE,
             "min_confidence": LEAST,
             "as_of": AS_OF,
+            "now": NOW,
         },
         ("query",),
         _RARELY,

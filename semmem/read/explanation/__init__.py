@@ -18,7 +18,7 @@ from semmem.model.short_ids import MOST_ALIKE, is_short, whole_id
 from semmem.model.store import Store
 from semmem.model.tables import html_table
 from semmem.model.types import Memory
-from semmem.read.candidates import RECENCY, Candidates, Cut, Key
+from semmem.read.candidates import PERIOD, RECENCY, Candidates, Cut, Key
 from semmem.read.explanation.absence import not_valid, not_valid_at, what_became
 from semmem.read.explanation.what_if import Opening
 from semmem.read.steps import cut, unseen
@@ -59,7 +59,8 @@ class Explanation:
     when fewer than ``limit`` were returned or when the hits are not ordered by score. ``withheld_below`` is the
     ``min_confidence`` that withheld a memory whose rank was good enough; ``superseded_by`` is the newest memory that
     supersedes this one and stands above it; ``over_budget`` is the ``token_budget`` that had no room for the memory;
-    ``not_valid`` says in words since when, or until when, the memory is not valid.
+    ``not_valid`` says in words since when, or until when, the memory is not valid. ``periods`` are those that the
+    question names, each with the time that it stands for, where the recipe has a ``period_floor``.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Explanation:
     superseded_by: str | None = None
     over_budget: int | None = None
     not_valid: str | None = None
+    periods: tuple[str, ...] = ()
 
     @property
     def ways(self) -> tuple[tuple[Step, ...], ...]:
@@ -125,6 +127,9 @@ class Explanation:
             lines.append(f"  importance: {worth:+.4f}, compared with importance 0.5")
         if lost := self.components.get(RECENCY):
             lines.append(f"  recency: {lost:+.4f}, compared with the newest memory found")
+        if self.periods:
+            lost, named = self.components.get(PERIOD, 0.0), " and ".join(self.periods)
+            lines.append(f"  period: {f'{lost:+.4f}, not ' if lost else ''}created in {named}")
         if rise := self.components.get(SUPERSEDING):
             lines.append(f"  superseding: {rise:+.4f}, because it takes the place of a memory that it supersedes")
         lines += [f"  {self.not_valid}"] * bool(self.not_valid)
@@ -182,6 +187,7 @@ def explain(
         key[1] or None,
         superseded_by=newer[0] if newer is not None else None,
         not_valid=lapsed,
+        periods=tuple(map(str, candidates.question.periods or ())),
     )
 
 

@@ -58,6 +58,10 @@ TokenBudget = Annotated[
     int | None, typer.Option(help="Print only whole hits that fit into this many tokens, and count the others.")
 ]
 AsOf = Annotated[str | None, typer.Option(help="Use the versions that were valid at this time (ISO 8601).")]
+Now = Annotated[
+    str | None,
+    typer.Option(help='When the question is asked (ISO 8601), for a recipe with a period_floor ("last week").'),
+]
 
 
 def _arguments(
@@ -70,6 +74,7 @@ def _arguments(
     min_confidence: LeastConfidence = "0",
     token_budget: TokenBudget = None,
     as_of: AsOf = None,
+    now: Now = None,
 ) -> dict[str, Any]:
     """Return the arguments of the recall that these options ask for."""
     return {
@@ -81,6 +86,7 @@ def _arguments(
         "min_confidence": least_confidence(min_confidence),
         "token_budget": token_budget,
         "as_of": moment(as_of, "--as-of"),
+        "now": moment(now, "--now"),
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semmem.doors.cli.commands.read import AsOf, LeastConfidence
+from semmem.doors.cli.commands.read import AsOf, LeastConfidence, Now
 from semmem.doors.cli.context import Door, least_confidence, moment, not_empty
 from semmem.doors.cli.options import Narrow
 from semmem.doors.cli.show import counted, degraded_lines, left_out_lines
@@ -35,6 +35,7 @@ def context(
     exclude: Annotated[list[str] | None, typer.Option(help="An id to leave out, pinned or not; repeatable.")] = None,
     min_confidence: LeastConfidence = "0",
     as_of: AsOf = None,
+    now: Now = None,
 ) -> None:
     """Print the memories that answer a question as a block for the prompt of an agent."""
     with door.connect() as mem:
@@ -48,6 +49,7 @@ def context(
             exclude=tuple(exclude or ()),
             min_confidence=least_confidence(min_confidence),
             as_of=moment(as_of, "--as-of"),
+            now=moment(now, "--now"),
         )
     door.give(block, lambda: _show_context(door, block))
 
