@@ -83,7 +83,7 @@ def replay_recall(mem: Connection, recall_id: str, namespace: str | Sequence[str
         raise InvalidInput("This recall had a vector of its own, which the log does not keep; ask again with it.")
     as_of = entry.at if then and "as_of" not in arguments else None
     exclude = tuple(hit.id for hit in entry.hits if hit.outcome == "excluded")
-    asked = {**_AS_USUAL, **_arguments(arguments), "exclude": exclude}
+    asked = {**_AS_USUAL, "now": entry.at, **_arguments(arguments), "exclude": exclude}
     if as_of is not None:
         asked["as_of"] = as_of
     with unlogged():
