@@ -96,6 +96,7 @@ _MEMORY = st.fixed_dictionaries(
 _ALIKE = "The ferry to the island leaves at noon from the old harbour, and the gulls know it well."
 
 
+@pytest.mark.slow
 @example([{"text": _ALIKE, "id": "0"}, {"text": _ALIKE + " Today too.", "id": "Å"}])
 @example([{"text": _ALIKE, "id": "a", "created_at": MAY}, {"text": _ALIKE, "id": "b", "created_at": MAY}])
 @example([{"text": _ALIKE, "id": "b", "created_at": MAY}, {"text": _ALIKE, "id": "a", "created_at": MAY}])
@@ -155,6 +156,7 @@ def test_vectors_travel_and_are_not_made_again(store_url: str, tmp_path: Path) -
         assert written(mem, path, vectors=True) == before
 
 
+@pytest.mark.slow
 def test_given_vectors_come_back_bit_by_bit(store_url: str, tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
     random = np.random.default_rng(7)

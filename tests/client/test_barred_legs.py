@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import pytest
-
 from semmem import RECIPES, reach, recipe
 from semmem.client.memory import warn_of_barred_legs
 
@@ -22,7 +20,8 @@ def test_every_leg_of_default_can_bring_a_memory_of_its_own_into_the_top_10() ->
 
 def test_a_changed_recipe_is_proved_whatever_its_name_is() -> None:
     changed = recipe("default", weights={"graph": 0.001}, reserve={}, name="default")
-    with pytest.warns(UserWarning) as seen:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
         warn_of_barred_legs(changed, stacklevel=1)
     beginning = "The leg graph of recipe 'default' is boost-only at k = 10"
     assert any(str(one.message).startswith(beginning) for one in seen)

@@ -71,6 +71,7 @@ def run(name: str, *arguments: str, folder: Path, given: str = "", **surrounding
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_chat_remembers_in_one_run_and_recalls_in_the_next(tmp_path: Path) -> None:
     def model(messages: list[dict[str, Any]]) -> dict[str, Any]:
         last = messages[-1]
@@ -121,6 +122,7 @@ def test_an_example_without_a_model_says_which_settings_name_one(
     assert "set OPENAI_BASE_URL" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_client_of_mcp_learns_in_one_process_and_recalls_in_another(tmp_path: Path) -> None:
     lines = run("mcp_client", folder=tmp_path).splitlines()
     assert lines[0].startswith("tools: memory_remember, memory_recall, ")

@@ -124,6 +124,7 @@ def test_a_random_graph_keeps_its_shape_and_the_other_legs_keep_their_lists(stor
     assert {(k, int(r["ord"])) for k, rows in of_real.items() for r in rows} != pairs
 
 
+@pytest.mark.slow
 def test_the_report_of_an_ablation_has_the_controls_and_leg_only_gold(store_url: str, tmp_path: Path) -> None:
     given = ["--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path)]
     done = CliRunner().invoke(app, ["ablate", "--leg", "graph", *given, "--metric", "R@10"], catch_exceptions=False)

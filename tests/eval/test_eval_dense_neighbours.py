@@ -88,6 +88,7 @@ def test_without_vectors_the_control_does_not_pass_for_seeds_only_and_lists_are_
     assert len({embedder for _, embedder in names}) == 2
 
 
+@pytest.mark.slow
 def test_it_stands_beside_an_ablation_only_where_it_is_asked_for(tmp_path: Path, store_url: str) -> None:
     assert "dense neighbours" not in {c.control for c in of_ablation("default", ["graph"])[1]}
     assert of_ablation("default", ["dense"], controls=["dense neighbours"])[1][0].control is None

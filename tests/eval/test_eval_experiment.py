@@ -43,6 +43,7 @@ def headline(out: Path) -> dict[str, Any]:
     return row
 
 
+@pytest.mark.slow
 def test_the_default_recipe_is_judged_with_its_uncertainty(store_url: str, tmp_path: Path) -> None:
     code, output = ablate(store_url, tmp_path, "default", "--strict")
     assert code == 0
@@ -85,6 +86,7 @@ def test_what_cannot_be_asked_is_refused_and_nothing_anywhere_looks_like_a_findi
     assert ablate(store_url, tmp_path, recipe)[0] == 0  # without --strict a refusal is an answer, not a failure
 
 
+@pytest.mark.slow
 def test_the_reports_hold_no_text_of_the_corpus_and_no_address(store_url: str, tmp_path: Path) -> None:
     ablate(store_url, tmp_path, "default")
     corpus = load(TOY)
@@ -234,6 +236,7 @@ def test_the_history_replayed(store_url: str, tmp_path: Path) -> None:
     assert "paired" in at["4 default, with reach"]
 
 
+@pytest.mark.slow
 def test_a_setting_that_can_do_nothing_on_these_data_is_refused(store_url: str, tmp_path: Path) -> None:
     given = (
         "--data",

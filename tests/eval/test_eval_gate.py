@@ -72,6 +72,7 @@ def test_an_update_changes_the_values_and_nothing_else() -> None:
         rewritten(text, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "least"), [("toy", 10), ("harbour", 5)])
 def test_the_committed_numbers_hold_on_the_committed_corpora(store_url: str, name: str, least: int) -> None:
     @contextmanager

@@ -40,6 +40,7 @@ def documented_counts() -> dict[str, dict[str, int]]:
     return table
 
 
+@pytest.mark.slow
 def test_no_verb_makes_more_round_trips_than_it_did(store_url: str, tmp_path: Path) -> None:
     urls = ["--url", store_url, "--url", f"sqlite:{tmp_path / 'path.db'}"]
     shown = CliRunner().invoke(app, ["path", *urls, "--json"])

@@ -36,6 +36,7 @@ def windows(text: str) -> set[str]:
     return {plain[i : i + LENGTH] for i in range(0, max(1, len(plain) - LENGTH + 1), LENGTH) if len(plain) >= LENGTH}
 
 
+@pytest.mark.slow
 def test_no_tracked_file_holds_text_of_a_shared_corpus() -> None:
     root = data_root()
     sets = sorted(p for p in root.iterdir() if any(f.recognises(p) for f in FORMATS.values())) if root.is_dir() else []

@@ -279,6 +279,7 @@ def test_an_effect_half_that_size_is_mostly_missed() -> None:
     assert 0.1 <= significant / 200 <= 0.5
 
 
+@pytest.mark.slow
 def test_false_positives_stay_under_five_percent_after_holm() -> None:
     rng = np.random.default_rng(13)
     runs, wrong = 400, 0

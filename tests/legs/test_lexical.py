@@ -382,6 +382,7 @@ def test_the_order_is_that_of_bm25s_on_committed_texts(mem: semmem.Semmem, k1: f
     assert_agrees(mem, memories, queries + [m["text"] for m in story[:10]], k1, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mem", ["postgresql"], indirect=True)  # the committed texts stand for the other store
 def test_the_order_is_that_of_bm25s_on_vaswani_abstracts(mem: semmem.Semmem) -> None:
     if not (SHARED / "vaswani" / "documents.jsonl").is_file():

@@ -75,6 +75,7 @@ def test_some_hundred_random_recalls_contradict_no_class_however_hard_the_questi
     assert tally.hits["by access"] > 50
 
 
+@pytest.mark.slow
 def test_some_hundred_random_recalls_of_many_legs_about_few_memories_contradict_no_class() -> None:
     tally = run(range(240), worlds=CROWDED)
     assert tally.contradictions == []

@@ -72,6 +72,7 @@ def do(mem: Semmem, what: str, namespace: str, given_: Any) -> None:
         mem.rebuild(embedder=by[given_])
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(step, min_size=1, max_size=8))
 def test_what_is_derived_is_exact_after_any_history(mem: Semmem, steps: list[tuple[str, str, Any]]) -> None:

@@ -93,6 +93,7 @@ def test_nothing_of_a_namespace_is_left_in_any_table_and_all_of_the_others_is(
     check(mem)
 
 
+@pytest.mark.slow
 def test_what_others_remember_while_a_namespace_is_forgotten_is_whole(mem: Semmem, store_url: str) -> None:
     chance = random.Random(5)
     over, errors = threading.Event(), list[BaseException]()

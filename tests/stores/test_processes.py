@@ -166,6 +166,7 @@ def kill(server: EmbeddedServer) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_an_import_survives_the_death_of_the_server_and_nothing_acknowledged_is_lost(
     own: EmbeddedServer, url: str
 ) -> None:
@@ -255,6 +256,7 @@ def test_threads_share_one_semmem_without_losing_or_mixing_anything(store_url: s
     check(store_url)
 
 
+@pytest.mark.slow
 def test_writers_and_forgetters_at_once_end_in_no_deadlock(store_url: str) -> None:
     """Folds, compactions and forgetting take the same rows; each must end, and the tables must agree.
 

@@ -79,6 +79,7 @@ def direct(mem: semmem.Semmem, statement: str) -> list[tuple[Any, ...]]:
 # ---------------------------------------------------------------------- often
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("namespace", ["single", "batch"])
 def test_the_newest_of_twenty_five_values_stands_above_all_older_ones(

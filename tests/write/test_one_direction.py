@@ -150,6 +150,7 @@ def stored(mem: Semmem, namespace: str) -> list[Any]:
         return connection.execute(ROWS, (namespace,)).fetchall()
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(item, min_size=1, max_size=8), st.randoms(use_true_random=False), st.integers(1, 3))
 def test_any_order_batches_and_writers_store_the_same_rows_with_or_without_maintain(
@@ -233,6 +234,7 @@ def test_a_store_of_the_schema_before_is_migrated_and_maintain_derives_its_memor
         check(mem)
 
 
+@pytest.mark.slow
 def test_writers_forgetting_folding_and_reading_again_side_by_side_lose_nothing(mem: Semmem) -> None:
     texts = (MENTION, "Ada saw it.", "The Engine of babbage and Ada Lovelace met Ada.", "It was Ada lovelace's engine.")
     titles = (None, None, "Engine of Babbage", "Ada", "Ada Lovelace", "It")

@@ -183,6 +183,7 @@ def test_every_command_is_among_those_that_are_tried(tmp_path: Path) -> None:
     assert names(app).union(*map(names, groups)) <= tried
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("colours", [False, True], ids=["piped", "terminal"])
 def test_no_command_lets_a_control_character_through(
     filled: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, colours: bool

@@ -237,6 +237,7 @@ def test_an_address_that_cannot_be_had_is_told_in_one_sentence(shared: Semmem, t
         Server(shared, host="192.0.2.1", port=0, keys=none)
 
 
+@pytest.mark.slow
 def test_a_key_in_the_store_counts_at_two_servers_within_two_seconds(tmp_path: Path) -> None:
     url = f"sqlite://{tmp_path}/notes.db"
     with (

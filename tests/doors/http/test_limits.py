@@ -273,6 +273,7 @@ def raw(url: str, head: str, *pieces: bytes) -> socket.socket:
     return connection
 
 
+@pytest.mark.slow
 def test_a_client_that_goes_away_leaves_no_batch_in_part_and_no_connection_behind(
     tmp_path: Path,
 ) -> None:

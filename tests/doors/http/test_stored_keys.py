@@ -132,6 +132,7 @@ def test_a_change_that_is_refused_leaves_every_key_in_its_place(keys: StoredKeys
     assert keys.list() == before
 
 
+@pytest.mark.slow
 def test_two_servers_over_one_store_accept_and_refuse_the_same_keys(url: str, mem: Semmem, keys: StoredKeys) -> None:
     with (
         semmem.connect(url, embedder="hashing") as second,

@@ -96,6 +96,7 @@ anyio.run(main)
     assert modules_after(program).isdisjoint(HEAVY)
 
 
+@pytest.mark.slow
 def test_nothing_but_the_protocol_is_on_the_output(store_url: str, tmp_path: Path) -> None:
     server = Raw(store_url, tmp_path, "--recipe", "seed", PYTHONWARNINGS="always")
     texts = [f"Line {n}\nof the log: \u2028 \x1b[31m {{}}" for n in range(3)]
@@ -281,6 +282,7 @@ def test_a_message_that_is_wrong_is_answered_in_a_sentence_that_names_what_is_wr
     assert server.end() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_call_before_the_session_is_open_is_told_what_comes_first(tmp_path: Path) -> None:
     server = Raw(f"sqlite:{tmp_path}/notes.db", tmp_path)
     server.say([sent("tools/list", 1)])

@@ -110,6 +110,7 @@ def test_a_spoilt_postmaster_pid_of_a_server_that_is_gone_does_not_keep_the_next
     assert query(own, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_spoilt_postmaster_pid_of_a_running_server_keeps_nobody_from_stopping_it_or_going_on(
     own: EmbeddedServer,
 ) -> None:

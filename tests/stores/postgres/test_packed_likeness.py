@@ -47,6 +47,7 @@ def pack(mem: Semmem, steps: int) -> int:
     return packed
 
 
+@pytest.mark.slow
 def test_what_is_packed_is_compared_and_forgotten_as_before(mem: Semmem) -> None:
     mem.remember_many(items(0, 80), batch_size=80)
     apart, none = count(mem)

@@ -95,6 +95,7 @@ def test_a_few_writes_are_read_into_what_is_in_memory(trio: Trio, space: str) ->
     assert space in trio.models
 
 
+@pytest.mark.slow
 def test_filters_exclusions_phrases_and_several_namespaces_are_answered_alike(trio: Trio, space: str) -> None:
     other = f"{space}-other"
     for name in (space, other):

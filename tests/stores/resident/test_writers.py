@@ -16,6 +16,7 @@ from tests.stores.resident.trio import QUESTIONS, answer, change, opened, recall
 from tests.stores.test_stale_parts import LONG, cut_shorter
 
 
+@pytest.mark.slow
 def test_writers_beside_readers_are_never_missed(module_url: str, space: str) -> None:
     with ExitStack() as stack:
         trio = opened(stack, module_url)

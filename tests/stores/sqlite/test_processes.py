@@ -15,6 +15,7 @@ from semmem.stores import open_store
 from tests.stores.sqlite.bakery import fresh
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_never_meet_a_lock_and_lose_nothing(file: Path) -> None:
     program = (
         "with semmem.connect(url) as mem:\n"
@@ -130,6 +131,7 @@ def test_a_statement_that_takes_too_long_can_be_stopped_from_another_thread(file
     store.close()
 
 
+@pytest.mark.slow
 def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
     """One makes the tables while another looks whose file it is: eight in sixty such looks once saw a stranger's."""
 

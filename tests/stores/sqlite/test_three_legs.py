@@ -50,6 +50,7 @@ def assert_alike(corpus: Corpus, queries: Sequence[Query], file: Path, url: str)
                 assert answer(small, query, recipe) == answer(large, query, recipe)
 
 
+@pytest.mark.slow
 def test_toy_questions_have_the_hits_and_scores_that_postgresql_gives(tmp_path: Path, store_url: str) -> None:
     corpus = datasets.load(TOY)
     assert_alike(corpus, corpus.queries, tmp_path / "toy.db", store_url)
@@ -211,6 +212,7 @@ def test_a_recall_of_an_earlier_time_has_the_vectors_and_concepts_of_then(url: s
 STEPS = ("few", "few", "update", "forget", "take back", "link", "many", "sensitive", "maintain", "merge", "drop")
 
 
+@pytest.mark.slow
 @settings(
     max_examples=5, suppress_health_check=list(HealthCheck), deadline=None, phases=[Phase.explicit, Phase.generate]
 )
