@@ -25,13 +25,14 @@ from semmem.model.errors import InvalidInput, LimitExceeded, LocalOnly, StoreErr
 from semmem.model.filters import string
 from semmem.model.other_names import no_such_verb
 from semmem.model.recipe import Recipe
+from semmem.model.reports import Limits, Stats
 from semmem.read.tracing import observed
 from semmem.write.screening import warn
 
 __all__ = ["HttpSemmem", "open_server"]
 
 _LINES = "application/x-ndjson"
-_BY_VERB: Mapping[str, Route] = {verb: route for route in ROUTES for verb in route.serves}
+_BY_VERB: Mapping[str, Route] = {verb: route for route in ROUTES for verb in route.verbs}
 _BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
 Arguments = dict[str, Any]
@@ -177,13 +178,13 @@ class HttpSemmem:
     links = _asked(Semmem.links, values.links)
     contradictions = _asked(Semmem.contradictions, values.links)
     near_duplicates = _asked(Semmem.near_duplicates, values.links)
-    stats = _asked(Semmem.stats, values.stats)
+    stats = _asked(Semmem.stats, lambda value: Stats(**value))
     namespaces = _asked(Semmem.namespaces, values.namespaces)
     changes = _asked(Semmem.changes, values.changes)
     rename_namespace = _asked(Semmem.rename_namespace)
     copy_namespace = _asked(Semmem.copy_namespace)
     drop_namespace = _asked(Semmem.drop_namespace)
-    namespace_limits = _asked(Semmem.namespace_limits, values.limits)
+    namespace_limits = _asked(Semmem.namespace_limits, lambda value: Limits(**value))
     graph = _asked(Semmem.graph, values.network)
     concepts = _asked(Semmem.concepts, values.concepts)
     merge_concepts = _asked(Semmem.merge_concepts)

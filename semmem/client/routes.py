@@ -40,9 +40,9 @@ class Route:
     """One route: the method of the facade that it calls, how it is asked, and what a key must allow.
 
     ``calls`` is what a server calls with the Semmem and the arguments: the facade's own method, or a function for what
-    is no method of it. ``serves`` are the facade's verbs that a client answers with this route. ``lines``: the answer
-    is a stream of JSON objects, one a line. ``under`` is the name of the value in the answer; without it the value is
-    the answer.
+    is no method of it. ``serves`` are the facade's verbs that a client answers with this route, where that is not the
+    verb of its name. ``lines``: the answer is a stream of JSON objects, one a line. ``under`` is the name of the value
+    in the answer; without it the value is the answer.
     """
 
     name: str
@@ -53,8 +53,15 @@ class Route:
     form: Form = "query"
     status: int = 200
     lines: bool = False
-    serves: tuple[str, ...] = ()
+    serves: tuple[str, ...] | None = None
     under: str | None = None
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """The facade's verbs that a client answers with this route."""
+        if self.serves is not None:
+            return self.serves
+        return (self.name,) if hasattr(Semmem, self.name) else ()
 
 
 def explain(
@@ -204,94 +211,67 @@ def limits(mem: Semmem, name: str) -> Limits:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("remember", "POST", "/v1/memories", Semmem.remember, "write", "json", 201, serves=("remember",)),
-    Route(
-        "remember_many", "POST", "/v1/memories", Semmem.remember_many, "write", "lines", serves=("remember_many",)
-    ),
-    Route(
-        "remember_messages", "POST", "/v1/messages", Semmem.remember_messages, "write", "json",
-        serves=("remember_messages",),
-    ),
-    Route("list", "GET", "/v1/memories", Semmem.list, serves=("list",)),
-    Route("get", "GET", "/v1/memories/{id}", Semmem.get, serves=("get",)),
-    Route("update", "PATCH", "/v1/memories/{id}", Semmem.update, "write", "json", serves=("update",)),
-    Route("history", "GET", "/v1/memories/{id}/history", Semmem.history, serves=("history",), under="versions"),
-    Route(
-        "restore_memory", "POST", "/v1/memories/{id}/restore", Semmem.restore_memory, "write", "json",
-        serves=("restore_memory",),
-    ),
+    Route("remember", "POST", "/v1/memories", Semmem.remember, "write", "json", 201),
+    Route("remember_many", "POST", "/v1/memories", Semmem.remember_many, "write", "lines"),
+    Route("remember_messages", "POST", "/v1/messages", Semmem.remember_messages, "write", "json"),
+    Route("list", "GET", "/v1/memories", Semmem.list),
+    Route("get", "GET", "/v1/memories/{id}", Semmem.get),
+    Route("update", "PATCH", "/v1/memories/{id}", Semmem.update, "write", "json"),
+    Route("history", "GET", "/v1/memories/{id}/history", Semmem.history, under="versions"),
+    Route("restore_memory", "POST", "/v1/memories/{id}/restore", Semmem.restore_memory, "write", "json"),
     Route("forget_one", "DELETE", "/v1/memories/{id}", Semmem.forget, "write"),
-    Route("links", "GET", "/v1/memories/{id}/links", Semmem.links, serves=("links",), under="links"),
-    Route("link", "POST", "/v1/memories/{id}/links", Semmem.link, "write", "json", serves=("link",)),
-    Route("unlink", "DELETE", "/v1/memories/{id}/links", Semmem.unlink, "write", serves=("unlink",), under="unlinked"),
-    Route(
-        "contradictions", "GET", "/v1/contradictions", Semmem.contradictions, serves=("contradictions",), under="links"
-    ),
-    Route(
-        "near_duplicates", "GET", "/v1/near-duplicates", Semmem.near_duplicates, serves=("near_duplicates",),
-        under="links",
-    ),
-    Route("forget", "POST", "/v1/forget", Semmem.forget, "write", "json", serves=("forget",)),
-    Route("recall", "POST", "/v1/recall", Semmem.recall, form="json", serves=("recall",)),
+    Route("links", "GET", "/v1/memories/{id}/links", Semmem.links, under="links"),
+    Route("link", "POST", "/v1/memories/{id}/links", Semmem.link, "write", "json"),
+    Route("unlink", "DELETE", "/v1/memories/{id}/links", Semmem.unlink, "write", under="unlinked"),
+    Route("contradictions", "GET", "/v1/contradictions", Semmem.contradictions, under="links"),
+    Route("near_duplicates", "GET", "/v1/near-duplicates", Semmem.near_duplicates, under="links"),
+    Route("forget", "POST", "/v1/forget", Semmem.forget, "write", "json"),
+    Route("recall", "POST", "/v1/recall", Semmem.recall, form="json"),
     Route("reweigh", "POST", "/v1/recall/reweigh", reweigh, form="json"),
     Route("recall_paths", "POST", "/v1/recall/paths", paths, form="json"),
     Route("recall_reach", "POST", "/v1/recall/reach", recall_reach, form="json"),
     Route("recall_by_url", "GET", "/v1/recall", Semmem.recall),
-    Route("context", "POST", "/v1/context", Semmem.context, form="json", serves=("context",)),
+    Route("context", "POST", "/v1/context", Semmem.context, form="json"),
     Route("context_by_url", "GET", "/v1/context", Semmem.context),
-    Route("feedback", "POST", "/v1/feedback", Semmem.feedback, "write", "json", serves=("feedback",), under="judged"),
-    Route("judgements", "GET", "/v1/judgements", Semmem.judgements, serves=("judgements",), under="judgements"),
-    Route("recalls", "GET", "/v1/recalls", Semmem.recalls, serves=("recalls",)),
-    Route("logged_recall", "GET", "/v1/recalls/{recall_id}", Semmem.logged_recall, serves=("logged_recall",)),
-    Route(
-        "replay_recall", "GET", "/v1/recalls/{recall_id}/replay", Semmem.replay_recall, serves=("replay_recall",)
-    ),
+    Route("feedback", "POST", "/v1/feedback", Semmem.feedback, "write", "json", under="judged"),
+    Route("judgements", "GET", "/v1/judgements", Semmem.judgements, under="judgements"),
+    Route("recalls", "GET", "/v1/recalls", Semmem.recalls),
+    Route("logged_recall", "GET", "/v1/recalls/{recall_id}", Semmem.logged_recall),
+    Route("replay_recall", "GET", "/v1/recalls/{recall_id}/replay", Semmem.replay_recall),
     Route("explain", "POST", "/v1/memories/{id}/explain", explain, form="json"),
     Route("explain_by_url", "GET", "/v1/memories/{id}/explain", explain),
     Route("search", "POST", "/v1/legs/{name}/search", search, form="json", serves=("leg",)),
-    Route("bring_in", "POST", "/v1/bring-in", Semmem.bring_in, "write", "lines", serves=("bring_in",)),
-    Route("export", "GET", "/v1/export", export, lines=True, serves=("export",)),
-    Route("namespaces", "GET", "/v1/namespaces", Semmem.namespaces, serves=("namespaces",)),
-    Route("changes", "GET", "/v1/changes", Semmem.changes, serves=("changes",)),
+    Route("bring_in", "POST", "/v1/bring-in", Semmem.bring_in, "write", "lines"),
+    Route("export", "GET", "/v1/export", export, lines=True),
+    Route("namespaces", "GET", "/v1/namespaces", Semmem.namespaces),
+    Route("changes", "GET", "/v1/changes", Semmem.changes),
     Route(
         "rename_namespace", "POST", "/v1/namespaces/{old}/rename", Semmem.rename_namespace, "admin", "json",
-        serves=("rename_namespace",), under="memories",
+        under="memories",
     ),
     Route(
-        "copy_namespace", "POST", "/v1/namespaces/{old}/copy", Semmem.copy_namespace, "admin", "json",
-        serves=("copy_namespace",), under="memories",
+        "copy_namespace", "POST", "/v1/namespaces/{old}/copy", Semmem.copy_namespace, "admin", "json", under="memories",
     ),
-    Route(
-        "drop_namespace", "DELETE", "/v1/namespaces/{name}", Semmem.drop_namespace, "admin",
-        serves=("drop_namespace",), under="memories",
-    ),
-    Route("namespace_limits", "GET", "/v1/namespaces/{name}/limits", limits),
+    Route("drop_namespace", "DELETE", "/v1/namespaces/{name}", Semmem.drop_namespace, "admin", under="memories"),
+    Route("namespace_limits", "GET", "/v1/namespaces/{name}/limits", limits, serves=()),
     Route(
         "set_namespace_limits", "PATCH", "/v1/namespaces/{name}/limits", Semmem.namespace_limits, "admin", "json",
         serves=("namespace_limits",),
     ),
-    Route("stats", "GET", "/v1/stats", Semmem.stats, serves=("stats",)),
-    Route("hashes", "GET", "/v1/hashes", Semmem.hashes, serves=("hashes",)),
+    Route("stats", "GET", "/v1/stats", Semmem.stats),
+    Route("hashes", "GET", "/v1/hashes", Semmem.hashes),
     Route("settings", "GET", "/v1/settings", settings, serves=("settings_of", "searched_by")),
-    Route("configure", "PATCH", "/v1/settings", Semmem.configure, "admin", "json", serves=("configure",)),
-    Route(
-        "unset_settings", "DELETE", "/v1/settings", Semmem.unset_settings, "admin", serves=("unset_settings",)
-    ),
+    Route("configure", "PATCH", "/v1/settings", Semmem.configure, "admin", "json"),
+    Route("unset_settings", "DELETE", "/v1/settings", Semmem.unset_settings, "admin"),
     Route("reach", "GET", "/v1/reach", reach),
     Route("reach_of", "POST", "/v1/reach", reach, form="json"),
-    Route("probe", "POST", "/v1/probe", probe, "write", "json", serves=("probe",)),
-    Route("graph", "GET", "/v1/graph", Semmem.graph, serves=("graph",)),
-    Route("graph_hash", "GET", "/v1/graph/hash", Semmem.graph_hash, serves=("graph_hash",), under="graph_hash"),
-    Route("concepts", "GET", "/v1/concepts", Semmem.concepts, serves=("concepts",), under="concepts"),
-    Route(
-        "merge_concepts", "POST", "/v1/concepts/merge", Semmem.merge_concepts, "write", "json", 204,
-        serves=("merge_concepts",),
-    ),
-    Route(
-        "split_concept", "POST", "/v1/concepts/split", Semmem.split_concept, "write", "json", 204,
-        serves=("split_concept",),
-    ),
-    Route("maintain", "POST", "/v1/maintain", Semmem.maintain, "admin", "json", serves=("maintain",)),
+    Route("probe", "POST", "/v1/probe", probe, "write", "json"),
+    Route("graph", "GET", "/v1/graph", Semmem.graph),
+    Route("graph_hash", "GET", "/v1/graph/hash", Semmem.graph_hash, under="graph_hash"),
+    Route("concepts", "GET", "/v1/concepts", Semmem.concepts, under="concepts"),
+    Route("merge_concepts", "POST", "/v1/concepts/merge", Semmem.merge_concepts, "write", "json", 204),
+    Route("split_concept", "POST", "/v1/concepts/split", Semmem.split_concept, "write", "json", 204),
+    Route("maintain", "POST", "/v1/maintain", Semmem.maintain, "admin", "json"),
 )  # fmt: skip
 """Every route under /v1, two of one path and method told apart by the form of the body."""
 

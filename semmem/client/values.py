@@ -21,7 +21,7 @@ from semmem.model.recall_log import LoggedHit, LoggedRecall, Recalls, Replay, Re
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.recipe_settings import values_of
-from semmem.model.reports import Judgement, LeftOut, Limits, Namespace, NamespaceHash, Stats
+from semmem.model.reports import Judgement, LeftOut, Namespace, NamespaceHash
 from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Older, Page, Passage, Rejected
 from semmem.rank_cap.places import Listed, Lists
 from semmem.read.context import Context
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_json", "brought_in", "changes", "concepts", "context", "error_of", "explanation", "hashes", "hit", "judgements",
-    "limits", "link", "links", "lists", "logged_recall", "memory", "namespaces", "network", "page", "plan_of", "probe",
-    "recalls", "recipe_of", "replay", "report", "sent", "stats", "versions",
+    "link", "links", "lists", "logged_recall", "memory", "namespaces", "network", "page", "plan_of", "probe",
+    "recalls", "recipe_of", "replay", "report", "sent", "versions",
 ]  # fmt: skip
 
 
@@ -169,11 +169,6 @@ def brought_in(value: Any) -> BroughtIn:
     return BroughtIn(**{**value, **lists, "rejected": rejected})
 
 
-def stats(value: Any) -> Stats:
-    """Return the counts of a store."""
-    return Stats(**value)
-
-
 def namespaces(value: Any) -> list[Namespace]:
     """Return the namespaces of a store."""
     times = [datetime.fromisoformat(one["updated_at"]) for one in value["namespaces"]]
@@ -188,11 +183,6 @@ def link(value: Any) -> Link:
 def links(value: Any) -> list[Link]:
     """Return some links."""
     return list(map(link, value))
-
-
-def limits(value: Any) -> Limits:
-    """Return what a namespace keeps and may hold."""
-    return Limits(**value)
 
 
 def changes(value: Any) -> Changes:

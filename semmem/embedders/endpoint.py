@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from semmem.model.errors import EmbedderUnavailable, InvalidInput
-from semmem.model.process.endpoint import Endpoint, EndpointFailed
+from semmem.model.process.endpoint import Endpoint, EndpointFailed, sendable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,8 +112,7 @@ class EndpointEmbedder:
             raise self._unavailable(error) from error
 
     def _sent(self, texts: Sequence[str]) -> list[list[float]]:
-        # an empty text is refused by many endpoints, and a lone surrogate cannot be sent
-        given = [text.encode("utf-8", "replace").decode() or " " for text in texts]
+        given = [sendable(text) for text in texts]
         asked = {"dimensions": self._options.dimensions} if self._options.dimensions else {}
         body = {"model": self._options.model, "input": given, "encoding_format": "float", **asked}
         rows = self._endpoint.ask(lambda: body, lambda answer: self._rows(answer, len(texts)), lambda _: False)
@@ -142,15 +141,7 @@ class EndpointEmbedder:
         return rows
 
     def _unavailable(self, error: EndpointFailed) -> EmbedderUnavailable:
-        hint = {
-            401: "; check embedder_key",
-            403: "; check embedder_key",
-            404: "; check embedder_url and embedder_model",
-        }.get(error.status, "; a redirect is not followed, set embedder_url to its target" if _moved(error) else "")
         return EmbedderUnavailable(
-            f"The endpoint {self.host} gave no usable vectors of {self._options.model} ({error.reason}){hint}."
+            f"The endpoint {self.host} gave no usable vectors of {self._options.model} ({error.reason})"
+            f"{error.hint('embedder')}."
         )
-
-
-def _moved(error: EndpointFailed) -> bool:
-    return 300 <= error.status < 400

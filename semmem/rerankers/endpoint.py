@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from semmem.model.errors import InvalidInput, LegFailed
-from semmem.model.process.endpoint import Endpoint, EndpointFailed
+from semmem.model.process.endpoint import Endpoint, EndpointFailed, sendable
 from semmem.model.types import Memory
 from semmem.rerankers.relevance import squashed, texts_of
 
@@ -60,10 +60,10 @@ class EndpointReranker:
         self, query: str, memories: Sequence[Memory], scores: Sequence[float], *, passages: Sequence[str], now: datetime
     ) -> list[dict[str, float]]:
         """Return one term for each memory: the score of its passage, in [0, 1]. Raises LegFailed."""
-        texts = [_sendable(text) for text in texts_of(memories, passages)]
+        texts = [sendable(text) for text in texts_of(memories, passages)]
         batches = [texts[at : at + _AT_ONCE] for at in range(0, len(texts), _AT_ONCE)]
         try:
-            given = [score for batch in batches for score in self._sent(_sendable(query), batch)]
+            given = [score for batch in batches for score in self._sent(sendable(query), batch)]
         except EndpointFailed as error:
             raise LegFailed(self._failed(error)) from error
         logits = any(not 0 <= score <= 1 for score in given)
@@ -91,23 +91,8 @@ class EndpointReranker:
         return found
 
     def _failed(self, error: EndpointFailed) -> str:
-        hint = {
-            400: "; check reranker_model",
-            401: "; check reranker_key",
-            403: "; check reranker_key",
-            404: "; check reranker_url and reranker_model",
-            422: "; check reranker_model",
-        }.get(error.status, "; a redirect is not followed, set reranker_url to its target" if _moved(error) else "")
+        hint = "; check reranker_model" if error.status in _OTHER_FORM else error.hint("reranker")
         return f"The reranker at {self.host} gave no usable scores ({error.reason}){hint}."
-
-
-def _moved(error: EndpointFailed) -> bool:
-    return 300 <= error.status < 400
-
-
-def _sendable(text: str) -> str:
-    # an empty text is refused by many endpoints, and a lone surrogate cannot be sent
-    return text.encode("utf-8", "replace").decode() or " "
 
 
 def _scores(answer: Any, count: int) -> list[float]:

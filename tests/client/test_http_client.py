@@ -254,7 +254,7 @@ def test_a_stream_of_items_is_sent_as_it_comes_and_reported(pair: Pair) -> None:
 
 
 def test_every_verb_has_the_arguments_and_the_words_of_the_facade() -> None:
-    verbs = {verb for route in ROUTES for verb in route.serves} | (set(REFUSED) - {"copy"})
+    verbs = {verb for route in ROUTES for verb in route.verbs} | (set(REFUSED) - {"copy"})
     for name in verbs:
         here, there = getattr(Semmem, name), getattr(HttpSemmem, name)
         assert here is not there, name

@@ -115,7 +115,7 @@ def commands(group: Any = None, before: str = "") -> Iterator[tuple[str, set[str
 
 
 def test_a_server_has_a_route_for_every_verb_or_says_why_not() -> None:
-    served = {verb for route in ROUTES for verb in route.serves}
+    served = {verb for route in ROUTES for verb in route.verbs}
     assert set(VERBS) == served | (set(REFUSED) - {"copy"})  # copy takes two URLs and is no method
     for verb in VERBS:
         assert verb in vars(HttpSemmem), verb

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from semmem.model.errors import InvalidInput
 
-__all__ = ["MAX_ANSWER_BYTES", "Endpoint", "EndpointFailed"]
+__all__ = ["MAX_ANSWER_BYTES", "Endpoint", "EndpointFailed", "sendable"]
 
 MAX_ANSWER_BYTES = 1_000_000
 
@@ -38,6 +38,14 @@ class EndpointFailed(Exception):
         self.again = again
         self.after = after
         self.status = status
+
+    def hint(self, named: str) -> str:
+        """Return which setting to look at, behind a semicolon; its name begins with ``named``."""
+        if self.status in (401, 403):
+            return f"; check {named}_key"
+        if self.status == 404:
+            return f"; check {named}_url and {named}_model"
+        return f"; a redirect is not followed, set {named}_url to its target" if 300 <= self.status < 400 else ""
 
 
 class Endpoint:
@@ -150,6 +158,11 @@ class Endpoint:
             if timer is not None:
                 timer.cancel()
             connection.close()
+
+
+def sendable(text: str) -> str:
+    """Return a text as an endpoint takes it: many refuse an empty one, and a lone surrogate cannot be sent."""
+    return text.encode("utf-8", "replace").decode() or " "
 
 
 def _sort(error: Exception) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pgvector import Vector
+from pgvector.psycopg.vector import VectorBinaryDumper
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from psycopg.types.json import Jsonb
@@ -25,7 +27,6 @@ from semmem.text.tokens import author_key
 
 __all__ = [
     "POSTING_COLUMNS",
-    "Vector",
     "columns_of",
     "copy_packed",
     "copy_rows",
@@ -37,7 +38,6 @@ __all__ = [
     "int4",
     "int8",
     "labels_of",
-    "literal",
     "made_by",
     "memory_of",
     "posting_rows",
@@ -45,7 +45,6 @@ __all__ = [
     "text",
     "text_array",
     "turns_of",
-    "vector",
 ]
 
 _ENCODERS: Mapping[type[Kind], Callable[[Any], Any]] = {
@@ -97,14 +96,6 @@ class Encoded(bytes):
     """A parameter in binary form, which the statement casts; psycopg escapes bytes in a list one by one."""
 
 
-class Vector(Encoded):
-    """A vector as a parameter; the statement casts it (``::public.vector``), as the oid of pgvector's type varies."""
-
-    def __new__(cls, values: Any) -> Vector:
-        """Return pgvector's binary form."""
-        return super().__new__(cls, vector(np.asarray(values)))
-
-
 class _EncodedDumper(Dumper):
     format = Format.BINARY
     oid = 0
@@ -128,9 +119,14 @@ class _BigintArray(Dumper):
 
 
 def register_arrays(connection: Connection) -> None:
-    """Let ``connection`` take numpy arrays of integers as parameters."""
+    """Let ``connection`` take numpy arrays of integers, and vectors, as parameters.
+
+    A statement casts a vector (``::public.vector``). pgvector's ``register_vector`` would ask the server four times for
+    the oids of its types, and take numpy arrays for itself.
+    """
     connection.adapters.register_dumper(np.ndarray, _BigintArray)
     connection.adapters.register_dumper(Encoded, _EncodedDumper)
+    connection.adapters.register_dumper(Vector, VectorBinaryDumper)
 
 
 _HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
@@ -163,11 +159,6 @@ def _array(oid: int, values: Sequence[bytes]) -> bytes:
         return struct.pack("!iii", 0, 0, oid)
     parts = [part for raw in values for part in (int4(len(raw)), raw)]
     return struct.pack("!iiiii", 1, 0, oid, len(values), 1) + b"".join(parts)
-
-
-def vector(value: NDArray[Any]) -> bytes:
-    """Return a one-dimensional array in the binary format of pgvector's vector."""
-    return struct.pack("!HH", len(value), 0) + value.astype(">f4").tobytes()
 
 
 def copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> None:
@@ -270,8 +261,3 @@ def made_by(vector: NDArray[np.float32]) -> str | None:
     """Return the maker of a vector in the form that statements compare; None where it is unknown."""
     by = maker(vector)
     return None if by is None else json.dumps(dict(by))
-
-
-def literal(vector: NDArray[np.float32]) -> str:
-    """Return a vector as text that pgvector can read."""
-    return "[" + ",".join(map(repr, vector.tolist())) + "]"

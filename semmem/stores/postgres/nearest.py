@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pgvector import Vector
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable
 
 from semmem.model.exchange import Scope, placed
 from semmem.model.process import machine
 from semmem.stores.postgres.connection import pipelined_transaction
-from semmem.stores.postgres.encoding import Vector, made_by
+from semmem.stores.postgres.encoding import made_by
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pgvector import Vector
 from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Extraction, Row
@@ -19,7 +20,7 @@ from semmem.stores.filled_by import agree
 from semmem.stores.packed_postings import FORWARD, Segments, forward_entries
 from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import pipelined
-from semmem.stores.postgres.encoding import Vector, copy_rows, text, text_array
+from semmem.stores.postgres.encoding import copy_rows, text, text_array
 from semmem.stores.postgres.typed import Connection, Cursor, only
 from semmem.stores.postgres.vectors import claim
 from semmem.stores.sql_files import check_limits, statements
@@ -170,7 +171,9 @@ def index_many(
             for (ord, _), e, start, end in zip(stored, extractions, starts.tolist(), ends.tolist(), strict=True)
         ],
     )
-    vectors = [(name, encoding.int8(ord), encoding.vector(row.vector)) for ord, row in stored if row.vector is not None]
+    vectors = [
+        (name, encoding.int8(ord), Vector(row.vector).to_binary()) for ord, row in stored if row.vector is not None
+    ]
     if vectors:
         copy_rows(connection, "embedding", ("namespace", "ord", "vector"), vectors)
     if any(e.relationships for e in extractions):

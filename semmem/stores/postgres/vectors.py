@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
+from pgvector import Vector
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import StoreUnavailable
@@ -25,7 +26,7 @@ from semmem.model.types import Memory
 from semmem.stores.filled_by import agree, claimed, unfinished
 from semmem.stores.postgres import nearest
 from semmem.stores.postgres.connection import Pooled
-from semmem.stores.postgres.encoding import Vector, literal, made_by, memory_of, turns_of
+from semmem.stores.postgres.encoding import made_by, memory_of, turns_of
 from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
@@ -161,7 +162,7 @@ class PostgresVectors:
     def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
         """Return the vectors of each (namespace, id), by (namespace, id, part)."""
         rows = ((n, *row) for n, group in self._pool.named("memory_vectors", names) for row in group)
-        return {(n, i, part): np.frombuffer(raw, dtype=">f4", offset=4).astype(np.float32) for n, i, part, raw in rows}
+        return {(n, i, part): Vector.from_binary(raw).to_numpy() for n, i, part, raw in rows}
 
     # ------------------------------------------------------------------ filling in
 
@@ -323,7 +324,7 @@ def _add(connection: Connection, rows: Sequence[tuple[str, int, NDArray[Any]]], 
         parameters = {
             "namespace": namespace,
             "ords": [ord for ord, _ in own_rows],
-            "vectors": [literal(vector) for _, vector in own_rows],
+            "vectors": [Vector(vector).to_text() for _, vector in own_rows],
         }
         connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)
         if table == _TABLE:

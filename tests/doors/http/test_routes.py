@@ -28,7 +28,7 @@ def problem(response: httpx.Response) -> tuple[int, str]:
 
 def test_every_verb_of_the_facade_has_a_route_or_is_refused_by_name() -> None:
     public = {n for n, f in inspect.getmembers(Semmem, inspect.isfunction) if not n.startswith("_")}
-    served = {verb for route in ROUTES for verb in route.serves}
+    served = {verb for route in ROUTES for verb in route.verbs}
     assert public - {"close"} == served | (set(REFUSED) - {"copy"})  # copy is no method: it takes two URLs
     assert not served & set(REFUSED)
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from pgvector import Vector
 
 import semmem
 from eval.path import Counter, installed
 from semmem.stores.postgres.connection import bounded, pipelined_transaction
+from semmem.stores.postgres.encoding import register_arrays
 
 
 @pytest.fixture
@@ -122,3 +124,13 @@ def test_a_server_has_ten_seconds_to_answer_unless_the_url_says_otherwise(
     assert bounded(given) == used
     monkeypatch.setenv("PGCONNECT_TIMEOUT", "30")
     assert bounded(given) == given
+
+
+def test_a_vector_is_a_parameter_and_no_server_is_asked_for_its_type(store_url: str) -> None:
+    counter = Counter()
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        with installed(counter), counter.counting():
+            register_arrays(connection)
+        assert counter.counts().trips == {}
+        shown = connection.execute("SELECT %s::public.vector::text", (Vector([1.0, -0.5, 3.0]),)).fetchone()
+    assert shown == ("[1,-0.5,3]",)
