@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 import semmem
+from semmem.client import file_import
 from semmem.client.probe import prober
 from semmem.concepts import aliases, claims, likeness, names
 from semmem.doors.cli.commands import import_export
 from semmem.doors.cli.demo import data
-from semmem.doors.coding_agents import points
 from semmem.doors.http import app, keys
 from semmem.extractors import llm
 from semmem.importers import (
@@ -37,6 +37,7 @@ from semmem.importers import (
     mcp_memory,
     note,
     turn_content,
+    turn_points,
 )
 from semmem.importers import note as note_text
 from semmem.model import errors, filters, pictures
@@ -57,13 +58,13 @@ OURS = {
     "semmem.doors.cli.app._NOT_WHOLE": "a message of the library that reads the options",
     "semmem.doors.cli.app._NO_NUMBER": "a message of the library that reads the options",
     "semmem.doors.cli.app._PHRASES": "a message of the library that reads the options",
-    "semmem.doors.graph_files._SCRIPT": "our own page",
-    "semmem.doors.graph_files._STYLE": "our own page",
-    "semmem.doors.graph_files: '@policy@|@title@|@data@'": "our own page",
+    "semmem.read.graph_files._SCRIPT": "our own page",
+    "semmem.read.graph_files._STYLE": "our own page",
+    "semmem.read.graph_files: '@policy@|@title@|@data@'": "our own page",
     "semmem.doors.http.keys._NAME": "an option of the command line",
     "semmem.doors.coding_agents.json_text": "a client's own file of settings",
     "semmem.doors.langgraph.items._NO_KEY": "a key that a program gives, read once",
-    "semmem.doors.project": "the files of git of a folder that the client works in",
+    "semmem.model.process.project": "the files of git of a folder that the client works in",
     "semmem.importers.csv._SEPARATED": "an option of the command line",
     "semmem.concepts.claims: '[a-z]{3,}'": "a date that another expression has found",
     "semmem.concepts.claims: '\\\\b(?:of|st|nd|rd|th)\\\\b|(?<=\\\\d)(?:st|nd|rd|th)'": "a date that was found",
@@ -114,7 +115,7 @@ def asked(whole: str) -> Any:
 
 
 def decided(whole: str) -> Any:
-    return points.decisions_in(whole, "user"), points.open_points_in(whole)
+    return turn_points.decisions_in(whole, "user"), turn_points.open_points_in(whole)
 
 
 def changed(whole: str) -> Any:
@@ -214,13 +215,13 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         client_blocks.words_of,
         BLOCKS,
     ),
-    "semmem.doors.coding_agents.points._ANYBODY": (decided, POINTS),
-    "semmem.doors.coding_agents.points._CLOSES": (decided, POINTS),
-    "semmem.doors.coding_agents.points._DOUBTS": (decided, POINTS),
-    "semmem.doors.coding_agents.points._FENCE": (decided, POINTS),
-    "semmem.doors.coding_agents.points._NOT_DECIDED": (decided, POINTS),
-    "semmem.doors.coding_agents.points._OPENS": (decided, POINTS),
-    "semmem.doors.coding_agents.points._USER": (decided, POINTS),
+    "semmem.importers.turn_points._ANYBODY": (decided, POINTS),
+    "semmem.importers.turn_points._CLOSES": (decided, POINTS),
+    "semmem.importers.turn_points._DOUBTS": (decided, POINTS),
+    "semmem.importers.turn_points._FENCE": (decided, POINTS),
+    "semmem.importers.turn_points._NOT_DECIDED": (decided, POINTS),
+    "semmem.importers.turn_points._OPENS": (decided, POINTS),
+    "semmem.importers.turn_points._USER": (decided, POINTS),
     "semmem.importers.turn_content._LEAVE": (asked, TURNS),
     "semmem.importers.turn_content._LIST": (asked, TURNS),
     "semmem.importers.turn_content._WORD": (asked, TURNS),
@@ -291,8 +292,8 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         partial(import_export._ID.sub, ""),
         (("The id '", "a", ""), ("", "The id '", ""), ('The id "', "'", "")),
     ),
-    "semmem.doors.cli.commands.import_export._NUMBERED": (
-        import_export._NUMBERED.match,
+    "semmem.client.file_import._NUMBERED": (
+        file_import._NUMBERED.match,
         (("Item 1 (id ", ")", ""), ("Item 1 (id ", "): ", ""), ("Item ", "1", "")),
     ),
     "semmem.text.control_characters._ESCAPED": (

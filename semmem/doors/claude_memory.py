@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from semmem.client.pages import every_memory
 from semmem.doors.arguments import check_memory, check_namespace
-from semmem.doors.pages import every_memory
 from semmem.model.errors import Conflict, InvalidInput, MissingExtra, NotFound, SemmemError
 from semmem.model.types import Memory
 

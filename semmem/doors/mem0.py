@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import wraps
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from semmem.client.pages import every_memory
 from semmem.doors.arguments import check_memory, check_namespace
-from semmem.doors.mem0_facts import Facts, NoFacts
 from semmem.doors.mem0_shapes import (
     OWNERS,
     added,
@@ -33,9 +34,9 @@ from semmem.doors.mem0_shapes import (
     time,
     turn_of,
 )
-from semmem.doors.metadata_filters import check_conditions, joined
-from semmem.doors.pages import every_memory
+from semmem.extractors.facts import Facts, NoFacts
 from semmem.model.errors import Conflict, InvalidInput, NotFound
+from semmem.model.metadata_filters import check_conditions, joined
 from semmem.model.types import Memory as Stored
 from semmem.model.types import source_type_of
 
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
     from semmem.model.types import Hit
 
 __all__ = ["AsyncMemory", "AsyncMemoryClient", "Extract", "Facts", "Memory", "MemoryClient", "MemoryMissing"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Verb = Callable[Concatenate["Memory", P], T]
 
 Extract = Callable[[Sequence[Mapping[str, Any]]], Sequence[str]]
 """What finds in the messages of a chat the texts to remember, such as Facts or a function of yours."""
@@ -359,6 +364,16 @@ class Memory:
         return most, conditions
 
 
+def _on_a_thread(verb: Verb[P, T]) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
+    """Return a verb of Memory for asyncio, with the same arguments, answer and errors."""
+
+    @wraps(verb)
+    async def run(self: AsyncMemory, /, *args: P.args, **options: P.kwargs) -> T:
+        return await asyncio.to_thread(verb, self._memory, *args, **options)
+
+    return run
+
+
 class AsyncMemory:
     """mem0's ``AsyncMemory``: the verbs of ``Memory``, each run on a thread, with the same arguments and errors."""
 
@@ -370,49 +385,17 @@ class AsyncMemory:
         """Open a memory; see Memory."""
         return cls(config, **options)
 
-    async def add(self, *args: Any, **options: Any) -> dict[str, Any]:
-        """Store messages; see Memory.add."""
-        return await asyncio.to_thread(self._memory.add, *args, **options)
-
-    async def search(self, *args: Any, **options: Any) -> dict[str, Any]:
-        """Return the memories that answer a question; see Memory.search."""
-        return await asyncio.to_thread(self._memory.search, *args, **options)
-
-    async def get(self, memory_id: str) -> dict[str, Any] | None:
-        """Return one memory, None where there is none of that id."""
-        return await asyncio.to_thread(self._memory.get, memory_id)
-
-    async def get_all(self, **options: Any) -> dict[str, Any]:
-        """Return the memories of an owner; see Memory.get_all."""
-        return await asyncio.to_thread(self._memory.get_all, **options)
-
-    async def update(self, memory_id: str, *args: Any, **options: Any) -> dict[str, str]:
-        """Change a memory; see Memory.update."""
-        return await asyncio.to_thread(self._memory.update, memory_id, *args, **options)
-
-    async def delete(self, memory_id: str) -> dict[str, str]:
-        """Delete one memory; see Memory.delete."""
-        return await asyncio.to_thread(self._memory.delete, memory_id)
-
-    async def delete_all(self, **options: Any) -> dict[str, str]:
-        """Delete the memories of an owner; see Memory.delete_all."""
-        return await asyncio.to_thread(self._memory.delete_all, **options)
-
-    async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return the changes of a memory; see Memory.history."""
-        return await asyncio.to_thread(self._memory.history, memory_id)
-
-    async def reset(self) -> None:
-        """Delete every memory of everybody."""
-        await asyncio.to_thread(self._memory.reset)
-
-    async def chat(self, query: str) -> str:
-        """Raise NotImplementedError; see Memory.chat."""
-        return self._memory.chat(query)
-
-    async def close(self) -> None:
-        """Close the store, if it was opened here."""
-        await asyncio.to_thread(self._memory.close)
+    add = _on_a_thread(Memory.add)
+    search = _on_a_thread(Memory.search)
+    get = _on_a_thread(Memory.get)
+    get_all = _on_a_thread(Memory.get_all)
+    update = _on_a_thread(Memory.update)
+    delete = _on_a_thread(Memory.delete)
+    delete_all = _on_a_thread(Memory.delete_all)
+    history = _on_a_thread(Memory.history)
+    reset = _on_a_thread(Memory.reset)
+    chat = _on_a_thread(Memory.chat)
+    close = _on_a_thread(Memory.close)
 
     async def __aenter__(self) -> AsyncMemory:
         return self

@@ -10,25 +10,15 @@ from datetime import UTC, date, datetime
 from hashlib import md5
 from typing import Any
 
-from semmem.doors.metadata_filters import contained, holds
 from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput
+from semmem.model.metadata_filters import contained, holds
 from semmem.model.types import Memory as Stored
 
 __all__ = [
-    "OWNERS",
-    "added",
-    "change",
-    "day",
-    "is_shown",
-    "lacking",
-    "mapping",
-    "narrowed",
-    "row",
-    "speaker",
-    "time",
+    "OWNERS", "added", "change", "day", "is_shown", "lacking", "mapping", "narrowed", "row", "speaker", "time",
     "turn_of",
-]
+]  # fmt: skip
 
 OWNERS = ("user_id", "agent_id", "run_id")
 _PROMOTED = (*OWNERS, "actor_id", "role", "expiration_date")

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from semmem.client.pages import every_memory
 from semmem.doors.arguments import check_limit, check_memory, check_namespace
-from semmem.doors.pages import every_memory
 from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.types import Memory, source_type_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semmem.doors.project import Project, folder_of, project_of
+from semmem.model.process.project import Project, folder_of, project_of
 
 __all__ = ["WITHOUT_ROOTS", "Agent", "Scope", "agent_of", "scope_of", "with_agent"]
 

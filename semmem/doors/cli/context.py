@@ -25,24 +25,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from semmem.client.memory import Semmem
+    from semmem.config import Settings
     from semmem.doors.cli.terminal import Terminal
     from semmem.model.types import MinConfidence
 
 __all__ = [
-    "Debug",
-    "Door",
-    "Json",
-    "Namespace",
-    "Options",
-    "RecipeName",
-    "Url",
-    "alone",
-    "command",
-    "least_confidence",
-    "moment",
-    "not_empty",
-    "pairs",
-]
+    "Debug", "Door", "Json", "Namespace", "Options", "RecipeName", "Url", "alone", "command", "least_confidence",
+    "moment", "not_empty", "pairs",
+]  # fmt: skip
 
 Value = TypeVar("Value", bound=str | list[str] | None)
 
@@ -134,14 +124,18 @@ class Door:
             log.removeHandler(handler)
             log.setLevel(before)
 
-    def _check_file(self) -> None:
+    def settings(self) -> Settings:
+        """Return the settings by which this call opens the store."""
         from semmem.config import Settings
+
+        return Settings.load(**({} if self.url is None else {"url": self.url}))
+
+    def _check_file(self) -> None:
         from semmem.stores import check_file, is_server, parse_url
 
-        settings = Settings.load(**({} if self.url is None else {"url": self.url}))
-        if is_server(settings.url):
-            return
-        check_file(parse_url(settings.url, home=settings.home))
+        settings = self.settings()
+        if not is_server(settings.url):
+            check_file(parse_url(settings.url, home=settings.home))
 
     @property
     def out(self) -> Terminal:

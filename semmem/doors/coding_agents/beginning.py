@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from semmem.doors.coding_agents.points import decisions_in, open_points_in
 from semmem.doors.coding_agents.source import Source
 from semmem.doors.coding_agents.visits import Visit
 from semmem.doors.scope import Scope
 from semmem.importers.client_blocks import words_of
 from semmem.importers.transcript import TAG
 from semmem.importers.turn_content import is_acknowledgement, is_bare_question
+from semmem.importers.turn_points import decisions_in, open_points_in
 from semmem.read.context import tokens
 from semmem.text.passages import sentence_spans
 from semmem.write.screening import redacted

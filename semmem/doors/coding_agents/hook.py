@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from semmem.doors.coding_agents.removed import Removed
 from semmem.doors.coding_agents.source import Source, source_of
 from semmem.doors.coding_agents.visits import Visit, last_visit, note_visit
-from semmem.doors.project import clone_of
 from semmem.doors.scope import WITHOUT_ROOTS, Scope, scope_of
 from semmem.doors.wire import sentence
 from semmem.files import expanded
 from semmem.importers.turn_content import is_acknowledgement
 from semmem.model.errors import SemmemError
 from semmem.model.process.asker import asked_through
+from semmem.model.process.project import clone_of
 from semmem.read.context import block_within
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from starlette.types import Receive, Scope, Send
 
 from semmem.client.http_request import quoted
 from semmem.client.routes import NOTED, Route
-from semmem.doors.graph_files import as_plain
 from semmem.doors.http.limits import Workers
 from semmem.doors.http.problems import as_bytes, problem
 from semmem.model.serialization import plain
 from semmem.model.types import Memory
+from semmem.read.graph_files import as_plain
 
 if TYPE_CHECKING:
     from semmem.doors.http.keys import Key

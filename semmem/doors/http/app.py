@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Match
 
 from semmem import __version__
+from semmem.client.pages import bounded_page
 from semmem.client.routes import REFUSED, ROUTES, Route, refusal
 from semmem.client.values import plan_of
 from semmem.doors.http.answers import LINES, Lines, answer_of, entity_tag, with_warnings
@@ -34,7 +35,6 @@ from semmem.doors.http.schemas import PROBLEMS, components, described
 from semmem.doors.http.sent_once import AtWork, Once, answered_once, id_for, sent_once
 from semmem.doors.http.sessions import Sessions
 from semmem.doors.http.streams import FOREVER, Items, Progress, Reports, wants_lines
-from semmem.doors.pages import bounded_page
 from semmem.model.errors import (
     Conflict,
     InvalidInput,

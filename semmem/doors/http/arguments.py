@@ -1,7 +1,7 @@
 """The arguments of a request: from the path, the query and the body, as the facade's methods take them.
 
-Which arguments a route has is read from the signature of what it calls; ``ARGUMENTS`` says of each name, once for all
-routes, what it is. Values are passed on as they were sent: the facade checks them, with the same sentences as ever.
+Which arguments a route has is read from the signature of what it calls, and what each of them is from the table
+``semmem.model.arguments``. Values are passed on as they were sent: the facade checks them, with the same sentences.
 """
 
 from __future__ import annotations
@@ -20,166 +20,16 @@ from semmem.client.values import plan_of
 from semmem.doors.http.keys import Right
 from semmem.doors.http.limits import Limits, Patience, TooLarge
 from semmem.doors.json_body import parsed
-from semmem.model import memory_fields
+from semmem.model.arguments import ARGUMENTS, FILTERS, RECIPE_SETTINGS
 from semmem.model.errors import InvalidInput, LimitExceeded
-from semmem.model.memory_fields import FIELDS
-from semmem.model.process.asker import INTERFACES
-from semmem.model.recipe import RECIPES, Recipe
-from semmem.model.recipe_settings import values_of
-from semmem.model.types import LINK_TYPES, SORT_BY
+from semmem.model.memory_fields import FILTERS as FILTER_ROWS
+from semmem.model.recipe import Recipe
 
-__all__ = [
-    "ARGUMENTS",
-    "FILTERS",
-    "MEMORY",
-    "NAMED_RECIPE",
-    "RECIPE_SETTINGS",
-    "arguments_of",
-    "check_names",
-    "read_arguments",
-    "read_body",
-    "right_of",
-    "spread",
-]
-
-_SHOWN = "^[^\\u0000]*[^\\s\\u0000-\\u001f\\u007f-\\u00a0][^\\u0000]*$"
-_TEXT = {"type": "string", "pattern": "^[^\\u0000]*$"}
-_NAME = {**_TEXT, "minLength": 1}
-_TEXTS = {"type": "array", "items": _TEXT}
-NAMED_RECIPE = {"type": "string", "enum": list(RECIPES)}
-RECIPE_SETTINGS: Mapping[str, dict[str, Any]] = {name: values.schema for name, values in values_of(Recipe).items()}
-"""The settings of a recipe, and the values that each takes, as JSON Schema."""
-_RECIPE_TABLE = {
-    "type": "object",
-    "properties": {**RECIPE_SETTINGS, "name": NAMED_RECIPE},
-    "additionalProperties": False,
-}
-_LIMIT = {"type": "integer", "minimum": 0, "maximum": 2**53}
-_OBJECT = {"type": "object"}
-_TRUTH = {"type": "boolean"}
-_TIME = {"type": "string", "format": "date-time"}
-
-_OF_A_MEMORY = [name for name in FIELDS if name not in ("namespace", "id", "sensitive")] + ["sensitive"]
-MEMORY: Mapping[str, tuple[dict[str, Any], str]] = {
-    name: (FIELDS[name].kind.schema, FIELDS[name].meaning) for name in _OF_A_MEMORY
-}
-"""The fields of a memory: their JSON Schemas, and what they mean."""
-
-FILTERS: Mapping[str, tuple[dict[str, Any], str]] = {
-    name: (row.schema, row.meaning) for name, row in memory_fields.FILTERS.items()
-}
-
-_FILTERED = {"type": "object", "properties": {n: s for n, (s, _) in FILTERS.items()}, "additionalProperties": False}
-
-ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
-    **MEMORY,
-    "a": (_NAME, "The name that is merged into the other one."),
-    "as_of": (_TIME, "Use the versions that were valid at this time."),
-    "agent": (_TEXT, "Only asked by this agent."),
-    "asked_after": (_TIME, "Only asked from this time on."),
-    "asked_before": (_TIME, "Only asked before this time."),
-    "around": (_NAME, "A name in any spelling, or the id of a memory."),
-    "b": (_NAME, "The name into which it is merged."),
-    "batch_size": ({"type": "integer", "minimum": 1, "maximum": 100_000}, "Items a transaction."),
-    "changed_by": (_TEXT, "Who makes the change; the history of the memory keeps it."),
-    "cursor": (_TEXT, "The cursor of the previous page."),
-    "dry_run": (_TRUTH, "Only count the memories that would be forgotten."),
-    "everything": (_TRUTH, "Forget the whole namespace and its settings; needs a key with the right admin."),
-    "exclude": (_TEXTS, "Ids to leave out."),
-    "expected_version": ({"type": "integer"}, "The version that you have read."),
-    "extract": (_TRUTH, "Extract the concepts again."),
-    "filters": (
-        _FILTERED,
-        "Conditions that narrow the call.",
-    ),
-    "fold_parts": (_TRUTH, "One hit for each memory, not for each part."),
-    "forgotten_by": (_TEXT, "Who forgets it; its history shows the name."),
-    "hard": (
-        _TRUTH,
-        "Keep nothing, no version either, and rewrite the files, so that no deleted bytes are left. "
-        "Needs a key for every namespace.",
-    ),
-    "hops": ({"type": "integer", "minimum": 1, "maximum": 6}, "How far to go."),
-    "id": (_NAME, "The id of a memory."),
-    "interface": ({"type": "string", "enum": list(INTERFACES)}, "Only asked through this interface, such as mcp."),
-    "k": ({"type": "integer", "minimum": 1, "maximum": 1_000}, "The cut-off: the first k hits."),
-    "keep": (_TEXTS, "Ids of memories that prune does not forget."),
-    "keep_days": (
-        {"anyOf": [{"type": "number", "enum": [0]}, {"type": "number", "minimum": 1 / 24, "maximum": 36_500}]},
-        "Days a memory stays after its last change; 0: no limit.",
-    ),
-    "leg": (_NAME, "One leg of the recipe alone."),
-    "like": (_TEXT, "A piece of a name."),
-    "limit": ({"type": "integer", "minimum": 1, "maximum": 10_000}, "How many, at most."),
-    "made_by": (_TEXT, "Who makes the link or the judgment."),
-    "mark": (_OBJECT, "Metadata for every memory that this call stores."),
-    "memory": (_TEXT, "Only recalls that gave the memory with this id."),
-    "messages": (
-        {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"role": _NAME, "content": _NAME, "name": _NAME},
-                "required": ["role", "content"],
-            },
-        },
-        "Messages of a chat, each with role and content; name is the author, else role.",
-    ),
-    "min_confidence": (
-        {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "enum": ["auto"]}]},
-        "Return no hit below this confidence; auto: the floor measured for the embedder and the legs that answer.",
-    ),
-    "most_bytes": (
-        {"type": "integer", "minimum": 0, "maximum": 2**53},
-        "Bytes of texts and titles it may hold; 0: no limit.",
-    ),
-    "most_memories": (
-        {"type": "integer", "minimum": 0, "maximum": 2**53},
-        "How many memories it may hold; 0: no limit.",
-    ),
-    "name": (_NAME, "A name."),
-    "names": (_TEXTS, "Dotted names of settings; without any, all settings."),
-    "namespace": (_NAME, "The namespace."),
-    "new": (_NAME, "The new name of a namespace."),
-    "now": (_TIME, "When the question is asked, for a recipe with a period_floor; default: the server's clock."),
-    "of": (_NAME, "The namespace of the memory, if several of those asked have its id."),
-    "not_useful": (_TEXTS, "Ids of memories that were not useful."),
-    "offset": ({"type": "integer", "minimum": 0, "maximum": 10_000}, "How many hits to skip."),
-    "old": (_NAME, "The present name of a namespace."),
-    "on_error": ({"type": "string", "enum": ["abort", "skip"]}, "At a bad item: stop, or skip it."),
-    "overwrite": (_TRUTH, "Also replace memories that were edited by hand."),
-    "owned": (
-        {"anyOf": [_FILTERED, {"type": "array", "items": _FILTERED}]},
-        "Filters that match the memories of the source.",
-    ),
-    "prune": (_TRUTH, "Forget the source's memories that are not among the items."),
-    "query": ({**_TEXT, "pattern": _SHOWN}, "The question."),
-    "recall_id": (_TEXT, "The id of a recall that was logged."),
-    "recipe": (
-        {"anyOf": [NAMED_RECIPE, _RECIPE_TABLE]},
-        "Search settings: a recipe's name, or a table of changes with a name.",
-    ),
-    "reveal": (_TRUTH, "Show the texts of sensitive memories; needs a key with the right write."),
-    "replace": (_TRUTH, "Let changed items replace memories of the source."),
-    "scope_size": ({"type": "integer", "minimum": 0}, "The number of memories in the scope."),
-    "since": (_TEXT, 'The cursor of the previous call; "now": no changes, only a cursor to start from.'),
-    "sort_by": (
-        {"type": "string", "enum": list(SORT_BY)},
-        "The order, highest or latest first; accessed: last returned by a recall. A list has no relevance.",
-    ),
-    "then": (_TRUTH, "Ask the memories that were valid at the time of the recall."),
-    "to": (_NAME, "The id of the other memory."),
-    "token_budget": ({"type": "integer", "minimum": 1}, "Return the hits that fit into so many tokens; name the rest."),
-    "type": ({"type": "string", "enum": list(LINK_TYPES)}, "The type of the link, from the first memory to the other."),
-    "useful": (_TEXTS, "Ids of memories that were useful."),
-    "vectors": (_TRUTH, "Add the vectors that are stored."),
-    "witness": ({"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}, "A question and a text of your own."),
-}
-"""What the arguments of all verbs are: their JSON Schemas, and what they mean. The facade has the last word."""
+__all__ = ["arguments_of", "check_names", "read_arguments", "read_body", "read_pieces", "right_of", "several", "spread"]
 
 _NEVER_SENT = frozenset({"progress", "items"})
 """What has a place of its own: a function cannot be sent, and items are the body."""
-_REPEATED = {"name": "names"} | {name[:-1]: name for name, row in memory_fields.FILTERS.items() if row.several}
+_REPEATED = {"name": "names"} | {name[:-1]: name for name, row in FILTER_ROWS.items() if row.several}
 """Arguments with several values, by the name that a URL may give one of them."""
 
 
@@ -269,7 +119,7 @@ def check_names(route: Route, arguments: Mapping[str, Any], *, whole: bool = Tru
     """
     parameters = arguments_of(route)
     for name, value in arguments.items():
-        switch = name in parameters and ARGUMENTS.get(name, ({}, ""))[0] == _TRUTH
+        switch = name in parameters and ARGUMENTS.get(name, ({}, ""))[0].get("type") == "boolean"
         facade_refuses = name in _SWITCHES_OF_THE_FACADE and not route.lines
         if switch and not facade_refuses and not isinstance(value, bool):
             raise InvalidInput(f"{name} must be true or false, not {shown(value)}.")

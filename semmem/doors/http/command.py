@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -16,9 +17,9 @@ from semmem.files import settings_folder
 from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from semmem.doors.http.keys import Key, Keys, Right, StoredKeys
+    from semmem.doors.http.keys import Key, Keys, KeySet, Right, StoredKeys
 
-__all__ = ["in_store", "serving"]
+__all__ = ["end_at_once", "flush", "in_store", "serving"]
 
 serving = typer.Typer(add_completion=False)
 """The group of commands under ``semmem serve``."""
@@ -92,9 +93,7 @@ def serve(
             begin(mem)
             finished = server.run()
         if not finished:
-            door.say("Stopped; a verb that was still running was interrupted, and its current batch is not stored.")
-            flush()
-            os._exit(1)  # a thread cannot be ended, and the end of the program would wait for it
+            end_at_once(door, "a verb that was still running was interrupted, and its current batch is not stored.")
     door.say("Stopped.")
 
 
@@ -123,18 +122,14 @@ def add_stored(
     the command line takes it from SEMMEM_KEY, semmem.connect also as key=….
     """
     with _stored(door, create=True) as keys:
-        key, text = keys.add(
-            name, right=_right(write, admin), namespaces=_where(door, namespaces), lasting=_time(expires_in)
-        )
-    _give_key(door, key, text)
+        _add(door, keys, name, namespaces, write, admin, expires_in)
 
 
 @command(in_store, "list", "url")
 def list_stored(door: Door) -> None:
     """List the keys of the store: name, right, namespaces, expiry. The keys themselves cannot be shown again."""
     with _stored(door) as keys:
-        rows = [_row(key) for key in keys.list()]
-    door.give({"keys": rows}, lambda: _show_keys(door, rows))
+        _list(door, keys)
 
 
 @command(in_store, "revoke", "url")
@@ -220,17 +215,13 @@ def add(
     A client sends it as the header `Authorization: Bearer KEY`; the command line takes it from SEMMEM_KEY,
     semmem.connect also as key=….
     """
-    key, text = _keys(keys).add(
-        name, right=_right(write, admin), namespaces=_where(door, namespaces), lasting=_time(expires_in)
-    )
-    _give_key(door, key, text)
+    _add(door, _keys(keys), name, namespaces, write, admin, expires_in)
 
 
 @command(keeping, "list")
 def list_(door: Door, keys: KeyFile = None) -> None:
     """List the keys of the file: name, right and namespaces. The keys themselves cannot be shown again."""
-    rows = [_row(key) for key in _keys(keys).list()]
-    door.give({"keys": rows}, lambda: _show_keys(door, rows))
+    _list(door, _keys(keys))
 
 
 @command(keeping, "remove")
@@ -240,10 +231,15 @@ def remove(door: Door, name: Annotated[str, typer.Argument(help="The name of the
     door.give({"removed": _row(key)}, lambda: door.out.print(f"Removed the key {key.name}.", markup=False))
 
 
+def end_at_once(door: Door, sentence: str) -> NoReturn:
+    """End the program, and say what of it is not finished: a thread cannot be ended, and would be waited for."""
+    door.say(f"Stopped; {sentence}")
+    flush()
+    os._exit(1)
+
+
 def flush() -> None:
     """Let a program that reads our output see what was written, such as the address before the first request."""
-    import sys
-
     sys.stdout.flush()
     sys.stderr.flush()
 
@@ -287,12 +283,18 @@ def _stored(door: Door, *, create: bool = False) -> Iterator[StoredKeys]:
         yield StoredKeys(kept)
 
 
-def _right(write: bool, admin: bool) -> Right:
-    return "admin" if admin else "write" if write else "read"
+def _add(
+    door: Door, keys: KeySet, name: str, namespaces: list[str] | None, write: bool, admin: bool, expires_in: str | None
+) -> None:
+    right: Right = "admin" if admin else "write" if write else "read"
+    where = namespaces or ([door.namespace] if door.named else None)
+    key, text = keys.add(name, right=right, namespaces=where, lasting=_time(expires_in))
+    door.give({**_row(key), "key": text}, lambda: _show_key(door, key, text))
 
 
-def _where(door: Door, namespaces: list[str] | None) -> list[str] | None:
-    return namespaces or ([door.namespace] if door.named else None)
+def _list(door: Door, keys: KeySet) -> None:
+    rows = [_row(key) for key in keys.list()]
+    door.give({"keys": rows}, lambda: _show_keys(door, rows))
 
 
 def _time(text: str | None) -> timedelta | None:
@@ -315,10 +317,6 @@ def _row(key: Key) -> dict[str, Any]:
 
 
 _MAY = {"read": "read", "write": "read and write", "admin": "read, write and admin"}
-
-
-def _give_key(door: Door, key: Key, text: str) -> None:
-    door.give({**_row(key), "key": text}, lambda: _show_key(door, key, text))
 
 
 def _show_key(door: Door, key: Key, text: str) -> None:

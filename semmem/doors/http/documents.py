@@ -15,13 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 __all__ = ["LINKS", "docs_page"]
 
-LINKS = {
-    "docs": "/docs",
-    "openapi": "/openapi.json",
-    "healthz": "/healthz",
-    "readyz": "/readyz",
-    "metrics": "/metrics",
-}
+LINKS = {"docs": "/docs", "openapi": "/openapi.json", "healthz": "/healthz", "readyz": "/readyz", "metrics": "/metrics"}
 """Where a program finds the rest, in the answer of ``/``."""
 
 _HEADERS = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'", "vary": "Accept"}

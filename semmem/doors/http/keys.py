@@ -32,18 +32,7 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.store.serving import ServingStore
 
-__all__ = [
-    "Key",
-    "KeySet",
-    "Keys",
-    "Right",
-    "ServerKeys",
-    "StoredKeys",
-    "authorise",
-    "found",
-    "keys_file",
-    "principal",
-]
+__all__ = ["Key", "KeySet", "Keys", "Right", "ServerKeys", "StoredKeys", "authorise", "found", "keys_file", "principal"]
 
 Right: TypeAlias = Literal["read", "write", "admin"]
 """What a key may do; one that may write may read, and one that may admin may both."""

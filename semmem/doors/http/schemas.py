@@ -8,23 +8,15 @@ from typing import Any
 
 from semmem.client.routes import Route
 from semmem.doors.http.answers import LINES
-from semmem.doors.http.arguments import (
-    ARGUMENTS,
-    FILTERS,
-    MEMORY,
-    NAMED_RECIPE,
-    RECIPE_SETTINGS,
-    arguments_of,
-    several,
-    spread,
-)
+from semmem.doors.http.arguments import arguments_of, several, spread
 from semmem.doors.http.problems import MEDIA_TYPE
+from semmem.model.arguments import ARGUMENTS, FILTERS, MEMORY, NAMED_RECIPE, OF_ONE_ROUTE, RECIPE_SETTINGS, TOGETHER
 from semmem.model.life import Link
 from semmem.model.recall_log import LoggedHit, Replayed
 from semmem.model.recipe import Recipe
 from semmem.model.recipe_settings import STORED_WEIGHT, Each, Section, Values, values_of
 from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stats
-from semmem.model.types import SORT_BY, Concept, IngestReport, Memory
+from semmem.model.types import Concept, IngestReport, Memory
 from semmem.write.sync import BroughtIn
 
 __all__ = ["ANSWERS", "PROBLEMS", "components", "described"]
@@ -126,112 +118,52 @@ _TYPES = {
 _USELESS = frozenset({("forget_one", "everything"), ("forget_one", "filters")})
 """Arguments that a verb has, and one of its routes has no use for."""
 
-_RECALLS = (
-    "recall",
-    "recall_by_url",
-    "reweigh",
-    "recall_paths",
-    "recall_reach",
-    "context",
-    "context_by_url",
-    "explain",
-    "explain_by_url",
-    "list",
-)
-
-_OWN: Mapping[tuple[str, str], dict[str, Any]] = {
-    **{(name, "limit"): {"maximum": 1_000} for name in _RECALLS},
-    ("recall_reach", "offset"): {"maximum": 999},
-    ("forget", "filters"): {"minProperties": 1},
-    ("list", "sort_by"): {"enum": [one for one in SORT_BY if one != "relevance"]},
-    ("remember_messages", "position"): {"minimum": 0},
-    ("recalls", "limit"): {"maximum": 1_000},
-    ("remember_messages", "session"): {"minLength": 1},
-    ("feedback", "useful"): {"minItems": 1},
-    ("feedback", "not_useful"): {"minItems": 1},
-}
-"""What the schema of an argument says more in one route."""
-
-_TOGETHER: Mapping[str, dict[str, Any]] = {
-    "remember": {"not": {"required": ["expires_at", "ttl"]}},
-    "reach_of": {"not": {"required": ["recipe", "namespace"]}},
-    "feedback": {"anyOf": [{"required": ["useful"]}, {"required": ["not_useful"]}]},
-    "forget": {
-        "oneOf": [
-            {"anyOf": [{"required": ["id"]}, {"required": ["filters"]}], "not": {"required": ["everything"]}},
-            {
-                "properties": {"everything": {"enum": [True]}},
-                "required": ["everything"],
-                "not": {"anyOf": [{"required": ["id"]}, {"required": ["filters"]}]},
-            },
-        ]
-    },
-    "probe": {"anyOf": [{"required": ["leg"]}, {"not": {"required": ["witness"]}}]},
-}
-"""Which arguments of a body go together."""
-
 _ETAG = '(W/)?"[!#-~]*"'
 _ETAGS = rf"^(\*|{_ETAG}(, ?{_ETAG})*)$"
 
 _SOMETIMES = frozenset({("Namespace", "state"), ("Memory", "older")})
 """The fields that are left out of an answer where they have no value; every other field is in every answer."""
 
+_ONE = {
+    "Memory": ("remember", "get", "update", "restore_memory"), "IngestReport": ("remember_many", "remember_messages"),
+    "Recall": ("recall", "recall_by_url", "reweigh"), "Context": ("context", "context_by_url"), "Link": ("link",),
+    "Explanation": ("explain", "explain_by_url"), "Reach": ("recall_reach", "reach", "reach_of"), "Page": ("list",),
+    "LoggedRecall": ("logged_recall",), "ReplayedRecall": ("replay_recall",), "BroughtIn": ("bring_in",),
+    "Limits": ("namespace_limits", "set_namespace_limits"), "Stats": ("stats",), "Settings": ("settings",),
+    "Probe": ("probe",), "Graph": ("graph",),
+}  # fmt: skip
+"""Schemas, and the routes that answer with one such value."""
+
+_MANY = {
+    "links": ("links", "Link"), "contradictions": ("links", "Link"), "near_duplicates": ("links", "Link"),
+    "history": ("versions", "Version"), "judgements": ("judgements", "Judgement"),
+    "namespaces": ("namespaces", "Namespace"), "concepts": ("concepts", "Concept"),
+}  # fmt: skip
+"""Routes that answer with a list: its name, and the schema of what is in it."""
+
+_FORGOTTEN = _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"})
+_PATH = _members(id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), snippet=_TEXT, steps=_STEPS)
+
+
+def _list_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": dict(schema)}
+
+
 ANSWERS: Mapping[str, dict[str, Any]] = {
-    "remember": _ref("Memory"),
-    "remember_many": _ref("IngestReport"),
-    "remember_messages": _ref("IngestReport"),
-    "list": _ref("Page"),
-    "get": _ref("Memory"),
-    "update": _ref("Memory"),
-    "restore_memory": _ref("Memory"),
-    "history": _members(versions={"type": "array", "items": _ref("Version")}),
-    "forget_one": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
-    "forget": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
-    "links": _members(links={"type": "array", "items": _ref("Link")}),
-    "contradictions": _members(links={"type": "array", "items": _ref("Link")}),
-    "near_duplicates": _members(links={"type": "array", "items": _ref("Link")}),
-    "link": _ref("Link"),
+    **{route: _ref(name) for name, routes in _ONE.items() for route in routes},
+    **{route: _members(**{member: _list_of(_ref(name))}) for route, (member, name) in _MANY.items()},
+    **dict.fromkeys(("forget_one", "forget"), _FORGOTTEN),
+    **dict.fromkeys(("rename_namespace", "copy_namespace", "drop_namespace"), _members(memories=_COUNT)),
+    **dict.fromkeys(("configure", "unset_settings"), _ANY_SETTING),
     "unlink": _members(unlinked={"type": "boolean"}),
-    "recall": _ref("Recall"),
-    "recall_by_url": _ref("Recall"),
-    "reweigh": _ref("Recall"),
-    "context": _ref("Context"),
-    "context_by_url": _ref("Context"),
     "feedback": _members(judged=_COUNT),
-    "recalls": _members(recalls={"type": "array", "items": _ref("LoggedRecall")}, cursor=_or_null(_TEXT)),
-    "logged_recall": _ref("LoggedRecall"),
-    "replay_recall": _ref("ReplayedRecall"),
-    "judgements": _members(judgements={"type": "array", "items": _ref("Judgement")}),
-    "recall_reach": _ref("Reach"),
-    "recall_paths": _members(
-        paths={
-            "type": "array",
-            "items": _members(id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), snippet=_TEXT, steps=_STEPS),
-        }
-    ),
-    "explain": _ref("Explanation"),
-    "explain_by_url": _ref("Explanation"),
-    "search": _members(results={"type": "array", "items": _ref("Result")}, total=_COUNT),
-    "bring_in": _ref("BroughtIn"),
+    "recalls": _members(recalls=_list_of(_ref("LoggedRecall")), cursor=_or_null(_TEXT)),
+    "recall_paths": _members(paths=_list_of(_PATH)),
+    "search": _members(results=_list_of(_ref("Result")), total=_COUNT),
     "export": _OBJECT,
-    "changes": _members(changes={"type": "array", "items": _ref("Change")}, cursor=_TEXT),
-    "rename_namespace": _members(memories=_COUNT),
-    "copy_namespace": _members(memories=_COUNT),
-    "drop_namespace": _members(memories=_COUNT),
-    "namespace_limits": _ref("Limits"),
-    "set_namespace_limits": _ref("Limits"),
-    "namespaces": _members(namespaces={"type": "array", "items": _ref("Namespace")}),
-    "stats": _ref("Stats"),
+    "changes": _members(changes=_list_of(_ref("Change")), cursor=_TEXT),
     "hashes": {"type": "object", "additionalProperties": _ref("NamespaceHash")},
-    "settings": _ref("Settings"),
-    "configure": _ANY_SETTING,
-    "unset_settings": _ANY_SETTING,
-    "reach": _ref("Reach"),
-    "reach_of": _ref("Reach"),
-    "probe": _ref("Probe"),
-    "graph": _ref("Graph"),
     "graph_hash": _members(graph_hash=_TEXT),
-    "concepts": _members(concepts={"type": "array", "items": _ref("Concept")}),
     "maintain": {"type": "object", "additionalProperties": _COUNT},
 }
 """What each route answers; one of status 204 answers nothing."""
@@ -279,7 +211,7 @@ def _schema(route: Route, name: str) -> dict[str, Any]:
     schema = dict(ARGUMENTS[name][0])
     if several(route, name):
         return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
-    return schema | _OWN.get((route.name, name), {})
+    return schema | OF_ONE_ROUTE.get((route.name, name), {})
 
 
 def _needed(route: Route) -> list[str]:
@@ -360,7 +292,7 @@ def _body(route: Route) -> dict[str, Any]:
     if route.name == "update":
         fields_or_null = {n: _or_null(s) for n, (s, _) in MEMORY.items()}
         body = {"type": "object", "properties": fields_or_null, "additionalProperties": False, "minProperties": 1}
-        return body | _TOGETHER["remember"]
+        return body | TOGETHER["remember"]
     if route.name == "configure":
         settings = {name: _stored(name, values) for name, values in values_of(Recipe).items()}
         settings["weights"]["additionalProperties"] = STORED_WEIGHT.schema
@@ -370,7 +302,7 @@ def _body(route: Route) -> dict[str, Any]:
     properties = {n: {**_schema(route, n), "description": ARGUMENTS[n][1]} for n in names}
     body = {"type": "object", "properties": properties, "additionalProperties": False}
     needed = {"required": names} if (names := _needed(route)) else {}
-    return body | needed | _TOGETHER.get(route.name, {})
+    return body | needed | TOGETHER.get(route.name, {})
 
 
 _PROBLEM = {"content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}

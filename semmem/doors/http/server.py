@@ -6,13 +6,13 @@ import asyncio
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from semmem.doors.http.guard import Guard, check_address
+from semmem.doors.http.guard import App, Guard, check_address
 from semmem.doors.http.keys import Key, Keys, KeySet, ServerKeys
 from semmem.doors.http.limits import Limits
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, problem
@@ -20,9 +20,11 @@ from semmem.doors.http.sessions import Sessions
 from semmem.model.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from semmem.client.memory import Semmem
 
-__all__ = ["PORT", "Server", "bound", "check_port", "need_extra", "own_signals", "protocol"]
+__all__ = ["PORT", "Server", "bound", "check_port", "need_extra", "own_signals", "url_of", "uvicorn_of"]
 
 PORT = 8765
 _NEEDED = ("fastapi", "prometheus_client", "uvicorn")
@@ -56,17 +58,13 @@ class Server:
     ) -> None:
         """Take the address. ``owner`` is the key of links to the page; with one, every request needs a key."""
         need_extra()
-        import uvicorn
-
         from semmem.doors.http.app import Service, application
 
         keys = ServerKeys(Keys() if keys is None else keys, lambda: mem)
         check_address(host, keys)
         self._socket = bound(host, port)
-        address = self._socket.getsockname()
-        shown = f"[{address[0]}]" if ":" in address[0] else address[0]
-        self.url = f"http://{shown}:{address[1]}"
-        self.sessions = Sessions(address[1], owner=owner)
+        self.url = url_of(self._socket)
+        self.sessions = Sessions(self._socket.getsockname()[1], owner=owner)
         self.service = service = Service(
             mem,
             keys=keys,
@@ -75,28 +73,11 @@ class Server:
             grace_s=grace_s,
             sessions=self.sessions,
         )
-        config = uvicorn.Config(
-            application(service, guard or Guard(), wants_key=owner is not None or bool(keys)),
-            http=protocol(service.limits),
-            ws="none",
-            loop="asyncio",
-            lifespan="on",
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
+        app = application(service, guard or Guard(), wants_key=owner is not None or bool(keys))
+        self._uvicorn = uvicorn_of(
+            app, service.limits, grace_s=grace_s, stopping=service.stop, loop="asyncio", timeout_keep_alive=75,
             h11_max_incomplete_event_size=_LARGEST_HEAD,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=max(1, round(grace_s)),
-        )
-
-        class Noting(uvicorn.Server):
-            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                service.stop()
-                await super().shutdown(sockets)
-
-        self._uvicorn = Noting(config)
+        )  # fmt: skip
 
     def run(self) -> bool:
         """Answer requests until ``stop``, Ctrl-C or SIGTERM; then finish what was asked, for as long as the grace.
@@ -115,6 +96,24 @@ class Server:
     def started(self) -> bool:
         """Whether it answers."""
         return self._uvicorn.started
+
+
+def uvicorn_of(
+    app: App, limits: Limits, *, grace_s: float, stopping: Callable[[], None], **settings: Any
+) -> uvicorn.Server:
+    """Return uvicorn's server of an application; it calls ``stopping`` before it stops, and waits for ``grace_s``."""
+    import uvicorn
+
+    class Noting(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            stopping()
+            await super().shutdown(sockets)
+
+    config = uvicorn.Config(
+        app, http=protocol(limits), ws="none", lifespan="on", log_config=None, log_level="warning", access_log=False,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=max(1, round(grace_s)), **settings,
+    )  # fmt: skip
+    return Noting(config)
 
 
 def protocol(limits: Limits) -> type[asyncio.Protocol]:
@@ -193,6 +192,12 @@ def check_port(port: int) -> None:
     """Raise InvalidInput for a number that no port has."""
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
         raise InvalidInput(f"--port must be a whole number from 0 to 65535, not {port!r}; 0 takes a free one.")
+
+
+def url_of(listener: socket.socket) -> str:
+    """Return the URL of the address that a socket has."""
+    name, port = listener.getsockname()[:2]
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}"
 
 
 def bound(host: str, port: int) -> socket.socket:

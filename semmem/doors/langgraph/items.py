@@ -16,27 +16,14 @@ from typing import Any
 
 from langgraph.store.base import InvalidNamespaceError, Item, PutOp, SearchItem, get_text_at_path
 
-from semmem.doors.metadata_filters import check_conditions
 from semmem.model.errors import InvalidInput
+from semmem.model.metadata_filters import check_conditions
 from semmem.model.types import Memory
 
 __all__ = [
-    "RECORD",
-    "TEXT",
-    "check",
-    "check_expiry",
-    "check_fields",
-    "check_ttl",
-    "expired",
-    "item_of",
-    "latest_first",
-    "memories_of",
-    "record_id",
-    "refreshed",
-    "searched_item",
-    "texts_of",
-    "within",
-]
+    "RECORD", "TEXT", "check", "check_expiry", "check_fields", "check_ttl", "expired", "item_of", "latest_first",
+    "memories_of", "record_id", "refreshed", "searched_item", "texts_of", "within",
+]  # fmt: skip
 
 RECORD, TEXT = "record", "text"
 _LONGEST_TTL = 525_960_000

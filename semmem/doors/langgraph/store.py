@@ -26,6 +26,7 @@ from langgraph.store.base import (
     TTLConfig,
 )  # fmt: skip
 
+from semmem.client.pages import every_memory
 from semmem.doors.arguments import check_memory, check_namespace
 from semmem.doors.langgraph.embedding import CallersEmbedder, check_index
 from semmem.doors.langgraph.items import (
@@ -44,9 +45,8 @@ from semmem.doors.langgraph.items import (
     within,
 )  # fmt: skip
 from semmem.doors.langgraph.sweeper import Sweeper
-from semmem.doors.metadata_filters import contained, holds
-from semmem.doors.pages import every_memory
 from semmem.model.errors import Conflict, InvalidInput, LocalOnly, NotFound
+from semmem.model.metadata_filters import contained, holds
 from semmem.model.recipe import Recipe
 from semmem.model.types import ListOrder, Memory
 

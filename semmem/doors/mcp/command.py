@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -42,8 +40,7 @@ def mcp(
         bool, typer.Option("--only-namespace", help="Agents work in this namespace alone and cannot name another.")
     ] = False,
     reveal: Annotated[
-        bool,
-        typer.Option("--reveal", help="Show agents the texts of sensitive memories too; not with --http."),
+        bool, typer.Option("--reveal", help="Show agents the texts of sensitive memories too; not with --http.")
     ] = False,
     tools: Annotated[
         str,
@@ -54,7 +51,10 @@ def mcp(
     ] = "core",
     compat: Annotated[
         Literal["server-memory"] | None,
-        typer.Option(help="Offer the tools of this other server instead of semmem's own."),
+        typer.Option(
+            help='Offer the tools of this other server instead of semmem\'s own, in the namespace "default" or the '
+            "one of --namespace."
+        ),
     ] = None,
     file: Annotated[
         Path | None,
@@ -69,14 +69,12 @@ def mcp(
     """
     import importlib.util
 
-    from semmem.config import Settings
-
     if importlib.util.find_spec("mcp_types") is None:
         raise MissingExtra("The MCP server needs the package mcp; install it with: pip install 'semmem[mcp]'")
 
     from semmem.doors.mcp.table import ALL, CORE, chosen
 
-    settings = Settings.load(**({} if door.url is None else {"url": door.url}))
+    settings = door.settings()
 
     if reveal and (http or compat is not None):
         raise InvalidInput("--reveal works only for the client that started the server; leave out --http and --compat.")
@@ -119,6 +117,7 @@ def mcp(
 
             run(opened, **scope)
             return
+        from semmem.doors.http.command import end_at_once, flush
         from semmem.doors.http.guard import Guard
         from semmem.doors.http.keys import Keys
         from semmem.doors.mcp.streamable_http import HttpServer
@@ -126,14 +125,11 @@ def mcp(
         guard = Guard.of(allow_host or (), allow_origin or ())
         server = HttpServer(opened, host=host, port=port, keys=Keys(keys), guard=guard, limits=limits, **scope)
         door.give({"url": server.url}, lambda: None)
-        sys.stdout.flush()
+        flush()
         door.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")
         finished = server.run()
     if not finished:
-        door.say("Stopped; a call that was still running was interrupted.")
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)  # a thread cannot be ended, and the end of the program would wait for it
+        end_at_once(door, "a call that was still running was interrupted.")
     door.say("Stopped.")
 
 

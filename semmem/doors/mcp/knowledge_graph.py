@@ -12,8 +12,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from semmem.client.pages import every_memory
 from semmem.doors.mcp.tools import Call, indented, text_of
-from semmem.doors.pages import every_memory
 from semmem.importers import RowError
 from semmem.importers.mcp_memory import items_of
 from semmem.model.errors import Conflict, InvalidInput, NotFound
@@ -22,19 +22,9 @@ if TYPE_CHECKING:
     from semmem.model.types import Memory
 
 __all__ = [
-    "URI",
-    "add_observations",
-    "create_entities",
-    "create_relations",
-    "delete_entities",
-    "delete_observations",
-    "delete_relations",
-    "graph_text",
-    "open_nodes",
-    "read_graph",
-    "search_nodes",
-    "stores_a_graph",
-]
+    "URI", "add_observations", "create_entities", "create_relations", "delete_entities", "delete_observations",
+    "delete_relations", "graph_text", "open_nodes", "read_graph", "search_nodes", "stores_a_graph",
+]  # fmt: skip
 
 _MOST_IDS = 100
 URI = "memory://knowledge-graph"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from semmem.doors.http.keys import authorise
@@ -17,26 +17,20 @@ if TYPE_CHECKING:
 
 __all__ = ["permitted", "within_key", "within_scope"]
 
-_RIGHTS: dict[str, Right] = {
-    "get": "read",
-    "history": "read",
-    "links": "read",
-    "list": "read",
-    "recall": "read",
-    "context": "read",
-    "recalls": "read",
-    "logged_recall": "read",
-    "stats": "read",
-    "_short_ids": "read",
-    "remember": "write",
-    "remember_many": "write",
-    "update": "write",
-    "link": "write",
-    "unlink": "write",
-    "feedback": "write",
-    "forget": "write",
-}
+_VERBS = (
+    "get", "history", "links", "list", "recall", "context", "recalls", "logged_recall", "stats", "remember",
+    "remember_many", "update", "link", "unlink", "feedback", "forget",
+)  # fmt: skip
 """The verbs that a key can allow; there is no way to any other."""
+
+
+@cache
+def _rights() -> Mapping[str, Right]:
+    """Return the right that each of these verbs needs, as the table of routes has it."""
+    from semmem.client.routes import ROUTES  # with it comes all that opens a store
+
+    rights = {verb: route.right for route in ROUTES for verb in route.serves}
+    return {**{verb: rights[verb] for verb in _VERBS}, "_short_ids": "read"}
 
 
 Check = Callable[["Right", "list[str] | None"], None]
@@ -55,17 +49,15 @@ class _Permitted:
         return self._memory.settings
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
-        if verb not in _RIGHTS:
-            raise AttributeError(
-                f"A key allows {', '.join(one for one in _RIGHTS if one[0] != '_')}, and nothing named {verb!r}."
-            )
+        if verb not in _rights():
+            raise AttributeError(f"A key allows {', '.join(_VERBS)}, and nothing named {verb!r}.")
         return partial(self._called, verb)
 
     def _called(self, verb: str, *arguments: Any, namespace: Any = None, **more: Any) -> Any:
         drops = verb == "forget" and more.get("everything")  # the namespace, with its settings
-        self._check("admin" if drops else _RIGHTS[verb], _names(namespace))
+        self._check("admin" if drops else _rights()[verb], _names(namespace))
         if more.get("hard"):
-            self._check(_RIGHTS[verb], None)  # it rewrites the files of the whole store
+            self._check(_rights()[verb], None)  # it rewrites the files of the whole store
         return getattr(self._memory, verb)(*arguments, namespace=namespace, **more)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from semmem.client.pages import bounded_page
 from semmem.doors.mcp.schemas import (
     FILTERS,
     ID,
@@ -22,7 +23,6 @@ from semmem.doors.mcp.schemas import (
     structure,
 )
 from semmem.doors.mcp.tools import Call, Tool, as_values, text_of, uri_of
-from semmem.doors.pages import bounded_page
 from semmem.model.errors import InvalidInput
 from semmem.model.types import LIST_ORDERS, MASK, MASK_OF_TOOLS
 from semmem.model.types import SORT_BY as ORDERS
@@ -260,19 +260,16 @@ _RARELY = ("offset", "exclude", "sort_by", "recipe", "now")
 
 TOOLS = (
     Tool(
-        "memory_recall",
-        "Recall memories",
+        "memory_recall", "Recall memories",
         "Find what is remembered about a question: decisions, preferences, names, how things are done here. Call it "
         "before you answer or begin a task that may have a history; one question a call. Best hit first; `nothing` "
         "says that none answers.",
         recall,
         {"query": QUERY, "namespace": NAMESPACES, **_OF_A_RECALL, "min_confidence": LEAST, "verbose": VERBOSE},
-        ("query",),
-        (*_RARELY, "token_budget"),
+        ("query",), (*_RARELY, "token_budget"),
     ),
     Tool(
-        "memory_context",
-        "Compose a context",
+        "memory_context", "Compose a context",
         "Return the pinned memories and those that answer a question as one block of text within a token budget.",
         context,
         {
@@ -287,22 +284,17 @@ TOOLS = (
             "as_of": AS_OF,
             "now": NOW,
         },
-        ("query",),
-        _RARELY,
-        text=_as_text,
+        ("query",), _RARELY, text=_as_text,
     ),
     Tool(
-        "memory_get",
-        "Get one memory",
+        "memory_get", "Get one memory",
         "Return one memory whole, where a hit is `cut`.",
         get,
         {"id": ID, "namespace": NAMESPACE, "as_of": AS_OF, "verbose": VERBOSE},
-        ("id",),
-        ("as_of",),
+        ("id",), ("as_of",),
     ),
     Tool(
-        "memory_history",
-        "Show a memory's versions",
+        "memory_history", "Show a memory's versions",
         "Return the versions of one memory, oldest first: what was changed, when and by whom.",
         history,
         {
@@ -314,8 +306,7 @@ TOOLS = (
         ("id",),
     ),
     Tool(
-        "memory_list",
-        "List memories",
+        "memory_list", "List memories",
         "Return a page of memories without a question, newest first; cursor gives the next one.",
         list_,
         {
@@ -327,17 +318,14 @@ TOOLS = (
         },
     ),
     Tool(
-        "memory_explain",
-        "Explain a memory's rank",
+        "memory_explain", "Explain a memory's rank",
         "Say why a memory is among the hits of a question, or why not, and what would let it in.",
         explain,
         {"id": ID, "query": QUERY, "namespace": NAMESPACE, **_OF_A_RECALL, "min_confidence": LEAST},
-        ("id", "query"),
-        (*_RARELY, "token_budget"),
+        ("id", "query"), (*_RARELY, "token_budget"),
     ),
     Tool(
-        "search",
-        "Search memories",
+        "search", "Search memories",
         "Find memories for a question; fetch then returns one of them whole.",
         search,
         {"query": QUERY},
@@ -347,8 +335,7 @@ TOOLS = (
         bare=True,
     ),
     Tool(
-        "fetch",
-        "Fetch one memory",
+        "fetch", "Fetch one memory",
         "Return a memory that search found, whole.",
         fetch,
         {"id": string("The id of a result of search.")},
@@ -356,5 +343,5 @@ TOOLS = (
         result={**_CONNECTED, "metadata": {"type": "object"}},
         bare=True,
     ),
-)
+)  # fmt: skip
 """The rows of this module."""

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import anyio
 import mcp_types as types
+from anyio.abc import ObjectSendStream
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
@@ -108,7 +108,7 @@ class _Calls:
             self._settled.set()
 
 
-class _Answers:
+class _Answers(ObjectSendStream[SessionMessage]):
     """The stream to the client, by which it is known which calls are answered."""
 
     def __init__(self, write: Any, calls: _Calls) -> None:
@@ -124,13 +124,3 @@ class _Answers:
     async def aclose(self) -> None:
         """Close the stream."""
         await self._write.aclose()
-
-    async def __aenter__(self) -> _Answers:
-        """Return the stream itself."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the stream."""
-        await self.aclose()

@@ -7,7 +7,6 @@ from collections.abc import Callable, MutableMapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from sse_starlette.sse import AppStatus
 from starlette.requests import Request
@@ -18,15 +17,13 @@ from semmem.doors.http.guard import KEY, App, Guard, Guarded, Receive, Scope, Se
 from semmem.doors.http.keys import Key, KeySet, ServerKeys
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.problems import send_problem
-from semmem.doors.http.server import bound, own_signals, protocol
+from semmem.doors.http.server import bound, own_signals, url_of, uvicorn_of
 from semmem.doors.mcp.messages import Fault, read_message
 from semmem.doors.mcp.opening import Opening
 from semmem.doors.mcp.server import Handlers, server_of
 from semmem.model.errors import SemmemError
 
 if TYPE_CHECKING:
-    import socket
-
     from semmem.client.memory import Semmem
 
 __all__ = ["PATH", "PORT", "HttpServer", "Limited"]
@@ -66,8 +63,7 @@ class HttpServer:
             self._socket = undo.enter_context(bound(host, port))
             wants_key = bool(keys)
             undo.pop_all()
-        name, number = self._socket.getsockname()[:2]
-        self.url = f"http://{f'[{name}]' if ':' in name else name}:{number}{PATH}"
+        self.url = url_of(self._socket) + PATH
         limits = limits or Limits()
         self._workers = Workers(limits)
         handlers = Handlers(self._opening, local=is_loopback(host), work=self._workers.run, **scope)
@@ -79,26 +75,8 @@ class HttpServer:
             streamable_http_path=PATH, transport_security=unchecked, max_request_body_size=limits.body_bytes
         )
         limited = Limited(app, limits)
-
-        class Ending(uvicorn.Server):
-            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                limited.end_streams()
-                await super().shutdown(sockets)
-
-        self._uvicorn = Ending(
-            uvicorn.Config(
-                Guarded(limited, guard, keys, wants_key=wants_key),
-                http=protocol(limits),
-                ws="none",
-                lifespan="on",
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=round(_GRACE_S),
-            )
-        )
+        guarded = Guarded(limited, guard, keys, wants_key=wants_key)
+        self._uvicorn = uvicorn_of(guarded, limits, grace_s=_GRACE_S, stopping=limited.end_streams)
 
     def run(self) -> bool:
         """Answer requests until ``stop``, or until the process is told to end; then finish what was asked.

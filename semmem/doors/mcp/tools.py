@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from semmem.doors.scope import Agent, Scope
     from semmem.model.types import Memory
 
-__all__ = ["Answer", "Call", "Tool", "answer_call", "answer_error", "as_values", "indented", "text_of", "uri_of"]
+__all__ = ["Answer", "Call", "Run", "Tool", "answer_call", "answer_error", "as_values", "indented", "text_of", "uri_of"]
 
 _log = logging.getLogger(__name__)
 

@@ -140,8 +140,7 @@ _RARELY = ("author", "session", "position", "source", "valid_from", "expires_at"
 
 TOOLS = (
     Tool(
-        "memory_remember",
-        "Remember a text",
+        "memory_remember", "Remember a text",
         "Store one thing worth knowing later: a decision and its reason, a preference, a name, how something is done, "
         "a problem and its solution. Whole sentences that stand by themselves: names, dates, no pronouns. If one of "
         "the `older` memories in the answer is no longer true, update or forget it.",
@@ -154,15 +153,10 @@ TOOLS = (
             "created_at": string("When it was said or happened (ISO 8601), where that is not now."),
             "verbose": VERBOSE,
         },
-        ("text",),
-        ("id", *_RARELY),
-        _CHANGED,
-        reads=False,
-        repeatable=False,
+        ("text",), ("id", *_RARELY), _CHANGED, reads=False, repeatable=False,
     ),
     Tool(
-        "memory_update",
-        "Update a memory",
+        "memory_update", "Update a memory",
         "Change fields of a memory that is no longer right; the others stay, null takes one away. Better than "
         "remembering the new state beside the old one.",
         update,
@@ -174,15 +168,11 @@ TOOLS = (
             "expected_version": integer("Refuse where the memory is at another version."),
             "verbose": VERBOSE,
         },
-        ("id",),
-        (*_RARELY, "ttl", "metadata", "source_type", "sensitive", "expected_version", "verbose"),
-        _CHANGED,
-        reads=False,
-        destroys=True,
+        ("id",), (*_RARELY, "ttl", "metadata", "source_type", "sensitive", "expected_version", "verbose"), _CHANGED,
+        reads=False, destroys=True,
     ),
     Tool(
-        "memory_link",
-        "Link two memories",
+        "memory_link", "Link two memories",
         "Say what one memory is to another: it supersedes it (the first is the newer fact, and recalls show it before "
         "the older one), is resolved by it, part of it, contradicts it, or is worth reading with it. The answer has "
         "all links of the first.",
@@ -194,13 +184,10 @@ TOOLS = (
             "namespace": NAMESPACE,
             "remove": boolean("Take this link away."),
         },
-        ("id", "type", "to"),
-        reads=False,
-        destroys=True,
+        ("id", "type", "to"), reads=False, destroys=True,
     ),
     Tool(
-        "memory_forget",
-        "Forget memories",
+        "memory_forget", "Forget memories",
         "Remove one memory, or all that the filters match: what somebody wants gone, or what was never true. A person "
         "can take it back for some time, unless `hard`.",
         forget,
@@ -214,12 +201,10 @@ TOOLS = (
             "hard": boolean("For good: keep nothing of it; slow."),
             "dry_run": boolean("Only count."),
         },
-        reads=False,
-        destroys=True,
+        reads=False, destroys=True,
     ),
     Tool(
-        "memory_feedback",
-        "Judge what was recalled",
+        "memory_feedback", "Judge what was recalled",
         "Say which memories of a recall with a recall_id were useful and which were not. It changes no answer.",
         feedback,
         {
@@ -228,8 +213,7 @@ TOOLS = (
             "not_useful": array({"type": "string"}, "Ids of those that were not."),
             "namespace": NAMESPACES,
         },
-        ("recall_id",),
-        reads=False,
+        ("recall_id",), reads=False,
     ),
-)
+)  # fmt: skip
 """The rows of this module."""

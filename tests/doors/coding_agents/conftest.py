@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors.coding_agents.running import Client
-from tests.doors.test_project import repository
+from tests.model.test_project import repository
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.doors.coding_agents.points import decisions_in, open_points_in
 from semmem.doors.coding_agents.visits import Visit, last_visit, note_visit
+from semmem.importers.turn_points import decisions_in, open_points_in
 from semmem.read.context import tokens
 from tests.doors.coding_agents.running import PROJECT, Client, in_block
-from tests.doors.test_project import repository
 from tests.importers.transcripts import written
+from tests.model.test_project import repository
 from tests.serving import serving
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # never valid

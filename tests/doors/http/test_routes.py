@@ -11,8 +11,9 @@ import pytest
 
 from semmem.client.memory import Semmem
 from semmem.client.routes import REFUSED, ROUTES
-from semmem.doors.http.arguments import ARGUMENTS, arguments_of
+from semmem.doors.http.arguments import arguments_of
 from semmem.doors.http.schemas import ANSWERS
+from semmem.model.arguments import ARGUMENTS
 
 
 def problem(response: httpx.Response) -> tuple[int, str]:

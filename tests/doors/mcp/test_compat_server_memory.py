@@ -11,8 +11,10 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
+from typer.main import get_command
 
 import semmem
+from semmem.doors.cli.app import program
 from semmem.doors.mcp.compat_server_memory import RESOURCES, TOOLS
 from semmem.importers import reader
 from tests.doors.mcp.clients import in_memory, over_stdio
@@ -273,3 +275,8 @@ async def test_two_processes_that_write_at_once_lose_nothing(store_url: str, tmp
     assert set(names) == {"Kestrel", *(f"{who}-{n}" for who in ("left", "right") for n in range(10))}
     assert names["Kestrel"] == {f"{who} saw it, {n}" for who in ("left", "right") for n in range(10)}
     assert names["left-3"] == {"left made gear 3"}
+
+
+def test_the_help_names_the_namespace_in_which_these_tools_work() -> None:
+    (option,) = (one for one in get_command(program("mcp")).commands["mcp"].params if one.name == "compat")
+    assert 'in the namespace "default" or the one of --namespace.' in option.help

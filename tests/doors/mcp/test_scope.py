@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 import semmem
 from tests.doors.mcp.clients import BOTH, ask, in_memory, refusal
-from tests.doors.test_project import repository
+from tests.model.test_project import repository
 
 pytestmark = pytest.mark.anyio
 

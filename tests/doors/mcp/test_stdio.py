@@ -15,7 +15,7 @@ from mcp import Client
 
 import semmem
 from tests.doors.mcp.clients import ask, environment, over_stdio, refusal
-from tests.doors.test_project import repository
+from tests.model.test_project import repository
 from tests.test_architecture import modules_after
 
 pytestmark = pytest.mark.anyio

@@ -31,7 +31,7 @@ from semmem.doors.mcp.streamable_http import HttpServer
 from semmem.model.errors import InvalidInput
 from tests.doors.mcp.clients import ask, environment, refusal
 from tests.doors.mcp.test_stdio import WRONG
-from tests.doors.test_project import repository
+from tests.model.test_project import repository
 
 pytestmark = pytest.mark.anyio
 

@@ -211,10 +211,9 @@ def _server(door: Door) -> Finding:
 
 def _address(door: Door) -> str | None:
     """Return the URL of the semmem server that the settings name, None for a store."""
-    from semmem.config import Settings
     from semmem.stores import is_server
 
-    url = door.url or Settings.load().url
+    url = door.settings().url
     return url if is_server(url) else None
 
 
@@ -238,11 +237,10 @@ def _size(counts: Stats) -> str:
 
 
 def _is_sqlite(door: Door) -> bool:
-    from semmem.config import Settings
     from semmem.stores import parse_url
 
-    settings = Settings.load()
-    return parse_url(door.url or settings.url, home=settings.home).kind == "sqlite"
+    settings = door.settings()
+    return parse_url(settings.url, home=settings.home).kind == "sqlite"
 
 
 def _store(door: Door) -> list[Finding]:

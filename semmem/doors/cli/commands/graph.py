@@ -48,7 +48,7 @@ def graph(
     force: Annotated[bool, typer.Option("--force", help="Let --out overwrite a file.")] = False,
 ) -> None:
     """Show the graph around a name or a memory as a tree; --out writes it to a file instead."""
-    from semmem.doors import graph_files
+    from semmem.read import graph_files
 
     if out is not None and out.suffix.lower() not in graph_files.FORMATS:
         raise InvalidInput(f"--out must end in {', '.join(graph_files.FORMATS)}, not be {out.name!r}.")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -18,18 +16,18 @@ from semmem.doors.cli.commands.write import OnError
 from semmem.doors.cli.context import Door, not_empty
 from semmem.doors.cli.files import to_write
 from semmem.doors.cli.options import Narrow
+from semmem.doors.cli.progress import counting
 from semmem.doors.cli.show import counted
-from semmem.importers import FORMATS, MARK, BadRow, hashed, mark, owned, reader, told_apart
-from semmem.model.errors import BadItem, Conflict, InvalidInput
+from semmem.importers import FORMATS, BadRow
+from semmem.model.errors import InvalidInput
 from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.importers import Format
-    from semmem.model.errors import SemmemError
     from semmem.write.sync import BroughtIn
 
-__all__ = ["export", "import_", "numbered"]
+__all__ = ["export", "import_"]
 
 _MOST_LISTED = 20
 
@@ -42,8 +40,6 @@ _PLACES = 5
 """Further places in a line about several rows with the same reason."""
 
 _ID = re.compile(r"\AThe id (?:'[^']*'|\"[^\"]*\")")
-
-_NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
 
 
 def import_(
@@ -85,8 +81,7 @@ def import_(
         bool, typer.Option("--branches", help="chatgpt: edited questions and replaced replies too.")
     ] = False,
     moved: Annotated[
-        bool,
-        typer.Option("--moved", help="The file or folder has moved: memories from its old path belong to it."),
+        bool, typer.Option("--moved", help="The file or folder has moved: memories from its old path belong to it.")
     ] = False,
 ) -> None:
     """Import the file of another program. A second run stores only what is new; bad rows are reported by line.
@@ -122,9 +117,8 @@ def import_(
     Of chats, sessions, commits and documents, credentials are redacted, as the hooks do, unless the setting
     credentials says otherwise.
     """
+    from semmem.client.file_import import FileImport
     from semmem.config import Settings
-    from semmem.doors.cli.progress import counting
-    from semmem.write.screening import redacted
 
     row = _row_of(format)
     given = {
@@ -141,87 +135,25 @@ def import_(
     elif format == "jsonl":
         options = {"into": into, "vectors": not no_vectors}
     files = _sources(format, row, file)
-    file = files[0]
-    bad_rows: list[BadRow] = []
-    incomplete: list[BadRow] = []
-    wheres: list[str] = []
-    credentials: list[int] = []
-    namespaces: set[str] = set()
-    keep: set[str] = set()
-    marked = row.marked and (replace or format != "jsonl")
-    redacts = row.redacts and Settings.load().source("credentials") == "default"
-
-    def tell(bad: BadRow) -> None:
-        (incomplete if bad.imported else bad_rows).append(bad)
-        keep.update([bad.id] if bad.id else [])
-
-    def noted(apart: dict[str, Any]) -> Iterator[Any]:
-        reject = tell if on_error == "skip" else None
-        for one in chain.from_iterable(reader(format)(place, reject=reject, **options, **apart) for place in files):
-            if redacts:
-                one["text"], count = redacted(one["text"])
-                credentials.append(count)
-            if row.whole and format != "markdown":  # which leaves a secret note without one
-                hashed(one)
-            wheres.append(one.where)
-            own = one.get("namespace") or door.namespace
-            namespaces.update([own] if isinstance(own, str) else [])
-            yield one
-
-    with door.connect(create=True) as mem, counting(door, file.name, None) as advance:
-        apart = told_apart(format, file, mem, door.namespace, replace=replace, moved=moved)
-        own = owned(format, file, moved=moved, **apart)
-        if row.whole and not own:
-            door.say(_ALIKE)
-        try:
-            report = mem.bring_in(
-                noted(apart),
-                namespace=door.namespace,
-                batch_size=batch_size,
-                on_error=on_error,
-                owned=own if replace or row.whole else None,
-                replace=replace or bool(row.whole and own),
-                overwrite=replace,
-                prune=prune and bool(own),
-                keep=keep,
-                mark={MARK: mark(file, apart.get("name"))} if marked else None,
-                progress=advance,
-            )
-        except (BadItem, Conflict) as error:
-            if (place := numbered(error)) is None:
-                raise
-            at, reason = place
-            raise type(error)(f"{wheres[at]}: {reason}") from error
-    bad_rows += [BadRow(wheres[row.position], row.reason) for row in report.rejected]
-    if any(credentials):
-        door.say(f"Redacted {counted(sum(credentials), 'credential')}.")
+    redacts = Settings.load().source("credentials") == "default"
+    work = FileImport(format, files, options, namespace=door.namespace, redacts=redacts)
+    with door.connect(create=True) as mem, counting(door, files[0].name, None) as advance:
+        report = work.run(
+            mem, on_error=on_error, batch_size=batch_size, replace=replace, moved=moved, prune=prune,
+            unowned=lambda: door.say(_ALIKE), progress=advance,
+        )  # fmt: skip
+    if work.credentials:
+        door.say(f"Redacted {counted(work.credentials, 'credential')}.")
     answer = {
-        "remembered": report.remembered,
-        "unchanged": report.unchanged,
-        "replaced": report.replaced,
-        "rejected": bad_rows,
-        "more_rejected": report.more_rejected,
-        "incomplete": incomplete,
-        "gone": report.gone if row.whole else (),
-        "pruned": report.pruned,
-        "linked": report.linked,
-        "unlinked": report.unlinked,
-        "seconds": report.seconds,
-        "degraded": report.degraded,
-        "namespaces": sorted(namespaces),
-    }
-    if not row.whole:
-        report = dataclasses.replace(report, gone=())
-    into_namespaces = sorted(namespaces) or [into or door.namespace]
-    door.give(answer, lambda: _show(door, report, bad_rows, incomplete, into_namespaces))
-    if bad_rows and not (report.remembered or report.unchanged or report.replaced):
+        "remembered": report.remembered, "unchanged": report.unchanged, "replaced": report.replaced,
+        "rejected": work.bad_rows, "more_rejected": report.more_rejected, "incomplete": work.incomplete,
+        "gone": report.gone, "pruned": report.pruned, "linked": report.linked, "unlinked": report.unlinked,
+        "seconds": report.seconds, "degraded": report.degraded, "namespaces": sorted(work.namespaces),
+    }  # fmt: skip
+    into_namespaces = sorted(work.namespaces) or [into or door.namespace]
+    door.give(answer, lambda: _show(door, report, work.bad_rows, work.incomplete, into_namespaces))
+    if work.bad_rows and not (report.remembered or report.unchanged or report.replaced):
         raise typer.Exit(wire.ERRORS[InvalidInput].exit_code)
-
-
-def numbered(error: SemmemError) -> tuple[int, str] | None:
-    """Return the position in an error of remember_many or bring_in, and the reason behind it; None without one."""
-    match = _NUMBERED.match(error.message)
-    return None if match is None else (int(match[1]), error.message[match.end() :])
 
 
 def _row_of(format: str) -> Format:
@@ -343,8 +275,6 @@ def export(
 
     Newest first, whole texts; the file appears under its name when it is complete.
     """
-    from semmem.doors.cli.progress import counting
-
     if everything and namespace:
         raise InvalidInput("Give --all or --namespace, not both.")
     path = None if file == "-" else to_write(Path(file), force=force)
@@ -371,7 +301,7 @@ def export(
 
 def _sensitive(mem: Semmem, namespaces: str | list[str] | None, narrow: Mapping[str, Any] | None) -> int:
     """Count the sensitive memories that an export of the same has left out."""
-    from semmem.doors.pages import every_memory
+    from semmem.client.pages import every_memory
 
     if namespaces is None:
         namespaces = [one.name for one in mem.namespaces()]

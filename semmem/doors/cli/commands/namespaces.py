@@ -101,8 +101,7 @@ def changes(
         typer.Option("--namespace", "-n", callback=not_empty, help="Where to look; give it again for more than one."),
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option(help="The cursor of the previous call; now: print only a cursor to start from."),
+        str | None, typer.Option(help="The cursor of the previous call; now: print only a cursor to start from.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many changes at most.")] = 1000,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for new changes until Ctrl-C.")] = False,

@@ -134,10 +134,7 @@ def explain(
 
 
 def get(
-    door: Door,
-    id: Annotated[str, typer.Argument(help="The memory's id.")],
-    as_of: AsOf = None,
-    reveal: Reveal = False,
+    door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")], as_of: AsOf = None, reveal: Reveal = False
 ) -> None:
     """Print one memory; with --as-of, the version that was valid at that time."""
     with door.connect() as mem:

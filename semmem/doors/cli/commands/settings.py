@@ -28,10 +28,9 @@ def settings(door: Door) -> None:
 
     Arguments override environment variables, and these override semmem.toml. Keys and passwords are never shown.
     """
-    from semmem.config import Settings
     from semmem.read.overrides import recipe_of
 
-    current = Settings.load(**({} if door.url is None else {"url": door.url}))
+    current = door.settings()
     recipe_of(current)  # a broken one is told here, where people look for it
     answer: dict[str, Any] = {"files": [str(file.path) for file in current.files], "settings": _rows(current)}
     if door.named:

@@ -12,6 +12,7 @@ import typer
 from semmem.doors import wire
 from semmem.doors.cli.context import Door, command
 from semmem.doors.cli.files import to_read, to_write
+from semmem.doors.cli.progress import counting
 from semmem.doors.cli.show import counted, size
 from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.serialization import plain
@@ -33,7 +34,6 @@ def copy(
     After an interruption the same command continues; after a finished copy it sends the changes since.
     """
     import semmem
-    from semmem.doors.cli.progress import counting
 
     with counting(door, "copy", None, "rows") as advance:
         report = semmem.copy(from_url, to_url, progress=advance)
@@ -46,8 +46,6 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file of that name.")] = False,
 ) -> None:
     """Write the whole store, as of one moment, into one file, while others read and write."""
-    from semmem.doors.cli.progress import counting
-
     to_write(file, force=force)
     with door.connect(embedder="none") as mem, counting(door, "backup", None, "rows") as advance:
         report = mem.backup(file, force=force, progress=advance)
@@ -57,7 +55,6 @@ def backup(
 def restore(door: Door, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]) -> None:
     """Fill an empty store with a backup: all of it, or nothing if the file is damaged."""
     from semmem import transfer
-    from semmem.doors.cli.progress import counting
 
     to_read(file)
     transfer.check(file)  # before a server is started, or a folder made, for one that is refused
@@ -75,7 +72,7 @@ def _show_copy(door: Door, report: CopyReport) -> None:
     index = ", with its vector index" if report.indexed else ""
     door.out.print(
         f"Copied {counted(report.memories, 'memory')} ({counted(sum(report.tables.values()), 'row')}{note}) "
-        f"in {report.seconds:.1f} s{index}; counts and hashes are the same.",
+        f"in {report.seconds:.1f} s{index}; counts and hashes are the same."
     )
     for name, hashes in report.namespaces.items():
         door.out.print(
@@ -113,7 +110,6 @@ def rebuild(
     Others can read and write meanwhile. After an interruption the same command continues. At the end it prints the
     hash of each namespace's graph, which does not depend on the order in which memories were stored.
     """
-    from semmem.doors.cli.progress import counting
     from semmem.model.reports import Rebuilt
 
     if extract and embedder is not None:
@@ -184,12 +180,6 @@ def stop_server(folder: Path) -> bool:
     return EmbeddedServer(folder, start_timeout_s=Settings.load().start_timeout_s).stop()
 
 
-def status(door: Door) -> None:
-    """Show whether the embedded server runs, where its data are, and who is connected. Starts nothing."""
-    state = server_of(door.url).status()
-    door.give(state, lambda: door.out.print(status_line(state), soft_wrap=True))
-
-
 def running() -> list[ServerStatus]:
     """Return the status of each embedded server of this user that runs, by folder."""
     from semmem.stores.embedded import noted
@@ -202,6 +192,7 @@ def running() -> list[ServerStatus]:
     return [state for state in states if state.running]
 
 
+@command(app, "list")
 def list_servers(door: Door) -> None:
     """List the embedded servers that run, whatever their folder. Starts nothing."""
     states = running()
@@ -209,6 +200,14 @@ def list_servers(door: Door) -> None:
     door.give(states, lambda: door.out.print("\n".join(lines), markup=False, soft_wrap=True))
 
 
+@command(app, "status", "url")
+def status(door: Door) -> None:
+    """Show whether the embedded server runs, where its data are, and who is connected. Starts nothing."""
+    state = server_of(door.url).status()
+    door.give(state, lambda: door.out.print(status_line(state), soft_wrap=True))
+
+
+@command(app, "stop", "url")
 def stop(
     door: Door,
     mode: Annotated[
@@ -241,10 +240,3 @@ def status_line(state: ServerStatus) -> str:
         )
     clients = "" if state.connections is None else f", {state.connections} connected"
     return f"Running: PostgreSQL {state.version}, process {state.pid}{clients}, {size}."
-
-
-command(app, "list")(list_servers)
-
-command(app, "status", "url")(status)
-
-command(app, "stop", "url")(stop)

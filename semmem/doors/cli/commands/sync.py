@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from semmem.doors.cli.context import Door
+from semmem.doors.wire import sentence
 from semmem.model.errors import InvalidInput, SemmemError
-
-if TYPE_CHECKING:
-    from semmem.client.memory import Semmem
 
 __all__ = ["sync"]
 
@@ -33,100 +29,21 @@ def sync(
     stays as it is; with --write its text goes into its note, unless the note has changed too. No note is made or
     deleted.
     """
-    from semmem.doors.wire import sentence
+    from semmem.client.folder_sync import changes, sync_once
 
     if not folder.is_dir():
         raise InvalidInput(f"There is no folder {folder}.")
     told: tuple[str, ...] | None = None
     with door.connect(create=True) as mem:
-        for _ in _changes(door, mem, folder, write, every):
+        for _ in changes(mem, folder, namespace=door.namespace, write=write, every=every):
             try:
-                told = _give(door, folder, _round(door, mem, folder, write), told)
+                told = _give(door, folder, sync_once(mem, folder, namespace=door.namespace, write=write), told)
             except SemmemError as error:  # a server that is gone for a while, a folder that is empty for a moment
                 if told is None:
                     raise
                 told = _say(door, [sentence(error)], told)
             if not watch:
                 return
-
-
-def _round(door: Door, mem: Semmem, folder: Path, write: bool) -> dict[str, Any]:
-    """Sync once; return what was done, and what could not be."""
-    from semmem.doors.pages import every_memory
-    from semmem.importers import BadRow, owned, told_apart
-    from semmem.importers.markdown import read
-    from semmem.importers.note_edits import write_back
-
-    apart = told_apart("markdown", folder, mem, door.namespace)
-    own = owned("markdown", folder, **apart)
-    if not own:
-        raise InvalidInput(
-            f"Most of these notes were imported from another folder of this name; if that was {folder}, moved, run "
-            f"semmem import markdown {folder} --moved first."
-        )
-    bad: list[BadRow] = []
-    seen = _state(folder)
-    notes = {str(note["id"]): note for note in read(folder, reject=bad.append, **apart)}
-    written: set[str] = set()
-    if write:
-        stored = every_memory(mem, namespace=door.namespace, filters=own[0])
-        written, left = write_back(folder, stored, notes, seen)
-        bad += left
-        if written:
-            again = read(folder, reject=lambda row: None, **apart)
-            notes = {str(note["id"]): note for note in again}
-            mem.bring_in(
-                (notes[id] for id in sorted(written & notes.keys())), namespace=door.namespace, owned=own, replace=True,
-                overwrite=True,
-            )  # fmt: skip
-    rows = list(notes.values())
-    keep = {row.id for row in bad if row.id}
-    report = mem.bring_in(rows, namespace=door.namespace, owned=own, replace=True, prune=True, keep=keep)
-    bad += [BadRow(rows[row.position].where, row.reason) for row in report.rejected]
-    return {
-        "remembered": report.remembered, "replaced": report.replaced, "forgotten": report.pruned,
-        "written": len(written), "unchanged": report.unchanged, "bad": [f"{row.where}: {row.reason}" for row in bad],
-    }  # fmt: skip
-
-
-def _changes(door: Door, mem: Semmem, folder: Path, write: bool, every: float) -> Iterator[None]:
-    """Yield at once, and when the notes have changed and are quiet again, or with ``write`` the store has changed."""
-    before = _state(folder)
-    cursor = mem.changes("now", namespace=door.namespace).cursor if write else None
-    yield
-    while True:
-        time.sleep(every)
-        now = _state(folder)
-        changed = now != before
-        while changed and now != (before := _later(folder, every)):  # somebody is still writing
-            now = before
-        if cursor is not None:
-            try:
-                found = mem.changes(cursor, namespace=door.namespace)
-                changed, cursor = changed or bool(found.items), found.cursor
-            except SemmemError:  # the round says so
-                changed = True
-        if changed:
-            yield
-
-
-def _later(folder: Path, every: float) -> dict[str, tuple[int, int]]:
-    time.sleep(every)
-    return _state(folder)
-
-
-def _state(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return when each note was changed last, and its size."""
-    from contextlib import suppress
-
-    from semmem.importers.markdown import walked
-
-    state = {}
-    for name, path in walked(folder, (".md",), lambda row: None):
-        with suppress(OSError):  # it has just gone
-            status = path.stat()
-            state[name] = (status.st_mtime_ns, status.st_size)
-    return state
 
 
 def _give(door: Door, folder: Path, done: dict[str, Any], told: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from semmem.doors import wire
 from semmem.doors.cli.context import Door, not_empty
 from semmem.doors.cli.files import to_read
 from semmem.doors.cli.options import AnyNarrow, FirstChanges, Given, LastChanges
+from semmem.doors.cli.progress import counting
 from semmem.doors.cli.show import counted
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 
@@ -213,8 +214,7 @@ def _in_the_file(reason: str) -> str:
 
 
 def _remember_lines(door: Door, path: Path, on_error: OnError, batch_size: int) -> None:
-    from semmem.doors.cli.commands.import_export import numbered
-    from semmem.doors.cli.progress import counting
+    from semmem.client.file_import import numbered
     from semmem.model.serialization import plain
 
     total, numbers = None, list[int]()

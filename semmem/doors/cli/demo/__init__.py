@@ -12,6 +12,7 @@ import typer
 
 from semmem.doors.cli.context import Door
 from semmem.doors.cli.demo.data import QUESTIONS, DemoQuestion, folder, story
+from semmem.doors.cli.progress import counting
 from semmem.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -91,8 +92,6 @@ def _story(door: Door, mem: Semmem, show: Any) -> dict[str, Any]:
 
 
 def _folder(door: Door, mem: Semmem, show: Any, root: Path, ask: Sequence[str]) -> dict[str, Any]:
-    from semmem.doors.cli.progress import counting
-
     items = list(folder(root))
     show.folder(root, len(items))
     if not items:

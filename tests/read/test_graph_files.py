@@ -12,8 +12,8 @@ from pathlib import Path
 import networkx
 import pytest
 
-from semmem.doors.graph_files import FORMATS, as_plain, write
 from semmem.model.errors import InvalidInput
+from semmem.read.graph_files import FORMATS, as_plain, write
 
 EVIL = (
     "</script><img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"
@@ -84,7 +84,7 @@ def test_the_page_holds_what_the_memories_say_to_the_letter(tmp_path: Path) -> N
 
 
 def test_the_script_sets_text_and_never_markup() -> None:
-    source = Path(str(FORMATS[".html"].__globals__["files"]("semmem.doors").joinpath("graph_page.html")))
+    source = Path(str(FORMATS[".html"].__globals__["files"]("semmem.read").joinpath("graph_page.html")))
     script = source.read_text(encoding="utf-8")
     assert (
         re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|new Function|\bon\w+=", script) == []

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from semmem.doors.metadata_filters import contained, holds
 from semmem.model.errors import InvalidInput
+from semmem.model.metadata_filters import contained, holds
 
 VALUES = {"kind": "note", "page": 3, "tags": ["a", "b"], "deep": {"x": 1, "y": 2}, "nothing": None}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.doors.project import folder_of, project_of, remote_namespace
+from semmem.model.process.project import folder_of, project_of, remote_namespace
 
 
 def repository(folder: Path, remotes: dict[str, str] | None = None) -> Path:

@@ -73,7 +73,7 @@ def as_dot(graph: networkx.Graph) -> str:
 
 def as_html(graph: networkx.Graph) -> str:
     """Return one page that needs no network: drag, zoom, search, click for the text."""
-    page = files("semmem.doors").joinpath("graph_page.html").read_text(encoding="utf-8")
+    page = files("semmem.read").joinpath("graph_page.html").read_text(encoding="utf-8")
     hashes = [_sha256(one) for pattern in (_STYLE, _SCRIPT) for one in pattern.findall(page)[:1]]
     policy = f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
     about = str(graph.graph.get("around") or graph.graph.get("namespace", ""))

@@ -1,0 +1,90 @@
+"""A folder of notes and the memories of it, kept equal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from semmem.client.memory import Semmem
+from semmem.client.pages import every_memory
+from semmem.importers import BadRow, owned, told_apart
+from semmem.importers.markdown import read, walked
+from semmem.importers.note_edits import write_back
+from semmem.model.errors import InvalidInput, SemmemError
+
+__all__ = ["changes", "sync_once"]
+
+
+def sync_once(mem: Semmem, folder: Path, *, namespace: str, write: bool) -> dict[str, Any]:
+    """Make the memories equal to the notes, once; return how many were what, and what could not be done.
+
+    With ``write`` a text that was edited in the store goes into its note first. Raises InvalidInput where most of the
+    notes are another folder's.
+    """
+    apart = told_apart("markdown", folder, mem, namespace)
+    own = owned("markdown", folder, **apart)
+    if not own:
+        raise InvalidInput(
+            f"Most of these notes were imported from another folder of this name; if that was {folder}, moved, run "
+            f"semmem import markdown {folder} --moved first."
+        )
+    bad: list[BadRow] = []
+    seen = _state(folder)
+    notes = {str(note["id"]): note for note in read(folder, reject=bad.append, **apart)}
+    written: set[str] = set()
+    if write:
+        stored = every_memory(mem, namespace=namespace, filters=own[0])
+        written, left = write_back(folder, stored, notes, seen)
+        bad += left
+        if written:
+            again = read(folder, reject=lambda row: None, **apart)
+            notes = {str(note["id"]): note for note in again}
+            edited = (notes[id] for id in sorted(written & notes.keys()))
+            mem.bring_in(edited, namespace=namespace, owned=own, replace=True, overwrite=True)
+    rows = list(notes.values())
+    keep = {row.id for row in bad if row.id}
+    report = mem.bring_in(rows, namespace=namespace, owned=own, replace=True, prune=True, keep=keep)
+    bad += [BadRow(rows[row.position].where, row.reason) for row in report.rejected]
+    return {
+        "remembered": report.remembered, "replaced": report.replaced, "forgotten": report.pruned,
+        "written": len(written), "unchanged": report.unchanged, "bad": [f"{row.where}: {row.reason}" for row in bad],
+    }  # fmt: skip
+
+
+def changes(mem: Semmem, folder: Path, *, namespace: str, write: bool, every: float) -> Iterator[None]:
+    """Yield at once, and when the notes have changed and are quiet again, or with ``write`` the store has changed."""
+    before = _state(folder)
+    cursor = mem.changes("now", namespace=namespace).cursor if write else None
+    yield
+    while True:
+        time.sleep(every)
+        now = _state(folder)
+        changed = now != before
+        while changed and now != (before := _later(folder, every)):  # somebody is still writing
+            now = before
+        if cursor is not None:
+            try:
+                found = mem.changes(cursor, namespace=namespace)
+                changed, cursor = changed or bool(found.items), found.cursor
+            except SemmemError:  # the round says so
+                changed = True
+        if changed:
+            yield
+
+
+def _later(folder: Path, every: float) -> dict[str, tuple[int, int]]:
+    time.sleep(every)
+    return _state(folder)
+
+
+def _state(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return when each note was changed last, and its size."""
+    state = {}
+    for name, path in walked(folder, (".md",), lambda row: None):
+        with suppress(OSError):  # it has just gone
+            status = path.stat()
+            state[name] = (status.st_mtime_ns, status.st_size)
+    return state
