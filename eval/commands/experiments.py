@@ -220,7 +220,7 @@ def history() -> tuple[Plan, str]:
 @app.command()
 @experiment
 def changes() -> tuple[Plan, str]:
-    """Measure each change from the first default recipe to this one by itself, and settings that were rejected."""
+    """Measure each change from the first default recipe to the second by itself, and settings that were rejected."""
     from eval.changes import of_changes
 
     return of_changes(), "changes"
