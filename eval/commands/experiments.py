@@ -212,9 +212,9 @@ def ingredients(
 
 @app.command()
 @experiment
-def history() -> tuple[Plan, str]:
+def history(recipe: Base = "default") -> tuple[Plan, str]:
     """Replay the ablation that once called the graph useless: list excluded, boost-only, weights swept, with reach."""
-    return of_history(), "history"
+    return of_history(recipe), f"history recipe {recipe}"
 
 
 @app.command()
