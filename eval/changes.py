@@ -1,6 +1,6 @@
-"""Compare the first default recipe with those after it: each change by itself, all together, and rejected ones.
+"""Compare the first default recipe with the second: each change by itself, all together, and rejected ones.
 
-Every row is compared with the first default, so a change that does harm cannot hide behind one that helps more.
+Every row is compared with the first, so a change that does harm cannot hide behind one that helps more.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ def of_changes() -> tuple[list[Condition], list[Comparison]]:
         "every name, else as two-regimes": recipe(now, graph={"lone_names": "always"}),
         "names of two memories, else as two-regimes": recipe(now, graph={"lone_names": "never"}),
         **{f"{name}, else as two-regimes": _with_weights(now, numbers) for name, numbers in _TRIED.items()},
-        "default": recipe("default"),
     }
     conditions = [Condition(FORMER, former)]
     conditions += [Condition(name, recipe(plan, name=name)) for name, plan in rows.items()]

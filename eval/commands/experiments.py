@@ -212,15 +212,15 @@ def ingredients(
 
 @app.command()
 @experiment
-def history() -> tuple[Plan, str]:
+def history(recipe: Base = "default") -> tuple[Plan, str]:
     """Replay the ablation that once called the graph useless: list excluded, boost-only, weights swept, with reach."""
-    return of_history(), "history"
+    return of_history(recipe), f"history recipe {recipe}"
 
 
 @app.command()
 @experiment
 def changes() -> tuple[Plan, str]:
-    """Measure each change from the first default recipe to this one by itself, and settings that were rejected."""
+    """Measure each change from the first default recipe to the second by itself, and settings that were rejected."""
     from eval.changes import of_changes
 
     return of_changes(), "changes"

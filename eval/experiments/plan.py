@@ -82,23 +82,23 @@ def of_fusions(recipe: str) -> Plan:
     return [base, *others], [Comparison(f"{c.name} against {base.name}", base.name, c.name) for c in others]
 
 
-def of_history(weights: Sequence[float] = (0.25, 0.5, 0.75, 1.0, 2.0, 5.0)) -> Plan:
+def of_history(recipe: str = "default", weights: Sequence[float] = (0.25, 0.5, 0.75, 1.0, 2.0, 5.0)) -> Plan:
     """Replay how a graph leg was once found useless, and what was wrong with the question.
 
     (1) the seed setting with the graph's whole list thrown away; (2) the exclusion lifted, w = .35 and
-    k = 60; (3) w swept; (4) an evaluation with reach.
+    k = 60; (3) w swept; (4) an evaluation with reach, of ``recipe``.
     """
-    seed, default = named("seed"), named("default")
-    bare, without = ablations(seed, ["graph"])[0], ablations(default, ["graph"])[0]
+    seed, whole = named("seed"), named(recipe)
+    bare, without = ablations(seed, ["graph"])[0], ablations(whole, ["graph"])[0]
     excluded = named("seed!graph")
     swept = sweep(seed, "graph.weight=" + ",".join(f"{w:g}" for w in weights))
     comparisons = [
         Comparison("1 seed, graph's list thrown away", bare.name, excluded.name, "graph"),
         Comparison("2 seed, exclusion lifted", bare.name, seed.name, "graph"),
         *(Comparison(f"3 seed, {c.name}", bare.name, c.name, "graph") for c in swept),
-        Comparison("4 default, with reach", without.name, default.name, "graph"),
+        Comparison(f"4 {whole.name}, with reach", without.name, whole.name, "graph"),
     ]
-    return with_controls([seed, default, bare, without, excluded, *swept], comparisons, only={default.name})
+    return with_controls([seed, whole, bare, without, excluded, *swept], comparisons, only={whole.name})
 
 
 def _studied_leg(base: Condition, other: Condition) -> str | None:

@@ -181,21 +181,23 @@ class Recipe:
 
     @property
     def regimes(self) -> tuple[str, ...]:
-        """Names of the regimes that a question can have, ``("any",)`` when no rank constant depends on it.
+        """Names of the regimes, ``("any",)`` when no rank constant depends on the question.
 
-        Without the graph leg nothing tells one question from another, so every question is *unnamed*.
+        Nor does one without the graph leg, which alone tells one question from another.
         """
-        names = sorted(_regimes({leg: self.rank_constants[leg] for leg in self.legs}))
-        if names and "graph" not in self.legs:
-            return ("unnamed",) if "unnamed" in names else (names[-1],)
-        return tuple(names) or ("any",)
+        names = _regimes({leg: self.rank_constants[leg] for leg in self.legs}) if "graph" in self.legs else ()
+        return tuple(sorted(names)) or ("any",)
 
     def constants(self, regime: str = "any") -> dict[str, float]:
-        """Return the rank constant of every called leg in ``regime``."""
+        """Return the rank constant of every called leg in ``regime``; that of *unnamed* where none is known."""
         out: dict[str, float] = {}
         for leg in self.legs:
             constant = self.rank_constants[leg]
-            out[leg] = constant[regime] if isinstance(constant, Mapping) else constant
+            if isinstance(constant, Mapping):
+                usual = "unnamed" if "unnamed" in constant else max(constant)
+                out[leg] = constant[usual if regime == "any" else regime]
+            else:
+                out[leg] = constant
         return out
 
     @property

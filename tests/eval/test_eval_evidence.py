@@ -227,7 +227,7 @@ def committed() -> list[Any]:
 
 
 OF_BEFORE = {
-    "agentnotes_c-default": "the set is kept apart, so it is not measured again for the sake of its form",
+    "agentnotes_c-two-regimes": "the set is kept apart, so it is not measured again for the sake of its form",
     "musique100-related": "of the names and triples of a language model, which a command line does not say",
     "robustness": "of python -m eval.robustness",
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
