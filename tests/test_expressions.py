@@ -114,7 +114,7 @@ def asked(whole: str) -> Any:
 
 
 def decided(whole: str) -> Any:
-    return points.decisions_in(whole, "user"), points.open_points_in(whole)
+    return points.decisions_in(whole, "user"), points.open_points_in(whole), points.corrects(whole)
 
 
 def changed(whole: str) -> Any:
@@ -216,6 +216,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     ),
     "semmem.doors.coding_agents.points._ANYBODY": (decided, POINTS),
     "semmem.doors.coding_agents.points._CLOSES": (decided, POINTS),
+    "semmem.doors.coding_agents.points._CORRECTS": (decided, POINTS),
     "semmem.doors.coding_agents.points._DOUBTS": (decided, POINTS),
     "semmem.doors.coding_agents.points._FENCE": (decided, POINTS),
     "semmem.doors.coding_agents.points._NOT_DECIDED": (decided, POINTS),
