@@ -115,7 +115,7 @@ def asked(whole: str) -> Any:
 
 
 def decided(whole: str) -> Any:
-    return turn_points.decisions_in(whole, "user"), turn_points.open_points_in(whole)
+    return turn_points.decisions_in(whole, "user"), turn_points.open_points_in(whole), turn_points.corrects(whole)
 
 
 def changed(whole: str) -> Any:
@@ -217,6 +217,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     ),
     "semmem.importers.turn_points._ANYBODY": (decided, POINTS),
     "semmem.importers.turn_points._CLOSES": (decided, POINTS),
+    "semmem.importers.turn_points._CORRECTS": (decided, POINTS),
     "semmem.importers.turn_points._DOUBTS": (decided, POINTS),
     "semmem.importers.turn_points._FENCE": (decided, POINTS),
     "semmem.importers.turn_points._NOT_DECIDED": (decided, POINTS),

@@ -1,4 +1,4 @@
-"""What a turn decides, and what it leaves open: rules as data, a sentence at a time, without a language model.
+"""What a turn decides, leaves open and corrects: rules as data, a sentence at a time, without a language model.
 
 The rules are conservative. A sentence that asks, doubts or supposes decides nothing, and one that says that nothing is
 left leaves nothing open. An agent tells all day what it is about to do, so its "I will" is no decision; a person's is.
@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from semmem.importers.turn_content import question_in
 from semmem.text.passages import sentence_spans
+from semmem.text.tokens import tokens
 
-__all__ = ["decisions_in", "open_points_in"]
+__all__ = ["corrects", "decisions_in", "open_points_in", "share_a_word"]
 
 _DECIDED: Mapping[str, str] = {
     "anybody": (
@@ -54,11 +55,21 @@ _OPEN = (
 _CLOSED = r"\b(?:no|nothing|none|no longer|without any|nichts|kein[e]?|nada|rien)\b[^.;,]{0,30}$|\b(?:was|were) $"
 """What stands before such words where nothing is left to do."""
 
+_CORRECTED = (
+    r"\b(?:outdated|out of date|obsolete|no longer|not any ?more|since (?:this|last) (?:week|month|year)|from now on|"
+    r"from (?:tomorrow|today|(?:mon|tues|wednes|thurs|fri|satur|sun)day) on|veraltet|nicht mehr|"
+    r"ab (?:jetzt|sofort|heute|morgen|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)|"
+    r"desfasad[oa]|ya no|a partir de (?:ahora|hoy|mañana)|obsolète|n'est plus|désormais|"
+    r"à partir (?:de maintenant|d'aujourd'hui|de demain))\b"
+)
+"""What says that it was otherwise until then."""
+
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _FEWEST_WORDS, _LONGEST = 3, 320
 _ANYBODY = re.compile(_DECIDED["anybody"], re.IGNORECASE)
 _USER = re.compile(_DECIDED["user"], re.IGNORECASE)
 _DOUBTS, _NOT_DECIDED = re.compile(_DOUBT, re.IGNORECASE), re.compile(_UNDECIDED, re.IGNORECASE)
+_CORRECTS = re.compile(_CORRECTED, re.IGNORECASE)
 _OPENS, _CLOSES = re.compile(_OPEN, re.IGNORECASE), re.compile(_CLOSED, re.IGNORECASE)
 
 
@@ -72,6 +83,17 @@ def open_points_in(text: str) -> list[str]:
     points = [sentence for sentence in _statements(text) if _leaves_open(sentence)]
     asked = question_in(text)
     return [*points, " ".join(asked.split())] if asked else points
+
+
+def corrects(text: str) -> bool:
+    """Return whether a turn says that something holds no longer."""
+    return any(_CORRECTS.search(sentence) for sentence in _statements(text))
+
+
+def share_a_word(one: str, other: str) -> bool:
+    """Return whether two turns have a word in common that is no function word."""
+    words, others = ({word.folded for word, _, _ in tokens(text) if not word.stop} for text in (one, other))
+    return not words.isdisjoint(others)
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -240,14 +240,30 @@ def _store_turns(
             if items:
                 at = items[-1]["created_at"] or datetime.now(UTC).isoformat()
                 visit = Visit(items[-1]["session"], at)
+            corrections = list(_corrections(source, items, scope.namespace))
             with noting() as noted:
                 rejected = source.store(items, scope.namespace)
+            for newer, older in corrections:
+                source.supersede(newer, older, scope.namespace)
             for sentence in (*noted, *(f"A turn was not stored: {reason}" for reason in rejected)):
                 reply.say(sentence)
             progress.offset += size
             progress.turns += new.said
             progress.question = new.question
             progress.save()
+
+
+def _corrections(source: Source, turns: Sequence[Mapping[str, Any]], namespace: str) -> Iterator[tuple[str, str]]:
+    """Yield (newer, older) ids where a person's turn corrects the one before it, which may be stored already."""
+    from semmem.importers.turn_points import corrects, share_a_word
+
+    for at, turn in enumerate(turns):
+        if turn["source_type"] != "user" or not corrects(turn["text"]):
+            continue
+        before = turns[at - 1] if at else source.last_turn(turn["session"], namespace)
+        is_before = before is not None and (before.get("position") or 0) < turn["position"]
+        if before is not None and is_before and share_a_word(turn["text"], before["text"]):
+            yield turn["id"], before["id"]
 
 
 def _redacted(new: Reading) -> tuple[Reading, int]:

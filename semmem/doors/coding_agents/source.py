@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from semmem.model.errors import StoreUnavailable
+from semmem.model.errors import InvalidInput, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -61,6 +61,14 @@ class Source(Protocol):
 
     def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
         """Store items, and return why some were not."""
+        ...
+
+    def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
+        """Return the newest memory of a session."""
+        ...
+
+    def supersede(self, newer: str, older: str, namespace: str) -> None:
+        """Link a memory to the one that it supersedes, where both are stored."""
         ...
 
     def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
@@ -151,6 +159,16 @@ class _Store:
         report = self._memory.remember_many(items, namespace=namespace, on_error="skip")
         return [rejected.reason for rejected in report.rejected]
 
+    def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
+        """Return the newest memory of a session."""
+        page = self._memory.list(namespace=namespace, filters={"sessions": [session]}, limit=1)
+        return next((memory.as_dict() for memory in page), None)
+
+    def supersede(self, newer: str, older: str, namespace: str) -> None:
+        """Link a memory to the one that it supersedes, where both are stored and nothing forbids it."""
+        with suppress(NotFound, InvalidInput):
+            self._memory.link(newer, "supersedes", older, namespace=namespace)
+
     def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
         """Return the ids to show of memories, by namespace and id."""
         return self._memory._short_names({(one["namespace"], one["id"]) for one in memories})
@@ -204,6 +222,14 @@ class _Server:
 
     def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
         """Not asked of it: what stores takes its time, and goes through the facade."""
+        raise NotImplementedError
+
+    def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
+        """Not asked of it, as it stores nothing for a hook."""
+        raise NotImplementedError
+
+    def supersede(self, newer: str, older: str, namespace: str) -> None:
+        """Not asked of it, as it stores nothing for a hook."""
         raise NotImplementedError
 
     def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:

@@ -9,7 +9,7 @@ import pytest
 
 import semmem
 from semmem.doors.coding_agents.visits import Visit, last_visit, note_visit
-from semmem.importers.turn_points import decisions_in, open_points_in
+from semmem.importers.turn_points import corrects, decisions_in, open_points_in, share_a_word
 from semmem.read.context import tokens
 from tests.doors.coding_agents.running import PROJECT, Client, in_block
 from tests.importers.transcripts import written
@@ -346,3 +346,66 @@ def test_a_sentence_decides_something_or_not(sentence: str, by_user: bool, by_ag
 )  # fmt: skip
 def test_a_turn_leaves_points_open_or_not(text: str, points: list[str]) -> None:
     assert open_points_in(text) == points
+
+
+@pytest.mark.parametrize(
+    ("text", "does"),
+    [
+        ("That's outdated: since this month releases go out on Thursdays.", True),
+        ("From Monday on the default is 30.", True),
+        ("We no longer deploy on Fridays.", True),
+        ("Der Port ist nicht mehr 5440.", True),
+        ("Ya no usamos el puerto 5440.", True),
+        ("Le port n'est plus 5440.", True),
+        ("Is the port no longer 5440?", False),  # a question
+        ("Anyway, back to the port of the store.", False),
+        ("Go to the store and look.", False),
+        ("no longer", False),  # too short to say what
+    ],
+)
+def test_a_turn_says_that_something_holds_no_longer_or_not(text: str, does: bool) -> None:
+    assert corrects(text) is does
+
+
+def test_two_turns_share_a_word_that_is_no_function_word() -> None:
+    assert share_a_word("The port is 6543.", "Which port is it?")
+    assert not share_a_word("The port is 6543.", "Is the deploy done?")
+
+
+RELEASES = (
+    ("user", "When do releases go out?"),
+    ("assistant", "RELEASING.md says that releases go out on Tuesdays."),
+    ("user", "That's outdated: since this month releases go out on Thursdays. Fix the file."),
+    ("assistant", "The file says Thursdays now."),
+    ("user", "From tomorrow on write short commit messages."),
+)
+
+
+@pytest.mark.parametrize("stops", [[5], [1, 2, 3, 4, 5]], ids=["one stop", "a stop a turn"])
+def test_a_turn_that_corrects_the_one_before_it_supersedes_it(days: Days, project: Path, stops: list[int]) -> None:
+    for turns in stops:
+        days.ends("s1", "2026-11-20", project, *RELEASES[:turns])
+    with semmem.connect() as mem:
+        by_text = {memory.text: memory.id for memory in mem.list(namespace=PROJECT)}
+        (outdated,) = (id for text, id in by_text.items() if "Tuesdays" in text)
+        links = [
+            (link.from_id, link.type, link.to_id)
+            for id in by_text.values()
+            for link in mem.links(id, namespace=PROJECT)
+        ]
+        assert set(links) == {(by_text[RELEASES[2][1]], "supersedes", outdated)}
+        hits = [hit.id for hit in mem.recall("On which days do releases go out?", namespace=PROJECT, recipe="lexical")]
+        assert hits.index(by_text[RELEASES[2][1]]) < hits.index(outdated)
+
+
+def test_a_transcript_that_is_read_again_links_no_turn_to_a_later_one(
+    days: Days, project: Path, tmp_path: Path
+) -> None:
+    days.ends("s1", "2026-11-20", project, *RELEASES[2:])
+    (file,) = (tmp_path / "state").rglob("transcripts/*.json")
+    file.unlink()
+    days.ends("s1", "2026-11-20", project, *RELEASES[2:])
+    with semmem.connect() as mem:
+        assert [
+            link for memory in mem.list(namespace=PROJECT) for link in mem.links(memory.id, namespace=PROJECT)
+        ] == []
