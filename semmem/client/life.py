@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from semmem.client.connection import Connection, legs_at
+from semmem.client.connection import Connection
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.filters import at_time, shown_by, string, whole
 from semmem.model.life import MADE_BY, Link, Version, checked_link
 from semmem.model.store import LifeStore, life_of
 from semmem.model.types import Memory, Undecided, masked
 from semmem.read.explanation.absence import what_became
-from semmem.read.recall import Recaller
 from semmem.read.tracing import observed
 
 __all__ = ["Life"]
@@ -87,23 +85,6 @@ class Life(Connection):
                 f"No version of {id!r} in namespace {namespace!r} was valid at {at.isoformat()}; see its history."
             )
         return version
-
-    @contextmanager
-    def _recaller_at(self, namespaces: Sequence[str], as_of: Any) -> Iterator[Recaller]:
-        """Give the recaller that reads the versions that were valid at a time. Raises InvalidInput."""
-        from semmem.stores.past import past
-
-        store, earlier = past(self.store, namespaces, at_time("as_of", as_of))
-        language = self._recaller.language
-        legs = legs_at(store, earlier, self._legs, language)
-        reader = Recaller(
-            store, legs, self._encoder.embedder_or_reason, language, self._encoder.renewed,
-            load_reranker=self._recaller.load_reranker,
-        )  # fmt: skip
-        try:
-            yield reader
-        finally:
-            reader.close()
 
     def _life(self) -> LifeStore:
         """Return where the versions, links and changes are. Raises InvalidInput for a store that keeps none."""

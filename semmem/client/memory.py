@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, datetime
 from os import PathLike
@@ -14,7 +13,7 @@ from semmem.client.admin import Keeping
 from semmem.client.context_and_feedback import Use
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, NotFound, StoreClosed, StoreError
-from semmem.model.filters import checked_filters, one_of, person, shown_by, string, strings, whole
+from semmem.model.filters import at_time, checked_filters, one_of, person, shown_by, string, strings, whole
 from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.memory_fields import DEFAULTS, Fields, naming_fields
 from semmem.model.other_names import no_such_verb
@@ -279,8 +278,8 @@ class Semmem(Keeping, Use):
         given["filters"] = checked_filters(given["filters"])
         given["exclude"] = self._whole_ids(namespaces, strings("exclude", given["exclude"]))
         plan = self.recipe if recipe is None else find_recipe(recipe)
-        with nullcontext(self._recaller) if as_of is None else self._recaller_at(namespaces, as_of) as reader:
-            result = reader.recall(query, namespaces, plan, tailor=recipe is None, **given)
+        at = None if as_of is None else at_time("as_of", as_of)
+        result = self._recaller.recall(query, namespaces, plan, tailor=recipe is None, at=at, **given)
         self._accesses.note((hit.namespace, hit.id) for hit in result.hits)
         return result
 

@@ -13,7 +13,7 @@ from semmem.model.pictures import bars
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import LeftOut
-from semmem.model.store import Store
+from semmem.model.store import Snapshot, Store
 from semmem.model.tables import data_frame, hit_rows, html_table
 from semmem.model.types import Hit
 from semmem.rank_cap import reach_in
@@ -56,6 +56,7 @@ class Recall(Sequence[Hit]):
     confidence: float
     candidates: Candidates = field(repr=False)
     _store: Store = field(repr=False)
+    _snapshot: Snapshot = field(repr=False)
     cut: Cut = field(default_factory=Cut)
     settings: Mapping[str, Any] = field(default_factory=dict)
     min_confidence: float = 0.0
@@ -151,7 +152,7 @@ class Recall(Sequence[Hit]):
         matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
         sure = confidence(candidates)
         hits, left_out, withheld = hits_of(
-            self._store, candidates, self.cut, groups, self._language, withhold=sure < self.min_confidence
+            self._snapshot, candidates, self.cut, groups, self._language, withhold=sure < self.min_confidence
         )
         timings = {"total": time.perf_counter() - started}
         return replace(
@@ -166,7 +167,7 @@ class Recall(Sequence[Hit]):
         ``namespace`` is needed if several namespaces of this recall have that id. Raises NotFound if none has it,
         InvalidInput if the id is ambiguous or the memory is in no index.
         """
-        why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
+        why = explain(self.candidates, self.cut, id, self._store, self._snapshot, namespace, self._language)
         if self.withheld and why.returned:
             return replace(why, returned=False, withheld_below=self.min_confidence)
         if any((one.id, one.namespace) == (why.id, why.namespace) for one in self.left_out):

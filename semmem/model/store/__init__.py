@@ -10,6 +10,7 @@ from semmem.model.store.graph import GraphStore
 from semmem.model.store.life import LifeStore
 from semmem.model.store.memories import Store
 from semmem.model.store.serving import ServingStore
+from semmem.model.store.snapshot import Moved, Snapshot, SnapshotSource
 from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.store.vectors import VectorStore
 
@@ -20,6 +21,8 @@ __all__ = [
     "LifeStore",
     "Moved",
     "ServingStore",
+    "Snapshot",
+    "SnapshotSource",
     "Store",
     "VectorStore",
     "absence",
@@ -28,10 +31,6 @@ __all__ = [
     "life_of",
     "vectors_of",
 ]
-
-
-class Moved(Exception):
-    """Raised when a store answered a recall from an outdated state in memory; the recall begins again."""
 
 
 _KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}
