@@ -14,13 +14,14 @@ from semmem.client.connection import Connection
 from semmem.concepts.names import name_of
 from semmem.legs.graph_names import Names
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Corrections
+from semmem.model.exchange import Corrections, Scope
 from semmem.model.filters import checked_filters, strings, whole
 from semmem.model.keywords import FilterValues
 from semmem.model.protocols import Embedder
 from semmem.model.reports import Rebuilt
 from semmem.model.store import GraphStore, Keep, Store, graph_of, vectors_of
 from semmem.model.types import Concept, Filters
+from semmem.stores.snapshot import StoredSnapshot
 from semmem.text.tokens import check_language
 
 __all__ = ["Concepts", "concepts_of", "export", "maintain", "rebuild"]
@@ -105,7 +106,8 @@ class Concepts:
     def list(self, namespace: str, like: str | None, limit: int) -> Sequence[Concept]:
         """Return names, the most mentioned first; ``like`` is a piece of the name or of one merged into it."""
         whole("limit", limit, 1, 10_000, example=100)
-        names = Names(self._store, self._graph, namespace)
+        snapshot = StoredSnapshot(self._store, Scope((namespace,), 0))
+        names = Names(snapshot, namespace, self._graph.corrections([namespace])[namespace])
         merged = self._merged(names, like)
         apart = {*names.corrections.into, *(into for into, _ in names.corrections.into.values())}
         rows = self._graph.concept_counts(namespace, like, limit + len(apart))

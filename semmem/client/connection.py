@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -16,7 +15,6 @@ from semmem.legs import Absent, Legs
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
-from semmem.legs.today import Today
 from semmem.model.errors import SemmemError
 from semmem.model.filters import string
 from semmem.model.process.forks import cached_property, undivided
@@ -27,7 +25,7 @@ from semmem.model.short_ids import MOST_ALIKE, SHOWN, is_short, shortened, whole
 from semmem.model.store import Store, absence
 from semmem.read.recall import Recaller
 from semmem.rerankers import load as load_reranker
-from semmem.stores.resident.store import resident, resident_sizes
+from semmem.stores.resident.store import Resident, resident, resident_sizes
 from semmem.write.access import AccessCounter
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from semmem.rerankers.endpoint import RerankerOptions
     from semmem.write.ingest import Ingest
 
-__all__ = ["Connection", "extractor_of", "legs_at", "legs_of", "warm_up"]
+__all__ = ["Connection", "extractor_of", "legs_of", "warm_up"]
 
 
 class Connection:
@@ -60,9 +58,9 @@ class Connection:
         of = self._encoder
         self._reader = resident(store, settings.resident_mb << 20)
         self._accesses = AccessCounter(store.life if settings.count_accesses else None)
-        self._legs = Legs(self._reader, legs_of(self._reader, language), legs)
+        self._legs = Legs(store, legs_of(store, language), legs)
         self._recaller = Recaller(
-            self._reader, self._legs, of.embedder_or_reason, language, of.renewed, explained_by=store,
+            store, self._legs, of.embedder_or_reason, language, of.renewed, self._reader,
             load_reranker=partial(load_reranker, endpoint=reranker_endpoint_of(settings)),
         )  # fmt: skip
         if embedder is not None:
@@ -130,7 +128,7 @@ class Connection:
         """Release connections and threads. The embedded server keeps running for other processes."""
         self._recaller.close()
         self._accesses.close()
-        if self._reader is not self.store:
+        if isinstance(self._reader, Resident):
             self._reader.close()
         self.store.close()
 
@@ -144,22 +142,12 @@ class Connection:
 def legs_of(store: Store, language: str) -> dict[str, Leg]:
     """Return the legs that search ``store``, by name; one that it cannot answer says so when asked."""
     legs: dict[str, Leg] = {name: Absent(name, absence(store, name)) for name in ("dense", "graph")}
-    legs = {"lexical": Lexical(store, language), **legs}
+    legs = {"lexical": Lexical(language), **legs}
     if store.vectors is not None:
-        legs["dense"] = Dense(store.vectors)
+        legs["dense"] = Dense()
     if store.graph is not None:
-        legs["graph"] = Graph(store, store.graph, store.vectors, language)
+        legs["graph"] = Graph(language)
     return legs
-
-
-def legs_at(store: Store, earlier: Collection[int], legs: Legs, language: str) -> Mapping[str, Leg]:
-    """Return the legs of a recall that asks for another time: two of ``legs`` search ``store`` as it was then."""
-    then: dict[str, Leg] = {"lexical": Lexical(store, language)}
-    if store.vectors is not None:
-        then["dense"] = Dense(store.vectors)
-    if isinstance(graph := legs["graph"], Graph):
-        then["graph"] = Today(graph, earlier)
-    return ChainMap(then, legs)
 
 
 def warm_up(mem: Connection) -> None:

@@ -109,7 +109,7 @@ class Legs(MutableMapping[str, Leg]):
             raise LegFailed(
                 f"The leg {name!r}, {whence}, could not be made: {type(error).__name__}: {error}"
             ) from error
-        return as_leg(name, product, self._reader.store)
+        return as_leg(name, product)
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         with self._lock:

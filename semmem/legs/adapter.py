@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from semmem.model.errors import LegFailed
-from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.exchange import Question, Ranking
 from semmem.model.filters import Within, matches, within
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Result, SimpleLeg
-from semmem.model.store import Store
+from semmem.model.store import Snapshot, Store
 from semmem.model.types import Filters, Memory
 
 __all__ = ["Plugged", "StoreReader", "as_leg"]
@@ -40,7 +40,7 @@ class StoreReader:
                 yield from (memory for _, memory in rows if matches(memory, filters))
 
 
-def as_leg(name: str, product: Any, store: Store) -> Leg:
+def as_leg(name: str, product: Any) -> Leg:
     """Return the product of a factory as the leg ``name``; a simple leg is adapted to the inner protocol.
 
     The ``search`` of a simple leg has an argument ``limit``. Raises LegFailed for any other object.
@@ -48,7 +48,7 @@ def as_leg(name: str, product: Any, store: Store) -> Leg:
     search = getattr(product, "search", None)
     parameters = _parameters(search) if callable(search) else ()
     if {"limit", "offset", "filters"} <= set(parameters):
-        return Plugged(name, product, store)
+        return Plugged(name, product)
     if callable(search) and len(parameters) == 3:
         leg: Leg = product
         return leg
@@ -69,29 +69,30 @@ class Plugged:
     """A simple leg with the inner protocol: within scope, down to the recipe's depth, under its registered name."""
 
     reads_vector = False
+    reads_snapshot = True
 
-    def __init__(self, name: str, leg: SimpleLeg, store: Store) -> None:
+    def __init__(self, name: str, leg: SimpleLeg) -> None:
         self.name = name
         self.inner = leg
-        self._store = store
 
     @property
     def witness(self) -> Any:
         """Return the leg's own witness, (question, text), a text that only this leg finds; None where it has none."""
         return getattr(self.inner, "witness", None)
 
-    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Return the leg's results in scope, page by page until the depth is filled.
 
         Raises LegFailed when it returns anything but results with falling scores in [0, 1], and a total.
         """
+        scope = snapshot.scope
         depth = recipe.depths.get(self.name, 100) + _HEADROOM
         filters = within(scope.filters or Filters(), scope.namespaces, scope.exclude)
         scores: dict[int, float] = {}
         offset = total = 0
         for _ in range(_MOST_PAGES):
             results, total = self._page(question.query or question.text, depth, offset, filters)
-            for ord, score in self._inside(results, scope):
+            for ord, score in _inside(results, snapshot):
                 scores.setdefault(ord, score)
             offset += len(results)
             if len(results) < depth or offset >= total or len(scores) >= depth:
@@ -114,34 +115,31 @@ class Plugged:
             last = score
         return results[:limit], total
 
-    def _inside(self, results: Sequence[Result], scope: Scope) -> list[tuple[int, float]]:
-        """Return (ord, score) of the results that are in scope and indexed; for a split memory its first part.
 
-        The ids are looked up together: a scope that excludes them returns their ords, and the heads say which is which.
-        """
-        import numpy as np
+def _inside(results: Sequence[Result], snapshot: Snapshot) -> list[tuple[int, float]]:
+    """Return (ord, score) of the results that are in scope and indexed; for a split memory its first part."""
+    import numpy as np
 
-        ids = dict.fromkeys(id for result in results for id in (result.id, _whole_of(result.id)) if id is not None)
-        ords = self._store.scope(scope.namespaces, Filters(), list(ids)).excluded if ids else None
-        if ords is None or not len(ords):
-            return []
-        admitted = ords[scope.admits(np.asarray(ords, dtype=np.int64))]
-        wholes: dict[tuple[str, str], tuple[int, int]] = {}
-        parts: dict[tuple[str, str], tuple[int, int]] = {}
-        for head in self._store.candidate_info(scope.namespaces, admitted.tolist()).values():
-            name, place = (head.namespace, head.id), (head.part, head.ord)
-            wholes[name] = min(wholes.get(name, place), place)
-            parts[head.namespace, f"{head.id}#{head.part}"] = place
-        out = []
-        for result in results:
-            namespace = getattr(result, "namespace", None)
-            spaces = (namespace,) if namespace is not None else scope.namespaces
-            # an id may look like that of a part, so the namespace and id that the leg returned are tried first
-            either = (parts, wholes) if getattr(result, "type", "") == "part" else (wholes, parts)
-            at = next((names[n, result.id] for names in either for n in spaces if (n, result.id) in names), None)
-            if at is not None:
-                out.append((at[1], float(result.score)))
-        return out
+    scope = snapshot.scope
+    ids = dict.fromkeys(id for result in results for id in (result.id, _whole_of(result.id)) if id is not None)
+    heads = snapshot.today.heads_of(ids)
+    ords = np.array(sorted(heads), dtype=np.int64)
+    wholes: dict[tuple[str, str], tuple[int, int]] = {}
+    parts: dict[tuple[str, str], tuple[int, int]] = {}
+    for head in map(heads.__getitem__, ords[scope.admits(ords)].tolist()):
+        name, place = (head.namespace, head.id), (head.part, head.ord)
+        wholes[name] = min(wholes.get(name, place), place)
+        parts[head.namespace, f"{head.id}#{head.part}"] = place
+    out = []
+    for result in results:
+        namespace = getattr(result, "namespace", None)
+        spaces = (namespace,) if namespace is not None else scope.namespaces
+        # an id may look like that of a part, so the namespace and id that the leg returned are tried first
+        either = (parts, wholes) if getattr(result, "type", "") == "part" else (wholes, parts)
+        at = next((names[n, result.id] for names in either for n in spaces if (n, result.id) in names), None)
+        if at is not None:
+            out.append((at[1], float(result.score)))
+    return out
 
 
 def _whole_of(id: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from semmem.model.errors import LegFailed
 from semmem.model.exchange import MOST_TURNS, Ords, Question, Ranking, Scope, Trace
 from semmem.model.question import Talk
 from semmem.model.recipe import ConversationSettings, Recipe
-from semmem.model.store import VectorStore
+from semmem.model.store import Snapshot
 
 __all__ = ["BY_RANK", "Dense", "products"]
 
@@ -23,7 +22,7 @@ _HEADROOM = 50
 """Memories returned beyond the depth, so that ids break ties at the cut, such as copies of one text."""
 
 
-def products(vectors: VectorStore, namespaces: Sequence[str], ords: Ords, vector: Any) -> dict[int, float]:
+def products(snapshot: Snapshot, namespace: str, ords: Ords, vector: Any) -> dict[int, float]:
     """Return the inner product of each stored vector with another, in double precision.
 
     pgvector adds up in single precision. What is off by 1e-7 there would be seen in a score that is made of scores, and
@@ -31,7 +30,7 @@ def products(vectors: VectorStore, namespaces: Sequence[str], ords: Ords, vector
     """
     import numpy as np
 
-    stored, rows = vectors.vectors_of(namespaces, np.sort(np.asarray(ords, dtype=np.int64)), vector)
+    stored, rows = snapshot.vectors(namespace, np.sort(np.asarray(ords, dtype=np.int64)), vector)
     if not len(stored):
         return {}
     values = (rows.astype(np.float64) * np.asarray(vector, dtype=np.float64)).sum(axis=1)
@@ -43,44 +42,45 @@ class Dense:
 
     name = "dense"
     reads_vector = True
+    reads_snapshot = True
 
-    def __init__(self, vectors: VectorStore) -> None:
-        self._vectors = vectors
-
-    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Return the nearest memories of each namespace, ranked as if it were the only one.
 
         Raises LegFailed when the question has no vector, or the error that explains why it has none.
         """
+        scope = snapshot.scope
         each, occupied = zip(scope.namespaces, scope.each(), strict=True), scope.occupied()
         rankings = [
-            self._within(question.within(namespace), one, recipe) if namespace in occupied else Ranking()
+            self._within(question.within(namespace), snapshot, one, recipe) if namespace in occupied else Ranking()
             for namespace, one in each
         ]
         near = rankings[0] if len(rankings) == 1 else joined(rankings)
         return replace(near, trace=Trace(most=1.0)) if near.ords else near
 
-    def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+    def _within(self, question: Question, snapshot: Snapshot, scope: Scope, recipe: Recipe) -> Ranking:
         if (vector := question.vector) is None:
             raise question.no_vector or LegFailed("The question has no vector.")
         depth = recipe.depths.get(self.name, 100) + _HEADROOM
         if question.talk is None or recipe.conversation is None:
-            near = self._vectors.nearest(scope, vector, depth)
-            return near if recipe.fusion in BY_RANK else self._in_double(near, scope, vector)
-        return self._heard(question.talk, vector, scope, recipe.conversation, depth)
+            near = snapshot.nearest(scope, vector, depth)
+            return near if recipe.fusion in BY_RANK else self._in_double(near, snapshot, scope, vector)
+        return self._heard(question.talk, vector, snapshot, scope, recipe.conversation, depth)
 
-    def _in_double(self, near: Ranking, scope: Scope, vector: Any) -> Ranking:
+    def _in_double(self, near: Ranking, snapshot: Snapshot, scope: Scope, vector: Any) -> Ranking:
         """Return ``near`` by its products in double precision; an earlier version, which has none, keeps its score."""
         exact = dict(zip(near.ords, near.scores, strict=True))
-        exact |= products(self._vectors, scope.namespaces, near.ords, vector)
+        exact |= products(snapshot, scope.namespaces[0], near.ords, vector)
         order = sorted(near.ords, key=lambda ord: (-exact[ord], ord))
         return replace(near, ords=tuple(order), scores=tuple(exact[ord] for ord in order))
 
-    def _heard(self, talk: Talk, vector: Any, scope: Scope, settings: ConversationSettings, depth: int) -> Ranking:
+    def _heard(
+        self, talk: Talk, vector: Any, snapshot: Snapshot, scope: Scope, settings: ConversationSettings, depth: int
+    ) -> Ranking:
         """Rerank by the turns around each turn, its author and its month; turns around the nearest ones may join."""
         import numpy as np
 
-        near, rows, owners, stored = self._vectors.nearest_with_turns(scope, vector, max(depth, conversation.HEARD))
+        near, rows, owners, stored = snapshot.nearest_with_turns(scope, vector, max(depth, conversation.HEARD))
         if len(rows) > MOST_TURNS:
             return replace(near, degraded=TOO_LONG)
         turns = conversation.Turns.of(rows)

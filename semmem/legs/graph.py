@@ -6,8 +6,9 @@ found nothing, the walk has no start; the list is then empty, which is no error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,9 +35,9 @@ from semmem.legs.graph_walk import (
 )
 from semmem.legs.namespaces import standing
 from semmem.model.errors import SemmemError
-from semmem.model.exchange import Forwards, Kind, Postings, Question, Ranking, Scope, placed
+from semmem.model.exchange import Corrections, Forwards, Kind, Postings, Question, Ranking, local, placed
 from semmem.model.recipe import GraphSettings, Recipe
-from semmem.model.store import GraphStore, Store, VectorStore
+from semmem.model.store import Snapshot
 
 __all__ = [
     "Graph",
@@ -45,6 +46,8 @@ __all__ = [
 _MOST_TIES = 2_000
 """Relationships read for one hop."""
 _TIES_CUT = f"what was found has more than {_MOST_TIES:,} relationships, so the walk went over the first of them only"
+_NO_VERSIONS = "The graph leg does not see earlier versions."
+_NO_CORRECTIONS = Corrections()
 _EARLIER, _LAST = 0.5, (1.0, 2.0)
 """Factors of a hop's mass in the score: for an earlier hop, for the last of several, and for the only one."""
 NAMED, UNNAMED = "named", "unnamed"
@@ -57,6 +60,7 @@ Prepared: TypeAlias = "tuple[Mapping[str, Links], Mapping[str, WalkTrace]]"
 class _Walked:
     """The memories whose edges one walk has read, their edges, and which of them share a name with other memories."""
 
+    snapshot: Snapshot
     sessions: bool
     names: Names
     linked: bool = False
@@ -71,31 +75,34 @@ class Graph:
 
     name = "graph"
     reads_vector = True
+    reads_snapshot = True
 
-    def __init__(
-        self, store: Store, graph: GraphStore, vectors: VectorStore | None = None, language: str = "english"
-    ) -> None:
-        self._store = store
-        self._graph = graph
-        self._vectors = vectors
+    def __init__(self, language: str = "english") -> None:
         self._language = language
 
-    def search(self, question: Question, scope: Scope, recipe: Recipe, prepared: Prepared | None = None) -> Ranking:
+    def search(
+        self, question: Question, snapshot: Snapshot, recipe: Recipe, prepared: Prepared | None = None
+    ) -> Ranking:
         """Return the memories that the walk reaches within scope; it may pass through memories outside the scope.
 
         ``prepared`` is the result of ``prepare`` for this question; without it the question is linked now. ``regime``
-        is "named" when the question names something the graph knows, else "unnamed".
+        is "named" when the question names something the graph knows, else "unnamed". At an earlier time it walks over
+        the memories of today, and says so: no walk starts at an earlier version, and none finds one.
         """
-        links, traces = prepared if prepared is not None else self.prepare(question, scope, recipe)
+        links, traces = prepared if prepared is not None else self.prepare(question, snapshot, recipe)
+        snapshot = snapshot.today
+        scope = snapshot.scope
+        if snapshot.earlier:
+            question = _without(question, snapshot.earlier)
         masses = []
         named = False
         for n in scope.namespaces:
             if n not in links:  # empty
                 masses.append(gather([], []))
                 continue
-            names = Names(self._store, self._graph, n, (scope.corrections or {}).get(n, links[n].corrections))
+            names = Names(snapshot, n, links[n].corrections)
             traces[n].labels |= dict(names.corrections.into.values())  # no posting may have their spelling
-            walked = _Walked(question.within(n).sessions, names, n in scope.linked)
+            walked = _Walked(snapshot, question.within(n).sessions, names, n in scope.linked)
             mass, is_named = self._walk(n, question.within(n), links[n], recipe, traces[n], walked)
             masses.append(mass)
             named = named or is_named
@@ -107,18 +114,21 @@ class Graph:
         scores = gather(ords, np.concatenate([m.values for m in masses]))
         inside = scope.admits(scores.ords)
         admitted = Mass(scores.ords[inside], scores.values[inside])
-        best = strongest(admitted, recipe.depths.get(self.name, 100), self._names(*scope.namespaces))
+        best = strongest(admitted, recipe.depths.get(self.name, 100), partial(_names, snapshot, 0))
+        degraded = {"relationships": _TIES_CUT} if trace.ties_cut else {}
         return Ranking(
             tuple(best.tolist()),
             tuple(admitted.at(best).tolist()),
             int((admitted.values > 0).sum()),
             regime=NAMED if named else UNNAMED,
             trace=trace,
-            degraded={"relationships": _TIES_CUT} if trace.ties_cut else {},
+            degraded={**degraded, "as_of": _NO_VERSIONS} if snapshot.earlier else degraded,
         )
 
-    def prepare(self, question: Question, scope: Scope, recipe: Recipe) -> Prepared:
+    def prepare(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Prepared:
         """Link the question in each namespace; this needs no other leg, so it may run beside them."""
+        snapshot = snapshot.today
+        scope = snapshot.scope
         occupied = scope.occupied()
         traces = {n: WalkTrace() for n in scope.namespaces if n in occupied}
         corrections = scope.corrections or {}
@@ -126,8 +136,8 @@ class Graph:
         for n, trace in traces.items():
             one = question.within(n)
             concepts = one.concepts or question_concepts(one.text, self._language)
-            names = Names(self._store, self._graph, n, corrections.get(n))
-            links[n] = link(self._graph, n, names, concepts, recipe.graph, self._language, trace)
+            names = Names(snapshot, n, corrections.get(n, _NO_CORRECTIONS))
+            links[n] = link(snapshot, n, names, concepts, recipe.graph, self._language, trace)
         return links, traces
 
     def _walk(
@@ -160,7 +170,7 @@ class Graph:
         if settings.lone_names == "leading":
             named = named or not links.lone.isdisjoint(walked.leading)
         if talk is not None and talk.author is not None and rules is not None and settings.author_bonus != 1:
-            theirs = self._graph.by_author([namespace], scores.ords, talk.author)
+            theirs = walked.snapshot.by_author(namespace, scores.ords, talk.author)
             scores = Mass(
                 scores.ords, scores.values * np.where(np.isin(scores.ords, theirs), settings.author_bonus, 1.0)
             )
@@ -188,15 +198,16 @@ class Graph:
         walked: _Walked,
     ) -> Mass:
         pieces = [score.scaled(0.5)]
+        names = _of_namespace(walked.snapshot, namespace)
         mass = restart
         for number in range(settings.hops):
-            chosen = strongest(mass, settings.beam, self._names(namespace))
+            chosen = strongest(mass, settings.beam, names)
             beam = gather(chosen, mass.at(chosen))
             arrived, carried = hop(beam, *self._edges(namespace, beam, settings, walked, trace))
             trace.hops.append(carried)
-            targets = strongest(arrived, settings.targets, self._names(namespace))
+            targets = strongest(arrived, settings.targets, names)
             pruned = gather(targets, arrived.at(targets))
-            mass = self._gate(namespace, question, pruned, settings).scaled(settings.decay)
+            mass = _gated_by(question, walked.snapshot, namespace, pruned, settings).scaled(settings.decay)
             pieces.append(mass.scaled(_LAST[settings.hops == 1] if number == settings.hops - 1 else _EARLIER))
             if not len(mass):
                 break
@@ -213,7 +224,7 @@ class Graph:
         walked: _Walked,
     ) -> Mass:
         """Return personalised PageRank over the edges of the restart's heaviest memories."""
-        chosen = strongest(restart, settings.beam, self._names(namespace))
+        chosen = strongest(restart, settings.beam, _of_namespace(walked.snapshot, namespace))
         beam = gather(chosen, restart.at(chosen))
         along, neighbours = self._edges(namespace, beam, settings, walked, trace)
         trace.hops.append(hop(beam, along, neighbours)[1])
@@ -247,8 +258,8 @@ class Graph:
                     max_df=settings.max_df,
                 )
             )
-            if walked.linked and settings.neighbour > 0 and self._store.life is not None:
-                walked.edges.append(link_edges(self._store.life.linked(namespace, new), settings.neighbour))
+            if walked.linked and settings.neighbour > 0:
+                walked.edges.append(link_edges(walked.snapshot.linked(namespace, new), settings.neighbour))
             if settings.related > 0:
                 walked.edges.append(self._related(walked.names, forwards, keys, settings, trace))
             walked.ords = np.union1d(walked.ords, new)
@@ -268,20 +279,39 @@ class Graph:
         postings = names.postings(ends, max_df=settings.max_df)
         return related_edges(forwards, postings, pairs, related=settings.related, max_df=settings.max_df)
 
-    def _gate(self, namespace: str, question: Question, mass: Mass, settings: GraphSettings) -> Mass:
-        if settings.gate <= 0 or self._vectors is None or question.vector is None or not len(mass):
-            return mass
-        try:
-            near = products(self._vectors, [namespace], mass.ords, question.vector)
-        except SemmemError:
-            return mass  # the dense leg reports it; the walk continues without the gate
-        return gate(mass, near, settings.gate)
 
-    def _names(self, *namespaces: str) -> Any:
-        def names(ords: list[int]) -> Mapping[int, tuple[Any, ...]]:
-            return {o: (h.created_at, h.id, h.part) for o, h in self._store.candidate_info(namespaces, ords).items()}
+def _gated_by(question: Question, snapshot: Snapshot, namespace: str, mass: Mass, settings: GraphSettings) -> Mass:
+    if settings.gate <= 0 or question.vector is None or not len(mass):
+        return mass
+    try:
+        near = products(snapshot, namespace, mass.ords, question.vector)
+    except SemmemError:
+        return mass  # the dense leg reports it; the walk continues without the gate
+    return gate(mass, near, settings.gate)
 
-        return names
+
+def _of_namespace(snapshot: Snapshot, namespace: str) -> Callable[[list[int]], Mapping[int, tuple[Any, ...]]]:
+    """Return what gives the sort keys of memories by their local ords."""
+    return partial(_names, snapshot, snapshot.scope.namespaces.index(namespace))
+
+
+def _names(snapshot: Snapshot, at: int, ords: list[int]) -> Mapping[int, tuple[Any, ...]]:
+    """Return the sort keys of memories, whose ords are those of the namespace at ``at``, or placed ones for 0."""
+    heads = snapshot.heads([placed(ord, at) for ord in ords]) if at else snapshot.heads(ords)
+    return {local(o) if at else o: (h.created_at, h.id, h.part) for o, h in heads.items()}
+
+
+def _without(question: Question, earlier: Collection[int]) -> Question:
+    """Return the question without the earlier versions among the heads that other legs found."""
+
+    def rest(ranking: Ranking) -> Ranking:
+        pairs = [row for row in zip(ranking.ords, ranking.scores, strict=True) if local(row[0]) not in earlier]
+        return replace(ranking, ords=tuple(ord for ord, _ in pairs), scores=tuple(score for _, score in pairs))
+
+    def cleaned(one: Question) -> Question:
+        return replace(one, heads={leg: rest(ranking) for leg, ranking in one.heads.items()})
+
+    return replace(cleaned(question), narrowed={n: cleaned(one) for n, one in question.narrowed.items()})
 
 
 def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:

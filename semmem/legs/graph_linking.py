@@ -19,7 +19,7 @@ from semmem.legs.graph_walk import Mass, gather, rarity
 from semmem.model.exchange import Corrections, Kind, Postings, Trace, placed
 from semmem.model.question import Name, QuestionConcepts
 from semmem.model.recipe import GraphSettings
-from semmem.model.store import GraphStore
+from semmem.model.store import Snapshot
 from semmem.text.tokens import STOP_WORDS, key, stem, tokens
 
 __all__ = ["LIKE", "Links", "WalkTrace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
@@ -82,7 +82,7 @@ class Links:
 
 
 def link(
-    graph: GraphStore,
+    snapshot: Snapshot,
     namespace: str,
     stored: Names,
     question: QuestionConcepts,
@@ -114,7 +114,7 @@ def link(
         linked |= _likely(likely, dict(more.items()), names.memories, mass, trace)
         _initialled(unlinked(question, linked, corrections), short, by_key, names.memories, mass, trace)
     subjects = gather(list(mass), list(mass.values()))
-    titles = graph.titles([namespace], subjects.ords) if len(subjects) else {}
+    titles = snapshot.titles(namespace, subjects.ords) if len(subjects) else {}
     named = any(title and title_is_name(title, language=language) for title in titles.values())
     stem_df = {k: len(e) for k, e in shared.items() if k in stems}
     lower_names = (

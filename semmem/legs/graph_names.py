@@ -6,7 +6,7 @@ is read as that one, and a run of words that may be a name counts as a mention w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from semmem.concepts.names import longest
 from semmem.concepts.rules import NAME_WEIGHT
 from semmem.model.exchange import Corrections, Forwards, Kind, Ords, Postings
-from semmem.model.store import GraphStore, Store
+from semmem.model.store import Snapshot
 
 __all__ = ["Names", "mentioned", "recognised"]
 
@@ -28,9 +28,9 @@ _WEIGHT_UNIT = 100
 class Names:
     """The postings and forward entries of a namespace as its ``corrections`` have them."""
 
-    def __init__(self, store: Store, graph: GraphStore, namespace: str, corrections: Corrections | None = None) -> None:
-        self._store, self._graph, self._namespace = store, graph, namespace
-        self.corrections = graph.corrections([namespace])[namespace] if corrections is None else corrections
+    def __init__(self, snapshot: Snapshot, namespace: str, corrections: Corrections) -> None:
+        self._snapshot, self._namespace = snapshot, namespace
+        self.corrections = corrections
         into = self.corrections.into
         self._merged = np.array(sorted(into), dtype=np.int64)
         self._targets = np.array([into[at][0] for at in sorted(into)], dtype=np.int64)
@@ -43,36 +43,41 @@ class Names:
         shared: bool = False,
         pending: Collection[int] = (),
     ) -> Postings:
-        """Return the postings of ``keys``; see Store.postings. Those of a name hold those of all merged into it."""
+        """Return the postings of ``keys``; see Snapshot. Those of a name hold those of all merged into it."""
         if not len(self._merged):
-            return self._store.postings([self._namespace], keys, max_df=max_df, shared=shared, pending=pending)[
-                self._namespace
-            ]
+            return self._read(keys, max_df, shared, pending)
         asked = np.unique(self._read_as(np.fromiter(keys, np.int64, len(keys))))
         joined = np.intersect1d(asked, self._targets)
-        plain = self._store.postings(
-            [self._namespace], np.setdiff1d(asked, joined), max_df=max_df, shared=shared, pending=pending
-        )[self._namespace]
+        plain = self._read(np.setdiff1d(asked, joined), max_df, shared, pending)
         if not len(joined):
             return plain
         forms = np.union1d(joined, self._merged[np.isin(self._targets, joined)])
-        return _both(plain, self._joined(self._store.postings([self._namespace], forms)[self._namespace], max_df))
+        return _both(plain, self._joined(self._read(forms), max_df))
+
+    def _read(
+        self, keys: Ords, max_df: int | None = None, shared: bool = False, pending: Collection[int] = ()
+    ) -> Postings:
+        """Return the postings of ``keys`` as they are stored."""
+        if shared:
+            return self._snapshot.shared_postings(self._namespace, keys, max_df, pending)
+        (postings,) = self._snapshot.postings(self._namespace, (keys, max_df))
+        return postings
 
     def postings_of(self, *lookups: tuple[Collection[int], int | None]) -> Sequence[Postings]:
         """Return the result of ``postings`` for each (keys, max_df), without corrections in one round trip."""
         if len(self._merged):
             return [self.postings(keys, max_df=max_df) for keys, max_df in lookups]
-        return [by[self._namespace] for by in self._store.postings_of([self._namespace], *lookups)]
+        return self._snapshot.postings(self._namespace, *lookups)
 
     def forwards(self, ords: Ords) -> Forwards:
         """Return the forward entries and candidates of each memory."""
-        return self._corrected(self._graph.forwards([self._namespace], ords))
+        return self.forwards_and_neighbours(ords, neighbours=False)[0]
 
     def forwards_and_neighbours(
-        self, ords: Ords, *, neighbours: bool, shared: bool
+        self, ords: Ords, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
-        """Return the result of GraphStore.forwards_and_neighbours."""
-        forwards, beside, pending = self._graph.forwards_and_neighbours(
+        """Return forward entries, neighbours if asked for, and the keys of pending memories; see Snapshot.forwards."""
+        forwards, beside, pending = self._snapshot.forwards(
             self._namespace, ords, neighbours=neighbours, shared=shared and not len(self._merged)
         )
         return self._corrected(forwards), beside, self._read_as(pending) if len(pending) else pending
@@ -80,20 +85,15 @@ class Names:
     def relationships(self, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
         """Return the pairs (one of ``keys``, key of a related concept), each once, none of a concept with itself."""
         key = self.corrections.key
-        pairs = self._graph.relationships([self._namespace], self.corrections.forms(keys), limit)
+        pairs = self._snapshot.relationships(self._namespace, self.corrections.forms(keys), limit)
         return sorted({(key(one), key(other)) for one, other in pairs if key(one) != key(other)})
 
     def subject_names(self, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
         """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
         into = self.corrections.into
-        rows = self._graph.subject_names(self._namespace, ords)
+        rows = self._snapshot.subject_names(self._namespace, ords)
         return [(ord, *((into[at][0], weight, into[at][1]) if at in into else (at, weight, label))) for
                 ord, at, weight, label in rows]  # fmt: skip
-
-    def spellings(self, keys: Collection[int]) -> Mapping[int, str]:
-        """Return the spelling of each key's name: for a name that others were merged into, as the correction has it."""
-        given = dict(self.corrections.into.values())
-        return {**self._graph.names([self._namespace], keys), **{at: given[at] for at in keys if at in given}}
 
     def _read_as(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the key that each of ``keys`` is merged into, itself where it is not merged."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from semmem.concepts.surface_forms import written
 from semmem.legs.graph_walk import link_of, rarity
 from semmem.model.exchange import local
-from semmem.model.store import GraphStore, Store
+from semmem.model.store import GraphStore, Snapshot
 
 if TYPE_CHECKING:
     from semmem.legs.graph_linking import WalkTrace
@@ -60,7 +60,7 @@ def _named(id: str, part: int | None) -> str:
 
 
 def ways_to(
-    target: int, trace: WalkTrace, store: Store, graph: GraphStore, namespaces: Sequence[str], language: str = "english"
+    target: int, trace: WalkTrace, snapshot: Snapshot, graph: GraphStore, language: str = "english"
 ) -> tuple[Step, ...]:
     """Return the ways to the memory ``target``, one after the other, the one that brought the most mass first.
 
@@ -80,18 +80,20 @@ def ways_to(
     links = [link for way in shown for link in way]
     starts = [way[0].source if way else target for way in shown]
     ords = sorted({target, *starts, *(o for link in links for o in (link.source, link.target))})
-    heads = store.candidate_info(namespaces, ords)
+    heads = snapshot.heads(ords)
     places = {o: (h.id, h.part or None) for o, h in heads.items()}
     nowhere = ("?", None)
     first = {
-        start: _first(start, trace, store, [h.namespace for o, h in heads.items() if o == start]) for start in starts
+        start: _first(start, trace, snapshot, [h.namespace for o, h in heads.items() if o == start]) for start in starts
     }
     names = {
-        **graph.names(namespaces, {link.key for link in links if link.key and link_of(link.key) is None}),
+        **graph.names(
+            snapshot.scope.namespaces, {link.key for link in links if link.key and link_of(link.key) is None}
+        ),
         **dict(filter(_is_key, first.values())),
     }
-    memories = store.indexed_memories(namespaces, ords).values() if names else ()
-    names = written(names, (text for memory in memories for text in (memory.title, memory.text)), language)
+    shown_texts = snapshot.memories(list(heads.values())).values() if names else ()
+    names = written(names, (text for memory, of in shown_texts for text in (memory.title, of.text)), language)
     steps = []
     for start, way in zip(starts, shown, strict=True):
         by = names.get(first[start][0], first[start][1])
@@ -115,7 +117,7 @@ def _is_key(concept: tuple[int, str]) -> bool:
     return concept[0] != 0
 
 
-def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]) -> tuple[int, str]:
+def _first(start: int, trace: WalkTrace, snapshot: Snapshot, namespaces: Sequence[str]) -> tuple[int, str]:
     """Return what connects the question with a memory, as (key, label): a name, the heaviest concept, or another leg.
 
     Key 0 means that it is no concept. The weight of a concept is the mass that the restart gave the memory for it: idf
@@ -127,7 +129,8 @@ def _first(start: int, trace: WalkTrace, store: Store, namespaces: Sequence[str]
     if start not in trace.concepts:
         return 0, str(trace.seeds.get(start, "a seed"))
     shared = trace.concepts[start]
-    for postings in store.postings(namespaces, shared).values() if len(shared) > 1 else ():
+    for namespace in namespaces if len(shared) > 1 else ():
+        (postings,) = snapshot.postings(namespace, (shared, None))
         weights = {}
         for at, entries in postings.items():
             a = entries["mention"].astype(float)

@@ -16,7 +16,7 @@ from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined, of_best
 from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Trace, Turn, placed
 from semmem.model.recipe import Recipe
-from semmem.model.store import Store
+from semmem.model.store import Snapshot
 from semmem.text.passages import normalise, term_key, terms
 from semmem.text.tokens import tokens
 
@@ -39,12 +39,12 @@ class Lexical:
 
     name = "lexical"
     reads_vector = False
+    reads_snapshot = True
 
-    def __init__(self, store: Store, language: str = "english") -> None:
-        self._store = store
+    def __init__(self, language: str = "english") -> None:
         self._language = language
 
-    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Return the memories that share a term with the question; a question of stop words alone matches nothing.
 
         Quoted phrases must occur in title or text. ``match="auto"`` demands all terms, and any term where fewer than
@@ -53,9 +53,10 @@ class Lexical:
         """
         import numpy as np
 
+        scope = snapshot.scope
         each, occupied = zip(scope.namespaces, scope.each(), strict=True), scope.occupied()
         rankings = [
-            self._within(question.within(namespace), one, recipe) if namespace in occupied else Ranking()
+            self._within(question.within(namespace), snapshot, one, recipe) if namespace in occupied else Ranking()
             for namespace, one in each
         ]
         if len(rankings) == 1:
@@ -67,7 +68,7 @@ class Lexical:
         exact = frozenset(placed(ord, at) for at, trace in traces for ord in trace.exact)
         return replace(joined([of_best(ranking) for ranking in rankings]), trace=Trace(most, matched, exact))
 
-    def _within(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
+    def _within(self, question: Question, snapshot: Snapshot, scope: Scope, recipe: Recipe) -> Ranking:
         import numpy as np
 
         frequencies = Counter(terms(question.text, self._language))
@@ -76,7 +77,7 @@ class Lexical:
         counts = {term_key(term): n for term, n in frequencies.items()}
         settings = recipe.lexical
         (namespace,) = scope.namespaces
-        postings = self._store.postings([namespace], counts)[namespace]
+        (postings,) = snapshot.postings(namespace, (counts, None))
         ords, scores, matched = bm25(postings, counts, settings.k1, settings.b)
         most = _most(postings, counts)
         full = matched == len(counts)
@@ -84,7 +85,7 @@ class Lexical:
         turn_by_ord: dict[int, Turn] = {}
         if question.talk is not None and recipe.conversation is not None and len(ords):
             head = ords[_best(ords, scores, conversation.HEARD)]
-            rows = self._store.session_turns([namespace], head)
+            rows = snapshot.turns(namespace, head)
             if len(rows) > MOST_TURNS:
                 degraded = TOO_LONG
             else:
@@ -97,26 +98,26 @@ class Lexical:
         if settings.match == "all" or (settings.match == "auto" and full.sum() >= ENOUGH):
             ords, scores, full = ords[full], scores[full], full[full]
         if question.phrases:
-            holds = self._with_phrases(question.phrases, scope, ords)
+            holds = self._with_phrases(question.phrases, snapshot, namespace, ords)
             ords, scores, full = ords[holds], scores[holds], full[holds]
         best = _best(ords, scores, recipe.depths.get(self.name, 100), _TIES)
         trace = Trace(most, ords, frozenset(ords[best][full[best]].tolist()))
         result = ords[best].tolist(), scores[best].tolist()
         return Ranking(tuple(result[0]), tuple(result[1]), len(ords), trace=trace, degraded=degraded, turns=turn_by_ord)
 
-    def _with_phrases(self, phrases: Sequence[str], scope: Scope, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _with_phrases(
+        self, phrases: Sequence[str], snapshot: Snapshot, namespace: str, ords: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         """Return which of the memories hold every phrase; only texts that hold all of its terms are read."""
         import numpy as np
 
         candidates = set(ords.tolist())
         keys = {term_key(t) for p in phrases for t in terms(p, self._language)}
         if keys:
-            complete: set[int] = set()
-            for postings in self._store.postings(scope.namespaces, keys).values():
-                if len(postings.keys) == len(keys):
-                    complete |= set.intersection(*(set(e["ord"].tolist()) for _, e in postings.items()))
-            candidates &= complete
-        texts = self._store.texts(scope.namespaces, sorted(candidates))
+            (postings,) = snapshot.postings(namespace, (keys, None))
+            every = len(postings.keys) == len(keys)
+            candidates &= set.intersection(*(set(e["ord"].tolist()) for _, e in postings.items())) if every else set()
+        texts = snapshot.texts(namespace, sorted(candidates))
         needles = [(normalise(p), _sequence(p, self._language)) for p in phrases]
         holds = set()
         for ord, whole in texts.items():

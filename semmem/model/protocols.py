@@ -23,14 +23,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from semmem.model.recipe import Recipe
+    from semmem.model.store.snapshot import Snapshot
 
 
-__all__ = ["RERANKERS", "Embed", "Embedder", "Extractor", "Leg", "Reranker", "reranker_parts"]
+__all__ = [
+    "RERANKERS",
+    "Embed",
+    "Embedder",
+    "Extractor",
+    "Leg",
+    "ReadingLeg",
+    "Reranker",
+    "ScopedLeg",
+    "reranker_parts",
+]
 
 Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
 
 
-class Leg(Protocol):
+class ScopedLeg(Protocol):
     """A retriever with a name. Scope is applied inside the leg, before fusion.
 
     A leg that does not read the question's vector sets ``reads_vector = False``, so that no model is loaded for it. A
@@ -43,6 +54,23 @@ class Leg(Protocol):
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         """Return at most the recipe's depth of memories in scope, best first."""
         ...
+
+
+class ReadingLeg(Protocol):
+    """A leg that is given the snapshot of the recall in place of its scope, and reads nothing else of the store.
+
+    It sets ``reads_snapshot = True``.
+    """
+
+    name: str
+    reads_snapshot: bool
+
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
+        """Return at most the recipe's depth of memories in scope, best first."""
+        ...
+
+
+Leg: TypeAlias = "ScopedLeg | ReadingLeg"
 
 
 class Embedder(Protocol):

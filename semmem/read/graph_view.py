@@ -17,12 +17,12 @@ from semmem.concepts.surface_forms import written
 from semmem.legs.graph_names import Names, mentioned, recognised
 from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Kind, Ords
+from semmem.model.exchange import Kind, Ords, Scope
 from semmem.model.pictures import graph_class
 from semmem.model.recipe import GraphSettings
-from semmem.model.store import GraphStore, Store, graph_of
+from semmem.model.store import GraphStore, Snapshot, Store, graph_of
 from semmem.model.types import Filters, Memory
-from semmem.text.passages import passages
+from semmem.stores.snapshot import StoredSnapshot
 from semmem.text.tokens import key, tokens
 
 if TYPE_CHECKING:
@@ -105,14 +105,15 @@ def graph_view(
             raise InvalidInput(f"{name} must be a whole number from 1 to {most}, not {value!r}.")
     plan = settings or GraphSettings()
     concepts = graph_of(store)
-    stored = Names(store, concepts, namespace)
+    snapshot = StoredSnapshot(store, Scope((namespace,), 0))
+    stored = Names(snapshot, namespace, concepts.corrections([namespace])[namespace])
     if around is None:
         start, left_out = _Start({}, []), 0
         ords = _whole(store, namespace, limit)
     else:
         start = _start(store, stored, namespace, around, language)
         ords, left_out = _outwards(store, concepts, stored, namespace, start, hops - bool(start.df), limit, plan)
-    graph = _drawn(store, concepts, stored, namespace, ords, start, limit, plan, language)
+    graph = _drawn(store, concepts, snapshot, stored, namespace, ords, start, limit, plan, language)
     graph.graph.update(namespace=namespace, around=around or "", hops=hops, left_out=left_out)
     return graph
 
@@ -277,6 +278,7 @@ def _concepts(
 def _drawn(
     store: Store,
     store_graph: GraphStore,
+    snapshot: Snapshot,
     stored: Names,
     namespace: str,
     ords: Sequence[int],
@@ -287,7 +289,7 @@ def _drawn(
 ) -> networkx.Graph:
 
     graph = graph_class()()
-    memories = passages(store, [namespace], list(store.candidate_info([namespace], ords).values()))
+    memories = snapshot.memories(list(snapshot.heads(ords).values()))
     ids = {o: memories[o][0].id for o in ords if o in memories}
     starts = set() if start.df else {ids[o] for o in start.ords if o in ids}
     for ord, id in ids.items():
@@ -302,7 +304,9 @@ def _drawn(
         same.setdefault(at if alone else frozenset(concept.weights), []).append(at)
     every = sorted(same.values(), key=lambda g: (g[0] not in start.df, -concepts[g[0]].total, g[0]))
     groups = every[:limit]
-    names = stored.spellings({at for group in groups for at in group[: _MOST_ALSO + 1]})
+    shown = {at for group in groups for at in group[: _MOST_ALSO + 1]}
+    given = dict(stored.corrections.into.values())  # a name that others were merged into is written as a person did
+    names = {**store_graph.names([namespace], shown), **{at: given[at] for at in shown if at in given}}
     whole = {id: memories[o][0] for o, id in ids.items()}
     names = written(names, (text for memory in whole.values() for text in (memory.title, memory.text)), language)
     graph.graph.update(left_out_concepts=len(every) - len(groups), too_common=too_common, max_df=plan.max_df)

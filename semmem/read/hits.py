@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from semmem.fusion import Fused
 from semmem.model.reports import LeftOut
-from semmem.model.store import Store
+from semmem.model.store import Snapshot
 from semmem.model.types import Hit, LegRank, Memory, Passage
 from semmem.read.candidates import Candidates, Cut, Group, Key
 from semmem.read.context import packed
 from semmem.read.steps import page
 from semmem.read.superseding import newest
-from semmem.text.passages import passages, snippet, terms
+from semmem.text.passages import snippet, terms
 
 __all__ = ["fetched", "hits_of"]
 
 
 def hits_of(
-    store: Store, candidates: Candidates, window: Cut, groups: Sequence[Group], language: str, *, withhold: bool
+    snapshot: Snapshot, candidates: Candidates, window: Cut, groups: Sequence[Group], language: str, *, withhold: bool
 ) -> tuple[tuple[Hit, ...], tuple[LeftOut, ...], int]:
     """Return the hits of one page of ``groups``, those without room in a budget of tokens, and how many are withheld.
 
@@ -27,14 +27,14 @@ def hits_of(
     shown = page(groups, window)
     if withhold and shown:
         return (), (), len(shown)
-    hits = _hits(store, candidates, window, shown, terms(candidates.question.query, language), language)
+    hits = _hits(snapshot, candidates, window, shown, terms(candidates.question.query, language), language)
     return (hits, (), 0) if window.token_budget is None else (*packed(hits, window.token_budget), 0)
 
 
 def _hits(
-    store: Store, candidates: Candidates, window: Cut, shown: Sequence[Group], words: Sequence[str], language: str
+    snapshot: Snapshot, candidates: Candidates, window: Cut, shown: Sequence[Group], words: Sequence[str], language: str
 ) -> tuple[Hit, ...]:
-    memories = fetched(store, candidates, [fused for fused, _ in shown])
+    memories = fetched(snapshot, candidates, [fused for fused, _ in shown])
     hits: list[Hit] = []
     for fused, folded in shown:
         if fused.key not in memories:  # forgotten after the legs answered
@@ -53,8 +53,10 @@ def _hits(
     return tuple(hits)
 
 
-def fetched(store: Store, candidates: Candidates, ranked: Sequence[Fused[Key]]) -> Mapping[Key, tuple[Memory, Passage]]:
+def fetched(
+    snapshot: Snapshot, candidates: Candidates, ranked: Sequence[Fused[Key]]
+) -> Mapping[Key, tuple[Memory, Passage]]:
     """Return the whole memory and the passage for each of ``ranked`` that the store still has."""
     heads = [candidates.heads[fused.key] for fused in ranked]
-    memories = passages(store, candidates.scope.namespaces, heads)
+    memories = snapshot.memories(heads)
     return {fused.key: memories[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in memories}

@@ -12,7 +12,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import LeftOut
-from semmem.model.store import Store
+from semmem.model.store import Snapshot, Store
 from semmem.model.types import Hit
 from semmem.rank_cap import reach_in
 from semmem.read.again import fused_by
@@ -56,6 +56,7 @@ class Recall(Sequence[Hit]):
     confidence: float
     candidates: Candidates = field(repr=False)
     _store: Store = field(repr=False)
+    _snapshot: Snapshot = field(repr=False)
     cut: Cut = field(default_factory=Cut)
     settings: Mapping[str, Any] = field(default_factory=dict)
     min_confidence: float = 0.0
@@ -157,7 +158,7 @@ class Recall(Sequence[Hit]):
         matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
         sure = confidence(candidates)
         hits, left_out, withheld = hits_of(
-            self._store, candidates, self.cut, groups, self._language, withhold=sure < self.min_confidence
+            self._snapshot, candidates, self.cut, groups, self._language, withhold=sure < self.min_confidence
         )
         timings = {"total": time.perf_counter() - started}
         return replace(
@@ -174,7 +175,7 @@ class Recall(Sequence[Hit]):
         """
         from semmem.read.explanation import explain
 
-        why = explain(self.candidates, self.cut, id, self._store, namespace, self._language)
+        why = explain(self.candidates, self.cut, id, self._store, self._snapshot, namespace, self._language)
         if self.withheld and why.returned:
             return replace(why, returned=False, withheld_below=self.min_confidence)
         if any((one.id, one.namespace) == (why.id, why.namespace) for one in self.left_out):

@@ -13,20 +13,20 @@ from dataclasses import replace
 
 from semmem.fusion import SUPERSEDING, Fused
 from semmem.model.life import DEEPEST
-from semmem.model.store import Store
+from semmem.model.store import Snapshot
 from semmem.rank_cap.places import Effect
 from semmem.read.candidates import Candidates, Cut, Group, Key, Name
 
 __all__ = ["above", "newest", "of_superseding", "supersede", "with_newer"]
 
 
-def with_newer(candidates: Candidates, store: Store, more: Collection[Name] = ()) -> Candidates:
+def with_newer(candidates: Candidates, snapshot: Snapshot, more: Collection[Name] = ()) -> Candidates:
     """Return ``candidates`` with the memories that supersede its candidates and ``more``.
 
-    The store is asked once, and only where the namespaces have links that supersede.
+    The snapshot is asked once, and only where the namespaces have links that supersede.
     """
     spaces = [n for n in candidates.scope.namespaces if n in candidates.scope.superseding]
-    if not spaces or store.life is None or not candidates.recipe.superseding:
+    if not spaces or not candidates.recipe.superseding:
         return candidates
     names: dict[str, set[str]] = {n: set() for n in spaces}
     for id, namespace in {*map(_name, (fused.key for fused in candidates.ranked)), *more}:
@@ -34,8 +34,7 @@ def with_newer(candidates: Candidates, store: Store, more: Collection[Name] = ()
             names[namespace].add(id)
     import numpy as np
 
-    rows = store.life.newer(candidates.scope.namespaces, names)
-    rows = sorted(rows, key=lambda row: (row.head.created_at, row.head.id), reverse=True)
+    rows = sorted(snapshot.newer(names), key=lambda row: (row.head.created_at, row.head.id), reverse=True)
     admitted = candidates.scope.admits(np.array([row.head.ord for row in rows], dtype=np.int64)).tolist()
     newer: dict[Name, dict[Name, None]] = {}
     fetched: dict[Name, Key] = {}

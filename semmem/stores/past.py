@@ -1,6 +1,6 @@
-"""Present a store as it was at an earlier time, to one recall: with the memory versions that were valid then.
+"""A snapshot of an earlier time: the memory versions that were valid then.
 
-The store behind it leaves out what was not valid at that time. Versions that have been replaced since come from its
+The snapshot behind it leaves out what was not valid at that time. Versions that have been replaced since come from the
 history. Each gets an ord that no memory has, for this recall alone. A version is one memory here even if its text was
 split: it has the words of all passages, and its similarity is that of the nearest passage. It stands alone, without the
 turns of its session. Statistics such as df are those of today.
@@ -11,32 +11,32 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head, Ords, Postings, Ranking, Scope, Turn, placed
-from semmem.model.filters import matches, within
+from semmem.model.filters import Within, matches, within
 from semmem.model.life import MOST_EARLIER, Earlier, Newer
-from semmem.model.store import LifeStore, Store, VectorStore, life_of
+from semmem.model.store import LifeStore, Snapshot
 from semmem.model.store.encoded import maker
-from semmem.model.types import Filters, Memory
+from semmem.model.types import Memory, Passage
+from semmem.stores.snapshot import Overlay
 from semmem.text.passages import content_key
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["past"]
+__all__ = ["PastSnapshot", "Versions", "versions_at"]
 
 _MONTHS = 12
 
 
-def past(store: Store, namespaces: Sequence[str], at: datetime) -> tuple[Store, frozenset[int]]:
-    """Return ``store`` as it was at a time, and the ords given to earlier versions.
+def versions_at(life: LifeStore, namespaces: Sequence[str], at: datetime) -> Versions:
+    """Return the versions that were valid at a time and have been replaced since.
 
-    Raises InvalidInput where a namespace has more than MOST_EARLIER of these, or where the store keeps no versions.
+    Raises InvalidInput where a namespace has more than MOST_EARLIER of them.
     """
-    life = life_of(store)
     versions: dict[str, Sequence[Earlier]] = {}
     for namespace in dict.fromkeys(namespaces):
         versions[namespace] = life.earlier_at(namespace, at, MOST_EARLIER + 1)
@@ -45,11 +45,10 @@ def past(store: Store, namespaces: Sequence[str], at: datetime) -> tuple[Store, 
                 f"More than {MOST_EARLIER:,} memories of namespace {namespace!r} have been changed since "
                 f"{at.isoformat()}, too many for one recall; ask for a later time, or use get(id, as_of=…)."
             )
-    past_store = _Past(store, _Versions(versions), at)
-    return cast(Store, past_store), past_store.versions.ords(namespaces)
+    return Versions(versions)
 
 
-class _Versions:
+class Versions:
     """The earlier versions of some namespaces, by ord and by name."""
 
     def __init__(self, versions: Mapping[str, Sequence[Earlier]]) -> None:
@@ -67,126 +66,88 @@ class _Versions:
             self._among[spaces] = dict(each)
         return self._among[spaces]
 
-    def ords(self, namespaces: Sequence[str]) -> frozenset[int]:
-        """Return the ords of the versions in ``namespaces``."""
-        return frozenset(self.among(namespaces))
-
     def these(self, namespaces: Sequence[str], ords: Ords) -> dict[int, Earlier]:
         """Return the versions that ``ords`` names, by ord."""
         versions = self.among(namespaces)
         return {int(ord): versions[int(ord)] for ord in ords if int(ord) in versions} if versions else {}
 
 
-class _Behind:
-    """Passes every call that does not concern versions on to the store behind."""
+class PastSnapshot(Overlay):
+    """The memories of a snapshot, whose scope is that of an earlier time, together with the versions of then.
 
-    def __init__(self, behind: Any, versions: _Versions, at: datetime) -> None:
-        self._behind = behind
-        self.versions = versions
-        self._at = at
+    ``today`` is the snapshot behind: the graph leg walks over what is stored today.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._behind, name)
+    def __init__(self, behind: Snapshot, versions: Versions) -> None:
+        super().__init__(behind)
+        self._versions = versions
+        self._spaces = behind.scope.namespaces
+        self._scope = _scope_of(behind.scope, versions)
+        self.earlier = frozenset(ord for of in versions.of.values() for ord in of)
 
+    @property
+    def scope(self) -> Scope:
+        """The memories and versions of the earlier time."""
+        return self._scope
 
-class _Past(_Behind):
-    """The memories and postings of a store as they were at a time."""
+    @property
+    def today(self) -> Snapshot:
+        """The memories of today that were valid then."""
+        return _Today(self._behind, self._scope, self.earlier)
 
-    def __init__(self, store: Store, versions: _Versions, at: datetime) -> None:
-        super().__init__(store, versions, at)
-        self.vectors = None if store.vectors is None else cast(VectorStore, _PastVectors(store.vectors, versions, at))
-        self.life = cast(LifeStore, _PastLife(store.life, versions, at))
+    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+        """Return the postings of the keys of each lookup, with those of the versions."""
+        found = self._behind.postings(namespace, *lookups)
+        versions = self._versions.of.get(namespace, {})
+        return [_with_versions(one, versions, keys) for one, (keys, _) in zip(found, lookups, strict=True)]
 
-    def close(self) -> None:
-        """Do nothing: the store behind stays open."""
-
-    def scope(
-        self,
-        namespaces: tuple[str, ...],
-        filters: Filters,
-        exclude: Sequence[str],
-        names: Collection[str] | None = None,
-    ) -> Scope:
-        """Resolve filters and excluded ids to the ords of memories and of versions."""
-        import numpy as np
-
-        scope: Scope = self._behind.scope(namespaces, filters, exclude, names, self._at)
-        conditions = within(filters, namespaces, exclude)
-        fits_by_ord = {ord: matches(one.memory, conditions) for ord, one in self.versions.among(namespaces).items()}
-        inside = np.array(sorted(ord for ord, fits in fits_by_ord.items() if fits), dtype=np.int64)
-        outside = np.array(sorted(ord for ord, fits in fits_by_ord.items() if not fits), dtype=np.int64)
-        if len(outside):
-            excluded = outside if scope.excluded is None else np.union1d(scope.excluded, outside)
-            scope = replace(scope, excluded=excluded)
-        allowed = None if scope.allowed is None else np.union1d(scope.allowed, inside)
-        return replace(scope, allowed=allowed, size=scope.size + len(inside), at=self._at)
-
-    def postings(
-        self,
-        namespaces: Sequence[str],
-        keys: Collection[int],
-        *,
-        max_df: int | None = None,
-        shared: bool = False,
-        pending: Collection[int] = (),
-    ) -> Mapping[str, Postings]:
-        """Return the postings of ``keys`` in each namespace, with those of the versions."""
-        postings = self._behind.postings(namespaces, keys, max_df=max_df, shared=shared, pending=pending)
-        return {n: _with_versions(rows, self.versions.of.get(n, {}), keys) for n, rows in postings.items()}
-
-    def postings_of(
-        self, namespaces: Sequence[str], *lookups: tuple[Collection[int], int | None]
-    ) -> Sequence[Mapping[str, Postings]]:
-        """Return the result of ``postings`` for each (keys, max_df)."""
-        return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in lookups]
-
-    def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
+    def turns(self, namespace: str, ords: Ords) -> Sequence[Turn]:
         """Return the sessions that hold ``ords``; a version is a session of its own."""
-        return [*self._behind.session_turns(namespaces, ords), *_turns(self.versions.these(namespaces, ords))]
+        return [*self._behind.turns(namespace, ords), *_turns(self._versions.these([namespace], ords))]
 
-    def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
-        versions = self.versions.these(namespaces, ords)
-        return {
-            **self._behind.candidate_info(namespaces, ords),
-            **{ord: _head(ord, one) for ord, one in versions.items()},
-        }
+    def heads(self, ords: Ords) -> Mapping[int, Head]:
+        """Return the head of each candidate; forgotten memories are left out."""
+        versions = self._versions.these(self._spaces, ords)
+        return {**self._behind.heads(ords), **{ord: _head(ord, one) for ord, one in versions.items()}}
 
-    def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return the indexed memories by ord; a version is whole."""
-        versions = self.versions.these(namespaces, ords)
-        memories: Mapping[int, Memory] = self._behind.indexed_memories(namespaces, ords)
-        return {**memories, **{ord: one.memory for ord, one in versions.items()}}
+    def heads_of(self, ids: Collection[str]) -> Mapping[int, Head]:
+        """Return the heads of all that is indexed under these ids; of a memory with an earlier version, that one's."""
+        named = self._versions.named
+        today = self._behind.heads_of(ids)
+        heads = {ord: head for ord, head in today.items() if (head.namespace, head.id) not in named}
+        for at, namespace in enumerate(self._spaces):
+            for id in ids:
+                if (local := named.get((namespace, id))) is not None:
+                    heads[placed(local, at)] = _head(placed(local, at), self._versions.of[namespace][local])
+        return heads
 
-    def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
-        """Return title and text of each memory, by ord, for checking quoted phrases."""
-        versions = self.versions.these(namespaces, ords)
+    def memories(self, heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
+        """Return memory and passage of each head; a version is whole."""
+        versions = self._versions.these(self._spaces, [head.ord for head in heads])
+        found = dict(self._behind.memories([head for head in heads if head.ord not in versions]))
+        for ord, one in versions.items():
+            found[ord] = one.memory, Passage(one.memory.text, 0, len(one.memory.text))
+        return found
+
+    def texts(self, namespace: str, ords: Ords) -> Mapping[int, str]:
+        """Return title and text of each memory."""
+        versions = self._versions.these([namespace], ords)
         texts = {ord: f"{one.memory.title or ''}\n{one.memory.text}" for ord, one in versions.items()}
-        return {**self._behind.texts(namespaces, ords), **texts}
+        return {**self._behind.texts(namespace, ords), **texts}
 
-    def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
-        """Return the ords that index a memory: the version's ord, where the memory has an earlier version."""
-        ord = self.versions.named.get((namespace, id))
-        ords: tuple[int, ...] = self._behind.ords_of(namespace, id) if ord is None else (ord,)
-        return ords
-
-
-class _PastVectors(_Behind):
-    """The vectors of a store as they were at a time."""
-
-    def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
-        """Return the ``depth`` memories with the highest inner product with a unit vector, within scope."""
-        return self._joined(self._behind.nearest(scope, vector, depth), scope, vector, depth)
+    def nearest(self, part: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
+        """Return the ``depth`` memories and versions nearest to a unit vector within ``part``."""
+        return self._joined(self._behind.nearest(part, vector, depth), part, vector, depth)
 
     def nearest_with_turns(
-        self, scope: Scope, vector: NDArray[np.float32], depth: int
+        self, part: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return the result of ``nearest``, the session turns around it, and the vectors of whole sessions."""
+        """Return ``nearest``, the session turns around it, and the ords and vectors of whole sessions."""
         import numpy as np
 
-        near, turns, ords, vectors = self._behind.nearest_with_turns(scope, vector, depth)
-        near = self._joined(near, scope, vector, depth)
-        these = self.versions.these(scope.namespaces, near.ords)
+        near, turns, ords, vectors = self._behind.nearest_with_turns(part, vector, depth)
+        near = self._joined(near, part, vector, depth)
+        these = self._versions.these(part.namespaces, near.ords)
         if not these:
             return near, turns, ords, vectors
         best = [max(_products(one, vector), key=lambda pair: pair[0])[1] for _, one in sorted(these.items())]
@@ -196,38 +157,61 @@ class _PastVectors(_Behind):
         both = np.concatenate([np.asarray(vectors).reshape(-1, len(vector)), own])
         return near, [*turns, *_turns(these)], both_ords[order], both[order]
 
-    def _joined(self, near: Ranking, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
+    def newer(self, names: Mapping[str, Collection[str]]) -> Sequence[Newer]:
+        """Return the memories that superseded others at the time, each in its version of then."""
+        return [self._then(row) for row in self._behind.newer(names)]
+
+    def _joined(self, near: Ranking, part: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         import numpy as np
 
         products = {
             ord: pairs
-            for ord, one in self.versions.among(scope.namespaces).items()
+            for ord, one in self._versions.among(part.namespaces).items()
             if (pairs := _products(one, vector))
         }
         ords = np.array(list(products), dtype=np.int64)
-        rows = [(ord, max(products[ord])[0]) for ord in ords[scope.admits(ords)].tolist()]
+        rows = [(ord, max(products[ord])[0]) for ord in ords[part.admits(ords)].tolist()]
         every = sorted([*zip(near.ords, near.scores, strict=True), *rows], key=lambda row: (-row[1], row[0]))[:depth]
         best = tuple(ord for ord, _ in every), tuple(score for _, score in every)
         return replace(near, ords=best[0], scores=best[1], total=len(every))
 
-
-class _PastLife(_Behind):
-    """The links between memories as they were at a time."""
-
-    def newer(
-        self, namespaces: Sequence[str], names: Mapping[str, Collection[str]], at: datetime | None = None
-    ) -> Sequence[Newer]:
-        """Return the memories that superseded others at the time, each in its version of then."""
-        rows: Sequence[Newer] = self._behind.newer(namespaces, names, self._at)
-        return [self._then(row, namespaces) for row in rows]
-
-    def _then(self, row: Newer, namespaces: Sequence[str]) -> Newer:
+    def _then(self, row: Newer) -> Newer:
         head = row.head
-        local = self.versions.named.get((head.namespace, head.id))
+        local = self._versions.named.get((head.namespace, head.id))
         if local is None:
             return row
-        ord = placed(local, namespaces.index(head.namespace))
-        return replace(row, head=_head(ord, self.versions.of[head.namespace][local]))
+        ord = placed(local, self._spaces.index(head.namespace))
+        return replace(row, head=_head(ord, self._versions.of[head.namespace][local]))
+
+
+class _Today(Overlay):
+    """The memories of today in the scope of an earlier time, whose versions are known but not read."""
+
+    def __init__(self, behind: Snapshot, scope: Scope, earlier: frozenset[int]) -> None:
+        super().__init__(behind)
+        self._scope = scope
+        self.earlier = earlier
+
+    @property
+    def scope(self) -> Scope:
+        """The memories and versions of the earlier time."""
+        return self._scope
+
+
+def _scope_of(scope: Scope, versions: Versions) -> Scope:
+    """Return a scope of an earlier time with the versions that its filters match."""
+    import numpy as np
+
+    assert scope.filters is not None
+    conditions: Within = within(scope.filters, scope.namespaces, scope.exclude)
+    fits_by_ord = {ord: matches(one.memory, conditions) for ord, one in versions.among(scope.namespaces).items()}
+    inside = np.array(sorted(ord for ord, fits in fits_by_ord.items() if fits), dtype=np.int64)
+    outside = np.array(sorted(ord for ord, fits in fits_by_ord.items() if not fits), dtype=np.int64)
+    if len(outside):
+        excluded = outside if scope.excluded is None else np.union1d(scope.excluded, outside)
+        scope = replace(scope, excluded=excluded)
+    allowed = None if scope.allowed is None else np.union1d(scope.allowed, inside)
+    return replace(scope, allowed=allowed, size=scope.size + len(inside))
 
 
 def _with_versions(postings: Postings, versions: Mapping[int, Earlier], keys: Collection[int]) -> Postings:

@@ -13,7 +13,6 @@ from typing import Any
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Head, Kind
-from semmem.model.store import Store
 from semmem.model.types import Memory, Passage
 from semmem.text.tokens import is_number, key, places, vocabulary
 
@@ -289,14 +288,16 @@ def read_text(memory: Memory) -> str:
     return searched_text(memory.text, (*memory.tags, *other_names(memory.metadata)))
 
 
-def passages(store: Store, namespaces: Sequence[str], heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
-    """Return, by ord, the whole memory and the passage indexed under the ord; forgotten memories are left out.
+def passages(
+    heads: Collection[Head],
+    rows: Mapping[int, Memory],
+    wholes: Mapping[tuple[str, str], tuple[Memory, Sequence[int]]],
+) -> dict[int, tuple[Memory, Passage]]:
+    """Return, by ord, the whole memory and the passage indexed under the ord; heads without a row are left out.
 
-    Takes one round trip, and a second one where any of ``heads`` is a part.
+    ``rows`` are the indexed memories by ord, ``wholes`` the split ones by (namespace, id) with the lengths of their
+    parts.
     """
-    rows = store.indexed_memories(namespaces, [head.ord for head in heads]) if heads else {}
-    split = {(head.namespace, head.id) for head in heads if head.part and head.ord in rows}
-    wholes = store.whole_memories(split) if split else {}
     passage_by_ord: dict[int, tuple[Memory, Passage]] = {}
     for head in heads:
         row = rows.get(head.ord)

@@ -10,9 +10,9 @@ import pytest
 
 import semmem
 from semmem.concepts.names import name_of
-from semmem.legs.graph_names import Names
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.types import Concept
+from tests.snapshots import names_of, snapshot
 from tests.stores.audit import sql
 from tests.stores.test_graph_hash import df_is_exact
 
@@ -159,7 +159,7 @@ def test_an_unknown_name_is_refused_in_one_sentence_and_changes_nothing(mem: sem
 def test_a_memory_that_holds_two_names_that_are_one_counts_once_with_the_larger_weights(mem: semmem.Semmem) -> None:
     mem.remember("It was Big Blue, not Acme Corp.", id="5", title="Acme Corp")
     mem.merge_concepts("Big Blue", "Acme Corp")
-    names = Names(mem.store, mem.store.graph, "default")
+    names = names_of(mem)
     acme, blue = name_of("Acme Corp"), name_of("Big Blue")
     (ord,) = mem.store.ords_of("default", "5")
     ((at, entries),) = names.postings([blue]).items()
@@ -199,9 +199,9 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
 
     def linked() -> set[int]:
         trace = WalkTrace()
-        names = Names(mem.store, mem.store.graph, "default")
+        names = names_of(mem)
         asked = question("Where did Lovelace live?")
-        link(mem.store.graph, "default", names, asked, GraphSettings(), "english", trace)
+        link(snapshot(mem, "default"), "default", names, asked, GraphSettings(), "english", trace)
         return set(trace.linked)
 
     mem.remember("That was long ago.", id="5", title="Ada Lovelace")
@@ -221,8 +221,8 @@ def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.S
 
     def linked(asked: str) -> set[int]:
         trace = WalkTrace()
-        names = Names(mem.store, mem.store.graph, "default")
-        link(mem.store.graph, "default", names, question(asked), GraphSettings(), "english", trace)
+        names = names_of(mem)
+        link(snapshot(mem, "default"), "default", names, question(asked), GraphSettings(), "english", trace)
         return set(trace.linked)
 
     mem.remember("That was long ago.", id="5", title="Grand Trunk Railway")

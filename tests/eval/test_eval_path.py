@@ -20,7 +20,7 @@ MOST = {
         "forget": 5,
     },
     "SQLite": {
-        "remember": 26, "remember, warm": 29, "recall": 16, "explain": 9, "recall, warm": 16, "recall, resident": 15,
+        "remember": 26, "remember, warm": 29, "recall": 6, "explain": 9, "recall, warm": 6, "recall, resident": 4,
         "forget": 17,
     },
 }  # fmt: skip

@@ -9,9 +9,9 @@ import pytest
 
 import semmem
 from semmem.extractors import Rules
-from semmem.legs.graph_names import Names
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.tokens import key
+from tests.snapshots import names_of
 from tests.stores.audit import sql
 
 ADA, LEEDS = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("leeds", "works"))
@@ -72,8 +72,8 @@ def test_relationships_are_part_of_the_graph_hash_and_follow_corrections(mem: se
     with semmem.connect(mem.store.url, embedder="none", recipe="lexical") as plain:
         plain.remember("It is said that she owned it.", id="says", namespace="without")
     assert mem.graph_hash(namespace="other") != mem.graph_hash(namespace="without")
-    names = Names(mem.store, mem.store.graph, "default")
+    names = names_of(mem)
     assert names.relationships([LEEDS], 9) == [(LEEDS, ADA)]
     mem.merge_concepts("Leeds Works", "Ada Lovelace")  # a concept has no tie with itself
-    assert Names(mem.store, mem.store.graph, "default").relationships([LEEDS, ADA], 9) == []
+    assert names_of(mem).relationships([LEEDS, ADA], 9) == []
     assert names.relationships([ADA], 9) == [(ADA, LEEDS)]

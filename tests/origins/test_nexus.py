@@ -10,7 +10,6 @@ import pytest
 import semmem
 from semmem.fusion import rank_as
 from semmem.model.exchange import Question, Ranking, Scope
-from semmem.model.protocols import Leg
 from semmem.model.recipe import RECIPES, Recipe, recipe
 from semmem.rank_cap import reach
 
@@ -53,8 +52,8 @@ def test_24_a_leg_fetches_twice_the_limit() -> None:
 class Counted:
     """A leg that keeps what it returned, and passes it on."""
 
-    def __init__(self, leg: Leg) -> None:
-        self.leg, self.name = leg, leg.name
+    def __init__(self, leg: Any) -> None:
+        self.leg, self.name, self.reads_snapshot = leg, leg.name, True
         self.returned: list[int] = []
 
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:

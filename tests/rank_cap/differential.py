@@ -44,10 +44,11 @@ def ask(where: World, case: Case) -> Recall:
         leg.ords, leg.scores = case.ords.get(name, ()), case.scores.get(name, ())
         leg.fails, leg.full, leg.regime, leg.most = name in case.fails, case.full, case.regime, case.most
     if where.then is not None:
-        graph, arguments = where.legs["graph"], {"filters": semmem.Filters(), **case.arguments}
+        graph = where.legs["graph"]
         told = [pair for pair in zip(graph.ords, graph.scores, strict=True) if not is_earlier(pair[0])]
         graph.ords, graph.scores = [ord for ord, _ in told], [score for _, score in told]
-        return where.then.recall(case.question, tuple(where.namespaces), case.recipe, **arguments)
+        how = {"recipe": case.recipe, "namespace": where.namespaces, "as_of": where.then, **case.arguments}
+        return where.mem.recall(case.question, **how)
     for newer, older in case.links:
         where.mem.link(newer, "supersedes", older)
     _end(where, case.lapsed, 1)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import semmem
-from semmem.legs.graph import Graph
-from semmem.legs.today import Today
 from semmem.model.errors import LegFailed
 from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local, placed
 from semmem.model.life import Access
 from semmem.model.recipe import Recipe
-from semmem.model.store import Store, life_of
-from semmem.read.recall import Recaller
+from semmem.model.store import Snapshot, life_of
 from semmem.stores.packed_postings import FIRST_EARLIER
-from semmem.stores.past import past
+from tests.snapshots import snapshot
 
 __all__ = [
     "AGED",
@@ -96,6 +93,7 @@ class Told:
         self.full: frozenset[int] = frozenset()
         self.most = 1.0
         self.regime: str | None = None
+        self.sees_no_versions = False
 
     def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> None:
         """Look nothing up."""
@@ -107,21 +105,23 @@ class Told:
             raise LegFailed("It was told to fail.")
         matched = np.array(sorted(self.ords), dtype=np.int64)
         trace = Trace(self.most, matched, self.full) if self.name == "lexical" else Trace()
-        return Ranking(tuple(self.ords), tuple(self.scores), len(self.ords), regime=self.regime, trace=trace)
+        degraded = {"as_of": "It was told to see no earlier versions."} if self.sees_no_versions else {}
+        lists = tuple(self.ords), tuple(self.scores), len(self.ords)
+        return Ranking(*lists, regime=self.regime, trace=trace, degraded=degraded)
 
 
 @dataclass
 class World:
     """A store with some memories, and legs that return what they are told; ``rows`` are those that a leg may return.
 
-    ``then`` answers for a world that is asked for another time.
+    ``then`` is the other time for which a world is asked.
     """
 
     mem: semmem.Semmem
     legs: Mapping[str, Told]
     rows: list[Head] = field(default_factory=list)
     namespaces: Sequence[str] = ("default",)
-    then: Recaller | None = None
+    then: datetime | None = None
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def world(kind: str) -> Iterator[World]:
                 once = Access(1, datetime(2026, 3, draw.choice([1, 1, 2, 3, 4]), tzinfo=UTC))
                 life_of(mem.store).count_accesses(item["namespace"], {item["id"]: once})
         if "of then" not in kind:
-            rows = _rows(mem.store, spaces)
+            rows = _rows(snapshot(mem, *spaces))
             assert len(rows) == mem.store.scope(spaces, semmem.Filters(), ()).size
             yield World(mem, legs, rows, spaces)
             return
@@ -172,22 +172,21 @@ def world(kind: str) -> Iterator[World]:
                 mem.update(
                     item["id"], namespace=item["namespace"], text=f"{item['text']} Or not.", valid_from="2026-03-01"
                 )
-        store, earlier = past(mem.store, spaces, AT)
-        graph = Today(cast(Graph, legs["graph"]), earlier)
-        with closing(Recaller(store, {**legs, "graph": graph}, lambda: "none", "english")) as reader:
-            yield World(mem, legs, _rows(store, spaces), spaces, reader)
+        legs["graph"].sees_no_versions = True
+        past = mem.store.snapshot(spaces, semmem.Filters(), (), (), AT)
+        yield World(mem, legs, _rows(past), spaces, AT)
 
 
-def _rows(store: Store, spaces: tuple[str, ...]) -> list[Head]:
-    """Return what legs may return of a store: the rows in scope, of long memories their parts."""
+def _rows(stored: Snapshot) -> list[Head]:
+    """Return what legs may return of a snapshot: the rows in scope, of long memories their parts."""
     import numpy as np
 
-    scope = store.scope(spaces, semmem.Filters(), ())
     numbers = [*range(1, 40 * 9), *range(FIRST_EARLIER, FIRST_EARLIER + 40)]
-    heads = store.candidate_info(spaces, [placed(ord, at) for at in range(len(spaces)) for ord in numbers])
+    spaces = range(len(stored.scope.namespaces))
+    heads = stored.heads([placed(ord, at) for at in spaces for ord in numbers])
     split = {head.id for head in heads.values() if head.part}
     rows = [head for head in heads.values() if head.part or head.id not in split or is_earlier(head.ord)]
-    inside = scope.admits(np.array([head.ord for head in rows], dtype=np.int64)).tolist()
+    inside = stored.scope.admits(np.array([head.ord for head in rows], dtype=np.int64)).tolist()
     return [head for head, admitted in zip(rows, inside, strict=True) if admitted]
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 import semmem
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Question, Ranking, Scope
-from semmem.model.protocols import Leg
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 HARBOUR = ["ferry", "harbour", "tide", "mast", "sail", "rope", "anchor", "crew", "dawn", "storm", "chart", "engine"]
@@ -23,8 +22,9 @@ HARBOUR = ["ferry", "harbour", "tide", "mast", "sail", "rope", "anchor", "crew",
 class Counted:
     """A leg that counts its calls and passes them on."""
 
-    def __init__(self, leg: Leg) -> None:
+    def __init__(self, leg: Any) -> None:
         self.leg, self.name, self.calls = leg, leg.name, 0
+        self.reads_snapshot = getattr(leg, "reads_snapshot", False)
 
     def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
         self.calls += 1

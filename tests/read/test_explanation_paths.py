@@ -14,6 +14,7 @@ from semmem.legs.graph_ways import ways_to
 from semmem.model.exchange import Kind, placed
 from semmem.read.explanation import Explanation
 from semmem.text.tokens import key
+from tests.snapshots import snapshot
 
 PETRA, HERON = key(Kind.NAME, ["petra", "lindqvist"]), key(Kind.NAME, ["heron", "house"])
 NORRBECK, TOWN = key(Kind.NAME, ["norrbeck"]), key(Kind.STEM, ["town"])
@@ -53,7 +54,7 @@ def told(mem: semmem.Semmem, target: str, restart: dict[str, float], *hops: Edge
         restart={ords[id]: mass for id, mass in restart.items()},
         hops=list(hops),
     )
-    path = ways_to(ords[target], trace, mem.store, mem.store.graph, ["n"])
+    path = ways_to(ords[target], trace, snapshot(mem, "n"), mem.store.graph)
     found = Explanation(target, "n", None, False, 0.0, None, 5, "any", {}, {}, path)
     return [line.removeprefix("  graph: ") for line in str(found).splitlines()[1:]]
 
@@ -145,7 +146,7 @@ def test_each_namespace_walks_for_itself(mem: semmem.Semmem) -> None:
     first = WalkTrace(hops=[hop(mem, ("heron", PETRA, "kestrel", 0.4)), hop(mem, ("kestrel", PETRA, "petra", 0.3))])
     moth, lamp = mem.store.ords_of("m", "moth")[0], mem.store.ords_of("m", "lamp")[0]
     walk = WalkTrace(seeds={moth: "lexical rank 1"}, restart={moth: 0.5}, hops=[others])
-    steps = ways_to(placed(lamp, 1), WalkTrace.of([first, walk]), mem.store, mem.store.graph, ["n", "m"])
+    steps = ways_to(placed(lamp, 1), WalkTrace.of([first, walk]), snapshot(mem, "n", "m"), mem.store.graph)
     assert list(map(str, steps)) == ["question → lexical rank 1 → moth (0.5)", "moth → Heron House → lamp (0.2)"]
 
 
@@ -157,7 +158,9 @@ def test_of_several_concepts_the_weightiest_is_named(mem: semmem.Semmem) -> None
     # Norrbeck: one memory, a = 1, so idf 1 and the whole of it. town: in two memories, a = .3.
     ord = mem.store.ords_of("n", "petra")[0]
     trace = WalkTrace(concepts={ord: [TOWN, NORRBECK]}, labels={TOWN: "town", NORRBECK: "Norrbeck"}, restart={ord: 1.0})
-    assert list(map(str, ways_to(ord, trace, mem.store, mem.store.graph, ["n"]))) == ["question → Norrbeck → petra (1)"]
+    assert list(map(str, ways_to(ord, trace, snapshot(mem, "n"), mem.store.graph))) == [
+        "question → Norrbeck → petra (1)"
+    ]
 
 
 def test_explain_tells_the_way_and_its_mass(store_url: str) -> None:

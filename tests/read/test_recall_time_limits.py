@@ -131,12 +131,12 @@ def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_
     with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
         mem.remember("ferry", id="match")
         mem.recall("ferry")
-        scope = mem.store.scope(("default",), semmem.Filters(), ())
+        snapshot = mem.store.snapshot(("default",), semmem.Filters(), (), ())
         question = Question("ferry", vector=mem._recaller._vectors.embedded("ferry"))
         degraded: dict[str, str] = {}
         timings: dict[str, float] = {}
         order = semmem.recipe("hybrid", timeouts={"dense": 1, "lexical": 1})
-        work = {leg: partial(legs(mem)[leg].search, question, scope, order) for leg in ("lexical", "dense")}
+        work = {leg: partial(legs(mem)[leg].search, question, snapshot, order) for leg in ("lexical", "dense")}
         over = threading.Event()
         busy = [mem._recaller._asking._threads.submit("other", over.wait) for _ in range(16)]
         threading.Timer(1.5, over.set).start()

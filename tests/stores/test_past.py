@@ -10,7 +10,6 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Hit
-from semmem.read.recall import Recaller
 
 
 def fill(mem: Semmem) -> None:
@@ -142,24 +141,6 @@ def test_a_context_of_then_has_pinned_memories_as_they_were(mem: Semmem) -> None
     mem.update("ana", pinned=True)
     text = mem.context("Bo", as_of="2021-01-01").text
     assert [word in text for word in ("Lisbon", "Faro", "Bern")] == [True, False, True]
-
-
-def test_the_threads_of_a_recall_of_then_end_with_it_even_where_it_fails(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(mem)
-    closed: list[Recaller] = []
-    monkeypatch.setattr(Recaller, "close", lambda self: closed.append(self))
-    then(mem, "2021-01-01")
-    assert len(closed) == 1
-    with pytest.raises(InvalidInput):
-        then(mem, "2021-01-01", query="")
-    assert len(closed) == 2
-    mem.recall("Where does Ana live?")
-    assert len(closed) == 2
-    monkeypatch.undo()
-    for one in closed:
-        one.close()
 
 
 def test_too_many_versions_are_refused_in_one_sentence(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:

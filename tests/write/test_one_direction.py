@@ -20,9 +20,10 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.concepts.names import name_of
 from semmem.concepts.rules import extract
-from semmem.legs.graph_names import Names, recognised
+from semmem.legs.graph_names import recognised
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.tokens import key
+from tests.snapshots import names_of
 from tests.stores.audit import check, sql
 from tests.stores.test_graph_hash import df_is_exact, emptied, rebuilt
 
@@ -41,7 +42,7 @@ def mem(store_url: str) -> Iterator[Semmem]:
 
 def mentions(mem: Semmem, id: str) -> set[int]:
     """Return the names that a memory is read to mention."""
-    names = Names(mem.store, mem.store.graph, "default")
+    names = names_of(mem)
     forwards = mem.store.graph.forwards(["default"], mem.store.ords_of("default", id))
     entries = recognised(forwards, names.postings(forwards.candidates["key"], shared=True)).entries
     return set(entries["key"][(entries["kind"] == Kind.NAME) & (entries["mention"] > 0)].tolist())

@@ -52,7 +52,8 @@ class DenseNeighbours(Graph):
     """The graph leg with edges to the nearest vectors, and with no others."""
 
     def __init__(self, mem: Any) -> None:
-        super().__init__(mem.store, mem.store.graph, mem.store.vectors, mem.settings.language)
+        super().__init__(mem.settings.language)
+        self._store = mem.store
         self._rows: dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]] = {}
 
     def _edges(
@@ -63,8 +64,8 @@ class DenseNeighbours(Graph):
         Raises LegFailed where no memory has a vector: a walk that goes nowhere is another control, *seeds only*.
         """
         super()._edges(namespace, beam, settings, walked, trace)
-        if namespace not in self._rows and self._vectors is not None:
-            self._rows[namespace] = self._vectors.vectors_of([namespace], sorted(ords_of(self._store, namespace)))
+        if namespace not in self._rows and (vectors := self._store.vectors) is not None:
+            self._rows[namespace] = vectors.vectors_of([namespace], sorted(ords_of(self._store, namespace)))
         ords, matrix = self._rows.get(namespace, _NONE)
         if not len(ords):
             raise LegFailed("No memory has a vector, so there are no nearest vectors to walk to.")

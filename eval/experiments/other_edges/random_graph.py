@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.legs.graph import Graph
-from semmem.model.exchange import Forwards, Ords, Postings
-from semmem.model.store import GraphStore, Store, graph_of
+from semmem.model.exchange import Forwards, Ords, Postings, Question, Ranking
+from semmem.model.recipe import Recipe
+from semmem.model.store import GraphStore, Snapshot, Store, graph_of
+from semmem.stores.snapshot import Overlay
 
-__all__ = ["Rewired", "dealt", "ords_of", "rewired"]
+__all__ = ["Places", "Rewired", "dealt", "ords_of", "rewired"]
 
 BIN = 10
 """Memories among which places are dealt, next to one another in the order of their degrees."""
@@ -79,49 +81,41 @@ class Places:
         return sorted(place_of[int(ord)] for ord in ords if int(ord) in place_of)
 
 
-class Passing:
-    """A wrapper that delegates to ``inner`` every method that it does not define."""
+class Rewired(Overlay):
+    """A snapshot with the places of the memories in the graph permuted; the rest is that of the snapshot behind."""
 
-    def __init__(self, inner: object, places: Places) -> None:
-        self._inner: Any = inner
+    def __init__(self, behind: Snapshot, places: Places) -> None:
+        super().__init__(behind)
         self._places = places
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+        """Return the postings of each lookup, each entry with the memory that has the place."""
+        return [self._moved(namespace, one) for one in self._behind.postings(namespace, *lookups)]
 
+    def shared_postings(
+        self, namespace: str, keys: Ords, max_df: int | None = None, pending: Collection[int] = ()
+    ) -> Postings:
+        """Return the shared postings of ``keys``, each entry with the memory that has the place."""
+        return self._moved(namespace, self._behind.shared_postings(namespace, keys, max_df, pending))
 
-class RewiredGraph(Passing):
-    """The graph of a store with the places of the memories permuted."""
-
-    def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
-        """Return the mentions at each memory's place."""
-        (namespace,) = namespaces
-        return self._to_memories(namespace, self._inner.forwards(namespaces, self._places.taken(namespace, ords)))
-
-    def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
-        """Return the memories that have the places beside each memory's place."""
-        (namespace,) = namespaces
-        return self._beside(namespace, self._inner.neighbours(namespaces, self._places.taken(namespace, ords)))
-
-    def forwards_and_neighbours(
+    def forwards(
         self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
-        """Return both, and the keys of pending memories, which are those of the real graph."""
+        """Return mentions and neighbours at each memory's place, and the real graph's keys of pending memories."""
         places = self._places.taken(namespace, ords)
-        content, beside, pending = self._inner.forwards_and_neighbours(namespace, places, neighbours=neighbours)
+        content, beside, pending = self._behind.forwards(namespace, places, neighbours=neighbours)
         return self._to_memories(namespace, content), self._beside(namespace, beside), pending
 
-    def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespace: str, ords: Ords) -> Mapping[int, str | None]:
         """Return the title at each memory's place, with which the leg compares a name."""
-        (namespace,) = namespaces
         _, here = self._places.of(namespace)
-        titles = self._inner.titles(namespaces, self._places.taken(namespace, ords))
+        titles = self._behind.titles(namespace, self._places.taken(namespace, ords))
         return {here[ord]: title for ord, title in titles.items()}
 
     def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
         """Return the subjects at each memory's place: (ord, concept key, weight, name)."""
         _, here = self._places.of(namespace)
-        rows = self._inner.subject_names(namespace, self._places.taken(namespace, ords))
+        rows = self._behind.subject_names(namespace, self._places.taken(namespace, ords))
         return sorted((here[ord], key, weight, name) for ord, key, weight, name in rows)
 
     def _to_memories(self, namespace: str, forwards: Forwards) -> Forwards:
@@ -142,30 +136,7 @@ class RewiredGraph(Passing):
         _, here = self._places.of(namespace)
         return [(here[at], here[beside], own) for at, beside, own in rows]
 
-
-class Rewired(Passing):
-    """A store with the places of the memories in the graph permuted; every other method is the store's own."""
-
-    def __init__(self, store: Store, seed: int) -> None:
-        graph = graph_of(store)
-        super().__init__(store, Places(store, graph, seed))
-        self.graph = RewiredGraph(graph, self._places)
-
-    def postings(self, namespaces: Sequence[str], keys: Collection[int], **options: Any) -> Mapping[str, Postings]:
-        """Return the postings of ``keys``, each entry with the memory that has the place."""
-        return {
-            n: self._to_memories(n, postings)
-            for n, postings in self._inner.postings(namespaces, keys, **options).items()
-        }
-
-    def postings_of(
-        self, namespaces: Sequence[str], *asked: tuple[Collection[int], int | None]
-    ) -> Sequence[Mapping[str, Postings]]:
-        """Return what ``postings`` does for each (keys, max_df)."""
-        answers = self._inner.postings_of(namespaces, *asked)
-        return [{n: self._to_memories(n, postings) for n, postings in one.items()} for one in answers]
-
-    def _to_memories(self, namespace: str, postings: Postings) -> Postings:
+    def _moved(self, namespace: str, postings: Postings) -> Postings:
         _, here = self._places.of(namespace)
         entries = postings.entries.copy()
         entries["ord"] = [here[ord] for ord in entries["ord"].tolist()]
@@ -179,6 +150,22 @@ class Rewired(Passing):
         )
 
 
+class RewiredGraph(Graph):
+    """The graph leg over a rewired snapshot."""
+
+    def __init__(self, places: Places, language: str) -> None:
+        super().__init__(language)
+        self._places = places
+
+    def prepare(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Any:
+        """Link the question to the memories that have the places."""
+        return super().prepare(question, Rewired(snapshot, self._places), recipe)
+
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe, prepared: Any = None) -> Ranking:
+        """Walk over the rewired graph."""
+        return super().search(question, Rewired(snapshot, self._places), recipe, prepared)
+
+
 @contextmanager
 def rewired(mem: Any, seed: int | None) -> Iterator[None]:
     """Let the graph leg of ``mem`` walk in a random graph of like degrees while this lasts; None leaves it as it is."""
@@ -189,8 +176,7 @@ def rewired(mem: Any, seed: int | None) -> Iterator[None]:
     if not isinstance(own, Graph):
         yield  # the store keeps no graph; the leg says so when it is asked
         return
-    dice: Any = Rewired(mem.store, seed)
-    mem._legs["graph"] = Graph(dice, dice.graph, mem.store.vectors, mem.settings.language)
+    mem._legs["graph"] = RewiredGraph(Places(mem.store, graph_of(mem.store), seed), mem.settings.language)
     try:
         yield
     finally:

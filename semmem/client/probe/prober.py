@@ -184,7 +184,7 @@ class Prober:
         if not recall.candidates.scope.admits(ords).any():
             return "scope", f"The filters do not let it through: {_narrowed(filters, namespace)}."
         deep = replace(recipe, depths={**recipe.depths, of.leg: _DEEPEST})
-        again = self._recaller.candidates(recall.candidates.question, recall.candidates.scope, deep)
+        again = self._recaller.candidates(recall, deep)
         ranking = again.rankings.get(of.leg, ())
         depth = recipe.depths.get(of.leg, 100)
         key = (WITNESS, 0, namespace)

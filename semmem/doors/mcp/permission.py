@@ -29,7 +29,7 @@ def _rights() -> Mapping[str, Right]:
     """Return the right that each of these verbs needs, as the table of routes has it."""
     from semmem.client.routes import ROUTES  # with it comes all that opens a store
 
-    rights = {verb: route.right for route in ROUTES for verb in route.serves}
+    rights = {verb: route.right for route in ROUTES for verb in route.verbs}
     return {**{verb: rights[verb] for verb in _VERBS}, "_short_ids": "read"}
 
 

@@ -10,6 +10,7 @@ from semmem.model.store.graph import GraphStore
 from semmem.model.store.life import LifeStore, LinkStore, RecallStore, VersionStore
 from semmem.model.store.memories import Store
 from semmem.model.store.serving import ServingStore
+from semmem.model.store.snapshot import Moved, Snapshot, SnapshotSource
 from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.store.vectors import VectorStore
 
@@ -22,6 +23,8 @@ __all__ = [
     "Moved",
     "RecallStore",
     "ServingStore",
+    "Snapshot",
+    "SnapshotSource",
     "Store",
     "VectorStore",
     "VersionStore",
@@ -31,10 +34,6 @@ __all__ = [
     "life_of",
     "vectors_of",
 ]
-
-
-class Moved(Exception):
-    """Raised when a store answered a recall from an outdated state in memory; the recall begins again."""
 
 
 _KEPT = {"lexical": "postings", "dense": "vectors", "graph": "graph"}

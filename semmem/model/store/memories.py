@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from semmem.model.store.graph import GraphStore
     from semmem.model.store.life import LifeStore
     from semmem.model.store.serving import ServingStore
+    from semmem.model.store.snapshot import Snapshot
     from semmem.model.store.vectors import VectorStore
 
 __all__ = ["Store"]
@@ -189,6 +190,19 @@ class Store(Protocol):
         """
         ...
 
+    def snapshot(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str],
+        at: datetime | None = None,
+        *,
+        checked: bool = False,
+    ) -> Snapshot:
+        """Return what one recall reads; see SnapshotSource."""
+        ...
+
     def postings(
         self,
         namespaces: Sequence[str],
@@ -254,13 +268,6 @@ class Store(Protocol):
         """Store new extractions of memories; return how many changed. Forgotten memories are left out.
 
         Raises InvalidInput where ``language`` is given and the namespace was extracted in another one.
-        """
-        ...
-
-    def confirm(self) -> None:
-        """Raise Moved where this recall was answered from memory and what it read there is not so any more.
-
-        A store that answers from the database has nothing to confirm. So it is with a ``scope`` without ``names``.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from reprlib import repr as shown
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from semmem.fusion import IMPORTANCE, SUPERSEDING, Fused
 from semmem.legs.graph_ways import Step, way_line, ways_to
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Head, local, placed
+from semmem.model.exchange import Head, local
 from semmem.model.filters import string
 from semmem.model.short_ids import MOST_ALIKE, is_short, whole_id
-from semmem.model.store import Store
+from semmem.model.store import Snapshot, Store
 from semmem.model.tables import html_table
 from semmem.model.types import Memory
 from semmem.read.candidates import PERIOD, RECENCY, Candidates, Cut, Key
@@ -139,7 +139,13 @@ class Explanation:
 
 
 def explain(
-    candidates: Candidates, window: Cut, id: str, store: Store, namespace: str | None = None, language: str = "english"
+    candidates: Candidates,
+    window: Cut,
+    id: str,
+    store: Store,
+    snapshot: Snapshot,
+    namespace: str | None = None,
+    language: str = "english",
 ) -> Explanation:
     """Explain the memory ``id`` of ``namespace``, or of the only namespace of the recall that has the id.
 
@@ -147,8 +153,8 @@ def explain(
     """
     memory = _memory(candidates, id, store, namespace)
     namespace, id = memory.namespace, memory.id
-    heads = _heads(memory, store, candidates.scope.namespaces.index(namespace))
-    candidates = with_newer(candidates, store, [(id, namespace)])
+    heads = _heads(memory, snapshot)
+    candidates = with_newer(candidates, snapshot, [(id, namespace)])
     inside = dict(zip(heads, _admitted(candidates, list(heads.values())), strict=True))
     ranked = {fused.key: fused for fused in candidates.ranked}
     groups = cut(candidates, window)
@@ -182,7 +188,7 @@ def explain(
         candidates.regime,
         {leg: _leg(leg, candidates, key, fused, outside, opening, heads[key]) for leg in candidates.recipe.weights},
         dict(final.components) if final else {},
-        _path(candidates, store, heads[key].ord, language) if fused is not None else (),
+        _path(candidates, store, snapshot, heads[key].ord, language) if fused is not None else (),
         folded_into,
         key[1] or None,
         superseded_by=newer[0] if newer is not None else None,
@@ -228,12 +234,11 @@ def _lapsed(candidates: Candidates, memory: Memory, head: Head, store: Store, in
     return reason and f"{reason}: it ranks below valid memories"
 
 
-def _heads(memory: Memory, store: Store, at: int) -> dict[Key, Head]:
-    """Return the heads of all rows that index the memory, by key; ``at`` is the place of its namespace in the scope."""
+def _heads(memory: Memory, snapshot: Snapshot) -> dict[Key, Head]:
+    """Return the heads of all rows that index the memory, by key."""
     namespace, id = memory.namespace, memory.id
-    heads = store.candidate_info([namespace], store.ords_of(namespace, id))
-    rows = sorted(heads.values(), key=lambda h: h.part)
-    keys = {(h.id, h.part, h.namespace): replace(h, ord=placed(h.ord, at)) for h in rows}
+    heads = (head for head in snapshot.heads_of([id]).values() if head.namespace == namespace)
+    keys = {(h.id, h.part, h.namespace): h for h in sorted(heads, key=lambda h: h.part)}
     if not keys and memory.sensitive:
         raise InvalidInput(
             f"The memory {shown(id)} is sensitive: it is in no index, and no recall finds it; `get` does by its exact "
@@ -301,11 +306,11 @@ def _is_version(head: Head) -> bool:
     return bool(local(head.ord) >= FIRST_EARLIER)
 
 
-def _path(candidates: Candidates, store: Store, target: int, language: str) -> tuple[Step, ...]:
+def _path(candidates: Candidates, store: Store, snapshot: Snapshot, target: int, language: str) -> tuple[Step, ...]:
     """Return how the graph leg reached the memory; empty where the leg was not called or did not reach it."""
     from semmem.legs.graph_linking import WalkTrace
 
     trace = candidates.traces.get("graph")
     if not isinstance(trace, WalkTrace) or store.graph is None or "graph" not in candidates.rankings:
         return ()
-    return ways_to(target, trace, store, store.graph, candidates.scope.namespaces, language)
+    return ways_to(target, trace, snapshot, store.graph, language)

@@ -29,9 +29,10 @@ from semmem.model.exchange import (
     placed,
 )
 from semmem.model.reports import Namespace, Stats
-from semmem.model.store import KEEP, Keep
+from semmem.model.store import KEEP, Keep, Snapshot
 from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.admitted import Admitted
+from semmem.stores.past import PastSnapshot, versions_at
 from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
 from semmem.stores.postgres.encoding import facts_of, facts_parameters, filter_parameters, memory_of
@@ -42,6 +43,7 @@ from semmem.stores.postgres.reading import posting_lists, scopes
 from semmem.stores.postgres.serving import PostgresServing
 from semmem.stores.postgres.typed import Connection
 from semmem.stores.postgres.vectors import PostgresVectors
+from semmem.stores.snapshot import StoredSnapshot, scope_of
 from semmem.stores.sql_files import page_of, read_cursor, statements
 
 __all__ = ["PostgresStore"]
@@ -250,9 +252,6 @@ class PostgresStore(Pooled):
         heads = (Head(placed(row[0], at), *row[1:]) for at, rows in groups for row in rows)
         return {head.ord: head for head in heads}
 
-    def confirm(self) -> None:
-        """Confirm nothing: all is read from the database."""
-
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text of each memory, by ord, for checking quoted phrases."""
         return {placed(o, at): text for at, rows in self.among("memory_texts", namespaces, ords) for o, text in rows}
@@ -271,6 +270,21 @@ class PostgresStore(Pooled):
     ) -> Scope:
         """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections."""
         return scopes.scope(self, self.admitted, namespaces, filters, exclude, names, at)[0]
+
+    def snapshot(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str],
+        at: datetime | None = None,
+        *,
+        checked: bool = False,
+    ) -> Snapshot:
+        """Return what one recall reads, from the database; see SnapshotSource."""
+        versions = None if at is None else versions_at(self.life, namespaces, at)
+        stored = StoredSnapshot(self, scope_of(self, namespaces, filters, exclude, names, at))
+        return stored if versions is None else PastSnapshot(stored, versions)
 
     def scope_and_memories(
         self,

@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
-from weakref import ReferenceType, ref
 
 from semmem.stores.resident.model import Model, State
 
@@ -24,8 +22,6 @@ _AT_ONCE_AGAIN = 500
 """The same where a model was dropped before: one that is dropped again and again is not waited for each time."""
 _MOST_DEMANDS = 10_000
 """The number of namespaces whose recalls are counted."""
-
-_reading: ContextVar[tuple[int, Mapping[str, ReferenceType[Model]]] | None] = ContextVar("reading", default=None)
 
 
 @dataclass(slots=True)
@@ -45,8 +41,7 @@ class Models:
     """Models by namespace, the one used last at the end. Safe to use from any thread.
 
     ``load`` loads a namespace into at most so many bytes, and learns how many of these the other models leave;
-    ``follow`` brings a model up to date within so many. Both return None where that is impossible. A recall that has
-    found a model to be up to date is bound to it: see ``bind``.
+    ``follow`` brings a model up to date within so many. Both return None where that is impossible.
     """
 
     def __init__(
@@ -64,23 +59,13 @@ class Models:
         self._lock = Lock()
         self._busy: dict[str, Lock] = {}
 
-    def bind(self, states: Mapping[str, State | None]) -> None:
-        """Bind this context to models that are at ``states`` or later; reads in this context then use these models."""
-        models = {name: model for name, state in states.items() if (model := self._current(name, state)) is not None}
-        _reading.set((id(self), {name: ref(model) for name, model in models.items()}))
+    def current(self, states: Mapping[str, State | None]) -> dict[str, Model]:
+        """Return the models that are at ``states`` or later; a namespace without one has to be read from the store."""
+        return {name: model for name, state in states.items() if (model := self._current(name, state)) is not None}
 
-    def bound(self, namespace: str) -> Model | None:
-        """Return the model of a namespace that this context is bound to; None where the database has to be asked."""
-        binding = _reading.get()
-        if binding is None or binding[0] != id(self) or (reference := binding[1].get(namespace)) is None:
-            return None
-        return reference()
-
-    def bind_present(self, namespaces: Collection[str]) -> dict[str, Model]:
-        """Bind this context to the present models, whether or not they are up to date; return these models."""
-        models = {name: model for name in namespaces if (model := self._use(name)) is not None}
-        _reading.set((id(self), {name: ref(model) for name, model in models.items()}))
-        return models
+    def present(self, namespaces: Collection[str]) -> dict[str, Model]:
+        """Return the present models of some namespaces, whether or not they are up to date."""
+        return {name: model for name in namespaces if (model := self._use(name)) is not None}
 
     def clear(self) -> None:
         """Drop all models, and load no more."""

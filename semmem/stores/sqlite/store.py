@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -38,9 +39,12 @@ from semmem.model.exchange import (
     placed,
 )
 from semmem.model.reports import Namespace, Stats
-from semmem.model.store import KEEP, Keep
+from semmem.model.store import KEEP, Keep, Snapshot
 from semmem.model.types import Filters, ListOrder, Memory, Page
+from semmem.stores.past import PastSnapshot, versions_at
 from semmem.stores.resident.model import Model
+from semmem.stores.resident.snapshot import MemorySnapshot
+from semmem.stores.snapshot import StoredSnapshot, scope_of
 from semmem.stores.sql_files import page_of, read_cursor, statements
 from semmem.stores.sqlite import renaming, upkeep, write
 from semmem.stores.sqlite.connection import Filed
@@ -301,10 +305,7 @@ class SqliteStore(Filed):
         names: Collection[str] | None = None,
         at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections.
-
-        With ``names`` a recall begins, so the namespaces are brought into memory before a leg has to wait for them.
-        """
+        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections."""
         import numpy as np
 
         allowed = excluded = None
@@ -327,13 +328,35 @@ class SqliteStore(Filed):
             allowed = ords_from("memory_scope", filter_parameters(filters))
         size = int(count) if allowed is None else len(allowed)
         settings, linked = self._rows("settings_together", where)[0]
-        kinds, corrections = (None, None) if names is None else self._facts(namespaces, names)
+        kinds, corrections = (None, None) if names is None else self._facts(namespaces, names, self._held(namespaces))
         spoken = json.loads(languages) if languages is not None else {}
         scope = Scope(
             namespaces, size, allowed, excluded, settings=settings, kinds=kinds, corrections=corrections,
             languages=spoken, lapsed=lapsed,
         )  # fmt: skip
         return scope.with_links(dict(json.loads(linked)))
+
+    def snapshot(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str],
+        at: datetime | None = None,
+        *,
+        checked: bool = False,
+    ) -> Snapshot:
+        """Return what one recall reads, from memory up to MOST memories in a namespace; see SnapshotSource.
+
+        The namespaces are brought into memory here, before a leg has to wait for them.
+        """
+        versions = None if at is None else versions_at(self.life, namespaces, at)
+        scope = scope_of(self, namespaces, filters, exclude, None, at)
+        models = self._held(namespaces)
+        kinds, corrections = self._facts(namespaces, names, models)
+        stored = StoredSnapshot(self, replace(scope, kinds=kinds, corrections=corrections))
+        held = MemorySnapshot(stored, models)
+        return held if versions is None else PastSnapshot(held, versions)
 
     def postings(
         self,
@@ -379,9 +402,6 @@ class SqliteStore(Filed):
         """Return the result of ``postings`` for each (keys, max_df)."""
         return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in lookups]
 
-    def confirm(self) -> None:
-        """Confirm nothing: all is read from the database."""
-
     def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
         """Return title and text of each memory, by ord, for checking quoted phrases."""
         groups = self.among("memory_texts", namespaces, ords)
@@ -408,10 +428,9 @@ class SqliteStore(Filed):
         ]  # fmt: skip
 
     def _facts(
-        self, namespaces: Sequence[str], names: Collection[str]
+        self, namespaces: Sequence[str], names: Collection[str], models: Mapping[str, Model]
     ) -> tuple[Mapping[str, Kinds], Mapping[str, Corrections]]:
         """Return conversation facts and corrections, from memory where it knows them."""
-        models = {n: model for n in namespaces if (model := self.models.current(n)) is not None}
         kinds = {n: facts for n, model in models.items() if (facts := model.kinds(names)) is not None}
         corrections = {n: model.corrections for n, model in models.items()}
         if rest := [n for n in namespaces if n not in kinds]:
@@ -419,6 +438,10 @@ class SqliteStore(Filed):
         if rest := [n for n in namespaces if n not in corrections]:
             corrections |= self.graph.corrections(rest)
         return kinds, corrections
+
+    def _held(self, namespaces: Sequence[str]) -> dict[str, Model]:
+        """Return those of ``namespaces`` that memory can hold, as they are now."""
+        return {n: model for n in namespaces if (model := self.models.current(n)) is not None}
 
     def _model(self, namespaces: Sequence[str]) -> Model | None:
         """Return the only one of ``namespaces`` as memory holds it; None where the file has to be asked."""

@@ -42,9 +42,10 @@ class Remembering:
 
     def test_what_was_read_from_the_database_needs_no_confirmation(self, store: Store) -> None:
         write(store, {"id": "a"})
-        assert store.scope(("n",), ANY, (), ("ada",)).size == 1
+        found = store.snapshot(("n",), ANY, (), ("ada",))
+        assert found.scope.size == 1
         write(store, {"id": "b"})
-        store.confirm()  # a store that answers from memory raises Moved here
+        found.confirm()  # a snapshot that is assumed to be up to date raises Moved here
 
     def test_filters_and_exclusions_take_no_ord_of_a_memory_of_another_namespace(self, store: Store) -> None:
         # a memory has the same number in both namespaces, and only in the other one what is asked for

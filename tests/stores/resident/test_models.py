@@ -20,12 +20,10 @@ def test_the_namespace_asked_longest_ago_makes_room() -> None:
 
     models = Models(100, lambda namespace, most, spare: Sized(namespace), lambda model, most: None)  # type: ignore[arg-type, return-value]
     for name in ("one", "two", "three"):
-        models.bind({name: STATE})
-        assert models.bound(name) is None
-        models.bind({name: STATE})
-        assert models.bound(name) is not None
+        assert models.current({name: STATE}) == {}
+        assert list(models.current({name: STATE})) == [name]
     assert list(models.sizes) == ["two", "three"]
-    models.bind({"two": STATE})
+    models.current({"two": STATE})
     assert list(models.sizes.items()) == [("three", 40), ("two", 40)]
     assert models.size == 80
 
@@ -43,16 +41,14 @@ def test_nobody_waits_for_a_large_namespace() -> None:
 
     models = Models(100, load, lambda model, most: None)
     for _ in range(5):
-        models.bind({"n": Sized.state})
-        assert models.bound("n") is None
+        assert models.current({"n": Sized.state}) == {}
     assert begun.wait(30)
     go.set()
     for _ in range(3000):
-        models.bind({"n": Sized.state})
-        if models.bound("n") is not None:
+        if models.current({"n": Sized.state}):
             break
         threading.Event().wait(0.01)
-    assert models.bound("n") is not None
+    assert list(models.current({"n": Sized.state})) == ["n"]
     models.clear()
     assert models.sizes == {}
 
@@ -72,8 +68,7 @@ def test_a_namespace_whose_loading_failed_in_an_unknown_way_is_loaded_again() ->
 
     models = Models(100, load, lambda model, most: None)
     for _ in range(3000):
-        models.bind({"n": Sized.state})
-        if models.bound("n") is not None:
+        if models.current({"n": Sized.state}):
             break
         threading.Event().wait(0.01)
     assert loads == ["n", "n"]
@@ -86,8 +81,7 @@ def test_a_recall_goes_on_where_no_thread_can_be_started(monkeypatch: pytest.Mon
     monkeypatch.setattr(threading.Thread, "start", refuse)
     models = Models(100, lambda namespace, most, spare: None, lambda model, most: None)
     for _ in range(5):
-        models.bind({"n": STATE._replace(memories=50_000)})
-        assert models.bound("n") is None
+        assert models.current({"n": STATE._replace(memories=50_000)}) == {}
     assert not models._loading
 
 
@@ -106,17 +100,14 @@ def test_a_namespace_whose_model_was_dropped_is_loaded_again_while_recalls_go_on
         return Sized(before if len(loaders) == 1 else after)
 
     models = Models(100, load, lambda model, most: None)
-    for _ in range(2):
-        models.bind({"n": before})
-    assert models.bound("n") is not None
-    models.bind({"n": after})
-    assert models.bound("n") is None
+    assert models.current({"n": before}) == {}
+    assert list(models.current({"n": before})) == ["n"]
+    assert models.current({"n": after}) == {}
     for _ in range(3000):
-        models.bind({"n": after})
-        if models.bound("n") is not None:
+        if models.current({"n": after}):
             break
         threading.Event().wait(0.01)
-    assert models.bound("n") is not None
+    assert list(models.current({"n": after})) == ["n"]
     assert [loader == here for loader in loaders] == [True, False]
 
 
@@ -132,7 +123,7 @@ def test_a_model_that_serves_little_is_not_soon_made_again() -> None:
 
     models = Models(100, load, lambda model, most: None)
     for revision in range(9, 60):
-        models.bind({"n": STATE._replace(revision=STATE.revision if revision % 2 else revision)})
+        models.current({"n": STATE._replace(revision=STATE.revision if revision % 2 else revision)})
     assert 2 <= len(made) <= 6
 
 
@@ -151,5 +142,5 @@ def test_a_load_learns_how_much_the_other_namespaces_leave() -> None:
     models = Models(100, load, lambda model, most: None)
     for name in ("one", "two", "three", "four", "one"):
         for _ in range(2):
-            models.bind({name: STATE})
+            models.current({name: STATE})
     assert spares == [100, 70, 40, 10, 10]

@@ -150,6 +150,24 @@ def test_a_namespace_in_memory_is_asked_in_one_round_trip(module_url: str, space
         assert trio.kept.recall("barometer", namespace=space, recipe="lexical").hits == ()
 
 
+def test_an_author_whose_text_was_split_is_looked_up_and_keeps_nothing_else_out_of_memory(
+    module_url: str, space: str
+) -> None:
+    counter, asked = Counter(), "What did Mia write of the ferry?"
+    with installed(counter), ExitStack() as stack:
+        trio = opened(stack, module_url)
+        change(trio.writer, space, ("many", 0))  # memory holds the parts of Mia's long ones, and not the whole
+        trio.warm(space)
+
+        def trips() -> int:
+            with counter.counting():
+                trio.kept.recall(asked, namespace=space)
+            return sum(counter.counts().trips.values())
+
+        assert [trips() for _ in range(5)][3:] == [2, 2]  # the facts of Mia, and the texts of the hits
+        assert answer(trio.kept, asked, namespace=space) == answer(trio.plain, asked, namespace=space)
+
+
 def test_what_does_not_fit_the_budget_is_asked_of_the_database(module_url: str, space: str) -> None:
     with ExitStack() as stack:
         trio = opened(stack, module_url, resident_mb=1)

@@ -1,0 +1,181 @@
+"""The protocol of a snapshot: all that one recall reads of the memories, as one of three makers has them.
+
+The database, the memory of this process, and an earlier time are read by the same methods. So a leg, fusion and the
+hits need not know which of these answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn
+from semmem.model.life import Access, Newer
+from semmem.model.types import Filters, LinkType, Memory, Passage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Moved", "Snapshot", "SnapshotSource"]
+
+
+class Moved(Exception):
+    """Raised when a snapshot turns out to be older than the store; the recall begins again with a checked one."""
+
+
+class Snapshot(Protocol):
+    """What one recall reads: the memories of the namespaces in ``scope``. Every method is safe to call from any thread.
+
+    A method about one ``namespace`` takes and returns local ords; ``heads``, ``memories``, ``heads_of`` and ``newer``
+    deal with placed ones.
+    """
+
+    @property
+    def scope(self) -> Scope:
+        """The memories that the recall may return, with the facts and corrections of their namespaces."""
+        ...
+
+    @property
+    def today(self) -> Snapshot:
+        """The memories as they are today within the same scope; the snapshot itself unless it is of an earlier time."""
+        ...
+
+    @property
+    def stored(self) -> Snapshot:
+        """The same scope, read from the database: for explanations, which are asked for long after the recall."""
+        ...
+
+    @property
+    def earlier(self) -> frozenset[int]:
+        """The local ords of the earlier versions in it; none unless it is of an earlier time."""
+        ...
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether memory alone holds what legs read most, so that they need not be asked side by side."""
+        ...
+
+    # ------------------------------------------------------------------ words and concepts
+
+    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+        """Return the postings of the keys of each (keys, most memories that mention one), in one round trip."""
+        ...
+
+    def shared_postings(
+        self, namespace: str, keys: Ords, max_df: int | None = None, pending: Collection[int] = ()
+    ) -> Postings:
+        """Return the postings of ``keys`` without those that one memory alone has, which may be there or not.
+
+        ``pending`` are the keys of pending memories, as ``forwards`` returns them; with them it is one round trip.
+        """
+        ...
+
+    def forwards(
+        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+    ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
+        """Return forward entries, (ord, neighbour in its session, same author) if asked for, and pending keys.
+
+        Where ``shared``, entries of keys that no other memory has, and that none is about, may be left out.
+        """
+        ...
+
+    def relationships(self, namespace: str, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
+        """Return the pairs (one of ``keys``, key of a related concept), each once."""
+        ...
+
+    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
+        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
+        ...
+
+    # ------------------------------------------------------------------ memories around others
+
+    def titles(self, namespace: str, ords: Ords) -> Mapping[int, str | None]:
+        """Return the title of each memory."""
+        ...
+
+    def texts(self, namespace: str, ords: Ords) -> Mapping[int, str]:
+        """Return title and text of each memory, for checking quoted phrases."""
+        ...
+
+    def by_author(self, namespace: str, ords: Ords, author: str) -> NDArray[np.int64]:
+        """Return those of ``ords`` whose author is ``author``, ascending."""
+        ...
+
+    def turns(self, namespace: str, ords: Ords) -> Sequence[Turn]:
+        """Return the sessions that hold ``ords`` in order; more than MOST_TURNS turns mean that one was cut."""
+        ...
+
+    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (ord, ord of a linked memory, type of link), without the links that semmem made by itself."""
+        ...
+
+    # ------------------------------------------------------------------ vectors
+
+    def nearest(self, part: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
+        """Return the ``depth`` memories nearest to a unit vector within ``part``, a scope of one namespace."""
+        ...
+
+    def nearest_with_turns(
+        self, part: Scope, vector: NDArray[np.float32], depth: int
+    ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
+        """Return ``nearest``, the session turns around it, and the ords and vectors of whole sessions."""
+        ...
+
+    def vectors(
+        self, namespace: str, ords: Ords, like: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
+        ...
+
+    # ------------------------------------------------------------------ candidates and hits
+
+    def heads(self, ords: Ords) -> Mapping[int, Head]:
+        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
+        ...
+
+    def heads_of(self, ids: Collection[str]) -> Mapping[int, Head]:
+        """Return the heads of all that is indexed under these ids, parts included."""
+        ...
+
+    def newer(self, names: Mapping[str, Collection[str]]) -> Sequence[Newer]:
+        """Return the memories that supersede others, whose ids are given by namespace, along each chain to its end."""
+        ...
+
+    def accesses(self, namespace: str, ids: Collection[str]) -> Mapping[str, Access]:
+        """Return when recalls returned these memories; those that none has returned are left out."""
+        ...
+
+    def memories(self, heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
+        """Return, by ord, the whole memory and the indexed passage of each head; forgotten memories are left out.
+
+        Raises Moved where this snapshot turns out to be outdated.
+        """
+        ...
+
+    def confirm(self) -> None:
+        """Raise Moved where this snapshot is outdated and ``memories`` has not found out yet."""
+        ...
+
+
+class SnapshotSource(Protocol):
+    """What makes snapshots: a store, or the namespaces of a store that a process holds in memory."""
+
+    def snapshot(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str],
+        at: datetime | None = None,
+        *,
+        checked: bool = False,
+    ) -> Snapshot:
+        """Return what one recall reads: the memories that match ``filters``, without the ids ``exclude``.
+
+        ``names`` are the folded names in the question, of which the conversation facts are loaded. With ``at``, the
+        memories are those of that time; InvalidInput is raised where too many have changed since. A ``checked``
+        snapshot was found to be up to date, so that it cannot raise Moved.
+        """
+        ...
