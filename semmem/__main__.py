@@ -18,6 +18,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
         code = 130
+    gc.freeze()  # the end of Python would collect garbage among all that was imported
     sys.exit(code)
 
 

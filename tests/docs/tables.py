@@ -233,6 +233,21 @@ def levels() -> str:
     return table(["set", "questions", *metrics.values()], rows())
 
 
+def hooks() -> str:
+    """Return how long a prompt waits for its hook, as eval/results/hooks.json has it."""
+    found = json.loads((ROOT / "eval" / "results" / "hooks.json").read_text(encoding="utf-8"))["rows"]
+    columns = {
+        "calls": "calls", "median": "p50 ms", "95th percentile": "p95 ms", "99th": "p99 ms",
+        "processor, median": "processor p50 ms", "in that of importing numpy": "of numpy",
+    }  # fmt: skip
+
+    def cell(row: Mapping[str, Any], name: str) -> str:
+        return f"{row[name]:,} ms" if name.endswith("ms") else f"{row[name]}"
+
+    rows = ([name, *(cell(row, column) for column in columns.values())] for name, row in found.items())
+    return table(["a prompt waits, 200 memories", *columns], rows)
+
+
 def rights() -> str:
     """Return what a key of each right may do at a server, beside what those before it may."""
     grown = {
@@ -286,6 +301,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "floors": floors,
     "finds": finds,
     "levels": levels,
+    "hooks": hooks,
 }
 
 

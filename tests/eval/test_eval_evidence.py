@@ -237,6 +237,7 @@ OF_BEFORE = {
     "levels": "of python -m eval best-leg --levels, which compares nothing; its own file has the command",
     "floors-minilm": "its own file has the command; it is of eight corpora",
     "floors-hashing": "its own file has the command; it is of eight corpora",
+    "hooks": "of python -m eval hooks, which times processes; its file has the command and the commit",
     "week": "of python -m eval week, which plays a corpus of its own; its file has the command and the commit",
     "week-before": "the same without the parts of session-start; its file has the command and the commit",
     "bench": "of python -m eval bench, which measures times and is of no corpus; record 0049 says on what machine",
