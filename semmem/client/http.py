@@ -301,6 +301,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "list": values.page,
     "get": values.memory,
     "history": values.versions,
+    "forgotten": values.versions,
     "restore_memory": values.memory,
     "update": values.memory,
     "forget": lambda value: value["matched"],

@@ -56,6 +56,16 @@ class Life(Connection):
         return [replace(one, memory=shown(one.memory), changed=_shown_changes(one, reveal)) for one in versions]
 
     @observed
+    def forgotten(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Version]:
+        """Return the forgotten memories that ``restore_memory`` can bring back, the latest forgotten first.
+
+        Each is the version that it was last, with ``forgotten_at`` and ``forgotten_by``. Raises InvalidInput.
+        """
+        whole("limit", limit, 1, 10_000, example=100)
+        versions = self._life().all_forgotten(string("namespace", namespace), limit)
+        return [replace(one, memory=masked(one.memory)) for one in versions]
+
+    @observed
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
         """Bring the forgotten memory ``id`` back, and return it. Raises NotFound, Conflict.
 

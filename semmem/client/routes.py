@@ -213,6 +213,7 @@ ROUTES: tuple[Route, ...] = (
     Route("get", "GET", "/v1/memories/{id}", Semmem.get, serves=("get",)),
     Route("update", "PATCH", "/v1/memories/{id}", Semmem.update, "write", "json", serves=("update",)),
     Route("history", "GET", "/v1/memories/{id}/history", Semmem.history, serves=("history",)),
+    Route("forgotten", "GET", "/v1/forgotten", Semmem.forgotten, serves=("forgotten",)),
     Route(
         "restore_memory", "POST", "/v1/memories/{id}/restore", Semmem.restore_memory, "write", "json",
         serves=("restore_memory",),

@@ -29,7 +29,7 @@ COMMANDS = {
     "cli.commands.write:register": ("remember", "update", "forget", "maintain"),
     "cli.commands.read:register": ("recall", "explain", "get", "list", "stats"),
     "cli.commands.use:register": ("context", "feedback", "judgements"),
-    "cli.commands.life:register": ("history", "restore-memory"),
+    "cli.commands.life:register": ("history", "forgotten", "restore-memory"),
     "cli.commands.links:register": ("link", "unlink", "links", "contradictions", "near-duplicates"),
     "cli.commands.import_export:register": ("import",),
     "cli.commands.sync:register": ("sync",),
@@ -51,8 +51,8 @@ COMMANDS = {
 _PANELS = {
     "Start": ("demo", "explore", "doctor", "completion"),
     "Memories": (
-        "remember", "recall", "context", "explain", "get", "list", "update", "forget", "restore-memory", "history",
-        "link", "unlink", "links", "contradictions", "near-duplicates", "feedback", "judgements", "log",
+        "remember", "recall", "context", "explain", "get", "list", "update", "forget", "forgotten", "restore-memory",
+        "history", "link", "unlink", "links", "contradictions", "near-duplicates", "feedback", "judgements", "log",
     ),
     "Agents and servers": ("install", "uninstall", "hook", "mcp", "serve", "keys"),
     "Import and export": ("import", "sync", "export", "changes"),

@@ -68,7 +68,7 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             return {"namespaces": [plain(one) for one in value if mine is None or one.name in mine]}
         case "stats" if key is not None and key.namespaces is not None:
             return plain(replace(value, bytes=None))  # what others store would show in it
-        case "history":
+        case "history" | "forgotten":
             return {"versions": [one.as_dict() for one in value]}
         case "links" | "contradictions" | "near_duplicates":
             return {"links": [one.as_dict() for one in value]}

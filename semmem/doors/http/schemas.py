@@ -185,6 +185,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "update": _ref("Memory"),
     "restore_memory": _ref("Memory"),
     "history": _members(versions={"type": "array", "items": _ref("Version")}),
+    "forgotten": _members(versions={"type": "array", "items": _ref("Version")}),
     "forget_one": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
     "forget": _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolean"}),
     "links": _members(links={"type": "array", "items": _ref("Link")}),

@@ -21,6 +21,7 @@ from semmem.model.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
+    from semmem.doors.http.runs import Runs
 
 __all__ = ["PORT", "Server", "bound", "check_port", "need_extra", "own_signals", "protocol"]
 
@@ -53,8 +54,12 @@ class Server:
         limits: Limits | None = None,
         grace_s: float = 10.0,
         owner: Key | None = None,
+        runs: Runs | None = None,
     ) -> None:
-        """Take the address. ``owner`` is the key of links to the page; with one, every request needs a key."""
+        """Take the address. ``owner`` is the key of links to the page; with one, every request needs a key.
+
+        ``runs`` are those of `python -m eval` that the page can open.
+        """
         need_extra()
         import uvicorn
 
@@ -74,6 +79,7 @@ class Server:
             stopping=lambda: self._uvicorn.should_exit,
             grace_s=grace_s,
             sessions=self.sessions,
+            runs=runs,
         )
         config = uvicorn.Config(
             application(service, guard or Guard(), wants_key=owner is not None or bool(keys)),

@@ -110,6 +110,9 @@ class LifeStore(Protocol):
         """Return the memory last forgotten softly under ``id``, with its vectors; None where there is none."""
         ...
 
+    def all_forgotten(self, namespace: str, limit: int) -> Sequence[Version]:
+        """Return up to ``limit`` softly forgotten memories, each as it was last, the latest forgotten first."""
+
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
         """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
         ...

@@ -1,4 +1,4 @@
-"""The commands about what becomes of a memory: history and restore-memory."""
+"""The commands about what becomes of a memory: history, forgotten and restore-memory."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _WIDTH = 60
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     command(app, "history", "url", "namespace")(history)
+    command(app, "forgotten", "url", "namespace")(forgotten)
     command(app, "restore-memory", "url", "namespace")(restore_memory)
 
 
@@ -64,6 +65,34 @@ def _lines(versions: Sequence[Version], diff: bool) -> list[Text]:
         else:
             lines.append(Shown(f"  {one_line(one.memory.text, _WIDTH)}"))
     return lines
+
+
+def forgotten(
+    door: Door,
+    limit: Annotated[int, typer.Option("--limit", "-k", help="At most this many, the latest forgotten first.")] = 100,
+) -> None:
+    """List the forgotten memories that `semmem restore-memory ID` can bring back, and who forgot them."""
+    with door.connect() as mem:
+        versions = mem.forgotten(namespace=door.namespace, limit=limit)
+    door.give(
+        {"versions": [one.as_dict() for one in versions]}, lambda: door.print_lines(_gone(versions, door.namespace))
+    )
+
+
+def _gone(versions: Sequence[Version], namespace: str) -> list[Text]:
+    from semmem.doors.cli.show import one_line
+    from semmem.doors.cli.terminal import Shown
+
+    if not versions:
+        return [Shown(f"No forgotten memory of {namespace} can be brought back.")]
+    return [line for one in versions for line in (_ended(one), Shown(f"  {one_line(one.memory.text, _WIDTH)}"))]
+
+
+def _ended(version: Version) -> Text:
+    from semmem.doors.cli.terminal import Shown
+
+    whom = f" by {version.forgotten_by}" if version.forgotten_by else ""
+    return Shown(f"{version.memory.id}  forgotten {version.forgotten_at:%Y-%m-%d %H:%M}{whom}")
 
 
 def restore_memory(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
