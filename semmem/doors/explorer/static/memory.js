@@ -6,13 +6,13 @@ import { Dialog, LongText, Notice, useLoaded, visible, when } from "/page/parts.
 const LINKS = ["supersedes", "resolved-by", "part-of", "see-also", "contradicts"];
 const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, valid_to: null };
 
-export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory }) {
+export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory, foot }) {
   const isNew = id === "";
   const { value: memory, error, loading, reload } = useLoaded(async () => (isNew ? EMPTY : api.get(id, ns)), [id, ns]);
   const [tab, setTab] = useState(isNew ? "edit" : "memory");
   useEffect(() => setTab(isNew ? "edit" : "memory"), [id]);
   const changed = (sentence, undo) => {
-    toast(sentence, undo && (async () => { await undo(); onChange(); }));
+    toast(sentence, undo && (async () => { await undo(); onChange(); reload(); }));
     onChange();
   };
   const forget = async () => {
@@ -21,7 +21,7 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
     onClose();
   };
   const tabs = isNew ? [] : ["memory", ...(may.write ? ["edit"] : []), "history", "links"];
-  return html`<${Dialog} title=${isNew ? "New memory" : visible(memory?.title || id)} onClose=${onClose}>
+  return html`<${Dialog} title=${isNew ? "New memory" : visible(memory?.title || id)} onClose=${onClose} foot=${foot}>
     <${Notice} error=${error} />
     ${tabs.length > 0 && html`<div class="tabs" role="tablist">${tabs.map((name) => html`<button role="tab" aria-selected=${tab === name} onClick=${() => setTab(name)}>${name}</button>`)}</div>`}
     ${memory && tab === "memory" && html`<${Fields} ...${{ memory, ns, onClose, openMemory }} />
