@@ -90,7 +90,7 @@ def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, 
     expected = [hit.title for hit in mem.recall(QUESTION, namespace="team")]
     assert titles(page) == expected
     page.get_by_text("Question: named (it names something that the graph knows). First 10 hits.").wait_for()
-    expect(leg(page, "graph").locator(".own")).to_contain_text("rank constant .00 for named questions")
+    expect(leg(page, "graph").locator(".own")).to_contain_text("rank constant 0 for named questions")
     page.get_by_text("The importance of a memory (0 to 1, among its fields) multiplies its score.").wait_for()
     bar = page.locator(".hit .bars").first.get_attribute("aria-label")
     assert re.match(r"Score: lexical \.\d{3}, ", bar)
@@ -223,6 +223,11 @@ def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, m
     page.get_by_role("button", name="Forget", exact=True).click()
     settled(page, "1 memory forgotten: norrbeck.")
     assert mem.stats(namespace="team").memories == 5
+    expect(page.locator(".rows tbody tr")).to_have_count(2)
+    page.get_by_label("Choose all shown").check()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    settled(page, "2 memories forgotten: tide, port.")
+    assert [one.author for one in mem.list(namespace="team").memories] == ["Ana"] * 3
 
 
 def test_of_three_memories_forgotten_at_once_one_is_taken_back_and_their_undo_waits(page: Any, mem: Semmem) -> None:
@@ -285,7 +290,7 @@ def test_the_focus_stays_where_a_decision_was_made(page: Any, mem: Semmem) -> No
     expect(page.get_by_role("button", name="Keep for team")).to_be_disabled()
     assert page.evaluate(FOCUSED) == "section"
     page.keyboard.press("Tab")
-    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    expect(page.get_by_role("link", name="What this namespace keeps now")).to_be_focused()
     page.get_by_role("link", name="Browse", exact=True).press("Enter")
     page.get_by_label("Choose tide").press("Space")
     page.get_by_role("button", name="Forget", exact=True).press("Enter")
@@ -322,6 +327,19 @@ def test_the_keyboard_alone_opens_why_and_closing_it_comes_back_to_its_hit(page:
         page.keyboard.press(leave)
         expect(told).to_have_count(0)
         expect(why).to_be_focused()
+
+
+def test_a_memory_leads_to_all_of_its_author_and_to_the_reason_why_the_last_question_lacks_it(page: Any) -> None:
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "When is high tide?")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator(".rows").get_by_role("button", name="Norrbeck", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Bo", exact=True).click()
+    expect(page.locator(".rows tbody .title")).to_have_text(["Tide", "Port", "Norrbeck"])
+    page.locator(".rows").get_by_role("button", name="Norrbeck", exact=True).click()
+    page.get_by_role("button", name="Why, or why not, for “When is high tide?”").click()
+    page.get_by_role("region", name="Why norrbeck").get_by_role("table").wait_for()
 
 
 def test_a_memory_that_no_leg_found_says_what_can_bring_it(page: Any, mem: Semmem) -> None:

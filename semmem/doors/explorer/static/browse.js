@@ -54,6 +54,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
   };
   const narrowed = Object.keys(query).some((name) => name !== "sort");
   const set = (changes) => go("browse", { ns, ...query, ...changes }, { replace: true });
+  const all = rows.length > 0 && rows.every(({ id }) => chosen.has(id));
   const toggle = (id) => setChosen((before) => {
     const after = new Set(before);
     if (!after.delete(id)) after.add(id);
@@ -100,7 +101,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     <${Notice} error=${first.error || problem} />
     ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${Object.keys(query).length > 1 ? " with these filters" : ""}.</p>`}
     ${first.value?.total !== undefined && html`<p class="facts" role="status">${first.value.total.toLocaleString("en")} with such words${first.value.total > rows.length ? `, the best ${rows.length.toLocaleString("en")} of them` : ""}. Sensitive memories are not searched.</p>`}
-    <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><span class="hidden">chosen</span></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
+    <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><input type="checkbox" aria-label="Choose all shown" title="Choose all shown" checked=${all} onChange=${() => setChosen(new Set(all ? [] : rows.map(({ id }) => id)))} /></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
       <${Windowed} tag="tbody" items=${rows} usual=${60} row=${(memory, at) => html`<tr key=${memory.id} data-at=${at} aria-rowindex=${at + 2}>
         <td><input type="checkbox" aria-label=${`Choose ${memory.id}`} checked=${chosen.has(memory.id)} onChange=${() => toggle(memory.id)} /></td>
         <td><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${visible(memory.title || memory.id)}</button>

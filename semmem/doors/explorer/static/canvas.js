@@ -54,7 +54,7 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     const mine = round.current;
     const at = await settled(points, lines.map(([, { source, target, way }]) => ({ source, target, way })), () => mine === round.current && view.current);
     if (!at) return;
-    const room = spots(seen, at, lines.filter(([, { way }]) => way).map(([, edge]) => edge));
+    const room = spots(seen, at, lines.filter(([, { way }]) => way));
     graph.batch(() => { for (const [id, spot] of room) graph.getElementById(id).data(spot); });
     const calm = seen.length > 400 || matchMedia("(prefers-reduced-motion: reduce)").matches;
     graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: 20, animate: !calm, animationDuration: 300 }).run();
@@ -73,7 +73,10 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
   return html`<div class="canvas" role="img" aria-label="The graph as a picture; the list beside it has the same names and memories"><div ref=${box}></div><span class="tip" hidden ref=${tip}></span></div>`;
 }
 
-const nameOf = ({ title, name }) => visible((title || name || "").slice(0, 28));
+const nameOf = ({ title, name }) => {
+  const whole = title || name || "";
+  return visible(whole.length > 28 ? `${whole.slice(0, 27)}…` : whole);
+};
 const dataOf = (node) => ({ id: node.id, kind: node.kind, name: nameOf(node), label: "", across: "center", down: "bottom", start: node.start ? 1 : 0, way: node.way ? 1 : 0 });
 
 // The name of the node under the pointer: an element over the picture, since another style would draw all of it again.
@@ -90,18 +93,22 @@ const LINE = 13;
 const HALF = 10; // of a node, with a margin
 const SIDES = [["center", "bottom"], ["center", "top"], ["right", "center"], ["left", "center"]];
 
-// Where the label of each node has room: below, above, right or left of it, or nowhere. The first ones choose first.
+// Where the label of each node has room: below, above, right or left of it, or nowhere; and whether that of a path's edge
+// has room in its middle. The first ones choose first.
 function spots(nodes, at, ways) {
   const few = nodes.length <= MANY;
   const taken = few ? nodes.map(({ id }) => around(at.get(id), HALF - 3, HALF - 3)) : [];
-  for (const { source, target, type } of ways) {
+  const found = new Map(nodes.map(({ id }) => [id, { label: "" }]));
+  for (const [id, { source, target, type }] of ways) {
     const [from, to] = [at.get(source), at.get(target)];
-    taken.push(around({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 }, (type.length * LETTER) / 2, LINE / 2));
+    const place = around({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 }, (type.length * LETTER) / 2, LINE / 2);
+    const free = !taken.some((one) => overlap(one, place));
+    if (free) taken.push(place);
+    found.set(`e ${id}`, { label: free ? visible(type) : "" });
   }
   const rank = (node) => (node.start ? 2 : 0) + (node.way ? 1 : 0);
   const named = nodes.filter((node) => node.start || node.way || (few && node.kind !== "memory"));
   named.sort((one, other) => rank(other) - rank(one) || (other.df || 0) - (one.df || 0));
-  const found = new Map(nodes.map(({ id }) => [id, { label: "" }]));
   for (const node of named) {
     const [label, { x, y }] = [nameOf(node), at.get(node.id)];
     const [wide, high] = [(label.length * LETTER) / 2, LINE / 2];
@@ -153,6 +160,6 @@ function style() {
     { selector: "node[way = 1]", style: { "border-width": 2, "border-color": accent } },
     { selector: "node:selected", style: { label: "data(name)", "border-width": 3, "border-color": ink, "font-size": 13, "font-weight": "bold", "z-index": 9 } },
     { selector: "edge", style: { width: 1, "line-color": edge, "curve-style": "haystack", events: "no" } }, // the pointer looks for nodes alone
-    { selector: "edge[way = 1]", style: { width: 3, "line-color": accent, "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": accent, label: "data(label)", "font-size": 9, color: ink, "text-outline-color": paper, "text-outline-width": 2 } },
+    { selector: "edge[way = 1]", style: { width: 3, "line-color": accent, "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": accent, label: "data(label)", "font-size": 9, "min-zoomed-font-size": 6, color: ink, "text-outline-color": paper, "text-outline-width": 2 } },
   ];
 }

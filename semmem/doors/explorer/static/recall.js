@@ -19,6 +19,11 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     async (signal) => (query.q && plan ? api.reweigh({ query: query.q, namespace: ns, limit, recipe: plan }, signal) : null),
     [ns, query.q, limit, plan],
   );
+  const kept = useRef(false); // the settings are those of the namespace now: its own answer takes the place of the sliders
+  useEffect(() => {
+    if (kept.current) setPlan(null);
+    kept.current = false;
+  }, [base.value]);
   useEffect(() => { // the server keeps the lists of this question, so the first move of a slider asks no leg either
     if (!base.value) return;
     note(ns, query.q);
@@ -41,17 +46,17 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     <${Notice} error=${base.error || changed.error} />
     ${!query.q && html`<p class="hint">Each hit shows the legs that found it. The sliders ask again with other weights, and say which leg can bring in a memory of its own.</p>`}
     ${shown && html`<div class="columns">
-      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, limit, plan, setPlan, openMemory, may, toast, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
-      <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, reload: base.reload }} /></aside>
+      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, asks: query.why, limit, plan, setPlan, openMemory, may, toast, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
+      <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, kept, reload: base.reload }} /></aside>
     </div>`}
     ${base.loading && !shown && query.q && html`<p class="hint" role="status">Recalling…</p>`}
   </section>`;
 }
 
-function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory, may, toast, recall, busy }) {
+function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, openMemory, may, toast, recall, busy }) {
   const [why, setWhy] = useState(null);
   const [wanted, setWanted] = useState("");
-  useEffect(() => setWhy(null), [question, ns]);
+  useEffect(() => setWhy(asks || null), [question, ns, asks]);
   const most = Math.max(...answer.hits.map((hit) => Object.values(hit.components).reduce((sum, value) => sum + value, 0)), 0);
   const names = [...new Set([...Object.keys(answer.plan.weights), ...answer.hits.flatMap((hit) => Object.keys(hit.components))])];
   const places = new Map((before?.hits || []).map((hit) => [hit.id, hit.rank]));
@@ -184,12 +189,12 @@ const SLIDERS = [
   { kind: "slot", label: "guaranteed slot", max: 0, step: 1, least: 0 }, // up to the number of hits
 ];
 
-function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
+function Replay({ ns, limit, answer, plan, setPlan, may, toast, kept, reload }) {
   const now = plan || answer.plan;
   const regimes = regimesOf(now);
   const [wanted, setWanted] = useState("");
   const regime = regimes.includes(wanted) ? wanted : ""; // whose settings are shown; "": those of all questions
-  const asked = regime || answer.regime;
+  const asked = [regime, answer.regime, ...regimes].find((one) => regimes.includes(one)) || answer.regime; // a graph that is off tells no regime
   const [slow, setSlow] = useState(now);
   useEffect(() => {
     const timer = setTimeout(() => setSlow(now), SLOW);
@@ -204,7 +209,7 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
     const before = (await api.settings(ns)).settings;
     await api.configure(ns, changes);
     const after = (await api.settings(ns)).settings;
-    setPlan(null);
+    kept.current = true;
     reload();
     toast(`Kept for the namespace ${ns}: every recall there uses it from now on.`, async () => {
       const different = Object.keys(after).filter((name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]));
@@ -227,7 +232,7 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
       <legend><i class=${`leg ${legClass(leg)}`}></i>${leg}
         ${now.weights[leg] === 0 ? html`<${Badge} kind="off" />` : legs[leg] && html`<${Badge} kind=${legs[leg].class} />`}</legend>
       ${SLIDERS.filter(({ kind }) => kind !== "weight" || !regime || now.weights[leg] > 0).map(({ kind, label, max, step, least }) => (!regime && SETTINGS[kind].isOwn(now, leg, asked)
-        ? html`<p class="own" key=${kind}>${label} ${number(SETTINGS[kind].of(now, leg, asked), 2)} for ${asked} questions <button type="button" class="small" aria-label=${`Change the ${label} of ${leg}`} onClick=${() => setWanted(asked)}>Change</button></p>`
+        ? html`<p class="own" key=${kind}>${label} ${shortened(SETTINGS[kind].of(now, leg, asked))} for ${asked} questions <button type="button" class="small" aria-label=${`Change the ${label} of ${leg}`} onClick=${() => setWanted(asked)}>Change</button></p>`
         : html`<${Slider} key=${kind} label=${label} value=${SETTINGS[kind].of(now, leg, regime)} min=${regime ? least : 0} max=${max || limit} step=${step} base=${SETTINGS[kind].of(answer.plan, leg, regime)}
           mark=${kind === "weight" ? legs[leg]?.possible_above_weight : null} set=${(value) => setPlan(SETTINGS[kind].set(now, leg, regime, value, regimes))} />`))}
       ${now.weights[leg] > 0 && Object.keys(classes).length > 1 && html`<p class="kinds">${Object.entries(classes).map(([one, of]) => of.legs[leg] && html`<span>${one}<${Badge} kind=${of.legs[leg].class} /></span>`)}</p>`}
@@ -240,6 +245,7 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
     <p class="buttons">
       <button disabled=${!any || !may.admin} onClick=${keep} title=${may.admin ? "" : "Your key may not change the settings of a namespace"}>Keep for ${visible(ns)}</button>
       <button class="second" disabled=${!plan} onClick=${() => setPlan(null)}>Reset</button></p>
+    <p class="hint"><a href=${`#/health?ns=${encodeURIComponent(ns)}`}>What this namespace keeps now</a>, each with a button that removes it.</p>
   </section>`;
 }
 
@@ -253,9 +259,11 @@ export function nested(names, values) {
   return table;
 }
 
+const shortened = (value) => Number(value.toFixed(DIGITS));
+
 function Slider({ label, value, min, max, step, base, mark, set }) {
   const [typed, setTyped] = useState(null); // what stands in the field while somebody types
-  const shown = Number(value.toFixed(DIGITS));
+  const shown = shortened(value);
   const type = (event) => {
     setTyped(event.target.value);
     const number = event.target.valueAsNumber;
@@ -265,5 +273,5 @@ function Slider({ label, value, min, max, step, base, mark, set }) {
     <input type="range" min=${min && step} max=${max} step=${step} value=${shown} style=${{ "--mark": mark > 0 && mark < max ? `${(100 * mark) / max}%` : "-9px" }}
       onInput=${(e) => set(Number(e.target.value))} />
     <input type="number" min=${min} max=${max} step="any" value=${typed ?? shown} aria-label=${`${label} as a number`} onInput=${type} onBlur=${() => setTyped(null)} />
-    ${shown !== Number(base.toFixed(DIGITS)) ? html`<button type="button" class="plain" title=${`Back to ${number(base, 2)}`} aria-label=${`${label} back to ${number(base, 2)}`} onClick=${() => set(base)}>↺</button>` : html`<span></span>`}</label>`;
+    ${shown !== shortened(base) ? html`<button type="button" class="plain" title=${`Back to ${number(base, 2)}`} aria-label=${`${label} back to ${number(base, 2)}`} onClick=${() => set(base)}>↺</button>` : html`<span></span>`}</label>`;
 }
