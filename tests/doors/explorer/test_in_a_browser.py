@@ -552,7 +552,9 @@ def test_ten_thousand_memories_scroll_with_a_few_rows_in_the_page(page: Any, mem
     assert page.locator(".hit").count() < 200
 
 
-def test_days_filter_the_list_and_health_says_what_is_stored(page: Any) -> None:
+def test_days_filter_the_list_and_health_says_what_is_stored(page: Any, mem: Semmem) -> None:
+    mem.remember("A gull.", namespace="birds")
+    mem.namespace_limits("birds", most_memories=2_000)
     page.get_by_role("link", name="Time", exact=True).click()
     page.get_by_role("button", name="2026-03-04, 1 memories").press("Enter")
     page.get_by_role("button", name="Show 2026-03-04").click()
@@ -560,6 +562,10 @@ def test_days_filter_the_list_and_health_says_what_is_stored(page: Any) -> None:
     page.get_by_role("link", name="Health", exact=True).click()
     page.get_by_text("6, with 6 vectors of").wait_for()
     page.get_by_role("cell", name="guaranteed").first.wait_for()
+    birds = page.locator("tr", has=page.get_by_role("button", name="Health of birds"))
+    expect(birds).to_contain_text("most memories 2,000")
+    birds.get_by_role("button").click()
+    page.get_by_text("1, with 1 vectors of").wait_for()
 
 
 def test_hostile_texts_are_shown_as_texts(page: Any, mem: Semmem) -> None:

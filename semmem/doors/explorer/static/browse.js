@@ -277,13 +277,18 @@ export function TimeView({ ns, query, changed }) {
     ${!loading && days.length === 0 && !error && html`<p class="notice">This namespace has no memory yet.</p>`}</section>`;
 }
 
+const MOST_LIMITS = 50; // namespaces whose limits are read
+const limited = (limits) => (limits ? Object.entries(limits).filter(([, one]) => one !== null).map(([name, one]) => `${name.replaceAll("_", " ")} ${one.toLocaleString("en")}`).join(", ") || "none" : "");
+
 // Health: what the store holds and how it is searched.
 export function HealthView({ ns, may, toast }) {
   const told = useLoaded(async () => {
     const [stats, settings, limits, version] = await Promise.all([api.stats(ns), api.settings(ns), api.limits(ns).catch(() => null), api.version()]);
     const ready = await api.ready().then(() => "ready", (error) => error.message);
     const reach = await call("GET", "/v1/reach", { query: { namespace: ns, k: 10 } });
-    return { stats, settings, limits, version, ready, reach };
+    const spaces = await api.namespaces();
+    const bounds = await Promise.all(spaces.slice(0, MOST_LIMITS).map(({ name }) => api.limits(name).catch(() => null)));
+    return { stats, settings, limits, version, ready, reach, spaces: spaces.map((one, at) => ({ ...one, limits: bounds[at] })) };
   }, [ns]);
   const { value, error } = told;
   const own = value ? Object.entries(value.settings.settings) : [];
@@ -305,5 +310,9 @@ export function HealthView({ ns, may, toast }) {
     <h2>Reach: what each leg can do in the first 10</h2>
     <div class="scroll"><table><thead><tr><th>question</th><th>leg</th><th>class</th><th>why</th></tr></thead><tbody>
       ${Object.entries(value.reach.regimes).flatMap(([regime, { legs }]) => Object.entries(legs).map(([leg, one]) => html`<tr><td>${regime}</td><td>${leg}</td><td><span class=${`badge ${one.class}`}>${one.class}</span></td><td class="certificate">${one.certificate}</td></tr>`))}</tbody></table></div>
+    <h2>Namespaces</h2>
+    <div class="scroll"><table><thead><tr><th>namespace</th><th>memories</th><th>changed last</th><th>limits</th></tr></thead><tbody>
+      ${value.spaces.map((one) => html`<tr><td><button class="plain" aria-label=${`Health of ${one.name}`} onClick=${() => go("health", { ns: one.name })}>${visible(one.name)}</button></td>
+        <td>${one.memories.toLocaleString("en")}</td><td>${when(one.updated_at)}</td><td>${limited(one.limits)}</td></tr>`)}</tbody></table></div>
     <p><a href="/docs">The API</a> · <a href="/metrics">Metrics</a></p>`}</section>`;
 }
