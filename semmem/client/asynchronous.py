@@ -278,6 +278,7 @@ class AsyncSemmem:
     replay_recall = _awaited(Semmem.replay_recall)
     get = _awaited(Semmem.get)
     history = _awaited(Semmem.history)
+    forgotten = _awaited(Semmem.forgotten)
     restore_memory = _awaited(Semmem.restore_memory)
     link = _awaited(Semmem.link)
     unlink = _awaited(Semmem.unlink)

@@ -172,6 +172,7 @@ class HttpSemmem:
     logged_recall = _asked(Semmem.logged_recall, values.logged_recall)
     replay_recall = _asked(Semmem.replay_recall, values.replay)
     history = _asked(Semmem.history, values.versions)
+    forgotten = _asked(Semmem.forgotten, values.versions)
     restore_memory = _asked(Semmem.restore_memory, values.memory)
     link = _asked(Semmem.link, values.link)
     unlink = _asked(Semmem.unlink)

@@ -16,6 +16,7 @@ from semmem.model.types import LIST_ORDERS, Filters, ListOrder, Memory, Page, Un
 
 __all__ = [
     "forget",
+    "forgotten",
     "history",
     "link",
     "links",
@@ -113,6 +114,13 @@ def _scrub(store: Store) -> None:
         raise type(error)(
             f"The memories are forgotten, but their bytes are still in the files, so forget with hard again: {reason}"
         ) from error
+
+
+def forgotten(mem: Connection, namespace: str, limit: int) -> Sequence[Version]:
+    """Return the forgotten memories that can be brought back; see ``Semmem.forgotten``."""
+    whole("limit", limit, 1, 10_000, example=100)
+    versions = life_of(mem.store).all_forgotten(string("namespace", namespace), limit)
+    return [replace(one, memory=masked(one.memory)) for one in versions]
 
 
 def history(

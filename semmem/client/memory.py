@@ -486,6 +486,14 @@ class Semmem(Connection, metaclass=ABCMeta):
         return life.history(self, id, namespace, reveal, limit, offset)
 
     @observed
+    def forgotten(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Version]:
+        """Return the forgotten memories that ``restore_memory`` can bring back, the latest forgotten first.
+
+        Each is the version that it was last, with ``forgotten_at`` and ``forgotten_by``. Raises InvalidInput.
+        """
+        return life.forgotten(self, namespace, limit)
+
+    @observed
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
         """Bring the forgotten memory ``id`` back, and return it. Raises NotFound, Conflict.
 

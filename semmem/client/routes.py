@@ -218,6 +218,7 @@ ROUTES: tuple[Route, ...] = (
     Route("get", "GET", "/v1/memories/{id}", Semmem.get),
     Route("update", "PATCH", "/v1/memories/{id}", Semmem.update, "write", "json"),
     Route("history", "GET", "/v1/memories/{id}/history", Semmem.history, under="versions"),
+    Route("forgotten", "GET", "/v1/forgotten", Semmem.forgotten, under="versions"),
     Route("restore_memory", "POST", "/v1/memories/{id}/restore", Semmem.restore_memory, "write", "json"),
     Route("forget_one", "DELETE", "/v1/memories/{id}", Semmem.forget, "write"),
     Route("links", "GET", "/v1/memories/{id}/links", Semmem.links, under="links"),

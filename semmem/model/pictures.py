@@ -11,13 +11,14 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from semmem.model.looks import LOOKS, OTHERS
+
 if TYPE_CHECKING:
     import networkx
 
 __all__ = ["bars", "graph_class", "network", "xml_text"]
 
-_COLOURS = {"lexical": "#2f6fb0", "dense": "#3a8f5f", "graph": "#c9821b"}
-_OTHERS = ("#8250a8", "#b3476b", "#5b7083")
+
 _INK, _SOFT, _PAPER = "#1c2128", "#57606a", "#ffffff"
 _LABEL, _WIDTH, _ROW, _LONGEST = 230, 420, 26, 36
 _MOST_NODES, _SIZE = 150, 640
@@ -75,9 +76,9 @@ def network(graph: networkx.Graph) -> str:
         x, y = at(node)
         name, size = str(about.get("title") or about.get("name") or node), 9.0 if about.get("start") else 5.0
         if about.get("kind") == "memory":
-            shapes.append(_box(x - size, y - size, 2 * size, 2 * size, _COLOURS["dense"], name))
+            shapes.append(_box(x - size, y - size, 2 * size, 2 * size, LOOKS["dense"].light, name))
         else:
-            shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{_COLOURS["graph"]}"/>')
+            shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{LOOKS["graph"].light}"/>')
             shapes.append(_words(name, x + size + 2, y + 4, size=10, fill=_SOFT))
     return _svg(_SIZE, _SIZE + 20, title, shapes)
 
@@ -97,9 +98,9 @@ def graph_class() -> type[networkx.Graph]:
 
 
 def _colours(names: Sequence[str]) -> dict[str, str]:
-    others = [name for name in names if name not in _COLOURS]
-    ordered = [*(name for name in _COLOURS if name in names), *others]
-    return {name: _COLOURS.get(name) or _OTHERS[others.index(name) % len(_OTHERS)] for name in ordered}
+    others = [name for name in names if name not in LOOKS]
+    looks = {name: OTHERS[at % len(OTHERS)] for at, name in enumerate(others)}
+    return {name: look.light for name, look in {**LOOKS, **looks}.items() if name in names}
 
 
 def _words(text: str, x: float, y: float, *, size: int = 12, fill: str = _INK, weight: str = "normal") -> str:

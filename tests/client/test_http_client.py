@@ -209,6 +209,8 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert remote.forget(filters={"sessions": ["s"]}, dry_run=True) == 1
         assert remote.forget(made.id, forgotten_by="clerk") == 1
         assert remote.history(made.id) == local.history(made.id)
+        assert remote.forgotten() == local.forgotten()
+        assert [(one.memory.id, one.forgotten_by) for one in remote.forgotten(limit=1)] == [(made.id, "clerk")]
         assert remote.restore_memory(made.id) == local.get(made.id)
         assert remote.forget(made.id) == 1
         assert remote.forget(everything=True) == 2

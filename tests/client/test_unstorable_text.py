@@ -34,6 +34,7 @@ BASE: dict[str, dict[str, Any]] = {
     "graph_hash": {},
     "hashes": {},
     "history": {"id": "key"},
+    "forgotten": {},
     "judgements": {},
     "leg": {"name": "lexical"},
     "link": {"id": "key", "type": "see-also", "to": "other"},

@@ -56,7 +56,13 @@ def test_the_commands_of_the_keys_run(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_every_path_is_described_and_no_other() -> None:
     table = text(HTTP).split("| path |")[1].split("\n\n")[0]
     described = set(re.findall(r"`(/[\w/{}.-]*)`", table))
-    assert described == {route.path for route in ROUTES} | {"/metrics", "/session", *OPEN}
+    assert described == {route.path for route in ROUTES} | {
+        "/metrics",
+        "/session",
+        "/runs",
+        "/runs/{name}/{file}",
+        *OPEN,
+    }
 
 
 def _started(line: str, folder: Path, *more: str) -> subprocess.Popen[str]:

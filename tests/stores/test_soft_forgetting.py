@@ -11,7 +11,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.model.errors import Conflict, NotFound
+from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.store import Keep
 from semmem.model.types import Filters
 from tests.stores.expiry import let_expire, texts
@@ -64,6 +64,38 @@ def test_what_was_forgotten_is_found_nowhere_and_comes_back_as_it_was(mem: Semme
     assert mem.remember(memory.text, id="h", **given).version == 2  # the same again
     with pytest.raises(Conflict, match="There is a memory 'h' in namespace 'default': it is not forgotten; nothing"):
         mem.restore_memory("h")
+
+
+def test_the_forgotten_memories_that_can_come_back_are_listed_the_latest_first(mem: Semmem) -> None:
+    for id in ("a", "b", "c", "d", "e"):
+        mem.remember(f"The text of {id}.", id=id, namespace="log")
+    mem.update("b", text="The later text of b.", namespace="log")
+    mem.remember("Another namespace.", id="a", namespace="other")
+    for id, by in (("a", None), ("b", "clerk"), ("c", None), ("d", None)):
+        mem.forget(id, namespace="log", forgotten_by=by)
+    mem.remember("Remembered anew.", id="c", namespace="log")
+    mem.forget("d", namespace="log", hard=True)
+    gone = mem.forgotten(namespace="log")
+    assert [(one.memory.id, one.version, one.memory.text, one.forgotten_by) for one in gone] == [
+        ("b", 2, "The later text of b.", "clerk"),
+        ("a", 1, "The text of a.", None),
+    ]
+    assert all(isinstance(one.forgotten_at, datetime) for one in gone)
+    assert [one.memory.id for one in mem.forgotten(namespace="log", limit=1)] == ["b"]
+    mem.restore_memory("b", namespace="log")
+    mem.update("b", text="The last text of b.", namespace="log")
+    mem.forget("b", namespace="log")
+    assert [(one.memory.id, one.version) for one in mem.forgotten(namespace="log")] == [("b", 3), ("a", 1)]
+    assert mem.forgotten(namespace="other") == []
+    with pytest.raises(InvalidInput, match="limit must be from 1 to 10000"):
+        mem.forgotten(limit=0)
+
+
+def test_the_text_of_a_forgotten_sensitive_memory_is_not_shown(mem: Semmem) -> None:
+    mem.remember("The code of the door is 4711.", id="code", sensitive=True)
+    mem.forget("code")
+    (gone,) = mem.forgotten()
+    assert (gone.memory.id, "4711" in gone.memory.text) == ("code", False)
 
 
 def test_the_history_of_what_was_forgotten_says_who_changed_and_who_forgot_it(mem: Semmem) -> None:

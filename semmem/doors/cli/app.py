@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "feedback": ("Memories", "cli.commands.use:feedback", "url"),
     "judgements": ("Memories", "cli.commands.use:judgements", "url", "namespace"),
     "history": ("Memories", "cli.commands.life:history", "url", "namespace"),
+    "forgotten": ("Memories", "cli.commands.life:forgotten", "url", "namespace"),
     "restore-memory": ("Memories", "cli.commands.life:restore_memory", "url", "namespace"),
     "link": ("Memories", "cli.commands.links:link", "url", "namespace"),
     "unlink": ("Memories", "cli.commands.links:unlink", "url", "namespace"),

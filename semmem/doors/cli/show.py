@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from semmem.model.looks import LOOKS, OTHERS
 from semmem.text.control_characters import as_json, visible
 
 if TYPE_CHECKING:
@@ -23,15 +24,6 @@ __all__ = [
     "legend", "memory_lines", "new_table", "one_line", "size", "styled",
 ]  # fmt: skip
 
-_LOOK = {
-    "lexical": ("█", "cyan"),
-    "dense": ("▓", "magenta"),
-    "graph": ("▒", "green"),
-    "exact": ("╬", "yellow"),
-    "reserve": ("░", "bright_black"),
-    "importance": ("◆", "bright_blue"),
-}
-_OTHER = ("▪", "white")
 _WIDTH = 18
 _INDENT = 6
 _NAMED = 5
@@ -67,8 +59,8 @@ def bar(components: Mapping[str, float], full: float = 1.0, width: int = _WIDTH)
     cells = _cells(components, full, width)
     text = styled()
     for name, count in cells.items():
-        glyph, colour = _LOOK.get(name, _OTHER)
-        text.append(glyph * count, style=colour)
+        look = LOOKS.get(name, OTHERS[0])
+        text.append(look.sign * count, style=look.terminal)
     text.append("·" * (width - sum(cells.values())), style="dim")
     return text
 
@@ -90,13 +82,12 @@ def _cells(components: Mapping[str, float], full: float, width: int) -> dict[str
 def legend(names: Collection[str] | None = None) -> Text:
     """Return one line that says which glyph is which component: of all, or of those among ``names``."""
     text = styled()
-    for name, (glyph, colour) in _LOOK.items():
+    for name, look in LOOKS.items():
         if names is not None and name not in names:
             continue
-        text.append(f"{glyph * 2} ", style=colour).append(f"{name}   ")
-    if others := sorted(set(names or ()) - set(_LOOK)):
-        glyph, colour = _OTHER
-        text.append(f"{glyph * 2} ", style=colour).append(", ".join(others))
+        text.append(f"{look.sign * 2} ", style=look.terminal).append(f"{name}   ")
+    if others := sorted(set(names or ()) - set(LOOKS)):
+        text.append(f"{OTHERS[0].sign * 2} ", style=OTHERS[0].terminal).append(", ".join(others))
     return text
 
 
@@ -156,7 +147,7 @@ def hit_lines(hit: Hit, full: float, width: int, *, whole: bool = False) -> list
     shares = styled()
     for name, value in hit.components.items():
         place = hit.legs.get(name)
-        colour = _LOOK.get(name, _OTHER)[1]
+        colour = LOOKS.get(name, OTHERS[0]).terminal
         shares.append(f"{name} ", style=colour).append(f"{value:.3f}")
         shares.append(f" (rank {place.rank})   " if place else "   ", style="dim")
     if hit.duplicates:

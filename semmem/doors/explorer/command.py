@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import webbrowser
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
@@ -22,6 +23,9 @@ def explore(
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in your browser, or only print its link.")
     ] = True,
+    runs: Annotated[
+        Path | None, typer.Option(help="Folder with runs of `python -m eval`, such as eval/runs, for Evaluation.")
+    ] = None,
 ) -> None:
     """Open a page that shows the memories: recall, why and why not, other weights, the graph, edits.
 
@@ -32,12 +36,15 @@ def explore(
     from semmem.stores import is_server
 
     need_extra()
+    from semmem.doors.http.runs import Runs
+
+    found = None if runs is None else Runs(runs)
     with door.connect(create=True) as mem:
         if is_server(where := door.url or mem.settings.url):
             raise InvalidInput(f"That store is behind a server, which has the page: open {where} in a browser.")
         door.storing = False
         owner = Key("explore", "explore", "", "admin", None, datetime.now(UTC).isoformat())
-        server = Server(mem, port=port, keys=Keys(), owner=owner)
+        server = Server(mem, port=port, keys=Keys(), owner=owner, runs=found)
         link = f"{server.url}/?token={server.sessions.invite()}#/recall?ns={quote(door.namespace, safe='')}"
         door.give({"url": link}, lambda: None)
         door.say(f"The page is at {link}")

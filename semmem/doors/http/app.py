@@ -31,6 +31,7 @@ from semmem.doors.http.keys import Key, KeySet, authorise, principal
 from semmem.doors.http.limits import Limits, Rates, Workers
 from semmem.doors.http.metrics import Metrics, traced
 from semmem.doors.http.problems import MEDIA_TYPE, as_bytes, headers_of, problem, status_of
+from semmem.doors.http.runs import Runs, add_runs
 from semmem.doors.http.schemas import PROBLEMS, components, described
 from semmem.doors.http.sent_once import AtWork, Once, answered_once, id_for, sent_once
 from semmem.doors.http.sessions import Sessions
@@ -76,8 +77,10 @@ class Service:
         stopping: Callable[[], bool] = lambda: False,
         grace_s: float = 10.0,
         sessions: Sessions | None = None,
+        runs: Runs | None = None,
     ) -> None:
         self.mem = mem
+        self.runs = runs
         self.sessions = sessions
         self.grace_s = grace_s
         self.stopped_at: float | None = None
@@ -343,6 +346,7 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False) -> A
         app.add_api_route(f"/v1/{verb}", _endpoint(partial(_refuse, verb)), methods=["POST"], include_in_schema=False)
     _add_state(app, service)
     add_pages(app, service.sessions)
+    add_runs(app, service.runs)
     app.add_exception_handler(HTTPException, _handled)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]  # FastAPI's way to add schemas
     return Guarded(
@@ -424,7 +428,7 @@ def _openapi(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, 
         }
     }
     description["security"] = [{"key": ["read"]}]
-    for path in ("/metrics", "/session"):
+    for path in ("/metrics", "/session", "/runs", "/runs/{name}/{file}"):
         for operation in description["paths"].get(path, {}).values():
             operation["security"] = [{"key": ["read"]}]
     for path in OPEN:

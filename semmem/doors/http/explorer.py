@@ -22,6 +22,7 @@ from semmem.doors.http.keys import Key
 from semmem.doors.http.peer import user_of
 from semmem.doors.http.schemas import PROBLEMS
 from semmem.doors.http.sessions import Sessions
+from semmem.model.looks import LOOKS, OTHERS
 
 __all__ = ["POLICY", "add_pages"]
 
@@ -118,4 +119,14 @@ def _contents() -> dict[str, tuple[bytes, str]]:
         for file in folder.iterdir()
         if file.name.rpartition(".")[2] in _MEDIA
     }
+    named["parts.css"] = _colours().encode()
     return {name: (content, f'"{sha256(content).hexdigest()[:16]}"') for name, content in named.items()}
+
+
+def _colours() -> str:
+    """Return the colours of the parts of a score as a style: a variable and a class for each."""
+    looks = {**LOOKS, **{f"other{at}": look for at, look in enumerate(OTHERS)}}
+    light = "".join(f"--part-{name}: {look.light}; " for name, look in looks.items())
+    dark = "".join(f"--part-{name}: {look.dark}; " for name, look in looks.items())
+    classes = "".join(f".leg.{name} {{ background: var(--part-{name}); }}\n" for name in looks)
+    return f":root {{ {light}}}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}\n{classes}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import uvicorn
 
     from semmem.client.memory import Semmem
+    from semmem.doors.http.runs import Runs
 
 __all__ = ["PORT", "Server", "bound", "check_port", "need_extra", "own_signals", "url_of", "uvicorn_of"]
 
@@ -55,8 +56,12 @@ class Server:
         limits: Limits | None = None,
         grace_s: float = 10.0,
         owner: Key | None = None,
+        runs: Runs | None = None,
     ) -> None:
-        """Take the address. ``owner`` is the key of links to the page; with one, every request needs a key."""
+        """Take the address. ``owner`` is the key of links to the page; with one, every request needs a key.
+
+        ``runs`` are those of `python -m eval` that the page can open.
+        """
         need_extra()
         from semmem.doors.http.app import Service, application
 
@@ -72,6 +77,7 @@ class Server:
             stopping=lambda: self._uvicorn.should_exit,
             grace_s=grace_s,
             sessions=self.sessions,
+            runs=runs,
         )
         app = application(service, guard or Guard(), wants_key=owner is not None or bool(keys))
         self._uvicorn = uvicorn_of(

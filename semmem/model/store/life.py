@@ -66,6 +66,10 @@ class VersionStore(Protocol):
         """Return the memory last forgotten softly under ``id``, with its vectors; None where there is none."""
         ...
 
+    def all_forgotten(self, namespace: str, limit: int) -> Sequence[Version]:
+        """Return up to ``limit`` softly forgotten memories, each as it was last, the latest forgotten first."""
+        ...
+
     def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
         """Return when the texts of memories began, by id, of those whose text is not as old as the memory."""
         ...

@@ -72,6 +72,11 @@ class PostgresLife(PostgresLinks):
         embedder, vectors = unpacked_vectors(packed)
         return Forgotten(memory_of(row), payload, embedder, vectors, text_at)
 
+    def all_forgotten(self, namespace: str, limit: int) -> Sequence[Version]:
+        """Return up to ``limit`` softly forgotten memories, each as it was last, the latest forgotten first."""
+        rows = self._pool.rows("history_all_forgotten", {"namespace": namespace, "limit": limit})
+        return [Version(memory_of(row[:-2]), forgotten_at=row[-1], forgotten_by=row[-2]) for row in rows]
+
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
         """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
         places = {n: {"namespace": n, "number": number, "id": id, "limit": limit} for n, (number, id) in after.items()}

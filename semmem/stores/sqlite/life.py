@@ -68,6 +68,11 @@ class SqliteLife(SqliteLinks):
         *row, payload, text_at, packed = rows[0]
         return Forgotten(memory_of(row), payload, *_vectors(packed), _time(text_at))
 
+    def all_forgotten(self, namespace: str, limit: int) -> Sequence[Version]:
+        """Return up to ``limit`` softly forgotten memories, each as it was last, the latest forgotten first."""
+        rows = self._file._rows("history_all_forgotten", {"namespace": namespace, "limit": limit})
+        return [Version(memory_of(row[:-2]), forgotten_at=_time(row[-1]), forgotten_by=row[-2]) for row in rows]
+
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
         """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
         logs = {}

@@ -21,6 +21,7 @@ from semmem.doors.cli.context import Door
 from semmem.doors.cli.demo import show as demo_recipes
 from semmem.doors.cli.terminal import terminal
 from semmem.model.errors import InvalidInput
+from semmem.model.looks import LOOKS
 from semmem.model.recipe import RECIPES, recipe
 from semmem.rank_cap import reach
 from semmem.text.control_characters import encodable
@@ -207,7 +208,7 @@ def test_a_recall_in_a_terminal_says_that_it_loads_the_model(store_url: str) -> 
 
 
 def test_every_component_has_a_sign_of_its_own_also_in_ascii() -> None:
-    signs = [sign for sign, _ in show._LOOK.values()]
+    signs = [look.sign for look in LOOKS.values()]
     assert len(set(signs)) == len(signs)
     plain = [encodable(sign, "ascii") for sign in signs]
     assert len(set(plain)) == len(plain)

@@ -76,12 +76,12 @@ def series(page: Any, link: str, url: str, namespace: str, take: Callable[[str],
     graph = page.locator("fieldset").filter(has=page.locator("legend", has_text="graph"))
     graph.get_by_label("guaranteed slot as a number").fill("0")
     slider = graph.get_by_role("slider", name="weight")
-    first = graph.locator(".badge").inner_text()
+    first = graph.locator("legend .badge").inner_text()
     slider.focus()
     for _ in range(8):
         page.keyboard.press("ArrowLeft")
         page.wait_for_timeout(400)
-        if graph.locator(".badge").inner_text() not in (first, "off"):
+        if graph.locator("legend .badge").inner_text() not in (first, "off"):
             break
     graph.scroll_into_view_if_needed()
     take("drag-the-graph")

@@ -13,7 +13,9 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.doors.http.keys import Key, Keys
+from semmem.doors.http.runs import Runs
 from semmem.doors.http.server import Server
+from semmem.model.errors import InvalidInput
 from tests.doors.explorer.browser import MISSING, barriers, chromium, expect, watched
 from tests.serving import running
 
@@ -88,7 +90,7 @@ def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, 
     expected = [hit.title for hit in mem.recall(QUESTION, namespace="team")]
     assert titles(page) == expected
     page.get_by_text("Question: named (it names something that the graph knows). First 10 hits.").wait_for()
-    page.get_by_text("The rank constants are those of named questions, the weights and slots those of all.").wait_for()
+    expect(leg(page, "graph").locator(".own")).to_contain_text("rank constant 0 for named questions")
     page.get_by_text("The importance of a memory (0 to 1, among its fields) multiplies its score.").wait_for()
     bar = page.locator(".hit .bars").first.get_attribute("aria-label")
     assert re.match(r"Score: lexical \.\d{3}, ", bar)
@@ -105,18 +107,43 @@ def test_the_weight_of_a_leg_changes_the_list_and_its_reach_and_can_be_kept_and_
     lexical = leg(page, "lexical")
     lexical.get_by_label("guaranteed slot as a number").fill("0")
     lexical.get_by_label("weight as a number").fill("0.001")
-    lexical.locator(".badge.boost-only").wait_for()
+    lexical.locator("legend .badge.boost-only").wait_for()
     lexical.get_by_label("weight as a number").fill("5")
     for other in ("dense", "graph"):
         leg(page, other).get_by_label("weight as a number").fill("0")
         leg(page, other).locator(".badge.off").wait_for()
-    lexical.locator(".badge.guaranteed").wait_for()
+    lexical.locator("legend .badge.guaranteed").wait_for()
     alone = [hit.title for hit in mem.recall("bakery in spring", namespace="team", limit=2, recipe="lexical")]
     expect(page.locator(".hit .title")).to_have_text(alone)
     page.get_by_role("button", name="Keep for team").click()
     settled(page, "Kept for the namespace team")
     kept = mem.settings_of(namespace="team")
     assert (kept["weights.graph"], kept["weights.dense"], kept["weights.lexical"]) == (0, 0, 5)
+    page.get_by_role("button", name="Undo").click()
+    settled(page, "Undone")
+    assert mem.settings_of(namespace="team") == {}
+
+
+def test_the_settings_of_one_kind_of_question_are_moved_with_its_reach_kept_and_undone(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Hits", exact=True).fill("3")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page)
+    graph = leg(page, "graph")
+    graph.get_by_role("button", name="Change the rank constant of graph").click()
+    expect(page.get_by_label("Settings for")).to_have_value("named")
+    page.get_by_text("Questions of other kinds keep their settings.").wait_for()
+    graph.get_by_label("rank constant as a number").fill("100")
+    graph.get_by_label("guaranteed slot as a number").fill("0")
+    graph.get_by_label("weight as a number").fill("0.001")
+    expect(graph.locator(".kinds span", has_text=re.compile("^named")).locator(".badge")).to_have_text("boost-only")
+    expect(graph.locator(".kinds span", has_text=re.compile("^unnamed")).locator(".badge")).to_have_text("guaranteed")
+    expect(graph.locator("legend .badge")).to_have_text("boost-only")
+    page.get_by_role("button", name="Keep for team").click()
+    settled(page, "Kept for the namespace team")
+    plan = mem.searched_by(namespace="team")[0]
+    assert (plan.weights_in("named")["graph"], plan.weights_in("unnamed")["graph"]) == (0.001, 0.35)
+    assert (plan.constants("named")["graph"], plan.constants("unnamed")["graph"]) == (100, 8)
+    assert ("graph" in plan.reserve_in("named"), plan.reserve_in("unnamed")["graph"]) == (False, 3)
     page.get_by_role("button", name="Undo").click()
     settled(page, "Undone")
     assert mem.settings_of(namespace="team") == {}
@@ -196,6 +223,11 @@ def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, m
     page.get_by_role("button", name="Forget", exact=True).click()
     settled(page, "1 memory forgotten: norrbeck.")
     assert mem.stats(namespace="team").memories == 5
+    expect(page.locator(".rows tbody tr")).to_have_count(2)
+    page.get_by_label("Choose all shown").check()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    settled(page, "2 memories forgotten: tide, port.")
+    assert [one.author for one in mem.list(namespace="team").memories] == ["Ana"] * 3
 
 
 def test_of_three_memories_forgotten_at_once_one_is_taken_back_and_their_undo_waits(page: Any, mem: Semmem) -> None:
@@ -207,16 +239,78 @@ def test_of_three_memories_forgotten_at_once_one_is_taken_back_and_their_undo_wa
     settled(page, "3 memories forgotten: port, tide, petra.")
     page.clock.fast_forward(60_000)
     page.get_by_role("button", name="Undo").wait_for()
-    page.get_by_text("Take a forgotten memory back").click()
-    page.get_by_label("Id of the forgotten memory").fill("tide")
-    page.get_by_role("button", name="Take back").click()
+    page.get_by_text("Forgotten memories").click()
+    expect(page.locator("details li")).to_have_count(3)
+    expect(page.locator("details li", has_text="High tide is at noon on Fridays.")).to_contain_text(
+        "tide · forgotten 2"
+    )
+    page.get_by_role("button", name="Take tide back").click()
     settled(page, "tide is taken back.")
     page.get_by_label("Choose tide").wait_for()
+    expect(page.locator("details li")).to_have_count(2)
     assert {one.id for one in mem.list(namespace="team").memories} == {"kestrel", "norrbeck", "harbour", "tide"}
-    page.get_by_label("Id of the forgotten memory").fill("nobody")
-    page.get_by_role("button", name="Take back").click()
-    page.get_by_role("alert").filter(has_text="nobody").wait_for()
-    page.errors.clear()  # the browser itself notes an answer with status 404
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("details li")).to_have_count(3)
+
+
+def test_memories_are_found_by_words_of_their_text_within_the_filters_and_the_export_obeys_those(
+    page: Any, mem: Semmem
+) -> None:
+    mem.remember("The Kestrel listens on port 6543.", id="copy", namespace="team", author="Cy")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    words = page.get_by_label("Words of the text")
+    words.fill("kestrels listening")
+    words.press("Enter")
+    expect(page.locator(".rows tbody tr")).to_have_count(3)  # a copy is no hit of a recall, and is shown here
+    page.get_by_text("3 with such words. Sensitive memories are not searched.").wait_for()
+    expect(page.get_by_label("Order")).to_be_disabled()
+    page.get_by_label("Author").fill("Bo")
+    page.get_by_label("Author").press("Tab")
+    expect(page.locator(".rows tbody .title")).to_have_text(["Port"])
+    expect(page.get_by_role("link", name="Export")).to_have_count(0)
+    words.fill("")
+    words.press("Enter")
+    expect(page.locator(".rows tbody tr")).to_have_count(3)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export these").click()
+    lines = [json.loads(line) for line in Path(download.value.path()).read_text(encoding="utf-8").splitlines()]
+    assert [one["id"] for one in lines] == ["tide", "port", "norrbeck"]
+
+
+FOCUSED = "() => document.activeElement.closest('section, dialog, main')?.localName ?? 'lost'"
+
+
+def test_the_focus_stays_where_a_decision_was_made(page: Any, mem: Semmem) -> None:
+    mem.remember("The Kestrel listens on port 7000.", id="new-port", namespace="team")
+    mem.link("new-port", "contradicts", "port", namespace="team")
+    ask(page)
+    leg(page, "dense").get_by_label("weight as a number").fill("2")
+    page.get_by_role("button", name="Keep for team").press("Enter")
+    settled(page, "Kept for the namespace team")
+    expect(page.get_by_role("button", name="Keep for team")).to_be_disabled()
+    assert page.evaluate(FOCUSED) == "section"
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="What this namespace keeps now")).to_be_focused()
+    page.get_by_role("link", name="Browse", exact=True).press("Enter")
+    page.get_by_label("Choose tide").press("Space")
+    page.get_by_role("button", name="Forget", exact=True).press("Enter")
+    settled(page, "1 memory forgotten: tide.")
+    expect(page.get_by_label("Choose tide")).to_have_count(0)
+    assert page.evaluate(FOCUSED) == "section"
+    page.locator(".rows").get_by_role("button", name="Harbour", exact=True).press("Enter")
+    page.get_by_role("tab", name="edit").press("Enter")
+    page.get_by_label("Text", exact=True).fill("The harbour office is closed.")
+    page.get_by_role("button", name="Save").press("Enter")
+    settled(page, "harbour is changed")
+    assert page.evaluate(FOCUSED) == "dialog"
+    page.get_by_role("button", name="Undo").press("Enter")  # it stands in the dialog: nothing else can be reached
+    expect(page.get_by_role("dialog")).to_contain_text("opens at nine")
+    assert page.evaluate(FOCUSED) == "dialog"
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Inbox", exact=True).press("Enter")
+    page.get_by_role("button", name="Both hold").press("Enter")
+    page.get_by_text("No contradictions wait").wait_for()
+    assert page.evaluate(FOCUSED) == "section"
 
 
 def test_the_keyboard_alone_opens_why_and_closing_it_comes_back_to_its_hit(page: Any) -> None:
@@ -233,6 +327,19 @@ def test_the_keyboard_alone_opens_why_and_closing_it_comes_back_to_its_hit(page:
         page.keyboard.press(leave)
         expect(told).to_have_count(0)
         expect(why).to_be_focused()
+
+
+def test_a_memory_leads_to_all_of_its_author_and_to_the_reason_why_the_last_question_lacks_it(page: Any) -> None:
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "When is high tide?")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator(".rows").get_by_role("button", name="Norrbeck", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Bo", exact=True).click()
+    expect(page.locator(".rows tbody .title")).to_have_text(["Tide", "Port", "Norrbeck"])
+    page.locator(".rows").get_by_role("button", name="Norrbeck", exact=True).click()
+    page.get_by_role("button", name="Why, or why not, for “When is high tide?”").click()
+    page.get_by_role("region", name="Why norrbeck").get_by_role("table").wait_for()
 
 
 def test_a_memory_that_no_leg_found_says_what_can_bring_it(page: Any, mem: Semmem) -> None:
@@ -403,6 +510,25 @@ def test_a_run_of_eval_shows_its_verdicts_and_intervals_and_asks_the_questions_t
     assert barriers(page) == []
 
 
+def test_the_runs_of_a_folder_that_the_owner_named_are_opened_by_their_name(
+    browser: Any, mem: Semmem, tmp_path: Path
+) -> None:
+    (tmp_path / "runs" / "monday").mkdir(parents=True)
+    a_run(tmp_path / "runs" / "monday", mem.recall(QUESTION, namespace="team").recipe.as_dict())
+    (tmp_path / "runs" / "secret.json").write_text("{}", encoding="utf-8")
+    with running(mem, owner=OWNER, runs=Runs(tmp_path / "runs")) as server, watched(browser) as page:
+        page.goto(f"{server.url}/?token={server.sessions.invite()}#/evaluation?ns=team")
+        page.get_by_label("Or a run of the folder").select_option("monday")
+        page.locator(".moved", has_text="1.000 → .250").wait_for()
+        assert page.errors == []
+        for path in ("runs/monday/private", "runs/..%2Fsecret.json/result.json", "runs/tuesday/result.json"):
+            assert page.request.get(f"{server.url}/{path}").status == 404
+    with pytest.raises(InvalidInput, match="There is no folder "):
+        Runs(tmp_path / "nowhere")
+    with pytest.raises(InvalidInput, match="neither it nor a folder in it has a result"):
+        Runs(tmp_path / "runs" / "monday" / "private")
+
+
 def test_ten_thousand_memories_scroll_with_a_few_rows_in_the_page(page: Any, mem: Semmem, site: Server) -> None:
     mem.remember_many(
         ({"text": f"Note {n} of the log.", "id": f"n{n:05}"} for n in range(10_000)), namespace="long", batch_size=2000
@@ -426,7 +552,9 @@ def test_ten_thousand_memories_scroll_with_a_few_rows_in_the_page(page: Any, mem
     assert page.locator(".hit").count() < 200
 
 
-def test_days_filter_the_list_and_health_says_what_is_stored(page: Any) -> None:
+def test_days_filter_the_list_and_health_says_what_is_stored(page: Any, mem: Semmem) -> None:
+    mem.remember("A gull.", namespace="birds")
+    mem.namespace_limits("birds", most_memories=2_000)
     page.get_by_role("link", name="Time", exact=True).click()
     page.get_by_role("button", name="2026-03-04, 1 memories").press("Enter")
     page.get_by_role("button", name="Show 2026-03-04").click()
@@ -434,6 +562,10 @@ def test_days_filter_the_list_and_health_says_what_is_stored(page: Any) -> None:
     page.get_by_role("link", name="Health", exact=True).click()
     page.get_by_text("6, with 6 vectors of").wait_for()
     page.get_by_role("cell", name="guaranteed").first.wait_for()
+    birds = page.locator("tr", has=page.get_by_role("button", name="Health of birds"))
+    expect(birds).to_contain_text("most memories 2,000")
+    birds.get_by_role("button").click()
+    page.get_by_text("1, with 1 vectors of").wait_for()
 
 
 def test_hostile_texts_are_shown_as_texts(page: Any, mem: Semmem) -> None:

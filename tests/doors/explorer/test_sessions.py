@@ -21,6 +21,7 @@ from semmem.doors.cli.app import run
 from semmem.doors.http.explorer import POLICY
 from semmem.doors.http.keys import Key, Keys
 from semmem.doors.http.peer import user_of
+from semmem.doors.http.runs import Runs
 from semmem.doors.http.sessions import Sessions
 from tests.doors.http.test_routes import problem
 from tests.serving import running
@@ -133,6 +134,27 @@ def test_the_cookies_of_other_ports_do_not_end_a_session(other: str) -> None:
     cookie = sessions.begin(OWNER).split(";")[0]
     assert sessions.find(f"{other}; {cookie}", {}) == OWNER
     assert sessions.find(f"{cookie}; {other}", {}) == OWNER
+
+
+def test_the_runs_are_for_the_owner_and_keys_that_may_do_all(mem: Semmem, tmp_path: Path) -> None:
+    folder = tmp_path / "monday"
+    folder.mkdir()
+    (folder / "result.json").write_text('{"command": "run"}', encoding="utf-8")
+    keys = Keys(tmp_path / "keys.json")
+    given = {
+        "all": keys.add("all", right="admin")[1],
+        "one": keys.add("one", right="admin", namespaces=["default"])[1],
+        "reads": keys.add("reads")[1],
+    }
+    with running(mem, owner=OWNER, keys=keys, runs=Runs(tmp_path)) as server:
+        for name, key in given.items():
+            asks = httpx.Client(base_url=server.url, trust_env=False, headers={"authorization": f"Bearer {key}"})
+            with asks as browser:
+                seen = browser.get("/runs").json()["runs"], browser.get("/runs/monday/result.json").status_code
+                assert seen == ((["monday"], 200) if name == "all" else ([], 404)), name
+    with running(mem) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        assert browser.get("/runs").json() == {"runs": []}
+        assert problem(browser.get("/runs/monday/result.json")) == (404, "NotFound")
 
 
 def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def test_every_operation_names_the_right_that_its_key_needs(http: httpx.Client) 
     for route in ROUTES:
         assert rights.pop((route.path, route.method), None) in (None, [{"key": [route.right]}]), route.name
     of_any_key = [("/metrics", "GET"), ("/session", "GET"), ("/session", "POST"), ("/session", "DELETE")]
+    of_any_key += [("/runs", "GET"), ("/runs/{name}/{file}", "GET")]
     any_key = [{"key": ["read"]}]
     assert rights == {("/healthz", "GET"): [], ("/readyz", "GET"): []} | dict.fromkeys(of_any_key, any_key)
     assert said["paths"]["/v1/maintain"]["post"]["security"] == [{"key": ["admin"]}]

@@ -1,4 +1,4 @@
-"""The commands about what becomes of a memory: history and restore-memory."""
+"""The commands about what becomes of a memory: history, forgotten and restore-memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from semmem.model.life import Version
 
-__all__ = ["history", "restore_memory"]
+__all__ = ["forgotten", "history", "restore_memory"]
 
 _WIDTH = 60
 
@@ -56,6 +56,29 @@ def _lines(versions: Sequence[Version], diff: bool) -> list[Text]:
         else:
             lines.append(styled(f"  {one_line(one.memory.text, _WIDTH)}"))
     return lines
+
+
+def forgotten(
+    door: Door,
+    limit: Annotated[int, typer.Option("--limit", "-k", help="At most this many, the latest forgotten first.")] = 100,
+) -> None:
+    """List the forgotten memories that `semmem restore-memory ID` can bring back, and who forgot them."""
+    with door.connect() as mem:
+        versions = mem.forgotten(namespace=door.namespace, limit=limit)
+    door.give(
+        {"versions": [one.as_dict() for one in versions]}, lambda: door.print_lines(_gone(versions, door.namespace))
+    )
+
+
+def _gone(versions: Sequence[Version], namespace: str) -> list[Text]:
+    if not versions:
+        return [styled(f"No forgotten memory of {namespace} can be brought back.")]
+    return [line for one in versions for line in (_ended(one), styled(f"  {one_line(one.memory.text, _WIDTH)}"))]
+
+
+def _ended(version: Version) -> Text:
+    whom = f" by {version.forgotten_by}" if version.forgotten_by else ""
+    return styled(f"{version.memory.id}  forgotten {version.forgotten_at:%Y-%m-%d %H:%M}{whom}")
 
 
 def restore_memory(door: Door, id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:

@@ -1,10 +1,9 @@
 // Activity: the log of recalls. Who was given what, the same question asked again, and what was useful.
 import { html, useEffect, useState } from "/page/vendor/preact.js";
-import { api, call, go } from "/page/api.js";
+import { api, call, choices, go } from "/page/api.js";
 import { Field, Notice, number, useLoaded, visible, when } from "/page/parts.js";
 
 const PAGE = 50;
-const INTERFACES = ["python", "cli", "http", "page", "mcp", "hook"];
 const OUTCOMES = { given: "given", pinned: "given: pinned", left_out: "left out: no room", withheld: "withheld: not sure enough", excluded: "excluded by the caller" };
 const log = (query, signal) => call("GET", "/v1/recalls", { query, signal });
 const again = (id, namespace, then, signal) => call("GET", `/v1/recalls/${encodeURIComponent(id)}/replay`, { query: { namespace, then: then || undefined }, signal });
@@ -15,6 +14,7 @@ export function ActivityView({ ns, query, openMemory, may, toast }) {
   const [problem, setProblem] = useState(null);
   const asked = { namespace: ns, limit: PAGE, interface: query.interface, agent: query.agent, memory: query.memory };
   const first = useLoaded((signal) => log(asked, signal), [ns, query.interface, query.agent, query.memory]);
+  const interfaces = useLoaded(() => choices("/v1/recalls", "interface"), []);
   useEffect(() => {
     if (!first.value) return;
     setRows(first.value.recalls);
@@ -35,7 +35,7 @@ export function ActivityView({ ns, query, openMemory, may, toast }) {
     <h1 id="activity-title">Activity</h1>
     <form class="ask filters" onSubmit=${(e) => e.preventDefault()}>
       <label>Asked through<select value=${query.interface || ""} onChange=${(e) => set({ interface: e.target.value })}>
-        <option value="">anything</option>${INTERFACES.map((one) => html`<option>${one}</option>`)}</select></label>
+        <option value="">anything</option>${(interfaces.value || [query.interface].filter(Boolean)).map((one) => html`<option>${one}</option>`)}</select></label>
       <${Field} label="By the agent" value=${query.agent || ""} set=${(agent) => set({ agent })} />
       <${Field} label="That gave the memory" placeholder="its id" value=${query.memory || ""} set=${(memory) => set({ memory })} />
     </form>

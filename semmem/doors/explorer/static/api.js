@@ -8,11 +8,15 @@ export class Problem extends Error {
   }
 }
 
-export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
+export function address(path, query) {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
     for (const one of Array.isArray(value) ? value : [value])
       if (one !== undefined && one !== null && one !== "") search.append(name, one);
+  return path + (search.size ? `?${search}` : "");
+}
+
+export async function call(method, path, { query = {}, body, headers = {}, signal } = {}) {
   const options = { method, headers: { accept: "application/json", ...headers }, signal, credentials: "same-origin" };
   if (body !== undefined) {
     options.body = typeof body === "string" ? body : JSON.stringify(body);
@@ -20,7 +24,7 @@ export async function call(method, path, { query = {}, body, headers = {}, signa
   }
   let answer;
   try {
-    answer = await fetch(path + (search.size ? `?${search}` : ""), options);
+    answer = await fetch(address(path, query), options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { detail: "The server does not answer. Start it again, or check the connection, and repeat." });
@@ -40,6 +44,8 @@ export async function call(method, path, { query = {}, body, headers = {}, signa
 const of = (id) => `/v1/memories/${encodeURIComponent(id)}`;
 
 export const api = {
+  runs: () => call("GET", "/runs").then((answer) => answer.runs),
+  runFile: (name, file) => fetch(`/runs/${encodeURIComponent(name)}/${file}`, { credentials: "same-origin" }).then((answer) => (answer.ok ? answer.blob() : null)),
   session: () => call("GET", "/session"),
   signIn: (key) => call("POST", "/session", { headers: { authorization: `Bearer ${key}` } }),
   signOut: () => call("DELETE", "/session"),
@@ -65,6 +71,7 @@ export const api = {
     call("PATCH", of(id), { query: { namespace }, body: changes, headers: version ? { "if-match": `"${version}"` } : {} }),
   forget: (id, namespace) => call("DELETE", of(id), { query: { namespace } }),
   restore: (id, namespace) => call("POST", `${of(id)}/restore`, { body: { namespace } }),
+  forgotten: (namespace) => call("GET", "/v1/forgotten", { query: { namespace, limit: 500 } }).then((answer) => answer.versions),
   history: (id, namespace) => call("GET", `${of(id)}/history`, { query: { namespace } }).then((answer) => answer.versions),
   contradictions: (namespace) => call("GET", "/v1/contradictions", { query: { namespace, limit: 200 } }).then((answer) => answer.links),
   nearDuplicates: (namespace) => call("GET", "/v1/near-duplicates", { query: { namespace, limit: 200 } }).then((answer) => answer.links),
@@ -77,6 +84,13 @@ export const api = {
   split: (namespace, name) => call("POST", "/v1/concepts/split", { body: { namespace, name } }),
   feedback: (body) => call("POST", "/v1/feedback", { body }),
 };
+
+// The values that the schema of the API names for a parameter of a query.
+let schema = null;
+export async function choices(path, name) {
+  schema ??= call("GET", "/openapi.json");
+  return (await schema).paths[path].get.parameters.find((one) => one.name === name).schema.enum;
+}
 
 export async function* pages(query, most) {
   let cursor;

@@ -1,7 +1,7 @@
 // The page: the session, the namespace, and the views.
 import { html, render, useCallback, useEffect, useState } from "/page/vendor/preact.js";
 import { api, go, place } from "/page/api.js";
-import { Notice, useToast, visible } from "/page/parts.js";
+import { Notice, keepFocus, useToast, visible } from "/page/parts.js";
 import { RecallView } from "/page/recall.js";
 import { MemoryDialog } from "/page/memory.js";
 
@@ -77,8 +77,8 @@ function App() {
       <label class="ns">Namespace<select value=${ns} onChange=${(e) => go(name, { ns: e.target.value })}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}</select></label>
       ${session.name && session.name !== "explore" && html`<button class="plain" onClick=${async () => { await api.signOut(); setSession(false); }}>Sign out ${visible(session.name)}</button>`}</header>
     <main id="main" tabindex="-1">${View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed }} />`}</main>
-    ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), onChange: () => setChanged((count) => count + 1) }} />`}
-    ${toast}`;
+    ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), foot: toast, onChange: () => setChanged((count) => count + 1) }} />`}
+    ${!memory && toast}`; // while a dialog is open, nothing else can be reached: the sentence stands in it
 }
 
 function SignIn({ onDone }) {
@@ -100,4 +100,5 @@ function SignIn({ onDone }) {
     <${Notice} error=${problem} /></main>`;
 }
 
+keepFocus(document.getElementById("page"));
 render(html`<${App} />`, document.getElementById("page"));

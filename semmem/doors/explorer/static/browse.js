@@ -1,12 +1,13 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
 import { html, useEffect, useRef, useState } from "/page/vendor/preact.js";
-import { api, call, go, pages } from "/page/api.js";
+import { address, api, call, go, pages } from "/page/api.js";
 import { Field, Notice, Windowed, useLoaded, visible, when } from "/page/parts.js";
 
 const PAGE = 50; // memories at first
 const NEXT = 500; // and whenever the end comes near
 const ORDERS = { created: "newest first", updated: "changed last", accessed: "recalled last", importance: "important first" };
 const day = (value, after) => (value ? `${value}T${after ? "00:00:00" : "23:59:59.999999"}Z` : undefined);
+const MOST_FOUND = 1000; // memories with words that somebody seeks
 const NAMED = 5; // ids that a sentence about several memories names
 const listed = (ids) => visible(ids.slice(0, NAMED).join(", ")) + (ids.length > NAMED ? ` and ${ids.length - NAMED} more` : "");
 const words = (text) => (text || "").split(",").map((one) => one.trim()).filter(Boolean);
@@ -16,13 +17,21 @@ export const filtersOf = (query) => ({
   source_types: words(query.source_type), created_after: day(query.from, true), created_before: day(query.to, false), sort_by: query.sort,
 });
 
+// Memories with words of a text: the best first, by the lexical leg, which a slider would ask too, so nothing is logged.
+async function withWords(ns, query, signal) {
+  const { authors, sessions, tags, titles, source_types, created_after, created_before } = filtersOf(query);
+  const given = Object.entries({ authors, sessions, tags, titles, source_types, created_after, created_before }).filter(([, value]) => value?.length);
+  const { hits, total } = await api.reweigh({ query: query.words, namespace: ns, limit: MOST_FOUND, recipe: { name: "lexical", dedup: false, superseding: false }, filters: Object.fromEntries(given) }, signal);
+  return { memories: hits.map(({ memory }) => memory), cursor: null, total };
+}
+
 export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
   const [rows, setRows] = useState([]);
   const [cursor, setCursor] = useState(null);
   const [chosen, setChosen] = useState(new Set());
   const [problem, setProblem] = useState(null);
   const key = JSON.stringify([ns, query, changed]);
-  const first = useLoaded((signal) => api.list({ namespace: ns, limit: PAGE, ...filtersOf(query) }, signal), [key]);
+  const first = useLoaded((signal) => (query.words ? withWords(ns, query, signal) : api.list({ namespace: ns, limit: PAGE, ...filtersOf(query) }, signal)), [key]);
   useEffect(() => {
     if (!first.value) return;
     setRows(first.value.memories);
@@ -43,7 +52,9 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
       reading.current = false;
     }
   };
+  const narrowed = Object.keys(query).some((name) => name !== "sort");
   const set = (changes) => go("browse", { ns, ...query, ...changes }, { replace: true });
+  const all = rows.length > 0 && rows.every(({ id }) => chosen.has(id));
   const toggle = (id) => setChosen((before) => {
     const after = new Set(before);
     if (!after.delete(id)) after.add(id);
@@ -66,6 +77,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
   return html`<section aria-labelledby="browse-title">
     <h1 id="browse-title">Browse</h1>
     <form class="ask filters" onSubmit=${(e) => e.preventDefault()}>
+      <${Field} label="Words of the text" type="search" value=${query.words || ""} set=${(words) => set({ words })} />
       <${Field} label="Author" placeholder="whole name" value=${query.author || ""} set=${(author) => set({ author })} />
       <${Field} label="Session" value=${query.session || ""} set=${(session) => set({ session })} />
       <${Field} label="Title" value=${query.title || ""} set=${(title) => set({ title })} />
@@ -74,21 +86,22 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
         <option value="">anybody</option>${["user", "agent", "tool", "imported"].map((one) => html`<option>${one}</option>`)}</select></label>
       <${Field} label="Written from" type="date" value=${query.from || ""} set=${(from) => set({ from })} />
       <${Field} label="Written to" type="date" value=${query.to || ""} set=${(to) => set({ to })} />
-      <label>Order<select value=${query.sort || "created"} onChange=${(e) => set({ sort: e.target.value })}>
-        ${Object.entries(ORDERS).map(([name, told]) => html`<option value=${name}>${told}</option>`)}</select></label>
+      <label>Order<select value=${query.words ? "" : query.sort || "created"} disabled=${Boolean(query.words)} onChange=${(e) => set({ sort: e.target.value })}>
+        ${query.words && html`<option value="">best match first</option>`}${Object.entries(ORDERS).map(([name, told]) => html`<option value=${name}>${told}</option>`)}</select></label>
     </form>
     <p class="buttons">
       ${may.write && html`<button onClick=${() => openMemory("", ns)}>New memory</button><${Import} ...${{ ns, toast, done: first.reload }} />`}
-      <a class="button second" href=${`/v1/export?namespace=${encodeURIComponent(ns)}`} download=${`${ns}.jsonl`}>Export</a>
+      ${!query.words && html`<a class="button second" href=${address("/v1/export", { namespace: ns, ...filtersOf(query), sort_by: undefined })} download=${`${ns}.jsonl`}>${narrowed ? "Export these" : "Export"}</a>`}
       ${chosen.size > 0 && may.write && html`<span role="status">${chosen.size} chosen:</span>
         <button class="second" onClick=${() => each((id) => api.forget(id, ns), "forgotten", (id) => api.restore(id, ns))}>Forget</button>
         <button class="second" onClick=${() => each((id) => api.update(id, ns, { pinned: true }), "pinned", (id) => api.update(id, ns, { pinned: false }))}>Pin</button>
         <button class="second" onClick=${() => each((id) => api.update(id, ns, { pinned: false }), "no longer pinned")}>Unpin</button>`}
     </p>
-    ${may.write && html`<${TakeBack} ...${{ ns, toast, done: first.reload }} />`}
+    <${Forgotten} ...${{ ns, may, toast, changed: first.value, done: first.reload }} />
     <${Notice} error=${first.error || problem} />
     ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${Object.keys(query).length > 1 ? " with these filters" : ""}.</p>`}
-    <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><span class="hidden">chosen</span></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
+    ${first.value?.total !== undefined && html`<p class="facts" role="status">${first.value.total.toLocaleString("en")} with such words${first.value.total > rows.length ? `, the best ${rows.length.toLocaleString("en")} of them` : ""}. Sensitive memories are not searched.</p>`}
+    <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><input type="checkbox" aria-label="Choose all shown" title="Choose all shown" checked=${all} onChange=${() => setChosen(new Set(all ? [] : rows.map(({ id }) => id)))} /></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
       <${Windowed} tag="tbody" items=${rows} usual=${60} row=${(memory, at) => html`<tr key=${memory.id} data-at=${at} aria-rowindex=${at + 2}>
         <td><input type="checkbox" aria-label=${`Choose ${memory.id}`} checked=${chosen.has(memory.id)} onChange=${() => toggle(memory.id)} /></td>
         <td><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${visible(memory.title || memory.id)}</button>
@@ -144,25 +157,28 @@ function Import({ ns, toast, done }) {
     <${Notice} error=${problem} />`;
 }
 
-// A forgotten memory by its id: no list has it any more.
-function TakeBack({ ns, toast, done }) {
-  const [id, setId] = useState("");
+// The forgotten memories, until maintain removes them.
+function Forgotten({ ns, may, toast, changed, done }) {
+  const [open, setOpen] = useState(false);
   const [problem, setProblem] = useState(null);
-  const take = async (event) => {
-    event.preventDefault();
+  const { value, error, reload } = useLoaded(async () => (open ? api.forgotten(ns) : null), [ns, open, changed]);
+  const take = async (id) => {
     setProblem(null);
     try {
-      await api.restore(id.trim(), ns);
-      toast(`${id.trim()} is taken back.`);
-      setId("");
+      await api.restore(id, ns);
+      toast(`${id} is taken back.`, async () => { await api.forget(id, ns); done(); });
       done();
-    } catch (error) {
-      setProblem(error);
+    } catch (failed) {
+      setProblem(failed);
     }
+    reload();
   };
-  return html`<details><summary>Take a forgotten memory back</summary>
-    <form class="ask" onSubmit=${take}><label class="grow">Id of the forgotten memory<input required value=${id} placeholder="as the sentence after Forget tells it" onInput=${(e) => setId(e.target.value)} /></label><button class="second">Take back</button></form>
-    <${Notice} error=${problem} /></details>`;
+  return html`<details onToggle=${(e) => setOpen(e.target.open)}><summary>Forgotten memories</summary>
+    <${Notice} error=${error || problem} />
+    ${value?.length === 0 && html`<p class="hint">No forgotten memory can be taken back.</p>`}
+    <ul class="links">${value?.map(({ memory, forgotten_at: at, forgotten_by: by }) => html`<li key=${memory.id}>
+      ${may.write && html`<button class="small" aria-label=${`Take ${memory.id} back`} onClick=${() => take(memory.id)}>Take back</button> `}<b>${visible(memory.title || memory.id)}</b>
+      <span class="under">${visible(memory.id)} · forgotten ${when(at)}${by ? ` by ${visible(by)}` : ""}</span><span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span></li>`)}</ul></details>`;
 }
 
 // Inbox: contradictions and near-duplicates that wait for a decision.
@@ -261,13 +277,18 @@ export function TimeView({ ns, query, changed }) {
     ${!loading && days.length === 0 && !error && html`<p class="notice">This namespace has no memory yet.</p>`}</section>`;
 }
 
+const MOST_LIMITS = 50; // namespaces whose limits are read
+const limited = (limits) => (limits ? Object.entries(limits).filter(([, one]) => one !== null).map(([name, one]) => `${name.replaceAll("_", " ")} ${one.toLocaleString("en")}`).join(", ") || "none" : "");
+
 // Health: what the store holds and how it is searched.
 export function HealthView({ ns, may, toast }) {
   const told = useLoaded(async () => {
     const [stats, settings, limits, version] = await Promise.all([api.stats(ns), api.settings(ns), api.limits(ns).catch(() => null), api.version()]);
     const ready = await api.ready().then(() => "ready", (error) => error.message);
     const reach = await call("GET", "/v1/reach", { query: { namespace: ns, k: 10 } });
-    return { stats, settings, limits, version, ready, reach };
+    const spaces = await api.namespaces();
+    const bounds = await Promise.all(spaces.slice(0, MOST_LIMITS).map(({ name }) => api.limits(name).catch(() => null)));
+    return { stats, settings, limits, version, ready, reach, spaces: spaces.map((one, at) => ({ ...one, limits: bounds[at] })) };
   }, [ns]);
   const { value, error } = told;
   const own = value ? Object.entries(value.settings.settings) : [];
@@ -289,5 +310,9 @@ export function HealthView({ ns, may, toast }) {
     <h2>Reach: what each leg can do in the first 10</h2>
     <div class="scroll"><table><thead><tr><th>question</th><th>leg</th><th>class</th><th>why</th></tr></thead><tbody>
       ${Object.entries(value.reach.regimes).flatMap(([regime, { legs }]) => Object.entries(legs).map(([leg, one]) => html`<tr><td>${regime}</td><td>${leg}</td><td><span class=${`badge ${one.class}`}>${one.class}</span></td><td class="certificate">${one.certificate}</td></tr>`))}</tbody></table></div>
+    <h2>Namespaces</h2>
+    <div class="scroll"><table><thead><tr><th>namespace</th><th>memories</th><th>changed last</th><th>limits</th></tr></thead><tbody>
+      ${value.spaces.map((one) => html`<tr><td><button class="plain" aria-label=${`Health of ${one.name}`} onClick=${() => go("health", { ns: one.name })}>${visible(one.name)}</button></td>
+        <td>${one.memories.toLocaleString("en")}</td><td>${when(one.updated_at)}</td><td>${limited(one.limits)}</td></tr>`)}</tbody></table></div>
     <p><a href="/docs">The API</a> · <a href="/metrics">Metrics</a></p>`}</section>`;
 }

@@ -2,11 +2,12 @@
 import { html, useEffect, useRef } from "/page/vendor/preact.js";
 import { visible } from "/page/parts.js";
 
-const MANY = 800; // nodes from which only the first ones and those of paths have a label
+const MANY = 800; // nodes from which only the first ones and those of paths may have a label
 const SLICE = 12; // milliseconds of work between two frames
 
 export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
   const box = useRef();
+  const tip = useRef();
   const view = useRef(null);
   const acts = useRef({});
   const round = useRef(0);
@@ -17,8 +18,8 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
       if (ended) return;
       view.current = cytoscape({ container: box.current, minZoom: 0.1, maxZoom: 4, pixelRatio: "auto", hideEdgesOnViewport: true, textureOnViewport: true, hideLabelsOnViewport: true, style: style() });
       view.current.on("tap", "node", (event) => acts.current.setChosen(event.target.id()));
-      view.current.on("mouseover", "node", (event) => event.target.addClass("near"));
-      view.current.on("mouseout", "node", (event) => event.target.removeClass("near"));
+      view.current.on("mouseover", "node", (event) => named(tip.current, event.target));
+      view.current.on("mouseout viewport", () => named(tip.current, null));
       view.current.on("dbltap", "node", (event) => acts.current.expand(acts.current.shown.nodes.get(event.target.id())));
       draw();
     });
@@ -39,13 +40,12 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     const seen = [...nodes.values()].filter((node) => !out.has(node.id));
     const ids = new Set(seen.map((node) => node.id));
     const lines = [...edges.entries()].filter(([, { source, target }]) => ids.has(source) && ids.has(target));
-    const many = seen.length > MANY;
     const before = new Map(graph.nodes().map((one) => [one.id(), { ...one.position() }]));
     graph.batch(() => {
       graph.elements().filter((one) => one.isEdge() || !ids.has(one.id())).remove();
-      for (const node of seen.filter((one) => before.has(one.id))) graph.getElementById(node.id).data(dataOf(node, many));
+      for (const node of seen.filter((one) => before.has(one.id))) graph.getElementById(node.id).data(dataOf(node));
       graph.add([
-        ...seen.filter((one) => !before.has(one.id)).map((node) => ({ group: "nodes", data: dataOf(node, many) })),
+        ...seen.filter((one) => !before.has(one.id)).map((node) => ({ group: "nodes", data: dataOf(node) })),
         ...lines.map(([id, { source, target, type, way }]) => ({ group: "edges", data: { id: `e ${id}`, source, target, way: way ? 1 : 0, label: way ? visible(type) : "" } })),
       ]);
     });
@@ -54,6 +54,8 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     const mine = round.current;
     const at = await settled(points, lines.map(([, { source, target, way }]) => ({ source, target, way })), () => mine === round.current && view.current);
     if (!at) return;
+    const room = spots(seen, at, lines.filter(([, { way }]) => way));
+    graph.batch(() => { for (const [id, spot] of room) graph.getElementById(id).data(spot); });
     const calm = seen.length > 400 || matchMedia("(prefers-reduced-motion: reduce)").matches;
     graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: 20, animate: !calm, animationDuration: 300 }).run();
   };
@@ -68,10 +70,62 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     const { x, y } = one.position();
     if (x < x1 || x > x2 || y < y1 || y > y2) graph.center(one);
   }, [chosen, shown]);
-  return html`<div class="canvas" ref=${box} role="img" aria-label="The graph as a picture; the list beside it has the same names and memories"></div>`;
+  return html`<div class="canvas" role="img" aria-label="The graph as a picture; the list beside it has the same names and memories"><div ref=${box}></div><span class="tip" hidden ref=${tip}></span></div>`;
 }
 
-const dataOf = ({ id, title, name, kind, start, way }, many) => ({ id, kind, label: many && !start && !way ? "" : visible((title || name || "").slice(0, 28)), start: start ? 1 : 0, way: way ? 1 : 0 });
+const nameOf = ({ title, name }) => {
+  const whole = title || name || "";
+  return visible(whole.length > 28 ? `${whole.slice(0, 27)}…` : whole);
+};
+const dataOf = (node) => ({ id: node.id, kind: node.kind, name: nameOf(node), label: "", across: "center", down: "bottom", start: node.start ? 1 : 0, way: node.way ? 1 : 0 });
+
+// The name of the node under the pointer: an element over the picture, since another style would draw all of it again.
+function named(tip, node) {
+  tip.hidden = !node;
+  if (!node) return;
+  const { x, y } = node.renderedPosition();
+  tip.textContent = node.data("name");
+  tip.style.transform = `translate(${x}px, ${y + 10}px) translateX(-50%)`;
+}
+
+const LETTER = 5.6; // its width, and the height of a line, in the units of the picture
+const LINE = 13;
+const HALF = 10; // of a node, with a margin
+const SIDES = [["center", "bottom"], ["center", "top"], ["right", "center"], ["left", "center"]];
+
+// Where the label of each node has room: below, above, right or left of it, or nowhere; and whether that of a path's edge
+// has room in its middle. The first ones choose first.
+function spots(nodes, at, ways) {
+  const few = nodes.length <= MANY;
+  const taken = few ? nodes.map(({ id }) => around(at.get(id), HALF - 3, HALF - 3)) : [];
+  const found = new Map(nodes.map(({ id }) => [id, { label: "" }]));
+  for (const [id, { source, target, type }] of ways) {
+    const [from, to] = [at.get(source), at.get(target)];
+    const place = around({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 }, (type.length * LETTER) / 2, LINE / 2);
+    const free = !taken.some((one) => overlap(one, place));
+    if (free) taken.push(place);
+    found.set(`e ${id}`, { label: free ? visible(type) : "" });
+  }
+  const rank = (node) => (node.start ? 2 : 0) + (node.way ? 1 : 0);
+  const named = nodes.filter((node) => node.start || node.way || (few && node.kind !== "memory"));
+  named.sort((one, other) => rank(other) - rank(one) || (other.df || 0) - (one.df || 0));
+  for (const node of named) {
+    const [label, { x, y }] = [nameOf(node), at.get(node.id)];
+    const [wide, high] = [(label.length * LETTER) / 2, LINE / 2];
+    for (const [across, down] of SIDES) {
+      const sign = { right: 1, left: -1, bottom: 1, top: -1, center: 0 };
+      const place = around({ x: x + sign[across] * (HALF + wide), y: y + sign[down] * (HALF + high) }, wide, high);
+      if (taken.some((one) => overlap(one, place))) continue;
+      taken.push(place);
+      found.set(node.id, { label, across, down });
+      break;
+    }
+  }
+  return found;
+}
+
+const around = ({ x, y }, wide, high) => [x - wide, y - high, x + wide, y + high];
+const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 // The places of nodes by d3-force, worked out in slices between frames; null where something newer is to be drawn.
 async function settled(points, links, wanted) {
@@ -93,18 +147,19 @@ async function settled(points, links, wanted) {
   return wanted() ? new Map(points.map(({ id, x, y }) => [id, { x, y }])) : null;
 }
 
+const shift = (side, by) => (node) => by[node.data(side)] || 0;
+
 function style() {
   const of = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const [ink, memory, name, soft, paper, accent] = ["--ink", "--dense", "--graph", "--soft", "--paper", "--accent"].map(of);
+  const [ink, memory, name, edge, paper, accent] = ["--ink", "--part-dense", "--part-graph", "--edge", "--paper", "--accent"].map(of);
   return [
-    { selector: "node", style: { label: "data(label)", "font-size": 10, "min-zoomed-font-size": 7, color: ink, "text-outline-color": paper, "text-outline-width": 2, "text-valign": "bottom", "text-margin-y": 3, width: 16, height: 16, "background-color": name } },
-    { selector: "node[kind = 'memory']", style: { shape: "round-rectangle", "background-color": memory, width: 14, height: 14, "text-opacity": 0 } },
-    { selector: "node[kind = 'memory'][start = 1], node[kind = 'memory']:selected, node.near", style: { "text-opacity": 1 } },
+    { selector: "node", style: { label: "data(label)", "font-size": 10, "min-zoomed-font-size": 7, color: ink, "text-outline-color": paper, "text-outline-width": 2, "text-valign": "data(down)", "text-halign": "data(across)", "text-margin-y": shift("down", { bottom: 3, top: -3 }), "text-margin-x": shift("across", { right: 3, left: -3 }), width: 16, height: 16, "background-color": name } },
+    { selector: "node[kind = 'memory']", style: { shape: "round-rectangle", "background-color": memory, width: 14, height: 14 } },
     { selector: "node[start = 1]", style: { width: 24, height: 24, "border-width": 3, "border-color": ink } },
-    { selector: "node:selected", style: { "border-width": 3, "border-color": ink, "font-size": 13, "font-weight": "bold" } },
     { selector: "node[kind = 'question']", style: { shape: "diamond", "background-color": ink } },
-    { selector: "node[way = 1]", style: { "text-opacity": 1, "border-width": 2, "border-color": accent } },
-    { selector: "edge", style: { width: 1, "line-color": soft, opacity: 0.45, "curve-style": "haystack" } },
-    { selector: "edge[way = 1]", style: { width: 3, "line-color": accent, opacity: 1, "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": accent, label: "data(label)", "font-size": 9, color: ink, "text-outline-color": paper, "text-outline-width": 2 } },
+    { selector: "node[way = 1]", style: { "border-width": 2, "border-color": accent } },
+    { selector: "node:selected", style: { label: "data(name)", "border-width": 3, "border-color": ink, "font-size": 13, "font-weight": "bold", "z-index": 9 } },
+    { selector: "edge", style: { width: 1, "line-color": edge, "curve-style": "haystack", events: "no" } }, // the pointer looks for nodes alone
+    { selector: "edge[way = 1]", style: { width: 3, "line-color": accent, "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": accent, label: "data(label)", "font-size": 9, "min-zoomed-font-size": 6, color: ink, "text-outline-color": paper, "text-outline-width": 2 } },
   ];
 }

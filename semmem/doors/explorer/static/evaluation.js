@@ -3,6 +3,7 @@ import { html, useMemo, useState } from "/page/vendor/preact.js";
 import { api, go } from "/page/api.js";
 import { Notice, number, useLoaded, visible } from "/page/parts.js";
 
+const FILES = ["result.json", "per-question.jsonl", "questions.jsonl"];
 const MOST = 30; // questions that are shown of those that moved
 let opened = null; // the run stays open while somebody looks at other views
 
@@ -24,13 +25,19 @@ export function EvaluationView({ ns, openMemory }) {
       setProblem(error);
     }
   };
+  const named = useLoaded(() => api.runs(), []);
+  const openNamed = async (name) => {
+    const blobs = await Promise.all(FILES.map((file) => api.runFile(name, file)));
+    await take(FILES.flatMap((file, at) => (blobs[at] ? [new File([blobs[at]], file)] : [])));
+  };
   const rows = run?.result.comparisons.filter((one) => one.group === group && one.metric === metric) || [];
   const most = Math.max(0.001, ...rows.flatMap(({ paired }) => (paired ? [Math.abs(paired.low), Math.abs(paired.high)] : [])));
   const groups = [...new Set(run?.result.comparisons.map((one) => one.group) || [])];
   return html`<section aria-labelledby="evaluation-title"><h1 id="evaluation-title">Evaluation</h1>
-    <p class="hint">Open the folder of a run of <code>python -m eval</code>, such as eval/runs/NAME. Its files stay in this browser.</p>
+    <p class="hint">Open the folder of a run of <code>python -m eval</code>, such as eval/runs/NAME. Its files stay in this browser. The command semmem explore --runs FOLDER offers the runs of a folder here.</p>
     <p class="buttons"><label class=${`button drop ${over ? "over" : ""}`} onDragOver=${(e) => { e.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${async (e) => { e.preventDefault(); take(await dropped(e.dataTransfer)); }}>Open a folder, or drop it here
         <input type="file" webkitdirectory class="hidden" onChange=${(e) => take([...e.target.files])} /></label>
+      ${named.value?.length > 0 && html`<label>Or a run of the folder<select value="" onChange=${(e) => e.target.value && openNamed(e.target.value)}><option value="">choose one</option>${named.value.map((name) => html`<option value=${name}>${visible(name)}</option>`)}</select></label>`}
       <label class="button second">Open result.json<input type="file" multiple accept=".json,.jsonl" class="hidden" onChange=${(e) => take([...e.target.files])} /></label></p>
     <${Notice} error=${problem} />
     ${run && html`<p class="facts"><span><b>${visible(run.result.command)}</b></span><span>${visible(run.result.corpus.name)}: ${run.result.corpus.queries} questions, ${run.result.corpus.memories} memories</span><span>${visible(run.result.environment?.embedder)}</span></p>

@@ -1,18 +1,19 @@
 // One memory: its fields, an edit that minds the version, its history with differences, its links.
 import { html, useEffect, useState } from "/page/vendor/preact.js";
-import { api, go } from "/page/api.js";
+import { api, asked, go } from "/page/api.js";
 import { Dialog, LongText, Notice, useLoaded, visible, when } from "/page/parts.js";
 
 const LINKS = ["supersedes", "resolved-by", "part-of", "see-also", "contradicts"];
+const FILTERS = ["author", "session"]; // fields that open the list of all memories with the same
 const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, valid_to: null };
 
-export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory }) {
+export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory, foot }) {
   const isNew = id === "";
   const { value: memory, error, loading, reload } = useLoaded(async () => (isNew ? EMPTY : api.get(id, ns)), [id, ns]);
   const [tab, setTab] = useState(isNew ? "edit" : "memory");
   useEffect(() => setTab(isNew ? "edit" : "memory"), [id]);
   const changed = (sentence, undo) => {
-    toast(sentence, undo && (async () => { await undo(); onChange(); }));
+    toast(sentence, undo && (async () => { await undo(); onChange(); reload(); }));
     onChange();
   };
   const forget = async () => {
@@ -21,7 +22,7 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
     onClose();
   };
   const tabs = isNew ? [] : ["memory", ...(may.write ? ["edit"] : []), "history", "links"];
-  return html`<${Dialog} title=${isNew ? "New memory" : visible(memory?.title || id)} onClose=${onClose}>
+  return html`<${Dialog} title=${isNew ? "New memory" : visible(memory?.title || id)} onClose=${onClose} foot=${foot}>
     <${Notice} error=${error} />
     ${tabs.length > 0 && html`<div class="tabs" role="tablist">${tabs.map((name) => html`<button role="tab" aria-selected=${tab === name} onClick=${() => setTab(name)}>${name}</button>`)}</div>`}
     ${memory && tab === "memory" && html`<${Fields} ...${{ memory, ns, onClose, openMemory }} />
@@ -36,13 +37,16 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
 function Fields({ memory, ns, onClose, openMemory }) {
   const times = { written: memory.created_at, changed: memory.updated_at, "valid from": memory.valid_from, "valid to": memory.valid_to, expires: memory.expires_at, "recalled last": memory.last_accessed };
   const rows = { id: memory.id, author: memory.author, session: memory.session, source: memory.source, "comes from": memory.source_type, tags: memory.tags.join(", "), importance: memory.importance, version: memory.version, recalls: memory.access_count };
+  const to = (view, query) => { onClose(); go(view, { ns, ...query }); };
+  const last = asked()?.ns === ns ? asked().q : null;
   const shown = (value) => value !== null && value !== undefined && value !== "";
   return html`<${LongText} text=${memory.text || ""} />
-    <dl class="fields">${Object.entries(rows).filter(([, value]) => shown(value)).map(([name, value]) => html`<dt>${name}</dt><dd>${visible(String(value))}</dd>`)}
+    <dl class="fields">${Object.entries(rows).filter(([, value]) => shown(value)).map(([name, value]) => html`<dt>${name}</dt><dd>${FILTERS.includes(name) ? html`<button class="plain" title=${`All memories of this ${name}`} onClick=${() => to("browse", { [name]: value })}>${visible(value)}</button>` : visible(String(value))}</dd>`)}
       ${Object.entries(times).filter(([, value]) => value).map(([name, value]) => html`<dt>${name}</dt><dd>${when(value)}</dd>`)}
       ${memory.contradicts.length > 0 && html`<dt>contradicts</dt><dd>${memory.contradicts.map((one) => html`<button class="plain" onClick=${() => openMemory(one, ns)}>${visible(one)}</button> `)}</dd>`}
       ${Object.keys(memory.metadata).length > 0 && html`<dt>metadata</dt><dd><code>${visible(JSON.stringify(memory.metadata, null, 1))}</code></dd>`}</dl>
-    <p><button class="plain" onClick=${() => { onClose(); go("graph", { ns, around: memory.id }); }}>Show it in the graph</button></p>`;
+    <p class="buttons"><button class="plain" onClick=${() => to("graph", { around: memory.id })}>Show it in the graph</button>
+      ${last && html`<button class="plain" onClick=${() => to("recall", { q: last, why: memory.id })}>Why, or why not, for “${visible(last.slice(0, 60))}”</button>`}</p>`;
 }
 
 function Edit({ memory, id, ns, isNew, onClose, done }) {

@@ -1,10 +1,10 @@
 // Parts that several views are made of. Texts of memories are set as text, never as HTML.
 import { html, useCallback, useEffect, useRef, useState } from "/page/vendor/preact.js";
 
-export const LEGS = ["lexical", "dense", "graph"];
+// The class with the colour of a leg, or of another part of a score; parts.css has one for each that semmem names.
 const colours = new Map();
 export function legClass(name) {
-  if (LEGS.includes(name)) return name;
+  if (getComputedStyle(document.documentElement).getPropertyValue(`--part-${name}`)) return name;
   if (!colours.has(name)) colours.set(name, colours.size % 3);
   return `other${colours.get(name)}`;
 }
@@ -127,7 +127,7 @@ export function Windowed({ items, usual, tag: Tag, row, ...more }) {
   return html`<${Tag} ref=${box} ...${more}>${room(0, a)}${items.slice(a, b).map((item, at) => row(item, a + at))}${room(b, items.length)}<//>`;
 }
 
-export function Dialog({ title, onClose, children }) {
+export function Dialog({ title, onClose, foot, children }) {
   const box = useRef();
   useEffect(() => {
     const before = document.activeElement;
@@ -136,7 +136,26 @@ export function Dialog({ title, onClose, children }) {
   }, []);
   return html`<dialog ref=${box} aria-label=${title} onClose=${onClose} onClick=${(e) => e.target === box.current && box.current.close()}>
     <div class="inside"><header><h2>${title}</h2>
-      <button class="plain" aria-label="Close" onClick=${() => box.current.close()}>✕</button></header>${children}</div></dialog>`;
+      <button class="plain" aria-label="Close" onClick=${() => box.current.close()}>✕</button></header>${children}</div>${foot}</dialog>`;
+}
+
+// Where the focused element goes away, or what it did disables it, the nearest thing around it has the focus: Tab goes on there.
+export function keepFocus(root) {
+  let around = [];
+  root.addEventListener("focusin", ({ target }) => {
+    around = [];
+    for (let one = target; one && one !== root; one = one.parentElement) around.push(one);
+  });
+  new MutationObserver(() => {
+    const [focused] = around;
+    if (!focused || (focused.isConnected && !focused.disabled)) return;
+    if (![document.body, focused].includes(document.activeElement)) return;
+    const stays = around.slice(1).find((one) => one.isConnected && one.checkVisibility() && one.localName !== "dialog");
+    around = [];
+    if (!stays) return;
+    if (!stays.hasAttribute("tabindex")) stays.tabIndex = -1;
+    stays.focus({ preventScroll: true });
+  }).observe(root, { childList: true, subtree: true, attributeFilter: ["disabled"] });
 }
 
 // A sentence at the foot of the page, with an undo where there is one.

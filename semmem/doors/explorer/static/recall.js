@@ -1,7 +1,7 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
 import { api, go, note } from "/page/api.js";
-import { Badge, Bars, Field, LEGS, Legend, Marked, Notice, Windowed, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
+import { Badge, Bars, Field, Legend, Marked, Notice, Windowed, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 
 const LIMIT = 10;
@@ -19,6 +19,11 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     async (signal) => (query.q && plan ? api.reweigh({ query: query.q, namespace: ns, limit, recipe: plan }, signal) : null),
     [ns, query.q, limit, plan],
   );
+  const kept = useRef(false); // the settings are those of the namespace now: its own answer takes the place of the sliders
+  useEffect(() => {
+    if (kept.current) setPlan(null);
+    kept.current = false;
+  }, [base.value]);
   useEffect(() => { // the server keeps the lists of this question, so the first move of a slider asks no leg either
     if (!base.value) return;
     note(ns, query.q);
@@ -41,24 +46,26 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     <${Notice} error=${base.error || changed.error} />
     ${!query.q && html`<p class="hint">Each hit shows the legs that found it. The sliders ask again with other weights, and say which leg can bring in a memory of its own.</p>`}
     ${shown && html`<div class="columns">
-      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, limit, plan, setPlan, openMemory, may, toast, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
-      <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, reload: base.reload }} /></aside>
+      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, asks: query.why, limit, plan, setPlan, openMemory, may, toast, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
+      <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, kept, reload: base.reload }} /></aside>
     </div>`}
     ${base.loading && !shown && query.q && html`<p class="hint" role="status">Recalling…</p>`}
   </section>`;
 }
 
-function Answer({ answer, before, ns, question, limit, plan, setPlan, openMemory, may, toast, recall, busy }) {
+function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, openMemory, may, toast, recall, busy }) {
   const [why, setWhy] = useState(null);
   const [wanted, setWanted] = useState("");
-  useEffect(() => setWhy(null), [question, ns]);
+  useEffect(() => setWhy(asks || null), [question, ns, asks]);
   const most = Math.max(...answer.hits.map((hit) => Object.values(hit.components).reduce((sum, value) => sum + value, 0)), 0);
-  const names = [...new Set([...LEGS, ...answer.hits.flatMap((hit) => Object.keys(hit.components))])];
+  const names = [...new Set([...Object.keys(answer.plan.weights), ...answer.hits.flatMap((hit) => Object.keys(hit.components))])];
   const places = new Map((before?.hits || []).map((hit) => [hit.id, hit.rank]));
   const degraded = Object.entries(answer.degraded);
   const set = (leg, what, value, regime) => {
     const from = plan || answer.plan;
-    setPlan(what === "weight" ? withWeight(from, leg, Math.ceil(value * 1000) / 1000) : withConstant(from, leg, regime, Math.floor(value)));
+    const own = SETTINGS[what === "weight" ? "weight" : "constant"];
+    const enough = what === "weight" ? Math.ceil(value * 1000) / 1000 : Math.floor(value);
+    setPlan(own.set(from, leg, own.isOwn(from, leg, regime) ? regime : "", enough, regimesOf(from)));
   };
   return html`
     <p class="facts" role="status" aria-busy=${busy}>
@@ -126,65 +133,83 @@ function Hit({ hit, at, all, most, moved, open, explain, recall, may, toast, ns 
 }
 
 const KINDS = {
-  named: "it names something that the graph knows",
-  unnamed: "it names nothing that the graph knows",
-  anchored: "it names nothing, and a rare word of it leads to a memory",
-  described: "it names nothing, and the memories say it in other words",
+  named: "it names something that the graph knows", unnamed: "it names nothing that the graph knows",
+  anchored: "it names nothing, but a rare word of it leads the graph", described: "the memories say it in other words",
 };
 const kindOf = (regime) => (KINDS[regime] ? `${regime} (${KINDS[regime]})` : regime);
 
-const constantOf = (plan, leg, regime) => {
-  const value = plan.rank_constants[leg];
-  return typeof value === "object" ? (value[regime] ?? Object.values(value)[0]) : value;
+// Each kind of setting: what holds for a leg in a regime, which of it is of that regime alone, and a plan with another value.
+// Without a regime it is what holds for all questions.
+const SETTINGS = {
+  weight: {
+    of: (plan, leg, regime) => plan.regime_weights[regime]?.[leg] ?? plan.weights[leg],
+    isOwn: (plan, leg, regime) => plan.regime_weights[regime]?.[leg] !== undefined,
+    set: (plan, leg, regime, value) => (regime
+      ? { ...plan, regime_weights: filled({ ...plan.regime_weights, [regime]: without({ ...plan.regime_weights[regime], [leg]: value }, leg, value === plan.weights[leg]) }) }
+      : { ...plan, weights: { ...plan.weights, [leg]: value } }),
+  },
+  constant: {
+    of: (plan, leg, regime) => (typeof plan.rank_constants[leg] === "object" ? plan.rank_constants[leg][regime] : plan.rank_constants[leg]),
+    isOwn: (plan, leg) => typeof plan.rank_constants[leg] === "object",
+    set: (plan, leg, regime, value, regimes) => {
+      const each = Object.fromEntries(regimes.map((one) => [one, one === regime ? value : SETTINGS.constant.of(plan, leg, one)]));
+      const one = new Set(Object.values(each)).size === 1 && !(typeof plan.rank_constants[leg] === "object");
+      return { ...plan, rank_constants: { ...plan.rank_constants, [leg]: regime && !one ? each : value } };
+    },
+  },
+  slot: {
+    of: (plan, leg, regime) => (plan.regime_reserve[regime] ?? plan.reserve)[leg] || 0,
+    isOwn: (plan, leg, regime) => plan.regime_reserve[regime] !== undefined,
+    set: (plan, leg, regime, place) => {
+      const reserve = without({ ...(plan.regime_reserve[regime] ?? plan.reserve), [leg]: place }, leg, place === 0);
+      return regime ? { ...plan, regime_reserve: { ...plan.regime_reserve, [regime]: reserve } } : { ...plan, reserve };
+    },
+  },
 };
 
-function withWeight(plan, leg, weight) {
-  return { ...plan, weights: { ...plan.weights, [leg]: weight } };
-}
-
-function withConstant(plan, leg, regime, constant) {
-  const before = plan.rank_constants[leg];
-  const after = typeof before === "object" && regime in before ? { ...before, [regime]: constant } : constant;
-  return { ...plan, rank_constants: { ...plan.rank_constants, [leg]: after } };
-}
-
-function withReserve(plan, leg, place) {
-  const reserve = { ...plan.reserve };
-  if (place > 0) reserve[leg] = place;
-  else delete reserve[leg];
-  return { ...plan, reserve };
-}
+const without = (table, key, when) => Object.fromEntries(Object.entries(table).filter(([name]) => !(when && name === key)));
+const filled = (tables) => Object.fromEntries(Object.entries(tables).filter(([, table]) => Object.keys(table).length));
+const regimesOf = (plan) => [...new Set(Object.values(plan.rank_constants).flatMap((one) => (typeof one === "object" ? Object.keys(one) : [])))].sort();
 
 // The settings that differ from the recipe which the namespace has now, as PATCH /v1/settings takes them.
 export function changesOf(from, to) {
   const changes = {};
-  for (const name of ["weights", "rank_constants", "reserve"]) {
-    const different = Object.entries(to[name]).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(from[name][key]));
+  const differs = (one, other) => JSON.stringify(one) !== JSON.stringify(other);
+  for (const name of ["weights", "rank_constants"]) {
+    const different = Object.entries(to[name]).filter(([key, value]) => differs(value, from[name][key]));
     if (different.length) changes[name] = Object.fromEntries(different);
-    if (name === "reserve" && Object.keys(from.reserve).some((key) => !(key in to.reserve))) changes.reserve = to.reserve;
   }
-  if (to.prior !== from.prior) changes.prior = to.prior;
+  for (const name of ["reserve", "regime_weights", "regime_reserve", "prior"]) if (differs(to[name], from[name])) changes[name] = to[name];
   return changes;
 }
 
-function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
+const SLIDERS = [
+  { kind: "weight", label: "weight", max: 5, step: 0.05, least: 0.001 },
+  { kind: "constant", label: "rank constant", max: 100, step: 1, least: 0 },
+  { kind: "slot", label: "guaranteed slot", max: 0, step: 1, least: 0 }, // up to the number of hits
+];
+
+function Replay({ ns, limit, answer, plan, setPlan, may, toast, kept, reload }) {
   const now = plan || answer.plan;
-  const regime = answer.regime;
+  const regimes = regimesOf(now);
+  const [wanted, setWanted] = useState("");
+  const regime = regimes.includes(wanted) ? wanted : ""; // whose settings are shown; "": those of all questions
+  const asked = [regime, answer.regime, ...regimes].find((one) => regimes.includes(one)) || answer.regime; // a graph that is off tells no regime
   const [slow, setSlow] = useState(now);
   useEffect(() => {
     const timer = setTimeout(() => setSlow(now), SLOW);
     return () => clearTimeout(timer);
   }, [now]);
   const reach = useLoaded((signal) => api.reach({ recipe: slow, k: limit, scope_size: answer.scope_size }, signal), [slow, limit]);
-  const regimes = reach.value?.regimes || {}; // a recipe whose legs know no regimes has one for all questions
-  const legs = (regimes[regime] || Object.values(regimes)[0])?.legs || {};
+  const classes = reach.value?.regimes || {}; // a recipe whose legs know no regimes has one for all questions
+  const legs = (classes[asked] || Object.values(classes)[0])?.legs || {};
   const changes = useMemo(() => changesOf(answer.plan, now), [answer.plan, now]);
   const any = Object.keys(changes).length > 0;
   const keep = async () => {
     const before = (await api.settings(ns)).settings;
     await api.configure(ns, changes);
     const after = (await api.settings(ns)).settings;
-    setPlan(null);
+    kept.current = true;
     reload();
     toast(`Kept for the namespace ${ns}: every recall there uses it from now on.`, async () => {
       const different = Object.keys(after).filter((name) => JSON.stringify(after[name]) !== JSON.stringify(before[name]));
@@ -198,26 +223,29 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, reload }) {
   };
   return html`<section class="reweigh" aria-labelledby="reweigh-title">
     <h2 id="reweigh-title">What if a leg counted more?</h2>
-    <p class="hint">Question: ${kindOf(regime)}. First ${limit} hits.${Object.values(now.rank_constants).some((one) => typeof one === "object") && ` The rank constants are those of ${regime} questions, the weights and slots those of all.`}</p>
+    <p class="hint">Question: ${kindOf(answer.regime)}. First ${limit} hits.</p>
+    ${regimes.length > 0 && html`<label>Settings for<select value=${regime} onChange=${(e) => setWanted(e.target.value)}>
+      <option value="">all questions</option>${regimes.map((one) => html`<option value=${one}>${one} questions</option>`)}</select></label>
+      ${regime && html`<p class="hint">A question is ${kindOf(regime)}. Questions of other kinds keep their settings.</p>`}`}
     <${Notice} error=${reach.error} />
     ${Object.keys(now.weights).map((leg) => html`<fieldset key=${leg}>
       <legend><i class=${`leg ${legClass(leg)}`}></i>${leg}
         ${now.weights[leg] === 0 ? html`<${Badge} kind="off" />` : legs[leg] && html`<${Badge} kind=${legs[leg].class} />`}</legend>
-      <${Slider} label="weight" value=${now.weights[leg]} max=${5} step=${0.05} base=${answer.plan.weights[leg]}
-        mark=${legs[leg]?.possible_above_weight} set=${(value) => setPlan(withWeight(now, leg, value))} />
-      <${Slider} label="rank constant" value=${constantOf(now, leg, regime)} max=${100} step=${1} base=${constantOf(answer.plan, leg, regime)}
-        set=${(value) => setPlan(withConstant(now, leg, regime, value))} />
-      <${Slider} label="guaranteed slot" value=${now.reserve[leg] || 0} max=${limit} step=${1} base=${answer.plan.reserve[leg] || 0}
-        set=${(value) => setPlan(withReserve(now, leg, value))} />
+      ${SLIDERS.filter(({ kind }) => kind !== "weight" || !regime || now.weights[leg] > 0).map(({ kind, label, max, step, least }) => (!regime && SETTINGS[kind].isOwn(now, leg, asked)
+        ? html`<p class="own" key=${kind}>${label} ${shortened(SETTINGS[kind].of(now, leg, asked))} for ${asked} questions <button type="button" class="small" aria-label=${`Change the ${label} of ${leg}`} onClick=${() => setWanted(asked)}>Change</button></p>`
+        : html`<${Slider} key=${kind} label=${label} value=${SETTINGS[kind].of(now, leg, regime)} min=${regime ? least : 0} max=${max || limit} step=${step} base=${SETTINGS[kind].of(answer.plan, leg, regime)}
+          mark=${kind === "weight" ? legs[leg]?.possible_above_weight : null} set=${(value) => setPlan(SETTINGS[kind].set(now, leg, regime, value, regimes))} />`))}
+      ${now.weights[leg] > 0 && Object.keys(classes).length > 1 && html`<p class="kinds">${Object.entries(classes).map(([one, of]) => of.legs[leg] && html`<span>${one}<${Badge} kind=${of.legs[leg].class} /></span>`)}</p>`}
       ${legs[leg] && now.weights[leg] > 0 && html`<details><summary>${meaning(legs[leg].class)}</summary>
         <p class="certificate">${legs[leg].certificate}</p>
-        ${legs[leg].possible_above_weight !== null && html`<p>A memory that it alone finds can enter above weight ${number(legs[leg].possible_above_weight, 4)}${now.reserve[leg] > 0 ? "; its guaranteed slot lets its first find in at any weight" : ""}.</p>`}</details>`}
+        ${legs[leg].possible_above_weight !== null && html`<p>A memory that it alone finds can enter above weight ${number(legs[leg].possible_above_weight, 4)}${SETTINGS.slot.of(now, leg, asked) > 0 ? "; its guaranteed slot lets its first find in at any weight" : ""}.</p>`}</details>`}
     </fieldset>`)}
     <label class="check"><input type="checkbox" checked=${now.prior} onChange=${(e) => setPlan({ ...now, prior: e.target.checked })} /> importance counts</label>
     <p class="hint">The importance of a memory (0 to 1, among its fields) multiplies its score.</p>
     <p class="buttons">
       <button disabled=${!any || !may.admin} onClick=${keep} title=${may.admin ? "" : "Your key may not change the settings of a namespace"}>Keep for ${visible(ns)}</button>
       <button class="second" disabled=${!plan} onClick=${() => setPlan(null)}>Reset</button></p>
+    <p class="hint"><a href=${`#/health?ns=${encodeURIComponent(ns)}`}>What this namespace keeps now</a>, each with a button that removes it.</p>
   </section>`;
 }
 
@@ -231,17 +259,19 @@ export function nested(names, values) {
   return table;
 }
 
-function Slider({ label, value, max, step, base, mark, set }) {
+const shortened = (value) => Number(value.toFixed(DIGITS));
+
+function Slider({ label, value, min, max, step, base, mark, set }) {
   const [typed, setTyped] = useState(null); // what stands in the field while somebody types
-  const shown = Number(value.toFixed(DIGITS));
+  const shown = shortened(value);
   const type = (event) => {
     setTyped(event.target.value);
     const number = event.target.valueAsNumber;
-    if (number >= 0 && number <= max) set(number);
+    if (number >= min && number <= max) set(number);
   };
   return html`<label class="slider">${label}
-    <input type="range" min="0" max=${max} step=${step} value=${shown} style=${{ "--mark": mark > 0 && mark < max ? `${(100 * mark) / max}%` : "-9px" }}
+    <input type="range" min=${min && step} max=${max} step=${step} value=${shown} style=${{ "--mark": mark > 0 && mark < max ? `${(100 * mark) / max}%` : "-9px" }}
       onInput=${(e) => set(Number(e.target.value))} />
-    <input type="number" min="0" max=${max} step="any" value=${typed ?? shown} aria-label=${`${label} as a number`} onInput=${type} onBlur=${() => setTyped(null)} />
-    ${shown !== Number(base.toFixed(DIGITS)) ? html`<button type="button" class="plain" title=${`Back to ${number(base, 2)}`} aria-label=${`${label} back to ${number(base, 2)}`} onClick=${() => set(base)}>↺</button>` : html`<span></span>`}</label>`;
+    <input type="number" min=${min} max=${max} step="any" value=${typed ?? shown} aria-label=${`${label} as a number`} onInput=${type} onBlur=${() => setTyped(null)} />
+    ${shown !== shortened(base) ? html`<button type="button" class="plain" title=${`Back to ${number(base, 2)}`} aria-label=${`${label} back to ${number(base, 2)}`} onClick=${() => set(base)}>↺</button>` : html`<span></span>`}</label>`;
 }

@@ -63,6 +63,16 @@ SELECT <version_columns>, payload, text_at, vectors
 FROM history WHERE namespace = %(namespace)s AND id = %(id)s AND forgotten_at IS NOT NULL AND <open>
 ORDER BY version DESC LIMIT 1;
 
+-- history_all_forgotten --
+-- Return the softly forgotten memories, each as it was last, with who forgot it and when; the latest first. An id that
+-- was remembered anew is left out.
+SELECT <version_columns>, changed_by, forgotten_at FROM history AS h
+WHERE namespace = %(namespace)s AND forgotten_at IS NOT NULL AND <open>
+  AND NOT EXISTS (SELECT 1 FROM history AS l WHERE l.namespace = h.namespace AND l.id = h.id AND l.version > h.version
+                  AND l.forgotten_at IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = h.namespace AND m.id = h.id)
+ORDER BY forgotten_at DESC, id LIMIT %(limit)s;
+
 -- history_take --
 -- Remove the version that is restored as a memory; no row where another process was faster, also one that restored it,
 -- changed it and forgot a later version since.
