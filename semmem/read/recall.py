@@ -159,8 +159,10 @@ class Recaller:
             kinds = self._store.conversation_facts(namespaces, names)
         talks = heard(text, names, kinds, recipe)
         embedded = self._embedded(spoken(text, talks), recipe, vector, timings)
-        question = with_periods(parse(text, kinds, talks, recipe, self._language), recipe, now)
-        recipe = used_by(recipe, question)
+        question = parse(text, kinds, talks, recipe, self._language)
+        if recipe.period_floor is not None:
+            question = with_periods(question, now)
+            recipe = used_by(recipe, question)
         candidates = self._accessed(self.candidates(question, scope, recipe, timings, vector, embedded), window)
         groups = cut(candidates, window)
         if len(groups) < limit + offset and (again := deeper(candidates)) is not None:
