@@ -21,13 +21,11 @@ def created_in(periods: Sequence[Period], times: Mapping[K, float]) -> dict[K, b
     return {key: not bounds or any(start <= at < end for start, end in bounds) for key, at in times.items()}
 
 
-def with_periods(question: Question, recipe: Recipe, now: datetime | None) -> Question:
-    """Return the question with the periods that it names, if ``recipe`` has a prior for them.
+def with_periods(question: Question, now: datetime | None) -> Question:
+    """Return the question with the periods that it names.
 
     ``now`` is when it was asked, by default the present in the local time of this process.
     """
-    if recipe.period_floor is None:
-        return question
     from semmem.text.periods import periods_of
 
     return replace(question, periods=periods_of(question.query, datetime.now() if now is None else now))

@@ -144,8 +144,10 @@ class Recaller:
         kinds = scope.kinds or {}
         talks = heard(text, names, kinds, plan.recipe)
         embedded = self._embedded(spoken(text, talks), plan, vector, timings)
-        question = with_periods(parse(text, kinds, talks, plan.recipe, self._language), plan.recipe, now)
-        plan = plan.by(used_by(plan.recipe, question))
+        question = parse(text, kinds, talks, plan.recipe, self._language)
+        if plan.recipe.period_floor is not None:
+            question = with_periods(question, now)
+            plan = plan.by(used_by(plan.recipe, question))
         candidates = _accessed(self._asked(question, snapshot, plan, timings, vector, embedded), snapshot, window)
         groups = cut(candidates, window)
         if len(groups) < window.limit + window.offset and (again := deeper(candidates)) is not None:

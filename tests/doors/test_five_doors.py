@@ -64,6 +64,8 @@ QUESTIONS = (
     Asked("recall", {"query": "Heron House", "namespace": "empty"}, []),
     Asked("recall", {"query": "ferry", "as_of": "2001-01-01"}, [], NOT_ASKED),
     Asked("recall", {"query": "ferry", "as_of": "then"}, "InvalidInput", NOT_ASKED),
+    Asked("recall", {"query": "ferry", "now": "2001-01-01"}, ["ferry"], NOT_ASKED),
+    Asked("recall", {"query": "ferry", "now": "soon"}, "InvalidInput", NOT_ASKED),
     Asked("recall", {"query": " "}, "InvalidInput", NOT_ASKED),  # there no query is a list
     Asked("recall", {"query": "key", "limit": 0}, "InvalidInput", []),
     Asked("recall", {"query": "key", "recipe": "nope"}, "UnknownRecipe", "UnknownRecipe"),
