@@ -50,6 +50,7 @@ class Answer(Recall):
             **fields,
             candidates=cast(Any, None),
             _store=cast(Any, None),
+            _snapshot=cast(Any, None),
             cut=cut,
             **more,
             left_out=left_out,
