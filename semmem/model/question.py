@@ -61,11 +61,11 @@ class QuestionConcepts:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A question put to a conversation: the one author it names, the text without that name, and its months.
+    """A question put to a conversation: the one author it asks, the text without that name, and its months.
 
     ``text`` is for words and concepts. ``spoken`` is for the embedder: it has "I" and "my" in place of the name, as the
     author would have said it. Months are (month from 1, year or None). ``collects`` says that the answer is in many
-    turns.
+    turns. ``authors`` is how many authors it names; of several it asks none.
     """
 
     author: str | None
@@ -73,6 +73,7 @@ class Talk:
     spoken: str
     months: tuple[tuple[int, int | None], ...]
     collects: bool = False
+    authors: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def listen(question: str, places: Mapping[str, list[tuple[int, int]]], authors: 
     """Return the question as it is put to a conversation; ``authors`` are those of ``candidates`` who wrote there."""
     months, collects = _months(question), bool(_COLLECTS.search(question))
     if len(set(authors)) != 1:
-        return Talk(None, question, question, months, collects)
+        return Talk(None, question, question, months, collects, len(set(authors)))
     author = next(iter(authors))
     text = spoken = question
     for start, end in sorted(places.get(author_key(author), ()), reverse=True):
@@ -99,7 +99,7 @@ def listen(question: str, places: Mapping[str, list[tuple[int, int]]], authors: 
         text = f"{text[:start]} {text[end:]}"
         spoken = spoken[:start] + ("my" if possessive else "I") + spoken[end:]
     text = " ".join(text.split())
-    return Talk(author, text or question, spoken, months, collects)
+    return Talk(author, text or question, spoken, months, collects, 1)
 
 
 def _months(text: str) -> tuple[tuple[int, int | None], ...]:

@@ -6,7 +6,7 @@ and the best memory of the lexical leg has little of the best score possible, or
 question says it in other words, so only the dense leg can know. The limits were chosen with two encoders on tuning
 sets (adr/0076). Among few memories a walk holds much mass whatever was asked, so there no question is anchored.
 
-A question to an author in a conversation is neither: there, masses and scores are raised for what that author said.
+A question that names authors of a conversation is neither: there, masses and scores are raised for what an author said.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def regime_of(of_graph: str, question: Question, rankings: Mapping[str, Ranking]
     ``among`` is the number of memories in scope. Without a list of the graph or of the lexical leg no more is known.
     """
     graph, lexical = rankings.get("graph"), rankings.get("lexical")
-    if of_graph != UNNAMED or graph is None or lexical is None or _asks_an_author(question):
+    if of_graph != UNNAMED or graph is None or lexical is None or _names_an_author(question):
         return of_graph
     most = lexical.trace.most or 0.0
     share = lexical.scores[0] / most if lexical.scores and most > 0 else 0.0
@@ -46,7 +46,6 @@ def regime_of(of_graph: str, question: Question, rankings: Mapping[str, Ranking]
     return DESCRIBED if share < DESCRIBED_BELOW else of_graph
 
 
-def _asks_an_author(question: Question) -> bool:
-    """Return whether the question names an author of a conversation, in any of its namespaces."""
-    each = (question, *question.narrowed.values())
-    return any(one.talk is not None and one.talk.author is not None for one in each)
+def _names_an_author(question: Question) -> bool:
+    """Return whether the question names one or more authors of a conversation, in any of its namespaces."""
+    return any(one.talk is not None and one.talk.authors for one in (question, *question.narrowed.values()))

@@ -79,7 +79,7 @@ def test_the_one_author_a_question_names_is_taken_out_and_speaks_for_himself() -
     assert (talk.author, talk.text) == ("Ann", "What did sister give in May 2023?")
     assert talk.spoken == "What did my sister give I in May 2023?"
     assert talk.months == ((5, 2023),)
-    assert listen(asked, candidates(asked), {"Ann", "Ben"}) == Talk(None, asked, asked, ((5, 2023),))
+    assert listen(asked, candidates(asked), {"Ann", "Ben"}) == Talk(None, asked, asked, ((5, 2023),), authors=2)
 
 
 def test_who_may_be_named_is_looked_for_where_memories_have_authors_alone(monkeypatch: pytest.MonkeyPatch) -> None:

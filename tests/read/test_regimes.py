@@ -61,13 +61,16 @@ def test_without_a_list_of_the_graph_or_of_the_lexical_leg_nothing_more_is_known
 
 
 def test_a_question_to_an_author_is_neither_anchored_nor_described() -> None:
-    asked = Talk("Ada", "it", "it", ())
+    asked = Talk("Ada", "it", "it", (), authors=1)
     for walk, bm25 in ((0.9, 9.0), (0.1, 0.1)):
         assert regime_of("unnamed", replace(ASKED, talk=asked), lists(walk, bm25), 20) == "unnamed"
         assert regime_of(
             "unnamed", replace(ASKED, narrowed={"talk": replace(ASKED, talk=asked)}), lists(walk, bm25), 20
         ) == ("unnamed")
-    assert regime_of("unnamed", replace(ASKED, talk=replace(asked, author=None)), lists(0.9, 9.0), 20) == "anchored"
+    two = replace(asked, author=None, authors=2)  # it asks neither, and names both
+    assert regime_of("unnamed", replace(ASKED, talk=two), lists(0.1, 0.1), 20) == "unnamed"
+    none = replace(asked, author=None, authors=0)
+    assert regime_of("unnamed", replace(ASKED, talk=none), lists(0.9, 9.0), 20) == "anchored"
 
 
 NOTES = {
