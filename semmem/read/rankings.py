@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimedOut
 from contextvars import copy_context
@@ -170,7 +170,7 @@ class _Begun(Generic[T]):
 
 
 class Asking:
-    """Ask the legs of one store, on threads or where they read memory alone in the thread of the recall.
+    """Ask the legs of one store on threads.
 
     ``renewed`` is called when a leg met vectors of another embedder than the question's. It returns whether that
     embedder is now at hand, so that the leg can be asked again.
@@ -191,33 +191,25 @@ class Asking:
         recipe: Recipe,
         degraded: dict[str, str],
         timings: dict[str, float],
-        here: Collection[str] = (),
     ) -> dict[str, T]:
         """Run the ``work`` of each leg side by side and return the answers by leg; see ``begin`` and ``answers``."""
-        return self.answers(self.begin(work, degraded, timings, here), recipe, degraded, timings)
+        return self.answers(self.begin(work, degraded, timings), recipe, degraded, timings)
 
     def begin(
         self,
         work: Mapping[str, Callable[[], T]],
         degraded: dict[str, str],
         timings: dict[str, float],
-        here: Collection[str] = (),
     ) -> dict[str, _Begun[T]]:
         """Begin the ``work`` of each leg on a thread; return what ``answers`` waits for.
 
         A leg that is not asked any more is put into ``degraded`` with the reason. ``timings`` receives the seconds each
-        leg worked; a leg that is asked a second time has only the rest of its time. The legs ``here`` are asked in this
-        thread, in order: they wait for nothing, so a second thread would only take turns with this one.
+        leg worked; a leg that is asked a second time has only the rest of its time.
         """
         work = observed_legs(work)
         begun: dict[str, _Begun[T]] = {}
         for name in sorted(work):
             one: _Begun[T] = _Begun(timings.get(name, 0.0))
-            if name in here:
-                one.task = Task(name, partial(_timed, name, work[name], one, timings))
-                _do(one.task)
-                begun[name] = one
-                continue
             try:
                 one.task = self._threads.submit(name, partial(self._run_leg, name, work[name], one, timings))
             except LegFailed as error:
@@ -227,8 +219,11 @@ class Asking:
         return begun
 
     def _run_leg(self, name: str, work: Callable[[], T], one: _Begun[T], timings: dict[str, float]) -> T:
-        with self._store.session() as one.cancel:
-            return _timed(name, work, one, timings)
+        try:
+            with one.clock.running(), self._store.session() as one.cancel:
+                return work()
+        finally:
+            timings[name] = one.spent + one.clock.spent()
 
     def answers(
         self, begun: Mapping[str, _Begun[T]], recipe: Recipe, degraded: dict[str, str], timings: dict[str, float]
@@ -289,15 +284,6 @@ class Asking:
                 timings[name] = clock.spent()
 
         return result
-
-
-def _timed(name: str, work: Callable[[], T], one: _Begun[T], timings: dict[str, float]) -> T:
-    """Do the work of a leg on its clock, and note the seconds that it took."""
-    try:
-        with one.clock.running():
-            return work()
-    finally:
-        timings[name] = one.spent + one.clock.spent()
 
 
 def _late(clock: Clock, limit: float, start: float) -> str:

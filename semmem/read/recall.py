@@ -206,14 +206,13 @@ class Recaller:
         recipe = plan.recipe
         degraded = dict(plan.absent)
         begun = {}
-        here = plan.reading if snapshot.in_memory else frozenset[str]()
         called = {*plan.legs, *([LAST] if plan.walks else [])}
         if embedded is not None:  # what needs no vector runs while the model does
             work = self._work(plan.early, question, snapshot, recipe)
-            begun = self._asking.begin(work, degraded, timings, here)
+            begun = self._asking.begin(work, degraded, timings)
             question, called = embedded(question), called - plan.early
         work = self._work(called, question, snapshot, recipe)
-        begun |= self._asking.begin(work, degraded, timings, here)
+        begun |= self._asking.begin(work, degraded, timings)
         answers = self._asking.answers(begun, recipe, degraded, timings)
         prepared = {"prepared": answers.pop(LAST)} if LAST in answers else {}
         degraded |= {part: why for ranking in answers.values() for part, why in ranking.degraded.items()}
@@ -226,7 +225,7 @@ class Recaller:
             each = {n: replace(q, heads=lists[n]) for n, q in question.narrowed.items()}
             seeded = replace(question, heads=dict(rankings), narrowed=each)
             last = {LAST: partial(self._search, LAST, seeded, snapshot, recipe, **prepared)}
-            for leg, ranking in self._asking.ask(last, recipe, degraded, timings, here).items():
+            for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():
                 degraded |= ranking.degraded
                 regime = ranking.regime or regime
                 heads = _heads(snapshot, [ranking], heads, turns)

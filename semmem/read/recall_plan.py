@@ -24,7 +24,7 @@ class RecallPlan:
     ``legs`` are asked side by side: those with a weight, and those that seed the graph leg. The graph leg follows if it
     ``walks``. ``readers`` are those that read the question's vector, or may, because they are not loaded yet.
     ``early`` are those that are asked while the vector is being made. ``absent`` maps a leg that the store cannot
-    answer to the reason. ``reading`` are the built-in legs that read the snapshot and nothing else.
+    answer to the reason.
     """
 
     recipe: Recipe
@@ -33,7 +33,6 @@ class RecallPlan:
     readers: tuple[str, ...]
     early: frozenset[str]
     absent: Mapping[str, str]
-    reading: frozenset[str]
 
     def by(self, recipe: Recipe) -> RecallPlan:
         """Return the plan for a recipe with the same legs: one that differs in depths, or in a prior."""
@@ -56,8 +55,7 @@ def plan_of(recipe: Recipe, legs: Mapping[str, Leg]) -> RecallPlan:
     early = {name for name in ours.keys() & asked if name == LAST or not getattr(ours[name], "reads_vector", True)}
     first = tuple(sorted(asked - {LAST}))
     early -= {*readers[:1]}  # the model has the time of this leg
-    reading = frozenset(name for name, leg in ours.items() if getattr(leg, "reads_snapshot", False))
-    return RecallPlan(recipe, first, LAST in asked, readers, frozenset(early), absent, reading)
+    return RecallPlan(recipe, first, LAST in asked, readers, frozenset(early), absent)
 
 
 def reads_vector(name: str, legs: Mapping[str, Leg]) -> bool:

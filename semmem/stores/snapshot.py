@@ -40,7 +40,6 @@ class StoredSnapshot:
     """The memories of ``scope`` as the database has them now; see Snapshot."""
 
     earlier: frozenset[int] = frozenset()
-    in_memory = False
 
     def __init__(self, store: Store, scope: Scope) -> None:
         self.scope = scope
@@ -174,11 +173,6 @@ class Overlay:
     def stored(self) -> Snapshot:
         """The snapshot itself."""
         return self
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether memory alone holds what legs read most."""
-        return self._behind.in_memory
 
     def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
         """Return the postings of each lookup."""

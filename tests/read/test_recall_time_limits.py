@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 import semmem
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Question, Ranking, Scope
-from tests.read.harbour import Counted, Slow, ids, legs
+from tests.read.harbour import Slow, ids, legs
 
 
 @pytest.mark.parametrize("leg", ["lexical", "dense", "graph"])
@@ -203,29 +202,3 @@ def test_the_store_cancels_a_statement_that_outlives_the_limit(mem: semmem.Semme
         found = mem.recall("ferry", recipe=semmem.recipe("hybrid", timeouts={"dense": 0.05}))
         assert "dense" in found.degraded
         assert ids(found) == ["match"]
-
-
-def test_where_memory_alone_answers_the_legs_are_asked_in_the_thread_of_the_recall_within_their_time() -> None:
-    threads: dict[str, int] = {}
-
-    class Late(Counted):
-        def search(self, question: Question, *rest: Any, **more: Any) -> Ranking:
-            threads[self.name] = threading.get_ident()
-            time.sleep(0.05)
-            return self.leg.search(question, *rest, **more)
-
-    class Own:
-        """A leg of the user's, of which nobody knows how long it waits."""
-
-        name = "dense"
-
-        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
-            threads[self.name] = threading.get_ident()
-            return Ranking()
-
-    with semmem.connect("sqlite::memory:", embedder="hashing") as mem:
-        mem.remember("ferry", id="match")
-        legs(mem)["lexical"], legs(mem)["dense"] = Late(legs(mem)["lexical"]), Own()
-        found = mem.recall("ferry", recipe=semmem.recipe("hybrid", timeouts={"lexical": 0.01}))
-        assert found.degraded == {"lexical": "no answer within 0.01 s"}
-        assert threads["lexical"] == threading.get_ident() != threads["dense"]

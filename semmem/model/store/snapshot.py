@@ -52,11 +52,6 @@ class Snapshot(Protocol):
         """The local ords of the earlier versions in it; none unless it is of an earlier time."""
         ...
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether memory alone holds what legs read most, so that they need not be asked side by side."""
-        ...
-
     # ------------------------------------------------------------------ words and concepts
 
     def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:

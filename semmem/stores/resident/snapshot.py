@@ -56,11 +56,6 @@ class MemorySnapshot(Overlay):
         """The snapshot behind, so that a recall that is kept keeps no model."""
         return self._behind.stored
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether every namespace is held."""
-        return self._alone
-
     def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
         """Return the postings of each lookup."""
         if (model := self._models.get(namespace)) is None:
