@@ -136,7 +136,8 @@ _ONE = {
 
 _MANY = {
     "links": ("links", "Link"), "contradictions": ("links", "Link"), "near_duplicates": ("links", "Link"),
-    "history": ("versions", "Version"), "forgotten": ("versions", "Version"), "judgements": ("judgements", "Judgement"),
+    "history": ("versions", "Version"), "forgotten": ("versions", "Version"),
+    "judgements": ("judgements", "Judgement"),
     "namespaces": ("namespaces", "Namespace"), "concepts": ("concepts", "Concept"),
 }  # fmt: skip
 """Routes that answer with a list: its name, and the schema of what is in it."""
