@@ -16,7 +16,7 @@ import tomllib
 import warnings
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from reprlib import repr as shown
@@ -440,11 +440,11 @@ _FOLDERS = ("embedded", "sqlite")
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """One settings file: its values by name, and its text, to find the line of a name."""
+    """One settings file: its values by name, and its text, to find the line of a name; keys stand in no repr."""
 
     path: Path
-    values: Mapping[str, Any]
-    text: str
+    values: Mapping[str, Any] = field(repr=False)
+    text: str = field(repr=False)
 
     def line(self, name: str) -> int | None:
         """Return the line, from 1, that sets ``name``, such as ``pool_size`` or ``recipe.weights``."""

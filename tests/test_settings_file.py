@@ -92,6 +92,14 @@ def test_a_recipe_of_the_environment_that_is_nested_too_deeply_is_no_recipe(
         recipe_of(Settings.load())
 
 
+def test_the_files_of_settings_show_no_key_and_no_password(own: Write) -> None:
+    own('key = "hunter2"\nurl = "postgresql://me:hunter3@db/notes"\n')
+    settings = Settings.load()
+    assert settings.key is not None
+    assert settings.key.get_secret_value() == "hunter2"
+    assert repr(settings.files) == f"(SettingsFile(path={users_file()!r}),)"
+
+
 def test_a_bad_value_is_blamed_on_the_place_that_won(here: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     here("pool_size = 0\n")
     with pytest.raises(InvalidInput, match=r"semmem.toml, line 1\) must be at least 1"):

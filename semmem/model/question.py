@@ -90,16 +90,20 @@ class Period:
     @property
     def bounds(self) -> tuple[float, float]:
         """The start and the end in seconds since 1970."""
-        return (
-            -inf if self.start is None else self.start.timestamp(),
-            inf if self.end is None else self.end.timestamp(),
-        )
+        return -inf if self.start is None else _seconds(self.start), inf if self.end is None else _seconds(self.end)
 
     def __str__(self) -> str:
         if self.end is None:
             return f'"{self.words}" (from {_moment(self.start)})' if self.start else f'"{self.words}" (any time)'
         first = "" if self.start is None else f"from {_moment(self.start)} "
         return f'"{self.words}" ({first}to before {_moment(self.end)})'
+
+
+def _seconds(at: datetime) -> float:
+    try:
+        return at.timestamp()
+    except (OverflowError, ValueError):  # the first or the last day of the calendar, in local time
+        return -inf if at.year < 1970 else inf
 
 
 def _moment(at: datetime) -> str:

@@ -145,16 +145,19 @@ class _Words:
                 yield _Place(before.start(), anchor.end, (first[0], end))
 
     def _resolved(self, means: Sequence[str], match: re.Match[str], now: datetime) -> Span | None:
-        """Return the period of a match, None where the calendar has no such day."""
+        """Return the period of a match, None where the calendar, which ends with the year 9999, has no such day."""
         said = {name: self.values.get(name, {}).get(text, text) for name, text in match.groupdict().items() if text}
         how, *arguments = means
         unit = said.get("unit") or said.get("long")
         number = next((int(one) for one in arguments if one.isdigit()), None) or int(said.get("n", 0))
-        if how == "ago":
-            return _ago(number, arguments[-1] if unit is None else unit, now)
-        if how == "past":
-            return _past(number, str(unit), now)
-        return _recurring(how, number or 1, said, now)
+        try:
+            if how == "ago":
+                return _ago(number, arguments[-1] if unit is None else unit, now)
+            if how == "past":
+                return _past(number, str(unit), now)
+            return _recurring(how, number or 1, said, now)
+        except (OverflowError, ValueError):
+            return None
 
 
 @lru_cache(maxsize=1)
@@ -247,41 +250,35 @@ def _any_of(words: Any) -> str:
 # ---------------------------------------------------------------------- the calendar
 
 
-def _ago(number: int, unit: str, now: datetime) -> Span | None:
+def _ago(number: int, unit: str, now: datetime) -> Span:
     """Return the unit of the calendar that is ``number`` units before the one of ``now``."""
     if unit == "hour":
         start = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=number)
         return start, start + timedelta(hours=1)
     today = now.date()
-    try:
-        if unit in ("month", "quarter", "year"):
-            months = {"month": 1, "quarter": 3, "year": 12}[unit]
-            first = (12 * today.year + today.month - 1) // months * months - number * months
-            return _days(_month(first), _month(first + months))
-        if unit == "day":
-            first_day, length = today - number * _DAY, 1
-        else:
-            monday = today - today.weekday() * _DAY - 7 * number * _DAY
-            first_day, length = (monday, 7) if unit == "week" else (monday + 5 * _DAY, 2)
-        return _days(first_day, first_day + length * _DAY)
-    except (OverflowError, ValueError):
-        return None
+    if unit in ("month", "quarter", "year"):
+        months = {"month": 1, "quarter": 3, "year": 12}[unit]
+        first = (12 * today.year + today.month - 1) // months * months - number * months
+        return _days(_month(first), _month(first + months))
+    if unit == "day":
+        first_day, length = today - number * _DAY, 1
+    else:
+        monday = today - today.weekday() * _DAY - 7 * number * _DAY
+        first_day, length = (monday, 7) if unit == "week" else (monday + 5 * _DAY, 2)
+    return _days(first_day, first_day + length * _DAY)
 
 
-def _past(number: int, unit: str, now: datetime) -> Span | None:
+def _past(number: int, unit: str, now: datetime) -> Span:
     """Return the time from ``number`` units ago to the end of today."""
     today = now.date()
-    try:
-        if unit == "hour":
-            return now - timedelta(hours=number), now
-        if unit in ("month", "quarter", "year"):
-            first = _month(12 * today.year + today.month - 1 - number * {"month": 1, "quarter": 3, "year": 12}[unit])
-            start = first.replace(day=min(today.day, monthrange(first.year, first.month)[1]))
-        else:
-            start = today - number * (1 if unit == "day" else 7) * _DAY
-        return _days(start, today + _DAY)
-    except (OverflowError, ValueError):
-        return None
+    if unit == "hour":
+        return now - timedelta(hours=number), now
+    if unit in ("month", "quarter", "year"):
+        first = _month(12 * today.year + today.month - 1 - number * {"month": 1, "quarter": 3, "year": 12}[unit])
+        start = first.replace(day=min(today.day, monthrange(first.year, first.month)[1]))
+    else:
+        start = today - number * (1 if unit == "day" else 7) * _DAY
+    return _days(start, today + _DAY)
 
 
 def _recurring(how: str, number: int, said: Mapping[str, Any], now: datetime) -> Span | None:

@@ -214,6 +214,27 @@ def test_of_several_periods_each_is_named_in_the_order_of_the_question() -> None
     ]
 
 
+ENDS = [
+    ("since Christmas", datetime.max, []),
+    ("after Easter", datetime.max, []),
+    ("on the 31st", datetime.max, []),
+    ("3 hours ago", datetime.min, []),
+    ("on Monday", datetime.min, ["Monday"]),
+    ("3 hours ago", datetime.max, ["3 hours ago"]),
+    ("last year", datetime.min, []),
+    ("last week", datetime(1, 1, 8), ["last week"]),
+]
+
+
+@pytest.mark.parametrize(("question", "now", "words"), ENDS)
+def test_at_the_ends_of_the_calendar_a_question_names_what_lies_in_it(
+    question: str, now: datetime, words: list[str]
+) -> None:
+    found = periods_of(f"What was it {question}?", now)
+    assert [one.words for one in found] == words
+    assert all(start < end for start, end in (one.bounds for one in found))
+
+
 @given(st.text(max_size=80), st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)))
 def test_any_text_at_any_time_has_an_answer(text: str, now: datetime) -> None:
     for period in periods_of(text, now):

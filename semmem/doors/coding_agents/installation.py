@@ -246,7 +246,7 @@ class _Place:
 
     def stays(self, present: Any) -> bool:
         """Return whether an entry is left where semmem is taken out, or is what a replacing installation gives back."""
-        return _starts_semmem(present) is None or (self.replace and not self._is_ours(present))
+        return _starts_semmem(present) is None or not self._is_ours(present)
 
     def _is_ours(self, present: Any) -> bool:
         """Return whether an entry starts semmem with no options, with ours, or with those of an installation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -31,9 +32,27 @@ class Runs:
 
     def find(self) -> dict[str, Path]:
         """Return the folders of the runs by name, the newest first."""
-        folders = [one for one in (self._folder, *self._folder.iterdir()) if (one / FILES[0]).is_file()]
-        folders.sort(key=lambda one: (one / FILES[0]).stat().st_mtime, reverse=True)
-        return {one.resolve().name: one for one in folders}
+        found: list[tuple[float, str, Path]] = []
+        for one in (self._folder, *_inside(self._folder)):
+            with suppress(OSError, UnicodeEncodeError):  # unreadable, gone by now, or a name of odd bytes
+                folder = one.resolve()
+                folder.name.encode()
+                if file := _file(folder, FILES[0]):
+                    found.append((file.stat().st_mtime, folder.name, folder))
+        return {name: folder for _, name, folder in sorted(found, reverse=True)}
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    """Return the file of a run; None where there is none, or only a link to one outside the run."""
+    every = (at.resolve() for at in (folder / name, folder / "private" / name) if at.is_file())
+    return next((at for at in every if at.is_relative_to(folder)), None)
 
 
 def add_runs(app: FastAPI, runs: Runs | None) -> None:
@@ -56,7 +75,7 @@ def add_runs(app: FastAPI, runs: Runs | None) -> None:
     )
     def file(request: Request, name: str, file: str) -> FileResponse:
         folder = found(request).get(name) if file in FILES else None
-        path = folder and next((at for at in (folder / file, folder / "private" / file) if at.is_file()), None)
+        path = folder and _file(folder, file)
         if path is None:
             raise HTTPException(404)
         return FileResponse(path, headers={"cache-control": "no-store", "x-content-type-options": "nosniff"})

@@ -265,10 +265,11 @@ def test_a_server_of_ones_own_with_that_name_stays_unless_it_is_to_be_replaced_a
     assert content(home) == before
 
 
-def test_a_server_of_another_program_is_not_uninstalled(home: Path) -> None:
+@pytest.mark.parametrize("own", OWN)
+def test_a_server_of_ones_own_is_not_uninstalled(home: Path, own: dict[str, Any]) -> None:
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()
-    file.write_text(json.dumps({"mcpServers": {"semmem": OWN[0]}}), encoding="utf-8")
+    file.write_text(json.dumps({"mcpServers": {"semmem": own}}), encoding="utf-8")
     before = content(home)
     assert run(["uninstall", "cursor"]) == 0
     assert content(home) == before

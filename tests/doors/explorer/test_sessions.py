@@ -157,6 +157,23 @@ def test_the_runs_are_for_the_owner_and_keys_that_may_do_all(mem: Semmem, tmp_pa
         assert problem(browser.get("/runs/monday/result.json")) == (404, "NotFound")
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS allows no name of other bytes")
+def test_runs_are_listed_beside_folders_that_cannot_be_and_no_link_leads_out_of_a_run(
+    mem: Semmem, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    for folder in (runs / "monday", runs / os.fsdecode(b"\xff\xfe")):
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_text("{}", encoding="utf-8")
+    (runs / "too long").symlink_to("x" * 300)
+    (tmp_path / "diary").write_text("mine", encoding="utf-8")
+    (runs / "monday" / "questions.jsonl").symlink_to(tmp_path / "diary")
+    with running(mem, runs=Runs(runs)) as server, httpx.Client(base_url=server.url, trust_env=False) as browser:
+        assert browser.get("/runs").json() == {"runs": ["monday"]}
+        assert browser.get("/runs/monday/result.json").text == "{}"
+        assert problem(browser.get("/runs/monday/questions.jsonl")) == (404, "NotFound")
+
+
 def test_a_session_may_do_what_its_key_may_and_ends_with_it(mem: Semmem, tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys.json")
     _, reader = keys.add("reader", namespaces=["default"])
