@@ -85,7 +85,7 @@ def replay_recall(mem: Connection, recall_id: str, namespace: str | Sequence[str
     exclude = tuple(hit.id for hit in entry.hits if hit.outcome == "excluded")
     asked = {**_AS_USUAL, **_arguments(arguments), "exclude": exclude}
     if asked["as_of"] is None:  # else that was the time of the question too
-        asked |= {"as_of": as_of, "now": asked["now"] or entry.at.astimezone()}
+        asked |= {"as_of": as_of, "now": asked["now"] or (entry.at and entry.at.astimezone())}
     with unlogged():
         result = answered(mem, entry.question, entry.namespaces, asked)
     ranked = tuple(_ranked(result))
