@@ -18,7 +18,7 @@ _FIRST = 20
 """Memories that are asked for first; how large they are says how many more are asked for at once."""
 
 
-def every_memory(memory: Any, *, limit: int = 1_000, **arguments: Any) -> Iterator[Memory]:
+def every_memory(memory: Semmem, *, limit: int = 1_000, **arguments: Any) -> Iterator[Memory]:
     """Yield the memories that ``Semmem.list`` returns with these arguments, of every page, ``limit`` to a page."""
     cursor = None
     while True:

@@ -35,7 +35,7 @@ _USUAL = {
 }  # fmt: skip
 """Arguments of a recall that are not logged where they have these values, or None."""
 
-_AS_USUAL = {**dict.fromkeys(("recipe", "filters", "vector", "token_budget", "as_of")), **_USUAL}
+_AS_USUAL = {**dict.fromkeys(("recipe", "filters", "vector", "token_budget", "as_of", "now")), **_USUAL}
 
 
 def recalls(
@@ -83,9 +83,9 @@ def replay_recall(mem: Connection, recall_id: str, namespace: str | Sequence[str
         raise InvalidInput("This recall had a vector of its own, which the log does not keep; ask again with it.")
     as_of = entry.at if then and "as_of" not in arguments else None
     exclude = tuple(hit.id for hit in entry.hits if hit.outcome == "excluded")
-    asked = {**_AS_USUAL, "now": entry.at, **_arguments(arguments), "exclude": exclude}
-    if as_of is not None:
-        asked["as_of"] = as_of
+    asked = {**_AS_USUAL, **_arguments(arguments), "exclude": exclude}
+    if asked["as_of"] is None:  # else that was the time of the question too
+        asked |= {"as_of": as_of, "now": asked["now"] or (entry.at and entry.at.astimezone())}
     with unlogged():
         result = answered(mem, entry.question, entry.namespaces, asked)
     ranked = tuple(_ranked(result))

@@ -6,6 +6,7 @@ The database answers each question from its present state. What changes during a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -171,8 +172,10 @@ class Overlay:
 
     @property
     def stored(self) -> Snapshot:
-        """The snapshot itself."""
-        return self
+        """The same over what is behind as the database has it."""
+        stored = copy(self)
+        stored._behind = self._behind.stored
+        return stored
 
     def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
         """Return the postings of each lookup."""

@@ -45,6 +45,13 @@ def test_explain_says_what_the_period_took_and_which_days_are_meant(mem: semmem.
     assert found.explain("b").as_dict()["periods"] == (period,)
 
 
+def test_explain_says_nothing_of_the_period_for_a_memory_that_no_leg_found(mem: semmem.Semmem) -> None:
+    mem.remember("Bananas are yellow.", id="z", created_at="2026-11-02T08:00:00Z")
+    found = mem.recall(QUESTION, recipe=SOFT, now=NOW)
+    assert "  period: " in str(found.explain("a"))
+    assert "  period: " not in str(found.explain("z"))
+
+
 def test_without_a_period_in_the_question_or_a_floor_in_the_recipe_nothing_changes(mem: semmem.Semmem) -> None:
     for question, recipe in (("Which ferry did we take?", SOFT), (QUESTION, semmem.recipe("lexical"))):
         found = mem.recall(question, recipe=recipe, now=NOW)

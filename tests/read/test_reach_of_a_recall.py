@@ -11,7 +11,7 @@ import pytest
 import semmem
 from semmem.rank_cap.report import LegReach
 from semmem.read.result import Recall
-from semmem.stores.sqlite import snapshot
+from semmem.stores.sqlite import resident
 from tests.rank_cap.worlds import LEGS, Told
 
 
@@ -162,7 +162,7 @@ def test_a_depth_that_a_recipe_keeps_on_purpose_is_not_raised() -> None:
 
 
 def test_legs_that_cannot_answer_stay_listed_as_unreachable_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "MOST", 19)
+    monkeypatch.setattr(resident, "MOST", 19)
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
         mem.remember_many({"text": f"The ferry left at hour {n}."} for n in range(20))
         recalled = mem.recall("ferry hour")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem.stores.sqlite import snapshot
+from semmem.stores.sqlite import resident
 from tests.read.harbour import EPOCH, HARBOUR, Broken, fleet, ids, legs, words
 
 # ---------------------------------------------------------------------- paging and order
@@ -186,7 +186,7 @@ def test_a_recall_below_the_least_confidence_returns_no_hit_and_says_so(mem: sem
 def test_a_recall_that_found_nothing_has_no_confidence_whatever_its_seeders_thought(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(snapshot, "MOST", 0)
+    monkeypatch.setattr(resident, "MOST", 0)
     with semmem.connect("sqlite::memory:", embedder="none") as lone:
         lone.remember("The ferry leaves at dawn.", id="ferry")
         found = lone.recall("ferry at dawn", recipe="graph")

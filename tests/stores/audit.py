@@ -12,7 +12,7 @@ import psycopg
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
 from semmem.stores.postgres.upkeep import LONE_FULL
-from semmem.stores.sqlite.snapshot import Snapshots
+from semmem.stores.sqlite.resident import FileModels
 
 __all__ = ["OTHERS", "alike", "check", "connections_left", "contents", "lone", "sql"]
 
@@ -185,7 +185,7 @@ def _check_numbers(mem: Semmem | str) -> None:
 def _check_memory(mem: Semmem) -> None:
     """Prove what is held of a SQLite file in memory, brought up to date step by step, against what is read anew."""
     for namespace in mem.store.namespaces():
-        held, anew = mem.store.models.current(namespace), Snapshots(mem.store).current(namespace)
+        held, anew = mem.store.models.current(namespace), FileModels(mem.store).current(namespace)
         if anew is None:
             assert held is None
             continue

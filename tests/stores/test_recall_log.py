@@ -304,3 +304,16 @@ def test_entries_and_judgements_of_an_older_file_come_over(tmp_path: Path, monke
         assert fates(oldest) == [("b", "given", 1), ("a", "given", 2), ("c", None, None)]
         assert [(hit.useful, hit.judged_by) for hit in oldest.hits] == [(None, None), (True, "ada"), (False, None)]
         assert oldest.hits[1].judged_at == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
+
+
+def test_a_replay_asks_at_the_time_of_the_question(opened: Opened) -> None:
+    soft = semmem.recipe("lexical", period_floor=0.5)
+    question = "Which harbour did we reach last week?"
+    with opened() as mem:
+        mem.remember("We reach the harbour.", id="inside", created_at="2021-03-02T08:00:00Z")  # a Tuesday
+        for when in ({"as_of": "2021-03-10"}, {"now": "2021-03-10"}, {"as_of": "2026-01-01", "now": "2021-03-10"}):
+            found = mem.recall(question, recipe=soft, **when)  # type: ignore[arg-type]
+            assert found.id is not None
+            assert found.explain("inside").periods == ('"last week" (from 2021-03-01 to before 2021-03-08)',)
+            (one,) = mem.replay_recall(found.id).memories
+            assert (one.id, one.score_now) == ("inside", one.score_then)

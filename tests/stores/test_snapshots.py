@@ -256,5 +256,6 @@ def test_links_and_accesses_are_those_of_the_store(walk: Take, made: tuple[semme
 def test_what_a_recall_keeps_is_read_from_the_database(take: Take) -> None:
     taken = take()
     assert not isinstance(taken.stored, MemorySnapshot)
+    assert not isinstance(getattr(taken.stored, "_behind", None), MemorySnapshot)  # no model is kept
     assert taken.stored.scope is taken.scope
     assert taken.stored.heads([ord_of(taken, "a")]).keys() == {ord_of(taken, "a")}

@@ -127,7 +127,7 @@ class Explanation:
             lines.append(f"  importance: {worth:+.4f}, compared with importance 0.5")
         if lost := self.components.get(RECENCY):
             lines.append(f"  recency: {lost:+.4f}, compared with the newest memory found")
-        if self.periods:
+        if self.periods and self.components:  # else its time made no difference to a score
             lost, named = self.components.get(PERIOD, 0.0), " and ".join(self.periods)
             lines.append(f"  period: {f'{lost:+.4f}, not ' if lost else ''}created in {named}")
         if rise := self.components.get(SUPERSEDING):

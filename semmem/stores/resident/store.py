@@ -27,7 +27,7 @@ from semmem.stores.snapshot import StoredSnapshot, scope_of
 
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
-    from semmem.stores.sqlite.snapshot import Snapshots
+    from semmem.stores.sqlite.resident import FileModels
 
 __all__ = ["Resident", "resident", "resident_sizes"]
 
@@ -63,7 +63,7 @@ def resident(store: Store, budget: int) -> SnapshotSource:
 
 def resident_sizes(source: SnapshotSource) -> Mapping[str, int]:
     """Return the approximate bytes of each namespace that a source, made by ``resident``, has in memory now."""
-    models: Models | Snapshots | None = getattr(source, "models", None)
+    models: Models | FileModels | None = getattr(source, "models", None)
     return {} if models is None else models.sizes
 
 

@@ -19,7 +19,7 @@ from semmem.model.store.graph import PLACE
 from semmem.stores.packed_postings import FORWARD, candidates, forward_entries, mentions, unpack_forwards
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.meta import fact
-from semmem.stores.sqlite.snapshot import corrections_of
+from semmem.stores.sqlite.resident import corrections_of
 
 if TYPE_CHECKING:
     from semmem.stores.sqlite.store import SqliteStore

@@ -23,7 +23,7 @@ from semmem.stores.packed_postings import FORWARD, merged
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite import renaming
 from semmem.stores.sqlite.links import SqliteLinks
-from semmem.stores.sqlite.snapshot import entries_of_tokens
+from semmem.stores.sqlite.resident import entries_of_tokens
 from semmem.stores.sqlite.write import at_microsecond, memory_of, microsecond
 
 __all__ = ["SqliteLife"]

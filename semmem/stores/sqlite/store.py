@@ -1,6 +1,6 @@
 """The store on SQLite: one file, no server, and the three legs of a recall.
 
-**Who answers.** The file holds the rows, and memory the arrays that a recall reads (stores/sqlite/snapshot.py): the
+**Who answers.** The file holds the rows, and memory the arrays that a recall reads (stores/sqlite/resident.py): the
 same as those that a process holds of a namespace in PostgreSQL, so that both stores have the same hits and scores. A
 namespace with more than 50,000 memories is not held, and has the lexical leg alone. Its postings are read from FTS5,
 through fts5vocab: which memories have a term, and how often. The BM25 score is calculated by ``semmem.legs.lexical``
@@ -50,8 +50,8 @@ from semmem.stores.sqlite import renaming, upkeep, write
 from semmem.stores.sqlite.connection import Filed
 from semmem.stores.sqlite.graph import SqliteGraph
 from semmem.stores.sqlite.life import SqliteLife
+from semmem.stores.sqlite.resident import FileModels, month_of
 from semmem.stores.sqlite.serving import SqliteServing
-from semmem.stores.sqlite.snapshot import Snapshots, month_of
 from semmem.stores.sqlite.vectors import SqliteVectors
 from semmem.stores.sqlite.write import at_microsecond, filter_parameters, memory_of, microsecond, token
 
@@ -101,7 +101,7 @@ class SqliteStore(Filed):
 
     def __init__(self, url: str, path: Path | None, *, pool_size: int = 8) -> None:
         super().__init__(url, path, pool_size=pool_size)
-        self.models = Snapshots(self)
+        self.models = FileModels(self)
         self.vectors = SqliteVectors(self)
         self.graph = SqliteGraph(self)
 

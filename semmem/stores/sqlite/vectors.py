@@ -1,6 +1,6 @@
 """Vectors in SQLite: the embedder that fills the file, missing vectors, and the shadow of another embedder.
 
-The nearest are found in memory (stores/sqlite/snapshot.py), exactly. Where a process holds nothing of a namespace, as
+The nearest are found in memory (stores/sqlite/resident.py), exactly. Where a process holds nothing of a namespace, as
 when it remembers one memory, the vectors alone are read.
 """
 
@@ -23,7 +23,7 @@ from semmem.stores.filled_by import agree, unfinished
 from semmem.stores.resident.model import Model
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.meta import claim, fact
-from semmem.stores.sqlite.snapshot import vectors_of
+from semmem.stores.sqlite.resident import vectors_of
 from semmem.stores.sqlite.write import memory_of
 
 if TYPE_CHECKING:

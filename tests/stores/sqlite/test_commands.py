@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from semmem.doors.cli.app import run
-from semmem.stores.sqlite import snapshot
+from semmem.stores.sqlite import resident
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_doctor_finds_nothing_bad_about_a_file(
     assert (found["store"]["state"], found["store"]["detail"][:10]) == ("good", "1 memory i")
     assert found["server"]["detail"] == "none: SQLite, a file"
     assert (found["vectors"]["state"], found["vectors"]["detail"]) == ("good", "1, made by hashing")
-    monkeypatch.setattr(snapshot, "MOST", 0)
+    monkeypatch.setattr(resident, "MOST", 0)
     assert run(["doctor", "--url", "sqlite:notes.db", "--json"]) == 0
     found = {one["what"]: one for one in json.loads(capfd.readouterr().out)["findings"]}
     said = "only lexical in namespace default: it has 1 memory, and SQLite answers with all legs up to 0"

@@ -16,7 +16,7 @@ import eval.datasets as datasets
 import semmem
 from eval.datasets.corpus import Corpus, Query
 from semmem.model.errors import Conflict
-from semmem.stores.sqlite import snapshot
+from semmem.stores.sqlite import resident
 from semmem.text.passages import term_key
 from tests.stores.resident.trio import QUESTIONS, change, new_space
 
@@ -147,7 +147,7 @@ def test_a_namespace_that_is_too_large_keeps_the_lexical_leg_and_says_why(
     with semmem.connect(url, embedder="hashing") as mem:
         fill(mem)
         lexical = said(mem, recipe="lexical")
-        monkeypatch.setattr(snapshot, "MOST", 3)
+        monkeypatch.setattr(resident, "MOST", 3)
         why = (
             "SQLite answers this up to 3 memories in a namespace, and 'default' has 4; move to PostgreSQL with semmem "
             "export and semmem import jsonl."

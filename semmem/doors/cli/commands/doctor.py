@@ -279,7 +279,7 @@ def _store(door: Door) -> list[Finding]:
 
 def _too_large(mem: Semmem) -> list[Finding]:
     """Say of which namespaces a SQLite file answers with the lexical leg alone."""
-    from semmem.stores.sqlite.snapshot import MOST
+    from semmem.stores.sqlite.resident import MOST
 
     if mem.store.kind != "SQLite":
         return []

@@ -1,39 +1,39 @@
--- snapshot_state --
+-- resident_state --
 -- Return the state of a namespace: writers count every change of what a recall may read. Its number is given once.
 SELECT n.number, n.revision, n.changes, n.memories, n.length, (SELECT value FROM meta WHERE key = 'embedder')
 FROM namespace AS n WHERE n.namespace = :namespace AND n.memories > 0;
 
--- <snapshot_columns> --
+-- <resident_columns> --
 -- What memory holds of an indexed memory; of one that nobody has derived since schema 12, the tokens of its words.
 m.namespace, m.ord, m.session, m.author, substr(rtrim(m.text, ' ' || char(9, 10, 13)), -1) = '?', m.created_at,
        m.id, m.part, m.importance, m.content, m.updated_at, m.title, coalesce(m.position, 9223372036854775807),
        m.length, f.entries, f.candidates,
        CASE WHEN f.row IS NULL THEN (SELECT l.tokens FROM lexical AS l WHERE l.rowid = m.row) END
 
--- snapshot_rows --
+-- resident_rows --
 -- Return the indexed memories of a namespace, by row.
-SELECT <snapshot_columns>
+SELECT <resident_columns>
 FROM memory AS m LEFT JOIN forward AS f ON f.row = m.row
 WHERE m.row > :number << 40 AND m.row < (:number + 1) << 40 AND m.parts = 0 ORDER BY m.row;
 
--- snapshot_rows_since --
+-- resident_rows_since --
 -- Return the memories that changed after a change number.
-SELECT <snapshot_columns>
+SELECT <resident_columns>
 FROM memory AS m LEFT JOIN forward AS f ON f.row = m.row
 WHERE m.namespace = :namespace AND m.parts = 0
   AND m.id IN (SELECT c.id FROM change AS c WHERE c.namespace = :namespace AND c.number > :since) ORDER BY m.row;
 
--- snapshot_vectors --
+-- resident_vectors --
 -- Return the vectors of a namespace, by row.
 SELECT row & 1099511627775, vector FROM embedding
 WHERE row > :number << 40 AND row < (:number + 1) << 40 ORDER BY row;
 
--- snapshot_vectors_since --
+-- resident_vectors_since --
 -- Return the vectors of the memories that changed after a change number.
 SELECT e.row & 1099511627775, e.vector FROM memory AS m JOIN embedding AS e ON e.row = m.row
 WHERE m.namespace = :namespace AND m.parts = 0
   AND m.id IN (SELECT c.id FROM change AS c WHERE c.namespace = :namespace AND c.number > :since) ORDER BY e.row;
 
--- snapshot_changes --
+-- resident_changes --
 -- Return the ids that came, went or were replaced after a change number.
 SELECT DISTINCT id, kind FROM change WHERE namespace = :namespace AND number > :since;

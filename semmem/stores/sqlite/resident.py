@@ -31,7 +31,7 @@ from semmem.stores.sqlite.times import at_microsecond
 if TYPE_CHECKING:
     from semmem.stores.sqlite.connection import Filed
 
-__all__ = ["MOST", "Snapshots", "corrections_of", "entries_of_tokens", "month_of", "vectors_of"]
+__all__ = ["MOST", "FileModels", "corrections_of", "entries_of_tokens", "month_of", "vectors_of"]
 
 _SQL = statements("sqlite")
 
@@ -42,7 +42,7 @@ _BUDGET = 256 << 20
 _DAY = 86_400_000_000
 
 
-class Snapshots:
+class FileModels:
     """The models of one file, the one used last at the end. Safe to use from any thread.
 
     ``budget`` limits the bytes of all of them; the one used last stays however large it is.
@@ -126,7 +126,7 @@ class Snapshots:
 
 def _state(connection: sqlite3.Connection, namespace: str) -> State | None:
     """Return the state of a namespace that holds memories; ``created`` is its number, which is given once."""
-    row = connection.execute(_SQL["snapshot_state"], {"namespace": namespace}).fetchone()
+    row = connection.execute(_SQL["resident_state"], {"namespace": namespace}).fetchone()
     if row is None:
         return None
     number, revision, changes, memories, length, embedder = row
@@ -143,7 +143,7 @@ def _read(connection: sqlite3.Connection, namespace: str, before: Model | None) 
     corrections = corrections_of(connection.execute(_SQL["corrections"], {"namespace": namespace}).fetchall())
     if before is not None and state.follows(before.state):
         where = {"namespace": namespace, "since": before.state.changes}
-        changes = connection.execute(_SQL["snapshot_changes"], where).fetchall()
+        changes = connection.execute(_SQL["resident_changes"], where).fetchall()
         if all(id for id, _ in changes):  # "" stands for a dropped namespace, or for changes that were swept
             gone = {id for id, kind in changes if kind != "written"}
             return before.after(state, _rows(connection, where, since=True), gone, corrections)
@@ -165,7 +165,7 @@ def _vectors_alone(connection: sqlite3.Connection, namespace: str) -> Model | No
     _check(namespace, state)
     if state is None:
         return None
-    vectors = vectors_of(connection.execute(_SQL["snapshot_vectors"], {"number": int(state.created)}).fetchall())
+    vectors = vectors_of(connection.execute(_SQL["resident_vectors"], {"number": int(state.created)}).fetchall())
     none = np.zeros(0, dtype=np.int64)
     candidates = unpack_candidates(none, none, b"")
     return Model(namespace, state, Block(Rows(Turns.of(()), none, none, np.zeros(0, FORWARD), candidates, *vectors)))
@@ -174,8 +174,8 @@ def _vectors_alone(connection: sqlite3.Connection, namespace: str) -> Model | No
 def _rows(connection: sqlite3.Connection, where: Mapping[str, Any], *, since: bool = False) -> Rows:
     """Return the memories of a namespace, or those that changed since."""
     end = "_since" if since else ""
-    stored = connection.execute(_SQL[f"snapshot_rows{end}"], where).fetchall()
-    vectors = vectors_of(connection.execute(_SQL[f"snapshot_vectors{end}"], where).fetchall())
+    stored = connection.execute(_SQL[f"resident_rows{end}"], where).fetchall()
+    vectors = vectors_of(connection.execute(_SQL[f"resident_vectors{end}"], where).fetchall())
     turns = Turns.of([_turn(row) for row in stored])
     entries = [row[14] if row[16] is None else entries_of_tokens(row[16]).tobytes() for row in stored]
     runs = [row[15] or b"" for row in stored]
@@ -192,7 +192,7 @@ def _rows(connection: sqlite3.Connection, where: Mapping[str, Any], *, since: bo
 
 
 def _turn(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a row of the statement snapshot_rows in the columns of stores/resident/turns."""
+    """Return a row of the statement resident_rows in the columns of stores/resident/turns."""
     namespace, ord, session, author, asks, at, id, part, importance, content, updated_at, title, position, *_ = row
     times = at / 1e6, updated_at / 1e6
     return (
