@@ -156,7 +156,7 @@ class Recaller:
             groups = cut(candidates, window)
         matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
         if plan.recipe.rerank is not None:
-            candidates = self._reranked(candidates, snapshot, window, text, timings)
+            candidates = self._reranked(candidates, snapshot, window, text, timings, now)
             groups = cut(candidates, window)
         sure = confidence(candidates)
         floor = auto_floor(candidates) if min_confidence == "auto" else float(min_confidence)
@@ -164,11 +164,11 @@ class Recaller:
         snapshot.confirm()  # where no memory was read for a hit
         timings = {**timings, "total": time.perf_counter() - started}  # a copy: a late leg still writes to the old dict
         degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
-        fields = (
+        return Recall(
             hits, matched, is_exact, degraded, candidates.regime, timings, sure, candidates, self._store,
-            snapshot.stored, window, settings,
+            snapshot.stored, cut=window, settings=settings, min_confidence=floor, withheld=withheld,
+            _language=self._language, left_out=left_out, scope_size=scope.size,
         )  # fmt: skip
-        return Recall(*fields, floor, withheld, self._language, left_out, scope_size=scope.size)
 
     def candidates(self, recall: Recall, recipe: Recipe) -> Candidates:
         """Ask the legs the question of an earlier recall again, by ``recipe``, without fetching texts."""
@@ -287,9 +287,18 @@ class Recaller:
         return embedded
 
     def _reranked(
-        self, candidates: Candidates, snapshot: Snapshot, window: Cut, query: str, timings: dict[str, float]
+        self,
+        candidates: Candidates,
+        snapshot: Snapshot,
+        window: Cut,
+        query: str,
+        timings: dict[str, float],
+        now: datetime | None,
     ) -> Candidates:
-        """Let the recipe's reranker, if any, reorder the head of the list; where it fails, the fused order stays."""
+        """Let the recipe's reranker, if any, reorder the head of the list; where it fails, the fused order stays.
+
+        ``now`` is when the question is asked, by default the present.
+        """
         recipe = candidates.recipe
         if recipe.rerank is None or window.sort_by != "relevance":
             return candidates
@@ -303,7 +312,7 @@ class Recaller:
             reranker = self._rerankers[recipe.rerank]
             terms = reranker.rerank(
                 query, [memory for _, memory, _ in rows], [fused.score for fused, _, _ in rows],
-                passages=[passage.text for _, _, passage in rows], now=datetime.now(UTC),
+                passages=[passage.text for _, _, passage in rows], now=datetime.now(UTC) if now is None else now,
             )  # fmt: skip
             return replace(
                 candidates, reranked={fused.key: of_key for (fused, _, _), of_key in zip(rows, terms, strict=True)}

@@ -117,6 +117,15 @@ def test_a_recall_reranks_by_the_composite_and_its_terms_sum_to_the_score(mem: s
     assert (said.rank, said.returned, set(said.components)) == (3, True, {"relevance", "recency", "importance"})
 
 
+def test_recency_is_measured_from_when_the_question_is_asked(mem: semmem.Semmem) -> None:
+    chosen = semmem.recipe("lexical", rerank="composite")
+    stored = mem.get("b").created_at
+    assert stored is not None
+    (later, *_) = mem.recall("reed", recipe=chosen, now=stored + timedelta(days=60))
+    # after 60 days of the reranker's 30 its .05 is a quarter
+    assert later.components["recency"] == pytest.approx(0.0125)
+
+
 def test_only_the_rerank_depth_is_ordered_anew(mem: semmem.Semmem) -> None:
     found = mem.recall("heron", recipe=semmem.recipe("lexical", prior=False, rerank="composite", rerank_depth=2))
     assert [hit.memory.id for hit in found] == ["b", "a", "c"]

@@ -88,7 +88,10 @@ export const api = {
 // The values that the schema of the API names for a parameter of a query.
 let schema = null;
 export async function choices(path, name) {
-  schema ??= call("GET", "/openapi.json");
+  schema ??= call("GET", "/openapi.json").catch((error) => {
+    schema = null; // so that the next question asks again
+    throw error;
+  });
   return (await schema).paths[path].get.parameters.find((one) => one.name === name).schema.enum;
 }
 
