@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ from tests.embedders.small_models import TEXTS, save, write_json
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
-pytest.importorskip("sentence_transformers")
 
-pytestmark = pytest.mark.slow  # loading torch takes seconds
+# Loading torch takes seconds, which nobody pays who runs none of these tests.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="sentence_transformers is not installed"),
+]
 
 PROMPTS = {"query": "query: ", "document": "passage: "}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,6 @@ from semmem.extractors.spacy_component import OPTIONS, SPANS, concept_spans, ins
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction, Kind
 from semmem.text.tokens import key
-
-spacy = pytest.importorskip("spacy")
 
 PROSE = st.lists(
     st.sampled_from(
@@ -45,6 +44,15 @@ PROSE = st.lists(
     ),
     max_size=30,
 ).map(" ".join)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spacy() -> Any:
+    """Load spaCy, which takes seconds, for these tests alone, and name it the components that they add."""
+    module = pytest.importorskip("spacy")
+    module.Language.component("semmem_test_tagger", func=_tagger)
+    module.Language.component("semmem_test_broken", func=_broken)
+    return module
 
 
 def shown(doc: Any) -> set[tuple[str, str]]:
@@ -78,7 +86,7 @@ def test_known_names_are_shown_within_longer_runs() -> None:
     assert ("NAME", "Orbit engine") not in shown(inspect("Orbit engine stalled."))
 
 
-def test_displacy_draws_the_spans() -> None:
+def test_displacy_draws_the_spans(spacy: Any) -> None:
     doc = inspect("Ada Lovelace wrote notes.")
     html = spacy.displacy.render(doc, style="span", options=dict(OPTIONS), jupyter=False)
     assert "Lovelace" in html
@@ -87,7 +95,7 @@ def test_displacy_draws_the_spans() -> None:
     assert OPTIONS["colors"]["STEM"] in html
 
 
-def test_the_component_is_added_to_any_pipeline_by_its_name() -> None:
+def test_the_component_is_added_to_any_pipeline_by_its_name(spacy: Any) -> None:
     register()
     register()
     nlp = spacy.blank("de")
@@ -110,11 +118,11 @@ def test_the_spans_are_exactly_the_concepts_that_the_rules_find_in_the_text(text
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=80))
 def test_any_string_can_be_looked_at(text: str) -> None:
-    doc = _NLP(text)
+    doc = _nlp()(text)
     assert {int(span.id_) for span in doc.spans[SPANS]} <= {span.key for span in concept_spans(text)}
 
 
-_NLP = pipeline()
+_nlp = cache(pipeline)
 
 
 def test_a_question_does_not_import_spacy() -> None:
@@ -135,7 +143,6 @@ TEXT = "Grace Hopper ran the harbour office in 1952."
 _LEMMAS = {"ran": "run", "offices": "office", "geese": "goose"}
 
 
-@spacy.Language.component("semmem_test_tagger")
 def _tagger(doc: Any) -> Any:
     """Set tags, lemmas and a flat parse, as a trained pipeline would: "the … office" is one noun chunk."""
     for token in doc:
@@ -149,7 +156,7 @@ def _tagger(doc: Any) -> Any:
         head = later[0] if later and token.pos_ != "VERB" else token.i
         heads.append(head)
         deps.append("nsubj" if head == token.i and token.pos_ == "NOUN" else "ROOT" if head == token.i else "compound")
-    return spacy.tokens.Doc(
+    return type(doc)(
         doc.vocab,
         [t.text for t in doc],
         [bool(t.whitespace_) for t in doc],
@@ -163,7 +170,6 @@ def _tagger(doc: Any) -> Any:
     )
 
 
-@spacy.Language.component("semmem_test_broken")
 def _broken(doc: Any) -> Any:
     if "unreadable" in doc.text:
         raise RuntimeError("no")
@@ -171,7 +177,9 @@ def _broken(doc: Any) -> Any:
 
 
 def taught(*, tagger: bool = True, ruler: bool = True) -> Any:
-    nlp = spacy.blank("en")
+    from spacy import blank
+
+    nlp = blank("en")
     if ruler:
         rules = nlp.add_pipe("entity_ruler")
         rules.add_patterns(
@@ -213,7 +221,7 @@ def test_a_full_pipeline_lacks_nothing_and_warns_of_nothing() -> None:
     assert extractor.counts == {"read": 1}
 
 
-def test_a_pipeline_that_can_do_nothing_leaves_all_to_the_rules_and_says_so_once() -> None:
+def test_a_pipeline_that_can_do_nothing_leaves_all_to_the_rules_and_says_so_once(spacy: Any) -> None:
     extractor = Trained(spacy.blank("en"))
     with pytest.warns(UserWarning, match=r"no entities .* no noun chunks .* no lemmas") as seen:
         assert extractor.extract(TEXT) == extract(TEXT)
