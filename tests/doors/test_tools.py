@@ -121,7 +121,7 @@ def test_a_key_can_allow_every_verb_that_a_tool_calls() -> None:
     from semmem.doors.mcp import permission, reading, writing
 
     called = {verb for module in (reading, writing) for verb in re.findall(r"call\.memory\.(\w+)\(", getsource(module))}
-    assert {"recall", "remember"} <= called <= set(permission._RIGHTS)
+    assert {"recall", "remember"} <= called <= set(permission._rights())
 
 
 def test_an_unknown_api_or_tool_is_refused() -> None:
