@@ -83,6 +83,7 @@ def test_some_hundred_random_recalls_of_many_legs_about_few_memories_contradict_
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a recall of another time reads the versions each time
 @pytest.mark.parametrize(
     "worlds",
     [LINKED, (*LAPSED, *AGED, *APART, *THEN), HARDER, CROWDED],
@@ -95,6 +96,7 @@ def test_three_thousand_random_recalls_contradict_no_class_in_each_kind_of_world
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_three_thousand_random_recalls_contradict_no_class() -> None:
     tally = run(range(1_000_000, 1_003_000))  # not those of `make differential`
     assert tally.contradictions == []
