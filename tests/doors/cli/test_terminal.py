@@ -110,6 +110,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["graph", *there, "--around", HOSTILE, "--out", str(folder / f"{NAME}.json")]),
         (0, ["contradictions", *there]),
         (0, ["near-duplicates", *there]),
+        (0, ["forgotten", *there]),
         (2, ["explore", "--port", "-1", "--no-open", *there]),
         (0, ["concepts", *there]),
         (0, ["concepts", "merge", HOSTILE, "Heron House", *there]),
