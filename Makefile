@@ -72,11 +72,11 @@ test-lowest: | $(BIN)/python
 	@$(BIN)/python -m venv $(VENV)-lowest
 	@$(VENV)-lowest/bin/python -m pip --quiet --quiet --disable-pip-version-check install -c constraints-lowest.txt \
 		--editable '.[markdown]' pytest pytest-randomly pytest-timeout hypothesis scipy
-	@$(VENV)-lowest/bin/python -m pytest tests/stores tests/text tests/write tests/read tests/legs tests/concepts tests/model tests/rank_cap tests/test_config.py tests/test_fusion.py tests/test_score_fusion.py tests/doors/cli/test_cli_without_a_store.py \
+	@$(VENV)-lowest/bin/python -m pytest tests/stores tests/text tests/write tests/read tests/legs tests/concepts tests/model tests/rank_cap tests/test_config.py tests/test_fusion.py tests/test_score_fusion.py tests/interfaces/cli/test_cli_without_a_store.py \
 		--ignore tests/legs/test_lexical.py $(ARGS)
 
 conformance: $(VENV)/.installed-dev
-	@$(BIN)/python -m tests.doors.mcp.conformance $(VENV)/conformance
+	@$(BIN)/python -m tests.interfaces.mcp.conformance $(VENV)/conformance
 
 # Without a build environment of its own, so that it needs no network.
 package: $(VENV)/.installed-dev

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eval.commands import experiments, results, own, checks, bench, evidence, confidence, legs, agents  # noqa: F401  # isort: skip  # adds them, in this order
-from eval.commands.door import EXIT_INTERRUPTED, app, err
+from eval.commands.interface import EXIT_INTERRUPTED, app, err
 
 __all__ = ["app", "main"]
 

@@ -129,10 +129,10 @@ def _words(mem: Any, text: str, namespace: str) -> Words:
     if not keys:
         return Words()
     postings = mem.store.postings([namespace], keys)[namespace]
-    ords, scores, _ = bm25(postings, dict.fromkeys(keys, 1), 1.2, 0.75)
-    if not len(ords):
+    row_ids, scores, _ = bm25(postings, dict.fromkeys(keys, 1), 1.2, 0.75)
+    if not len(row_ids):
         return Words(len(keys))
-    best = ords[int(scores.argmax())]
+    best = row_ids[int(scores.argmax())]
     memories = max(postings.memories, 1)
     idfs, held = [], []
     for _, entries in postings.items():

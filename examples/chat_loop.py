@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 import semmem
-from semmem.doors.tools import run_call, tool_schemas
+from semmem.interfaces.tools import run_call, tool_schemas
 
 NAMESPACE = "chat"
 SYSTEM = (

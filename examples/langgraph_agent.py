@@ -19,7 +19,7 @@ import httpx
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from semmem.doors.langgraph import SemmemStore
+from semmem.interfaces.langgraph import SemmemStore
 
 
 class State(TypedDict, total=False):

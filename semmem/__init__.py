@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from semmem.client.asynchronous import AsyncSemmem, aconnect
     from semmem.client.memory import Semmem, connect
     from semmem.client.probe.stages import Probe, Probed
-    from semmem.doors.wrap import wrap
+    from semmem.interfaces.wrap import wrap
     from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
     from semmem.model.errors import (
         AccessDenied,
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from semmem.model.reports import (
         BackupReport,
         CopyReport,
-        Judgement,
         LeftOut,
         Namespace,
         NamespaceHash,
         Rebuilt,
+        RelevanceJudgment,
         Stats,
     )
     from semmem.model.search import Result, SimpleLeg
@@ -91,7 +91,6 @@ __all__ = [
     "IngestReport",
     "InvalidInput",
     "Item",
-    "Judgement",
     "KeyRequired",
     "LeftOut",
     "LegFailed",
@@ -113,6 +112,7 @@ __all__ = [
     "Recall",
     "Recipe",
     "Rejected",
+    "RelevanceJudgment",
     "Result",
     "SchemaTooNew",
     "SchemaTooOld",
@@ -151,7 +151,7 @@ _ELSEWHERE = {
         "Probe",
         "Probed",
     ),
-    "doors.wrap": ("wrap",),
+    "interfaces.wrap": ("wrap",),
     "list_fusion": (
         "Entry",
         "dedup",
@@ -173,7 +173,7 @@ _ELSEWHERE = {
     "model.reports": (
         "BackupReport",
         "CopyReport",
-        "Judgement",
+        "RelevanceJudgment",
         "LeftOut",
         "Namespace",
         "NamespaceHash",

@@ -12,7 +12,7 @@ def main() -> None:
     try:
         code = _hook()
         if code is None:
-            from semmem.doors.cli.app import run
+            from semmem.interfaces.cli.app import run
 
             code = run()
     except KeyboardInterrupt:
@@ -26,7 +26,7 @@ def _hook() -> int | None:
     """Run a hook of a coding agent without loading the command line; None for another command."""
     if sys.argv[1:2] != ["hook"]:
         return None
-    from semmem.doors.coding_agents.asking import quick
+    from semmem.interfaces.coding_agents.asking import quick
 
     return quick(sys.argv[2:])
 

@@ -126,7 +126,7 @@ def rank(
     it stands lower. It is put before the memory that it displaces and takes its score; the difference is its component
     ``reserve``. A place may also be kept for ``agreed``: the memory that more than half of the legs with an answer put
     first, if there is one. Places are filled from the top, so no move pushes down a memory that was served before, and
-    for every cut-off at or after the last reserved place the head of every reserved leg is above the cut.
+    for every cut-off at or after the last guaranteed slot the head of every reserved leg is above the cut.
 
     Raises InvalidInput for numbers out of range, or two legs that reserve one place.
     """

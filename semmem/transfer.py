@@ -206,16 +206,16 @@ def _iso(when: datetime | None) -> str | None:
 
 
 def _vectors(store: Store, vectors: VectorStore, memory: Memory, name: str, fingerprint: str) -> dict[str, Any]:
-    ords = store.ords_of(memory.namespace, memory.id)
-    owners, values = vectors.vectors_of([memory.namespace], ords)
+    row_ids = store.row_ids_of(memory.namespace, memory.id)
+    owners, values = vectors.vectors_of([memory.namespace], row_ids)
     if not len(owners):
         return {}
     if name.startswith("external:"):
         return {"vector": [float(x) for x in values[0]]}
-    pieces = {ords[0]: memory} if len(ords) == 1 else store.indexed_memories([memory.namespace], ords)
+    pieces = {row_ids[0]: memory} if len(row_ids) == 1 else store.indexed_memories([memory.namespace], row_ids)
     packed = {
-        vector_key(embedded_text(pieces[ord])): base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
-        for ord, vector in zip(owners.tolist(), values, strict=True)
-        if ord in pieces
+        vector_key(embedded_text(pieces[row_id])): base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
+        for row_id, vector in zip(owners.tolist(), values, strict=True)
+        if row_id in pieces
     }
     return {"embedder": fingerprint, "vectors": packed}

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from semmem.client.memory import Semmem
-from semmem.doors.http.keys import Keys
-from semmem.doors.http.server import Server
+from semmem.interfaces.http.keys import Keys
+from semmem.interfaces.http.server import Server
 
 
 @contextmanager

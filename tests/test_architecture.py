@@ -28,8 +28,8 @@ BANNED_MODULES = {"utils", "util", "core", "common", "helpers", "helper", "base"
 READ_THE_ENVIRONMENT = {
     "semmem/config.py",
     "semmem/model/process/telemetry.py",  # it sets variables of libraries
-    "semmem/doors/local_socket.py",  # it compares the variables of two processes, and loads nothing for it
-    "semmem/doors/cli/commands/completion.py",  # the variable with which a shell runs the program
+    "semmem/interfaces/local_socket.py",  # it compares the variables of two processes, and loads nothing for it
+    "semmem/interfaces/cli/commands/completion.py",  # the variable with which a shell runs the program
 }
 NO_IO = (
     *(
@@ -44,7 +44,7 @@ NO_IO = (
     ),
     *("text/passages", "concepts/aliases", "concepts/rules", "rank_cap/classes"),
     *("rank_cap/bounds", "rank_cap/witness", "rank_cap/report", "legs/graph_walk"),
-    *("rank_cap/reserved_places", "rank_cap/places", "rank_cap/score_bounds", "rank_cap/score_classes", "read/steps"),
+    *("rank_cap/guaranteed_slots", "rank_cap/places", "rank_cap/score_bounds", "rank_cap/score_classes", "read/steps"),
 )
 IO = {
     *("os", "io", "pathlib", "subprocess", "socket", "psycopg", "sqlite3", "httpx", "logging", "time", "random"),
@@ -120,7 +120,7 @@ def test_importing_semmem_loads_no_heavy_package() -> None:
 
 
 def test_asking_for_help_loads_no_heavy_package() -> None:
-    code = "import sys; sys.argv = ['semmem', '--help']\nfrom semmem.doors.cli.app import run\nrun(['--help'])"
+    code = "import sys; sys.argv = ['semmem', '--help']\nfrom semmem.interfaces.cli.app import run\nrun(['--help'])"
     shown = set(HEAVY) - {"typer", "rich"}  # these two draw the help
     assert modules_after(code).isdisjoint(shown)
 
@@ -237,7 +237,7 @@ def test_the_floors_of_the_import_contract_are_those_of_the_glossary() -> None:
 
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     floors = settings["tool"]["importlinter"]["contracts"][0]["layers"]
-    drawn = re.search(r"```\n(doors.*?)```", (ROOT / "CONTEXT.md").read_text(encoding="utf-8"), re.DOTALL)
+    drawn = re.search(r"```\n(interfaces.*?)```", (ROOT / "CONTEXT.md").read_text(encoding="utf-8"), re.DOTALL)
     assert drawn is not None
     assert drawn[1].split("\n")[:-1] == [floor.replace("(", "").replace(")", "") for floor in floors]
 

@@ -19,7 +19,7 @@ from semmem import Semmem
 from semmem.embedders.hashing import Hashing
 from semmem.importers import reader
 from semmem.model.errors import BadItem, InvalidInput
-from tests.doors.cli.program import Call, in_process
+from tests.interfaces.cli.program import Call, in_process
 
 MAY = datetime(2026, 5, 1, 9, 0, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
 SPLIT = "".join(f"The Kestrel logs {i:04}. " for i in range(160))  # 3,680 characters, more than the 1,400 of a part
@@ -107,10 +107,10 @@ def test_export_import_export_gives_the_same_bytes(mem: Semmem, tmp_path: Path, 
     mem.remember_many(memories, namespace=where)
     before = written(mem, path, namespace=where)
     assert before.count(b"\n") == len(memories)  # a split memory is one line
-    assert mem.bring_in(reader("jsonl")(path)).unchanged == len(memories)  # there already, under whatever time
+    assert mem.import_items(reader("jsonl")(path)).unchanged == len(memories)  # there already, under whatever time
     mem.forget(namespace=where, filters={"created_before": "9999-12-31T23:59:59Z"}, hard=True)
     assert list(mem.export(namespace=where)) == []
-    report = mem.bring_in(reader("jsonl")(path))
+    report = mem.import_items(reader("jsonl")(path))
     assert (report.remembered, report.rejected) == (len(memories), ())
     assert written(mem, path, namespace=where) == before
 
@@ -146,12 +146,12 @@ def test_vectors_travel_and_are_not_made_again(store_url: str, tmp_path: Path) -
         mem.forget("short", hard=True)
     counting = Counting()
     with semmem.connect(store_url, embedder=counting) as mem:
-        mem.bring_in(reader("jsonl")(path))
+        mem.import_items(reader("jsonl")(path))
         assert counting.embedded == 0
         assert mem.stats().vectors == 4
         assert written(mem, path, vectors=True) == before
         mem.forget("short", hard=True)
-        mem.bring_in(reader("jsonl")(path, vectors=False))
+        mem.import_items(reader("jsonl")(path, vectors=False))
         assert counting.embedded == 1
         assert written(mem, path, vectors=True) == before
 
@@ -167,7 +167,7 @@ def test_given_vectors_come_back_bit_by_bit(store_url: str, tmp_path: Path) -> N
         assert len(json.loads(before.splitlines()[0])["vector"]) == 37
         for number in range(20):
             mem.forget(str(number), hard=True)
-        assert mem.bring_in(reader("jsonl")(path)).remembered == 20
+        assert mem.import_items(reader("jsonl")(path)).remembered == 20
         assert written(mem, path, vectors=True) == before
 
 
@@ -233,11 +233,11 @@ def test_what_is_asked_wrongly_is_refused(mem: Semmem) -> None:
     with pytest.raises(InvalidInput, match="'tag' is not a filter"):
         mem.export(filters={"tag": "x"})
     with pytest.raises(InvalidInput, match="Pass owned, filters that say which memories"):
-        mem.bring_in([], prune=True)
+        mem.import_items([], prune=True)
     with pytest.raises(InvalidInput, match="on_error must be"):
-        mem.bring_in([], on_error="stop")  # type: ignore[arg-type]
+        mem.import_items([], on_error="stop")  # type: ignore[arg-type]
     with pytest.raises(BadItem, match=r"Item 1 \(id 'b'\): The text is empty"):
-        mem.bring_in([{"text": "a", "id": "a"}, {"text": " ", "id": "b"}], on_error="abort")
+        mem.import_items([{"text": "a", "id": "a"}, {"text": " ", "id": "b"}], on_error="abort")
     assert list(mem.export()) == []
 
 
@@ -261,7 +261,7 @@ def test_what_an_update_made_the_newest_is_the_newest_after_export_and_import_an
     again.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for number, items in enumerate((rows, reader("jsonl")(again))):
         with semmem.connect(f"sqlite:{tmp_path}/again{number}.db", embedder="none") as mem:
-            mem.bring_in(items)
+            mem.import_items(items)
             links = [(one.from_id, one.type, one.to_id) for one in mem.links("first")]
             assert links == [("first", "contradicts", "second")]
             assert {row["id"]: row.get("text_at") for row in mem.export()} == {
@@ -269,15 +269,15 @@ def test_what_an_update_made_the_newest_is_the_newest_after_export_and_import_an
                 "second": None,
             }
             changed = [{**by_id["first"], "text": "The database port is 8888.", "text_at": "2026-03-01T00:00:00+00:00"}]
-            mem.bring_in(changed, owned={"created_after": "2000-01-01"}, replace=True)
+            mem.import_items(changed, owned={"created_after": "2000-01-01"}, replace=True)
             assert {row["id"]: row.get("text_at") for row in mem.export()}["first"] == "2026-03-01T00:00:00+00:00"
 
 
 def test_an_export_without_the_time_of_texts_comes_in_and_one_that_is_no_time_is_refused(tmp_path: Path) -> None:
     with semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="none") as mem:
         row = {"id": "a", "namespace": "default", "text": "Tea.", "created_at": "2026-01-01", "version": 3}
-        assert mem.bring_in([row]).remembered == 1
-        done = mem.bring_in([{**row, "id": "b", "text_at": "soon"}, {**row, "id": "c", "text_at": "2999-01-01"}])
+        assert mem.import_items([row]).remembered == 1
+        done = mem.import_items([{**row, "id": "b", "text_at": "soon"}, {**row, "id": "c", "text_at": "2999-01-01"}])
         assert (done.remembered, [one.id for one in done.rejected]) == (1, ["b"])
         assert done.rejected[0].reason == "text_at must be an ISO 8601 time, not 'soon'."
         assert ["text_at" in one for one in mem.export()] == [False, False]  # what is to come is no time of a text

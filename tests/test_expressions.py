@@ -22,9 +22,6 @@ import semmem
 from semmem.client import file_import
 from semmem.client.probe import prober
 from semmem.concepts import aliases, claims, likeness, names
-from semmem.doors.cli.commands import import_export
-from semmem.doors.cli.demo import data
-from semmem.doors.http import app, keys
 from semmem.extractors import llm
 from semmem.importers import (
     chatgpt,
@@ -40,6 +37,9 @@ from semmem.importers import (
     turn_points,
 )
 from semmem.importers import note as note_text
+from semmem.interfaces.cli.commands import import_export
+from semmem.interfaces.cli.demo import data
+from semmem.interfaces.http import app, keys
 from semmem.model import errors, filters, pictures
 from semmem.read import question
 from semmem.text import control_characters, passages, tokens
@@ -53,17 +53,17 @@ Shape = tuple[str, str, str]
 
 OURS = {
     'semmem.text.periods: "[a-z\'-]{4,}"': "our own table of words",
-    "semmem.doors.cli.app: 'No such option: -[\\\\d.]'": "a message of the library that reads the options",
-    "semmem.doors.cli.app: \"No such command '([\\\\w-]+)'\"": "a message of the library that reads the options",
-    "semmem.doors.cli.app._NOT_WHOLE": "a message of the library that reads the options",
-    "semmem.doors.cli.app._NO_NUMBER": "a message of the library that reads the options",
-    "semmem.doors.cli.app._PHRASES": "a message of the library that reads the options",
+    "semmem.interfaces.cli.app: 'No such option: -[\\\\d.]'": "a message of the library that reads the options",
+    "semmem.interfaces.cli.app: \"No such command '([\\\\w-]+)'\"": "a message of the library that reads the options",
+    "semmem.interfaces.cli.app._NOT_WHOLE": "a message of the library that reads the options",
+    "semmem.interfaces.cli.app._NO_NUMBER": "a message of the library that reads the options",
+    "semmem.interfaces.cli.app._PHRASES": "a message of the library that reads the options",
     "semmem.read.graph_files._SCRIPT": "our own page",
     "semmem.read.graph_files._STYLE": "our own page",
     "semmem.read.graph_files: '@policy@|@title@|@data@'": "our own page",
-    "semmem.doors.http.keys._NAME": "an option of the command line",
-    "semmem.doors.coding_agents.json_text": "a client's own file of settings",
-    "semmem.doors.langgraph.items._NO_KEY": "a key that a program gives, read once",
+    "semmem.interfaces.http.keys._NAME": "an option of the command line",
+    "semmem.interfaces.coding_agents.json_text": "a client's own file of settings",
+    "semmem.interfaces.langgraph.items._NO_KEY": "a key that a program gives, read once",
     "semmem.model.process.project": "the files of git of a folder that the client works in",
     "semmem.importers.csv._SEPARATED": "an option of the command line",
     "semmem.concepts.claims: '[a-z]{3,}'": "a date that another expression has found",
@@ -161,9 +161,12 @@ SECRETS: tuple[Shape, ...] = (
 
 
 FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
-    "semmem.doors.http.app._TAG": (app._TAG.fullmatch, (('"', "1", ""), ('"', "1", '"'))),
-    "semmem.doors.http.app._TAGS": (app._TAGS.fullmatch, (('"', "1", ""), ('W/"', '"', ""), ("", "W/", '"'))),
-    "semmem.doors.http.keys._TOKEN": (keys._TOKEN.fullmatch, (("semmem_", "a", ""), ("semmem_01234567_", "a", "!"))),
+    "semmem.interfaces.http.app._TAG": (app._TAG.fullmatch, (('"', "1", ""), ('"', "1", '"'))),
+    "semmem.interfaces.http.app._TAGS": (app._TAGS.fullmatch, (('"', "1", ""), ('W/"', '"', ""), ("", "W/", '"'))),
+    "semmem.interfaces.http.keys._TOKEN": (
+        keys._TOKEN.fullmatch,
+        (("semmem_", "a", ""), ("semmem_01234567_", "a", "!")),
+    ),
     "semmem.read.question._COLLECTS": (
         question._COLLECTS.search,
         (("", "what has ", "to"), ("what xs ", "has", ""), ("what ", "as ", "x"), ("what", " ", "x"), ("how", " ", "")),
@@ -276,8 +279,8 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         subjects,
         (("", "A. ", ""), ("A", ".", "A"), ("", "A A, ", ""), ("", "A-", "")),
     ),
-    "semmem.doors.cli.demo.data._FENCE": (sections, (("", "`", ""), ("", "```\n", ""), ("", "~", ""))),
-    "semmem.doors.cli.demo.data._HEADING": (
+    "semmem.interfaces.cli.demo.data._FENCE": (sections, (("", "`", ""), ("", "```\n", ""), ("", "~", ""))),
+    "semmem.interfaces.cli.demo.data._HEADING": (
         sections,
         (
             ("# a", " ", "b"),
@@ -288,8 +291,8 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("#\t", "\t", "#"),
         ),
     ),
-    "semmem.doors.cli.demo.data._MARKS": (data._bare, (("", "](", ""), ("", "[", ""), ("](", "](", ")"))),
-    "semmem.doors.cli.commands.import_export._ID": (
+    "semmem.interfaces.cli.demo.data._MARKS": (data._bare, (("", "](", ""), ("", "[", ""), ("](", "](", ")"))),
+    "semmem.interfaces.cli.commands.import_export._ID": (
         partial(import_export._ID.sub, ""),
         (("The id '", "a", ""), ("", "The id '", ""), ('The id "', "'", "")),
     ),

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.doors.cli.app import run
 from semmem.files import claimed, must_be_free, new_file, private_folder, state
+from semmem.interfaces.cli.app import run
 from semmem.model.errors import InvalidInput
 from semmem.stores.embedded import data_directory
 

@@ -65,7 +65,7 @@ with semmem.connect() as mem:
 
 FRAMEWORKS = """
 import agents, anthropic, fastapi, langgraph.graph, mcp, opentelemetry.trace, prometheus_client, spacy, typer, uvicorn
-import semmem.doors.langchain, semmem.doors.llama_index, semmem.doors.openai_session
+import semmem.interfaces.langchain, semmem.interfaces.llama_index, semmem.interfaces.openai_session
 from semmem.embedders.minilm import MiniLM
 assert MiniLM(runtime="sentence-transformers").embed(["a", "b"]).shape == (2, 384)
 import time; time.sleep(3)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.doors.coding_agents.clients import client_of, hook_commands
+from semmem.interfaces.coding_agents.clients import client_of, hook_commands
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGIN = ROOT / "plugins" / "claude-code"

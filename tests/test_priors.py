@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import semmem
 from semmem.fusion import IMPORTANCE, RESERVE, rank
 from semmem.model.errors import InvalidInput
-from semmem.model.exchange import Head
+from semmem.model.exchange import CandidateMetadata
 from semmem.model.question import Period
 from semmem.read.candidates import PERIOD, RECENCY, Priors
 
@@ -21,8 +21,8 @@ LISTS = {"lexical": ["a", "b", "c"], "dense": ["c", "a"]}
 WEIGHTS, CONSTANTS = {"lexical": 1.0, "dense": 1.0}, {"lexical": 60.0, "dense": 60.0}
 
 
-def head(id: str, *, days: float = 0.0, importance: float = 0.5) -> Head:
-    return Head(0, "n", id, 0, importance, b"", -days * _DAY, 0.0)
+def head(id: str, *, days: float = 0.0, importance: float = 0.5) -> CandidateMetadata:
+    return CandidateMetadata(0, "n", id, 0, importance, b"", -days * _DAY, 0.0)
 
 
 def plan(**changes: object) -> semmem.Recipe:
@@ -30,14 +30,14 @@ def plan(**changes: object) -> semmem.Recipe:
 
 
 def test_a_memory_of_one_half_life_has_lost_half_of_what_age_may_take() -> None:
-    heads = {"new": head("new"), "old": head("old", days=30), "older": head("older", days=60)}
-    priors = Priors.of(plan(prior=False, recency_half_life=30, recency_floor=0.6), "any", heads, 0.0)
-    assert [priors.factor(key) for key in heads] == pytest.approx([1.0, 0.8, 0.7])
+    metadata = {"new": head("new"), "old": head("old", days=30), "older": head("older", days=60)}
+    priors = Priors.of(plan(prior=False, recency_half_life=30, recency_floor=0.6), "any", metadata, 0.0)
+    assert [priors.factor(key) for key in metadata] == pytest.approx([1.0, 0.8, 0.7])
 
 
 def test_importance_and_age_multiply() -> None:
-    heads = {"old": head("old", days=10, importance=0.0)}
-    priors = Priors.of(plan(prior_floor=0.7, recency_half_life=10, recency_floor=0.0), "any", heads, 0.0)
+    metadata = {"old": head("old", days=10, importance=0.0)}
+    priors = Priors.of(plan(prior_floor=0.7, recency_half_life=10, recency_floor=0.0), "any", metadata, 0.0)
     assert priors.factor("old") == pytest.approx(0.7 * 0.5)
 
 
@@ -47,8 +47,8 @@ def test_what_is_dated_after_the_newest_has_no_age() -> None:
 
 
 def test_without_a_half_life_the_prior_is_importance_alone_and_no_share_is_touched() -> None:
-    heads = {key: head(key, days=at, importance=at / 4) for at, key in enumerate("abc")}
-    priors = Priors.of(plan(), "any", heads, 0.0)
+    metadata = {key: head(key, days=at, importance=at / 4) for at, key in enumerate("abc")}
+    priors = Priors.of(plan(), "any", metadata, 0.0)
     assert priors.weighed == {"a": 0.0, "b": 0.25, "c": 0.5}
     fused = rank(LISTS, weights=WEIGHTS, rank_constants=CONSTANTS, planned=LISTS)[0]
     assert priors.apart(fused) is fused
@@ -70,10 +70,10 @@ def test_the_shares_sum_to_the_score_which_is_the_bare_sum_times_all_factors(
     prior: bool,
     period_floor: float | None,
 ) -> None:
-    heads = {key: head(key, days=days[at], importance=importances[at]) for at, key in enumerate("abc")}
+    metadata = {key: head(key, days=days[at], importance=importances[at]) for at, key in enumerate("abc")}
     chosen = plan(prior=prior, prior_floor=floors[0], recency_half_life=half_life, recency_floor=floors[1])
     chosen = semmem.recipe(chosen, period_floor=period_floor)
-    priors = Priors.of(chosen, "any", heads, -min(days) * _DAY, [LONG_AGO])
+    priors = Priors.of(chosen, "any", metadata, -min(days) * _DAY, [LONG_AGO])
     how = {"weights": WEIGHTS, "rank_constants": CONSTANTS, "planned": list(LISTS)}
     bare = {fused.key: fused.score for fused in rank(LISTS, **how)}  # type: ignore[arg-type]
     reserve = {"dense": 1}

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 import semmem
-from semmem.doors.http.keys import Key
-from tests.doors.explorer.browser import chromium, watched
+from semmem.interfaces.http.keys import Key
+from tests.interfaces.explorer.browser import chromium, watched
 from tests.serving import running
 
 ROOT = Path(__file__).resolve().parents[2]

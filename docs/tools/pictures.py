@@ -16,7 +16,7 @@ from pathlib import Path
 import semmem
 from eval.statistics.verdict import kind_of
 from semmem import RECIPES
-from semmem.doors.cli.demo.data import QUESTIONS, story
+from semmem.interfaces.cli.demo.data import QUESTIONS, story
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "docs" / "assets"
@@ -92,7 +92,7 @@ def ranks() -> tuple[str, dict[str, list[str]], dict[str, str]]:
         for one in {id for ids in found.values() for id in ids}:
             memory = mem.get(one, namespace="story")
             names[one] = memory.title or memory.text
-        from semmem.doors.cli.commands.store import stop_server
+        from semmem.interfaces.cli.commands.whole_store import stop_server
 
     stop_server(Path(place) / "s")
     return asked.query, found, names

@@ -162,7 +162,7 @@ class Ours:
     def _as_stream(self, first: int, last: int) -> dict[str, float]:
         """Store memories as one stream; "grown_mb" is the most that this process had grown, looked at every 10,000.
 
-        The seconds in which they are made are left out, though a fold of the batch before may go on meanwhile.
+        The seconds in which they are made are left out, though a flush of the batch before may go on meanwhile.
         """
         making, most = 0.0, 0.0
         before = resident_mb(os.getpid()) or 0.0
@@ -186,7 +186,7 @@ class Ours:
         return {"remember_s": round(seconds, 2), "grown_mb": round(most - before, 1)}
 
     def _parts(self, size: int) -> dict[str, Any]:
-        """Time what a sample takes: extraction, embedding by the real model, all of it with storing, and its rival."""
+        """Time what a sample takes: extraction, embedding by the real model, all with storing, and its competitor."""
         from semmem.extractors import Rules
 
         sample = [self.generator.memory(number) for number in range(max(0, size - _SAMPLE), size)]

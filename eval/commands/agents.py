@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eval.commands.door import AsJson, app, err, error_line, say, table
+from eval.commands.interface import AsJson, app, err, error_line, say, table
 from eval.experiments.evidence.provenance import COMMIT
 
 __all__ = ["hooks", "tokens", "week"]

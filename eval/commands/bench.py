@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from eval.commands.door import RUNS, AsJson, Seed, app, err, error_line, say
+from eval.commands.interface import RUNS, AsJson, Seed, app, err, error_line, say
 from eval.datasets import DatasetError
 
 __all__ = ["bench"]

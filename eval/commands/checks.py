@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval.commands.door import AsJson, app, err, error_line, opened, say, table
+from eval.commands.interface import AsJson, app, err, error_line, opened, say, table
 from eval.datasets import DatasetError, load
 
 if TYPE_CHECKING:

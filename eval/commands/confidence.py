@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eval.commands.door import AsJson, app, err, error_line, opened, say
+from eval.commands.interface import AsJson, app, err, error_line, opened, say
 from eval.datasets import DatasetError, load
 from eval.experiments.evidence.provenance import COMMIT
 

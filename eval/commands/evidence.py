@@ -1,4 +1,4 @@
-"""Commands for evidence: remake the committed results, measure sets kept apart, write tables of decision records."""
+"""Commands for evidence: remake the committed results, measure held-out sets, write tables of decision records."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from eval.commands.door import METRICS, RESULTS, RUNS, app, error_line, opened, progress_bars, say, table
+from eval.commands.interface import METRICS, RESULTS, RUNS, app, error_line, opened, progress_bars, say, table
 
-__all__ = ["evidence", "kept_apart", "tables"]
+__all__ = ["evidence", "held_out", "tables"]
 
 
 @app.command()
@@ -56,7 +56,7 @@ def evidence(
 
 
 @app.command(name="kept-apart")
-def kept_apart(
+def held_out(
     folder: Annotated[Path, typer.Argument(help="folder with data sets, or one data set")],
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="name of a data set in the folder; repeatable; default: all")
@@ -68,7 +68,7 @@ def kept_apart(
     records: Annotated[Path | None, typer.Option(help="where records lie; default: eval/results/kept-apart")] = None,
 ) -> None:
     """Measure all recipes and controls of the graph once on data sets that nothing was tuned on; record the look."""
-    from eval.experiments.evidence.kept_apart import look, sets
+    from eval.experiments.evidence.held_out import look, sets
 
     place = records or RESULTS / "kept-apart"
     with error_line():

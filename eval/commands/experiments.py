@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from eval.commands.door import (
+from eval.commands.interface import (
     EXIT_REFUSED,
     METRICS,
     RUNS,

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from eval.commands.door import HERE, Seed, app, error_line, opened, say
+from eval.commands.interface import HERE, Seed, app, error_line, opened, say
 from eval.datasets import DatasetError
-from semmem.doors.cli.show import counted
+from semmem.interfaces.cli.show import counted
 
 __all__ = ["make"]
 

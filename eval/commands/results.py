@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eval.commands.door import EXIT_REFUSED, METRICS, RESULTS, AsJson, Metrics, Seed, app, err, error_line, say, table
+from eval.commands.interface import (
+    EXIT_REFUSED,
+    METRICS,
+    RESULTS,
+    AsJson,
+    Metrics,
+    Seed,
+    app,
+    err,
+    error_line,
+    say,
+    table,
+)
 from eval.datasets import DatasetError
 
 if TYPE_CHECKING:
@@ -76,7 +88,7 @@ def compare(
 ) -> None:
     """Compare runs of any retriever (--run, --leg, --qrels), or two results on the same questions.
 
-    Runs: TREC, the JSON of ranx and BEIR, JSON lines. Judgements: TREC, BEIR's table, ranx, questions with gold_ids.
+    Runs: TREC, the JSON of ranx and BEIR, JSON lines. Judgments: TREC, BEIR's table, ranx, questions with gold_ids.
     """
     with error_line():
         if run or leg:

@@ -20,15 +20,15 @@ def recognises(path: Path) -> bool:
 
 
 def load(path: Path, *, split: str | None = None) -> Corpus:
-    """Read the folder with the judgements of ``split``: test where there is one, else dev, else train.
+    """Read the folder with the judgments of ``split``: test where there is one, else dev, else train.
 
-    A question without a judgement above 0 is skipped and counted. Raises DatasetError.
+    A question without a judgment above 0 is skipped and counted. Raises DatasetError.
     """
     source = Source(path)
     name = path.name
     splits = [s for s in _SPLITS if (path / "qrels" / f"{s}.tsv").is_file()]
     if split is None and not splits:
-        raise DatasetError(f"{path / 'qrels'} has no test.tsv, dev.tsv or train.tsv; put the judgements there.")
+        raise DatasetError(f"{path / 'qrels'} has no test.tsv, dev.tsv or train.tsv; put the judgments there.")
     qrels: dict[str, dict[str, int]] = defaultdict(dict)
     for number, (where, cells) in enumerate(source.table(f"qrels/{split or splits[0]}.tsv")):
         if len(cells) != 3:
@@ -55,7 +55,7 @@ def load(path: Path, *, split: str | None = None) -> Corpus:
         id = str(row["_id"])
         grades = {memory: grade for memory, grade in qrels.get(id, {}).items() if grade > 0}
         if not grades:
-            notes["questions without a judgement in this split"] += 1
+            notes["questions without a judgment in this split"] += 1
             continue
         queries.append((where, Query(id, str(row["text"]), name, tuple(grades), "all", False, {"grades": grades})))
     return build(name, NAME, memories, queries, source, notes)

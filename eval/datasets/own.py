@@ -1,4 +1,4 @@
-"""Load questions with judgements about the user's own store, whose memories are there already."""
+"""Load questions with judgments about the user's own store, whose memories are there already."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def recognises(path: Path) -> bool:
 def load(path: Path, *, namespace: str | None = None) -> Corpus:
     """Read questions about memories that are stored in ``namespace``.
 
-    A row is a question (``id``, ``question``, ``gold_ids``) or one judgement collected in use (``question``,
-    ``memory_id``, ``grade``: above 0 is relevant); judgements of one question are gathered. A row may name its
+    A row is a question (``id``, ``question``, ``gold_ids``) or one judgment collected in use (``question``,
+    ``memory_id``, ``grade``: above 0 is relevant); judgments of one question are gathered. A row may name its
     own ``namespace``. Whether the gold ids exist is asked of the store before the first run. Raises DatasetError.
     """
     source = Source(path.parent)
@@ -38,7 +38,7 @@ def load(path: Path, *, namespace: str | None = None) -> Corpus:
             continue
         for key in ("id", "gold_ids"):
             if key not in row:
-                raise DatasetError(f"{where} has no {key!r}; a row is a question with gold_ids, or one judgement.")
+                raise DatasetError(f"{where} has no {key!r}; a row is a question with gold_ids, or one judgment.")
         query = question(row, where, space)
         if query.id in queries:
             raise DatasetError(f"{where} repeats the question id {query.id!r}; question ids are unique.")

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from eval.experiments.lists import Asked, Found, Key
 from eval.statistics.measures import Place
-from semmem.model.exchange import Head, Question, Scope, Trace
+from semmem.model.exchange import CandidateMetadata, Question, Scope, Trace
 from semmem.model.question import Period
 from semmem.model.recipe import Recipe
 from semmem.rank_cap.places import Lists
@@ -87,9 +87,9 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _head(key: tuple[str, int, str], memory: Found) -> Head:
-    # no store is asked and nothing is sorted by time here: ord is 0, and updated_at is created_at
+def _head(key: tuple[str, int, str], memory: Found) -> CandidateMetadata:
+    # no store is asked and nothing is sorted by time here: row id is 0, and updated_at is created_at
     id, part, namespace = key
-    return Head(
+    return CandidateMetadata(
         0, namespace, id, part, memory.importance, memory.content.encode(), memory.created_at, memory.created_at
     )

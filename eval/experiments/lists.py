@@ -223,7 +223,9 @@ def _ask(mem: Any, query: Query, wide: Recipe, pool: dict[Any, Any]) -> tuple[As
         most=dict(lists.most),
         periods=tuple(_period(one) for one in periods_of(query.text, query.now or datetime.now(UTC))),
     )
-    memories = {(key[0], key[1]): Found(h.importance, h.content.hex(), h.created_at) for key, h in lists.heads.items()}
+    memories = {
+        (key[0], key[1]): Found(h.importance, h.content.hex(), h.created_at) for key, h in lists.metadata.items()
+    }
     return asked, memories
 
 

@@ -1,7 +1,7 @@
 """Send a witness through the real store: check what the arithmetic says of a leg, or find the stage that drops it.
 
 Reach is proved on the recipe. Whether the store, the extractor, the leg and what follows fusion let a memory through is
-seen only by sending one: in a scratch namespace, with rivals, stage by stage (``Semmem.probe``).
+seen only by sending one: in a scratch namespace, with competitors, stage by stage (``Semmem.probe``).
 """
 
 from __future__ import annotations

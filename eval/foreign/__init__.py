@@ -1,1 +1,1 @@
-"""Measure anybody's retriever from its own output: runs, judgements and the lists of its legs, read from files."""
+"""Measure anybody's retriever from its own output: runs, judgments and the lists of its legs, read from files."""

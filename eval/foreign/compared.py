@@ -16,7 +16,7 @@ from eval.datasets import Corpus, Query
 from eval.experiments.conditions import Condition, ablations
 from eval.experiments.experiment import Experiment, fuse_all, means, write
 from eval.experiments.lists import Asked, Found, Key
-from eval.foreign.files import Ranked, digest, judgements, run
+from eval.foreign.files import Ranked, digest, judgments, run
 from eval.reports.cost import environment
 from eval.statistics.ceilings import ceilings
 from eval.statistics.clusters import described
@@ -30,13 +30,13 @@ from semmem.model.recipe import Recipe
 __all__ = ["FORMAT", "Files", "ablated", "compared", "plain_fusion"]
 
 FORMAT = "runs"
-"""What a report calls the form of a data set of which only runs and judgements are known."""
+"""What a report calls the form of a data set of which only runs and judgments are known."""
 _REGIME = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What is compared: runs and legs by name, the judgements, and how many documents there were to find, if known."""
+    """What is compared: runs and legs by name, the judgments, and how many documents there were to find, if known."""
 
     runs: Mapping[str, Path]
     legs: Mapping[str, Path]
@@ -114,8 +114,8 @@ def _recipe(name: str, fusion: Fusion, legs: Sequence[str], lists: Lists) -> Rec
 
 
 def _read(files: Files, ranked_in: Mapping[str, Path]) -> tuple[Lists, list[Query], dict[str, int]]:
-    """Return the lists by question, the questions with judgements, and what was left out of which file."""
-    queries = judgements(files.qrels)
+    """Return the lists by question, the questions with judgments, and what was left out of which file."""
+    queries = judgments(files.qrels)
     every: dict[str, Ranked] = {name: run(path) for name, path in ranked_in.items()}
     ids = {query.id for query in queries}
     notes: dict[str, int] = {}
@@ -126,7 +126,7 @@ def _read(files: Files, ranked_in: Mapping[str, Path]) -> tuple[Lists, list[Quer
                 f"{next(iter(queries)).id!r}; give both the same ids."
             )
         if unknown := len(ranked.keys() - ids):
-            notes[f"questions of {name} without a judgement"] = unknown
+            notes[f"questions of {name} without a judgment"] = unknown
         if absent := sum(bool(q.gold) and q.id not in ranked for q in queries):
             notes[f"questions without a result in {name}, which count 0"] = absent
     asked: dict[str, Asked] = {}

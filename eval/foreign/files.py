@@ -1,4 +1,4 @@
-"""Read runs and judgements in the forms that others write: TREC, BEIR's tables, the JSON of ranx and BEIR, JSON lines.
+"""Read runs and judgments in the forms that others write: TREC, BEIR's tables, the JSON of ranx and BEIR, JSON lines.
 
 The form is recognised by the content. A line that cannot be read stops with file and line: a run that is cut short
 would be measured as a worse retriever.
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from eval.datasets import DatasetError, Query
 from eval.datasets.folder import question
 
-__all__ = ["Ranked", "digest", "judgements", "run"]
+__all__ = ["Ranked", "digest", "judgments", "run"]
 
 Ranked: TypeAlias = Mapping[str, Sequence[tuple[str, float]]]
 """A run: by question, its documents with their scores, best first."""
@@ -48,17 +48,17 @@ def run(path: Path) -> Ranked:
     }
 
 
-def judgements(path: Path) -> list[Query]:
+def judgments(path: Path) -> list[Query]:
     """Return the questions with what is relevant to each: grades above 0.
 
     TREC: ``question 0 document grade``. BEIR: a table of question, document and grade. ranx:
     ``{"question": {"document": grade}}``. JSON lines: the questions of a data set, ``{"id": …, "gold_ids": […]}`` with
     ``namespace`` and ``stratum`` where there are any. Raises DatasetError.
     """
-    rows = _rows_of_judgements(path)
+    rows = _rows_of_judgments(path)
     first = next(rows, None)
     if first is None:
-        raise DatasetError(f"{path} holds no judgements; write a line for each relevant document.")
+        raise DatasetError(f"{path} holds no judgments; write a line for each relevant document.")
     if isinstance(first[1], Query):
         queries = [first[1], *(of for _, of in rows if isinstance(of, Query))]
         ids = [query.id for query in queries]
@@ -125,7 +125,7 @@ def _of_a_row(where: str, row: Mapping[str, Any]) -> Iterator[tuple[str, str, st
             yield where, query, str(one), float(len(results) - place), place
 
 
-def _rows_of_judgements(path: Path) -> Iterator[tuple[str, Query | tuple[str, str, int]]]:
+def _rows_of_judgments(path: Path) -> Iterator[tuple[str, Query | tuple[str, str, int]]]:
     text = _text(path)
     if nested := _nested(text):
         for query, of_query in nested.items():
@@ -145,7 +145,7 @@ def _rows_of_judgements(path: Path) -> Iterator[tuple[str, Query | tuple[str, st
             continue  # the head of a table
         if len(cells) not in (3, 4):
             raise DatasetError(
-                f"{where} has {len(cells)} columns; judgements have four (TREC: question, 0, document, grade) or three "
+                f"{where} has {len(cells)} columns; judgments have four (TREC: question, 0, document, grade) or three "
                 "(BEIR: question, document, grade)."
             )
         yield where, (cells[0], cells[-2], _grade(cells[-1], where))

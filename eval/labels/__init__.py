@@ -1,1 +1,1 @@
-"""Questions and judgements about your own memories, made by hand."""
+"""Questions and judgments about your own memories, made by hand."""

@@ -41,7 +41,7 @@ class Question:
 
 
 class Desk:
-    """A folder with the questions and judgements of one person on one namespace."""
+    """A folder with the questions and judgments of one person on one namespace."""
 
     def __init__(self, folder: Path, namespace: str) -> None:
         self.folder = folder
@@ -66,13 +66,13 @@ class Desk:
         return question
 
     def label(self, question: str, memory: str, grade: int, *, by_hand: bool = True) -> None:
-        """Record one judgement; a later one of the same pair replaces it."""
+        """Record one judgment; a later one of the same pair replaces it."""
         self._take(question, memory, grade, by_hand)
         row = {"question": question, "memory": memory, "grade": grade}
         _append(self.folder / "labels.jsonl", row if by_hand else {**row, "by_hand": False})
 
     def take_back(self) -> tuple[Question, str] | None:
-        """Take back the last judgement by hand, of today or of an earlier day; return what is open again, or None."""
+        """Take back the last judgment by hand, of today or of an earlier day; return what is open again, or None."""
         if not self._pressed:
             return None
         question, memory = next(reversed(self._pressed))
@@ -90,7 +90,7 @@ class Desk:
             self._pressed[question, memory] = None
 
     def open(self, pools: Mapping[str, Sequence[str]]) -> Iterator[tuple[Question, str]]:
-        """Yield (question, memory id) of every judgement that is missing, question by question."""
+        """Yield (question, memory id) of every judgment that is missing, question by question."""
         for id, memories in pools.items():
             for memory in memories:
                 if memory not in self.labels[id]:

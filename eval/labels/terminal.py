@@ -1,4 +1,4 @@
-"""Label in the terminal, one key for each judgement: the interactive part of ``make``."""
+"""Label in the terminal, one key for each judgment: the interactive part of ``make``."""
 
 from __future__ import annotations
 

@@ -192,7 +192,9 @@ def _by_candidates(fusion: Fusion, leg: Leg, k: int) -> LegVerdict:
     scores: dict[str, tuple[Fraction, ...]] = {candidate_leg.name: falling}
     if leg.candidates:
         rankings, scores = {leg.name: (only, *crowd[1:])}, {leg.name: falling}
-        why = "the result is made of this leg's list; what the others add to its rivals can still push its own down"
+        why = (
+            "the result is made of this leg's list; what the others add to its competitors can still push its own down"
+        )
         return LegVerdict(leg.name, "possible", why, k, _replay(fusion, leg, rankings, scores, k))
     rankings[leg.name], scores[leg.name] = (only,), (Fraction(str(leg.most)),)
     why = f"it adds to documents of {candidate_leg.name}; what is not among the first {depth} there is not a candidate"

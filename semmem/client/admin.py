@@ -36,7 +36,7 @@ def rebuild(
     mem: Connection, embedder: str | Embedder | None, extract: bool, progress: Callable[[int], None] | None
 ) -> Rebuilt:
     """Compute vectors or concepts again; see ``Semmem.rebuild``."""
-    from semmem.write.makers import mark_extracted
+    from semmem.write.derivations import mark_extracted
     from semmem.write.rebuild import fill_in, reextract, replace_vectors
 
     if extract:
@@ -47,8 +47,8 @@ def rebuild(
         )
     vectors = vectors_of(mem.store)
     if embedder is not None:
-        return replace_vectors(vectors, mem._encoder, embedder, progress)
-    return fill_in(vectors, mem._encoder, progress)
+        return replace_vectors(vectors, mem._embedder_binding, embedder, progress)
+    return fill_in(vectors, mem._embedder_binding, progress)
 
 
 def export(
@@ -84,12 +84,12 @@ def maintain(mem: Connection) -> Mapping[str, int]:
         versions=days.keep_versions,
         answers_days=days.keep_answers_days,
     )
-    from semmem.write.makers import Renewal
+    from semmem.write.derivations import Renewal
 
     moves = 0 if mem.store.life is None else mem.store.life.finish_moves()
     accesses = mem._accesses.write()
     counted = {name: n for name, n in (("moves", moves), ("accesses", accesses)) if n}
-    reader = mem._encoder.embedder_or_reason
+    reader = mem._embedder_binding.embedder_or_reason
     renewal = Renewal(mem.store, mem._ingest, mem._extractor, reader, mem.settings.language)
     counted |= renewal.maintain()
     return {**counted, **mem._ingest.maintain(), **mem.store.maintain(keep)}

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from semmem.config import Settings
-from semmem.embedders.binding import Encoder, embed_texts
+from semmem.embedders.binding import EmbedderBinding, embed_texts
 from semmem.extractors import check as check_extractor
 from semmem.extractors import load as load_extractor
 from semmem.legs import Absent, Legs
@@ -52,10 +52,12 @@ class Connection:
         self.store = store
         self.recipe = recipe
         self.settings = settings
-        self._encoder = Encoder(store, embedder or settings.embedder, settings.model, endpoint_of(settings))
+        self._embedder_binding = EmbedderBinding(
+            store, embedder or settings.embedder, settings.model, endpoint_of(settings)
+        )
         language = settings.language
         self._extractor = extractor_of(extractor or settings.extractor, settings)
-        of = self._encoder
+        of = self._embedder_binding
         self._reader = resident(store, settings.resident_mb << 20)
         self._accesses = AccessCounter(store.life if settings.count_accesses else None)
         self._legs = Legs(store, legs_of(store, language), legs)
@@ -65,7 +67,7 @@ class Connection:
         )  # fmt: skip
         if embedder is not None:
             try:
-                self._encoder.embedder_or_reason()
+                self._embedder_binding.embedder_or_reason()
             except SemmemError:
                 self._recaller.close()
                 raise
@@ -76,7 +78,7 @@ class Connection:
         with undivided:
             from semmem.write.ingest import Ingest
 
-        of, settings = self._encoder, self.settings
+        of, settings = self._embedder_binding, self.settings
         language, policies = settings.language, (settings.credentials, settings.on_contradiction)
         arguments = (of.embedder_or_reason, of.renewed, of.filled, language, *policies)
         versions, workers = settings.keep_versions, settings.bulk_workers
@@ -155,7 +157,7 @@ def warm_up(mem: Connection) -> None:
 
     A server calls this while it waits. Raises EmbedderUnavailable if the model cannot be loaded.
     """
-    embedder = mem._encoder.embedder_or_reason()
+    embedder = mem._embedder_binding.embedder_or_reason()
     if not isinstance(embedder, str):
         embed_texts(embedder, ["ready"])
 

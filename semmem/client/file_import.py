@@ -13,7 +13,7 @@ from semmem.client.memory import Semmem
 from semmem.importers import FORMATS, MARK, BadRow, hashed, mark, owned, reader, told_apart
 from semmem.model.errors import BadItem, Conflict, SemmemError
 from semmem.write.screening import redacted
-from semmem.write.sync import BroughtIn
+from semmem.write.sync import ImportReport
 
 __all__ = ["FileImport", "numbered"]
 
@@ -21,7 +21,7 @@ _NUMBERED = re.compile(r"Item (\d+)(?: \(id .*?\))?: ", re.DOTALL)
 
 
 def numbered(error: SemmemError) -> tuple[int, str] | None:
-    """Return the position in an error of remember_many or bring_in, and the reason behind it; None without one."""
+    """Return the position in an error of remember_many or import_items, and the reason behind it; None without one."""
     match = _NUMBERED.match(error.message)
     return None if match is None else (int(match[1]), error.message[match.end() :])
 
@@ -59,8 +59,8 @@ class FileImport:
         moved: bool,
         prune: bool,
         unowned: Callable[[], None],
-        progress: Callable[[BroughtIn], None],
-    ) -> BroughtIn:
+        progress: Callable[[ImportReport], None],
+    ) -> ImportReport:
         """Store the rows, and return the report. ``unowned`` is called where the memories may be another source's.
 
         Raises what reading and storing raise; an error of one row says where the row stands.
@@ -72,7 +72,7 @@ class FileImport:
             unowned()
         marked = row.marked and (replace or self._format != "jsonl")
         try:
-            report = mem.bring_in(
+            report = mem.import_items(
                 self._items(apart, self._note if on_error == "skip" else None),
                 namespace=self._namespace,
                 batch_size=batch_size,

@@ -43,10 +43,10 @@ def sync_once(mem: Semmem, folder: Path, *, namespace: str, write: bool) -> dict
             again = read(folder, reject=lambda row: None, **apart)
             notes = {str(note["id"]): note for note in again}
             edited = (notes[id] for id in sorted(written & notes.keys()))
-            mem.bring_in(edited, namespace=namespace, owned=own, replace=True, overwrite=True)
+            mem.import_items(edited, namespace=namespace, owned=own, replace=True, overwrite=True)
     rows = list(notes.values())
     keep = {row.id for row in bad if row.id}
-    report = mem.bring_in(rows, namespace=namespace, owned=own, replace=True, prune=True, keep=keep)
+    report = mem.import_items(rows, namespace=namespace, owned=own, replace=True, prune=True, keep=keep)
     bad += [BadRow(rows[row.position].where, row.reason) for row in report.rejected]
     return {
         "remembered": report.remembered, "replaced": report.replaced, "forgotten": report.pruned,

@@ -10,7 +10,7 @@ from typing import Any
 from semmem.client.connection import Connection
 from semmem.model.errors import Conflict, InvalidInput, NotFound, StoreClosed, StoreError
 from semmem.model.filters import at_time, one_of, person, shown_by, string, whole
-from semmem.model.life import MADE_BY, Link, Version, checked_link
+from semmem.model.history import MADE_BY, Link, Version, checked_link
 from semmem.model.store import Store, life_of
 from semmem.model.types import LIST_ORDERS, Filters, ListOrder, Memory, Page, Undecided, masked
 

@@ -19,15 +19,15 @@ from semmem.client.recalling import answered
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import checked_filters, person, shown_by, string, strings, whole
+from semmem.model.history import Changes, Link, Version
 from semmem.model.keywords import FilterValues, Item, SettingValues
-from semmem.model.life import Changes, Link, Version
 from semmem.model.memory_fields import DEFAULTS, FIELDS, Fields, naming_fields
 from semmem.model.other_names import no_such_verb
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recall_log import LoggedRecall, Recalls, Replay
 from semmem.model.recipe import RECIPES, Recipe
 from semmem.model.recipe import recipe as find_recipe
-from semmem.model.reports import BackupReport, Judgement, Limits, Namespace, NamespaceHash, Rebuilt, Stats
+from semmem.model.reports import BackupReport, Limits, Namespace, NamespaceHash, Rebuilt, RelevanceJudgment, Stats
 from semmem.model.search import Factory
 from semmem.model.store import graph_of, life_of
 from semmem.model.types import (
@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # what a recall does not need is imported by the methods that
     import networkx
 
     from semmem.client.probe.stages import Probe
-    from semmem.write.sync import BroughtIn
+    from semmem.write.sync import ImportReport
 
 __all__ = ["Semmem", "connect", "warn_of_barred_legs"]
 
@@ -414,12 +414,12 @@ class Semmem(Connection, metaclass=ABCMeta):
         return context_and_feedback.feedback(self, recall_id, useful, not_useful, namespace, made_by)
 
     @observed
-    def judgements(self, *, namespace: str = "default") -> Sequence[Judgement]:
+    def judgments(self, *, namespace: str = "default") -> Sequence[RelevanceJudgment]:
         """Return the relevance judgments that ``feedback`` has stored in a namespace, oldest first.
 
         Their ``as_dict`` values, one a line, are a file of questions that ``python -m eval`` reads.
         """
-        return life_of(self.store).judgements(string("namespace", namespace))
+        return life_of(self.store).judgments(string("namespace", namespace))
 
     @observed
     def recalls(
@@ -549,7 +549,7 @@ class Semmem(Connection, metaclass=ABCMeta):
     @observed
     def stats(self, *, namespace: str | None = None) -> Stats:
         """Return counts of the store, or of one namespace."""
-        from semmem.write.makers import count_stale
+        from semmem.write.derivations import count_stale
 
         where = None if namespace is None else string("namespace", namespace)
         return replace(self.store.stats(where), stale=count_stale(self.store, self._extractor, where))
@@ -722,7 +722,12 @@ class Semmem(Connection, metaclass=ABCMeta):
 
         plan = self.recipe if recipe is None else find_recipe(recipe)
         prober = Prober(
-            self.store, self._ingest, self._recaller, self._legs, self._extractor, self._encoder.embedder_or_reason
+            self.store,
+            self._ingest,
+            self._recaller,
+            self._legs,
+            self._extractor,
+            self._embedder_binding.embedder_or_reason,
         )
         return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
 
@@ -744,7 +749,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         return admin.export(self, namespace, filters, vectors, sensitive)
 
     @observed
-    def bring_in(
+    def import_items(
         self,
         items: Iterable[Item | Mapping[str, Any]],
         *,
@@ -757,8 +762,8 @@ class Semmem(Connection, metaclass=ABCMeta):
         prune: bool = False,
         keep: Collection[str] = (),
         mark: Mapping[str, Any] | None = None,
-        progress: Callable[[BroughtIn], None] | None = None,
-    ) -> BroughtIn:
+        progress: Callable[[ImportReport], None] | None = None,
+    ) -> ImportReport:
         """Import items: store those that are new or changed, and return a report.
 
         An item whose id exists with other content is rejected, unless ``replace`` is set and the stored memory belongs
@@ -771,12 +776,12 @@ class Semmem(Connection, metaclass=ABCMeta):
         memory stored by this call, such as the name of the file. ``mark`` is not compared; with it, neither are
         metadata keys that an item leaves out, and they stay.
         """
-        from semmem.write.sync import bring_in
+        from semmem.write.sync import import_items
 
         check_namespace(namespace)
         whose = [one for one in map(checked_filters, owned if isinstance(owned, Sequence) else [owned]) if one]
-        return bring_in(
-            self.store, self._ingest, self._encoder.embedder_or_reason, items, namespace=namespace,
+        return import_items(
+            self.store, self._ingest, self._embedder_binding.embedder_or_reason, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
             overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
             mark=FIELDS["metadata"].kind.checked("metadata", mark or {}), progress=progress,

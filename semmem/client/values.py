@@ -9,33 +9,56 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.client.probe.stages import Probe, Probed
-from semmem.legs.graph_ways import Step
+from semmem.legs.graph_paths import Step
 from semmem.model import errors
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
 from semmem.model.field_kinds import Tags, Time
 from semmem.model.filters import string
-from semmem.model.life import Change, Changes, Link, Version
+from semmem.model.history import Change, Changes, Link, Version
 from semmem.model.memory_fields import STORED
 from semmem.model.pictures import graph_class
 from semmem.model.recall_log import LoggedHit, LoggedRecall, Recalls, Replay, Replayed
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.recipe_settings import values_of
-from semmem.model.reports import Judgement, LeftOut, Namespace, NamespaceHash
+from semmem.model.reports import LeftOut, Namespace, NamespaceHash, RelevanceJudgment
 from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Older, Page, Passage, Rejected
 from semmem.rank_cap.places import Listed, Lists
 from semmem.read.context import Context
 from semmem.read.explanation import Explanation, LegExplanation
 from semmem.read.overrides import tailored
-from semmem.write.sync import BroughtIn
+from semmem.write.sync import ImportReport
 
 if TYPE_CHECKING:
     import networkx
 
 __all__ = [
-    "as_json", "brought_in", "changes", "concepts", "context", "error_of", "explanation", "hashes", "hit", "judgements",
-    "link", "links", "lists", "logged_recall", "memory", "namespaces", "network", "page", "plan_of", "probe",
-    "recalls", "recipe_of", "replay", "report", "sent", "versions",
+    "as_json",
+    "changes",
+    "concepts",
+    "context",
+    "error_of",
+    "explanation",
+    "hashes",
+    "hit",
+    "import_report",
+    "judgments",
+    "link",
+    "links",
+    "lists",
+    "logged_recall",
+    "memory",
+    "namespaces",
+    "network",
+    "page",
+    "plan_of",
+    "probe",
+    "recalls",
+    "recipe_of",
+    "replay",
+    "report",
+    "sent",
+    "versions",
 ]  # fmt: skip
 
 
@@ -162,11 +185,11 @@ def report(value: Any) -> IngestReport:
     return IngestReport(**{**value, "rejected": rejected})
 
 
-def brought_in(value: Any) -> BroughtIn:
-    """Return what ``bring_in`` did."""
+def import_report(value: Any) -> ImportReport:
+    """Return what ``import_items`` did."""
     rejected = tuple(Rejected(**one) for one in value["rejected"])
     lists = {name: tuple(value.get(name, ())) for name in ("gone", "unlinked")}
-    return BroughtIn(**{**value, **lists, "rejected": rejected})
+    return ImportReport(**{**value, **lists, "rejected": rejected})
 
 
 def namespaces(value: Any) -> list[Namespace]:
@@ -249,10 +272,10 @@ def context(value: Any) -> Context:
     )
 
 
-def judgements(value: Any) -> list[Judgement]:
+def judgments(value: Any) -> list[RelevanceJudgment]:
     """Return what was said of memories."""
     return [
-        Judgement(
+        RelevanceJudgment(
             one["namespace"], one["recall_id"], one["question"], one["memory_id"], bool(one["grade"]), one["made_by"],
             _time(one["at"]),
         )

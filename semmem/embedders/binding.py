@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LONGEST_LOADING",
-    "Encoder",
+    "EmbedderBinding",
     "QuestionVectors",
     "embed_question",
     "embed_texts",
@@ -44,7 +44,7 @@ LONGEST_LOADING = 120.0
 """Seconds that the first question of a process may wait for the embedding model, which a slow disk delivers late."""
 
 
-class Encoder:
+class EmbedderBinding:
     """The embedder of one Semmem: a name, an object, or the one that settings and machine provide."""
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The former home of the importers, which stays importable: see semmem.importers."""
+"""The interfaces, one file or folder each; all of them answer with the one table of errors in ``wire``."""

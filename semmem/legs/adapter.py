@@ -92,8 +92,8 @@ class Plugged:
         offset = total = 0
         for _ in range(_MOST_PAGES):
             results, total = self._page(question.query or question.text, depth, offset, filters)
-            for ord, score in _inside(results, snapshot):
-                scores.setdefault(ord, score)
+            for row_id, score in _inside(results, snapshot):
+                scores.setdefault(row_id, score)
             offset += len(results)
             if len(results) < depth or offset >= total or len(scores) >= depth:
                 break
@@ -117,19 +117,19 @@ class Plugged:
 
 
 def _inside(results: Sequence[Result], snapshot: Snapshot) -> list[tuple[int, float]]:
-    """Return (ord, score) of the results that are in scope and indexed; for a split memory its first part."""
+    """Return (row id, score) of the results that are in scope and indexed; for a split memory its first part."""
     import numpy as np
 
     scope = snapshot.scope
     ids = dict.fromkeys(id for result in results for id in (result.id, _whole_of(result.id)) if id is not None)
-    heads = snapshot.today.heads_of(ids)
-    ords = np.array(sorted(heads), dtype=np.int64)
+    metadata = snapshot.today.metadata_of(ids)
+    row_ids = np.array(sorted(metadata), dtype=np.int64)
     wholes: dict[tuple[str, str], tuple[int, int]] = {}
     parts: dict[tuple[str, str], tuple[int, int]] = {}
-    for head in map(heads.__getitem__, ords[scope.admits(ords)].tolist()):
-        name, place = (head.namespace, head.id), (head.part, head.ord)
+    for candidate in map(metadata.__getitem__, row_ids[scope.matches(row_ids)].tolist()):
+        name, place = (candidate.namespace, candidate.id), (candidate.part, candidate.row_id)
         wholes[name] = min(wholes.get(name, place), place)
-        parts[head.namespace, f"{head.id}#{head.part}"] = place
+        parts[candidate.namespace, f"{candidate.id}#{candidate.part}"] = place
     out = []
     for result in results:
         namespace = getattr(result, "namespace", None)

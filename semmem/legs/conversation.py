@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.exchange import Turn
-from semmem.model.question import Talk
+from semmem.model.question import ConversationalQuery
 from semmem.model.recipe import ConversationSettings
 from semmem.text.tokens import author_key
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["HEARD", "Turns", "dense", "lexical", "takes_turns"]
+__all__ = ["CONVERSATIONAL_DEPTH", "Turns", "dense", "lexical", "takes_turns"]
 
-HEARD = 200
+CONVERSATIONAL_DEPTH = 200
 """The number of memories of a leg whose sessions are read for the turns around them."""
 
 _ROLES = frozenset(
@@ -39,7 +39,7 @@ class Turns:
     12 · year + month - 1.
     """
 
-    ords: NDArray[np.int64]
+    row_ids: NDArray[np.int64]
     author: NDArray[np.int64]
     asks: NDArray[np.bool_]
     month: NDArray[np.int64]
@@ -67,7 +67,7 @@ class Turns:
         previous = np.where(same, at - 1, -1)
         following = np.append(same[1:], False) if n else same
         return cls(
-            np.array([row.ord for row in rows], dtype=np.int64),
+            np.array([row.row_id for row in rows], dtype=np.int64),
             np.array([-1 if row.author is None else code[row.author] for row in rows], dtype=np.int64),
             np.array([row.asks for row in rows], dtype=bool),
             np.array([row.month for row in rows], dtype=np.int64),
@@ -82,7 +82,7 @@ class Turns:
         import numpy as np
 
         if author is None or author not in self.authors:
-            return np.zeros(len(self.ords), dtype=bool)
+            return np.zeros(len(self.row_ids), dtype=bool)
         mask: NDArray[np.bool_] = self.author == self.authors.index(author)
         return mask
 
@@ -90,7 +90,7 @@ class Turns:
         """Return which turns are of one of ``months`` or of the month after, because people talk about the past."""
         import numpy as np
 
-        mask = np.zeros(len(self.ords), dtype=bool)
+        mask = np.zeros(len(self.row_ids), dtype=bool)
         for month, year in months:
             for later in (0, 1):
                 if year is None:
@@ -113,7 +113,7 @@ class Turns:
         answered = np.where(at(self.asks, self.previous), settings.asked, settings.previous)
         previous = np.where(own, np.minimum(settings.own, answered), answered)
         before = np.where(at(self.asks, self.previous) & ~own, settings.before_asked, settings.before)
-        following = np.full(len(self.ords), settings.next)
+        following = np.full(len(self.row_ids), settings.next)
         weights = ((self.previous, previous), (self.before, before), (self.next, following))
         factor = settings.collecting_window if collects else 1.0
         return [(where, np.where(where >= 0, factor * weight, 0.0)) for where, weight in weights]
@@ -140,8 +140,8 @@ def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:
     return bool(answers) and 2 * sum(answers) >= len(answers)
 
 
-def _collects(talk: Talk, settings: ConversationSettings) -> bool:
-    return talk.collects and settings.collecting
+def _collects(conversational: ConversationalQuery, settings: ConversationSettings) -> bool:
+    return conversational.collects and settings.collecting
 
 
 def _is_month(text: str, match: re.Match[str]) -> bool:
@@ -153,25 +153,29 @@ def _is_month(text: str, match: re.Match[str]) -> bool:
 
 
 def lexical(
-    turns: Turns, ords: NDArray[np.int64], scores: NDArray[np.float64], talk: Talk, settings: ConversationSettings
+    turns: Turns,
+    row_ids: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    conversational: ConversationalQuery,
+    settings: ConversationSettings,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Add the turns around each turn, its author and its month to BM25 scores; return ords and scores.
+    """Add the turns around each turn, its author and its month to BM25 scores; return row ids and scores.
 
-    ``ords`` are sorted. Memories that are not in ``turns`` keep their scores; turns that match only by their window
+    ``row_ids`` are sorted. Memories that are not in ``turns`` keep their scores; turns that match only by their window
     join.
     """
     import numpy as np
 
-    joined = np.union1d(ords, turns.ords)
+    joined = np.union1d(row_ids, turns.row_ids)
     raw = np.zeros(len(joined))
-    raw[np.searchsorted(joined, ords)] = scores
-    place = np.searchsorted(joined, turns.ords)
+    raw[np.searchsorted(joined, row_ids)] = scores
+    place = np.searchsorted(joined, turns.row_ids)
     own = raw[place]
     mixed = own.copy()
-    for where, weight in turns.windows(settings, _collects(talk, settings)):
+    for where, weight in turns.windows(settings, _collects(conversational, settings)):
         mixed += weight * own[np.maximum(where, 0)]
-    mixed *= np.where(turns.by(talk.author), settings.author_lexical, 1.0)
-    mixed *= np.where(turns.within(talk.months), settings.month_lexical, 1.0)
+    mixed *= np.where(turns.by(conversational.author), settings.author_lexical, 1.0)
+    mixed *= np.where(turns.within(conversational.months), settings.month_lexical, 1.0)
     raw[place] = mixed
     return joined[raw > 0], raw[raw > 0]
 
@@ -180,7 +184,7 @@ def dense(
     turns: Turns,
     vectors: NDArray[np.float32],
     question: NDArray[np.float32],
-    talk: Talk,
+    conversational: ConversationalQuery,
     settings: ConversationSettings,
 ) -> NDArray[np.float64]:
     """Return the cosine of the question with each turn's vector, mixed with the turns around it, plus the bonuses.
@@ -190,11 +194,11 @@ def dense(
     import numpy as np
 
     mixed = vectors.astype(np.float64)
-    for where, weight in turns.windows(settings, _collects(talk, settings)):
+    for where, weight in turns.windows(settings, _collects(conversational, settings)):
         mixed += weight[:, None] * vectors[np.maximum(where, 0)]
     norms = np.linalg.norm(mixed, axis=1)
     scores: NDArray[np.float64] = (mixed @ question.astype(np.float64)) / np.maximum(norms, 1e-12)
-    near = settings.collecting_author_dense if _collects(talk, settings) else settings.author_dense
-    scores += near * turns.by(talk.author)
-    scores += settings.month_dense * turns.within(talk.months)
+    near = settings.collecting_author_dense if _collects(conversational, settings) else settings.author_dense
+    scores += near * turns.by(conversational.author)
+    scores += settings.month_dense * turns.within(conversational.months)
     return np.where(vectors.any(axis=1), scores, -2.0)

@@ -64,7 +64,7 @@ class _Walked:
     sessions: bool
     names: Names
     linked: bool = False
-    ords: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    row_ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     edges: list[Edges] = field(default_factory=list)
     neighbours: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     leading: set[int] = field(default_factory=set)
@@ -107,19 +107,19 @@ class Graph:
             masses.append(mass)
             named = named or is_named
         if len(masses) > 1:
-            shares = standing([question.within(n).heads for n in scope.namespaces])
+            shares = standing([question.within(n).rankings for n in scope.namespaces])
             masses = [mass.scaled(share) for mass, share in zip(masses, shares, strict=True)]
         trace = WalkTrace.of([traces.get(n, WalkTrace()) for n in scope.namespaces])
-        ords = np.concatenate([placed(m.ords, at) for at, m in enumerate(masses)])
-        scores = gather(ords, np.concatenate([m.values for m in masses]))
-        inside = scope.admits(scores.ords)
-        admitted = Mass(scores.ords[inside], scores.values[inside])
-        best = strongest(admitted, recipe.depths.get(self.name, 100), partial(_names, snapshot, 0))
+        row_ids = np.concatenate([placed(m.row_ids, at) for at, m in enumerate(masses)])
+        scores = gather(row_ids, np.concatenate([m.values for m in masses]))
+        inside = scope.matches(scores.row_ids)
+        matching = Mass(scores.row_ids[inside], scores.values[inside])
+        best = strongest(matching, recipe.depths.get(self.name, 100), partial(_names, snapshot, 0))
         degraded = {"relationships": _TIES_CUT} if trace.ties_cut else {}
         return Ranking(
             tuple(best.tolist()),
-            tuple(admitted.at(best).tolist()),
-            int((admitted.values > 0).sum()),
+            tuple(matching.at(best).tolist()),
+            int((matching.values > 0).sum()),
             regime=NAMED if named else UNNAMED,
             trace=trace,
             degraded={**degraded, "as_of": _NO_VERSIONS} if snapshot.earlier else degraded,
@@ -149,9 +149,9 @@ class Graph:
         trace: WalkTrace,
         walked: _Walked,
     ) -> tuple[Mass, bool]:
-        talk, rules = question.talk, recipe.conversation
+        conversational, rules = question.conversational, recipe.conversation
         settings = recipe.graph
-        if talk is not None and talk.collects and rules is not None and rules.collecting:
+        if conversational is not None and conversational.collects and rules is not None and rules.collecting:
             settings = replace(settings, neighbour=settings.neighbour * rules.collecting_neighbour)
         restart, score = combine(
             [
@@ -162,29 +162,34 @@ class Graph:
             ]
         )
         trace.restart |= restart.as_dict()
-        named = links.named or (settings.lone_names == "always" and bool(links.lone))
+        named = links.named or (settings.lone_names == "always" and bool(links.singleton))
         if not len(restart):
             return restart, named
         walk = self._pagerank if settings.walk == "pagerank" else self._gated
         scores = walk(namespace, question, restart, score, settings, trace, walked)
         if settings.lone_names == "leading":
-            named = named or not links.lone.isdisjoint(walked.leading)
-        if talk is not None and talk.author is not None and rules is not None and settings.author_bonus != 1:
-            theirs = walked.snapshot.by_author(namespace, scores.ords, talk.author)
+            named = named or not links.singleton.isdisjoint(walked.leading)
+        if (
+            conversational is not None
+            and conversational.author is not None
+            and rules is not None
+            and settings.author_bonus != 1
+        ):
+            theirs = walked.snapshot.by_author(namespace, scores.row_ids, conversational.author)
             scores = Mass(
-                scores.ords, scores.values * np.where(np.isin(scores.ords, theirs), settings.author_bonus, 1.0)
+                scores.row_ids, scores.values * np.where(np.isin(scores.row_ids, theirs), settings.author_bonus, 1.0)
             )
         return scores, named
 
     def _seeds(self, question: Question, settings: GraphSettings, trace: WalkTrace) -> Mass:
         """Return mass on the first memories of the other legs' lists in this namespace, 1 / (1 + rank) each."""
         placed = [
-            (ord, 1.0 / (1 + rank), f"{leg} rank {rank}")
-            for leg, ranking in sorted(question.heads.items())
-            for rank, ord in enumerate(ranking.ords[: settings.seeds], 1)
+            (row_id, 1.0 / (1 + rank), f"{leg} rank {rank}")
+            for leg, ranking in sorted(question.rankings.items())
+            for rank, row_id in enumerate(ranking.row_ids[: settings.seeds], 1)
         ]
-        for ord, _, where in placed:
-            trace.seeds.setdefault(ord, where)
+        for row_id, _, where in placed:
+            trace.seeds.setdefault(row_id, where)
         return gather([o for o, _, _ in placed], [m for _, m, _ in placed])
 
     def _gated(
@@ -211,7 +216,7 @@ class Graph:
             pieces.append(mass.scaled(_LAST[settings.hops == 1] if number == settings.hops - 1 else _EARLIER))
             if not len(mass):
                 break
-        return gather(np.concatenate([p.ords for p in pieces]), np.concatenate([p.values for p in pieces]))
+        return gather(np.concatenate([p.row_ids for p in pieces]), np.concatenate([p.values for p in pieces]))
 
     def _pagerank(
         self,
@@ -228,14 +233,14 @@ class Graph:
         beam = gather(chosen, restart.at(chosen))
         along, neighbours = self._edges(namespace, beam, settings, walked, trace)
         trace.hops.append(hop(beam, along, neighbours)[1])
-        _, plain = hop(Mass(beam.ords, np.ones(len(beam))), along, neighbours)
+        _, plain = hop(Mass(beam.row_ids, np.ones(len(beam))), along, neighbours)
         return personalised_pagerank(restart, plain, damping=settings.alpha)
 
     def _edges(
         self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked, trace: WalkTrace
     ) -> tuple[Edges, Mapping[int, Sequence[tuple[int, float]]]]:
         """Return the edges of the beam's memories; edges read by an earlier hop are not read again."""
-        new = np.setdiff1d(beam.ords, walked.ords)
+        new = np.setdiff1d(beam.row_ids, walked.row_ids)
         if len(new):
             beside = settings.neighbour > 0 and walked.sessions
             all_forwards, neighbours, pending = walked.names.forwards_and_neighbours(
@@ -262,11 +267,11 @@ class Graph:
                 walked.edges.append(link_edges(walked.snapshot.linked(namespace, new), settings.neighbour))
             if settings.related > 0:
                 walked.edges.append(self._related(walked.names, forwards, keys, settings, trace))
-            walked.ords = np.union1d(walked.ords, new)
-            for ord, other, own in neighbours:
+            walked.row_ids = np.union1d(walked.row_ids, new)
+            for row_id, other, own in neighbours:
                 strength = settings.neighbour_own if own else settings.neighbour
-                walked.neighbours.setdefault(ord, []).append((other, strength))
-        return starting_at(beam.ords, walked.edges), walked.neighbours
+                walked.neighbours.setdefault(row_id, []).append((other, strength))
+        return starting_at(beam.row_ids, walked.edges), walked.neighbours
 
     def _related(
         self, names: Names, forwards: Forwards, keys: NDArray[np.int64], settings: GraphSettings, trace: WalkTrace
@@ -284,32 +289,32 @@ def _gated_by(question: Question, snapshot: Snapshot, namespace: str, mass: Mass
     if settings.gate <= 0 or question.vector is None or not len(mass):
         return mass
     try:
-        near = products(snapshot, namespace, mass.ords, question.vector)
+        near = products(snapshot, namespace, mass.row_ids, question.vector)
     except SemmemError:
         return mass  # the dense leg reports it; the walk continues without the gate
     return gate(mass, near, settings.gate)
 
 
 def _of_namespace(snapshot: Snapshot, namespace: str) -> Callable[[list[int]], Mapping[int, tuple[Any, ...]]]:
-    """Return what gives the sort keys of memories by their local ords."""
+    """Return what gives the sort keys of memories by their local row ids."""
     return partial(_names, snapshot, snapshot.scope.namespaces.index(namespace))
 
 
-def _names(snapshot: Snapshot, at: int, ords: list[int]) -> Mapping[int, tuple[Any, ...]]:
-    """Return the sort keys of memories, whose ords are those of the namespace at ``at``, or placed ones for 0."""
-    heads = snapshot.heads([placed(ord, at) for ord in ords]) if at else snapshot.heads(ords)
-    return {local(o) if at else o: (h.created_at, h.id, h.part) for o, h in heads.items()}
+def _names(snapshot: Snapshot, at: int, row_ids: list[int]) -> Mapping[int, tuple[Any, ...]]:
+    """Return the sort keys of memories, whose row ids are those of the namespace at ``at``, or placed ones for 0."""
+    metadata = snapshot.metadata([placed(row_id, at) for row_id in row_ids]) if at else snapshot.metadata(row_ids)
+    return {local(o) if at else o: (h.created_at, h.id, h.part) for o, h in metadata.items()}
 
 
 def _without(question: Question, earlier: Collection[int]) -> Question:
     """Return the question without the earlier versions among the heads that other legs found."""
 
     def rest(ranking: Ranking) -> Ranking:
-        pairs = [row for row in zip(ranking.ords, ranking.scores, strict=True) if local(row[0]) not in earlier]
-        return replace(ranking, ords=tuple(ord for ord, _ in pairs), scores=tuple(score for _, score in pairs))
+        pairs = [row for row in zip(ranking.row_ids, ranking.scores, strict=True) if local(row[0]) not in earlier]
+        return replace(ranking, row_ids=tuple(row_id for row_id, _ in pairs), scores=tuple(score for _, score in pairs))
 
     def cleaned(one: Question) -> Question:
-        return replace(one, heads={leg: rest(ranking) for leg, ranking in one.heads.items()})
+        return replace(one, rankings={leg: rest(ranking) for leg, ranking in one.rankings.items()})
 
     return replace(cleaned(question), narrowed={n: cleaned(one) for n, one in question.narrowed.items()})
 
@@ -333,7 +338,7 @@ def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
         names &= np.isin(entries["key"], postings.keys[several]) | (
             (entries["subject"] == 0) & np.isin(entries["key"], postings.keys[about])
         )
-    return set(np.repeat(forwards.ords, forwards.sizes)[names].tolist())
+    return set(np.repeat(forwards.row_ids, forwards.sizes)[names].tolist())
 
 
 def _over(forwards: Forwards, settings: GraphSettings) -> Forwards:

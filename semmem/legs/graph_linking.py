@@ -54,14 +54,16 @@ class WalkTrace(Trace):
 
     @classmethod
     def of(cls, traces: Sequence[WalkTrace]) -> WalkTrace:
-        """Return the traces of several namespaces as one; each ord gets the place of its namespace."""
+        """Return the traces of several namespaces as one; each row id gets the place of its namespace."""
         if len(traces) == 1:
             return traces[0]
         whole = cls(ties_cut=any(trace.ties_cut for trace in traces))
         for at, trace in enumerate(traces):
             whole.labels |= trace.labels
             for name in ("linked", "concepts", "seeds", "restart"):
-                getattr(whole, name).update({placed(ord, at): value for ord, value in getattr(trace, name).items()})
+                getattr(whole, name).update(
+                    {placed(row_id, at): value for row_id, value in getattr(trace, name).items()}
+                )
             whole.hops += [replace(h, source=placed(h.source, at), target=placed(h.target, at)) for h in trace.hops]
         return whole
 
@@ -70,7 +72,7 @@ class WalkTrace(Trace):
 class Links:
     """Mass on the memories that the question names as subjects, that share its concepts, and that hold its rare names.
 
-    ``lone`` are memories that are the only one to mention a name of the question.
+    ``singleton`` are memories that are the only one to mention a name of the question.
     """
 
     subjects: Mass
@@ -78,7 +80,7 @@ class Links:
     anchors: Mass
     named: bool
     corrections: Corrections
-    lone: frozenset[int] = frozenset()
+    singleton: frozenset[int] = frozenset()
 
 
 def link(
@@ -114,7 +116,7 @@ def link(
         linked |= _likely(likely, dict(more.items()), names.memories, mass, trace)
         _initialled(unlinked(question, linked, corrections), short, by_key, names.memories, mass, trace)
     subjects = gather(list(mass), list(mass.values()))
-    titles = snapshot.titles(namespace, subjects.ords) if len(subjects) else {}
+    titles = snapshot.titles(namespace, subjects.row_ids) if len(subjects) else {}
     named = any(title and title_is_name(title, language=language) for title in titles.values())
     stem_df = {k: len(e) for k, e in shared.items() if k in stems}
     lower_names = (
@@ -134,8 +136,8 @@ def link(
     unused = {k for k, kind in zip(question.keys, question.kinds, strict=True) if kind in off}
     mentions = {k: e[e["mention"] > 0] for k, e in shared.items() if k not in unused}
     mentions |= {k: e[e["mention"] > 0] for k, e in by_key.items() if k in weights}
-    ords, values, anchor_ords, anchor_values = [], [], [], []
-    lone = set[int]()
+    row_ids, values, anchor_row_ids, anchor_values = [], [], [], []
+    singleton = set[int]()
     for at in sorted(mentions):
         entries = mentions[at]
         if not 0 < len(entries) <= settings.max_df:
@@ -144,17 +146,22 @@ def link(
             if len(entries) > 1:
                 named = True
             else:
-                lone.add(int(entries["ord"][0]))
+                singleton.add(int(entries["ord"][0]))
         load = entries["mention"] * (rarity(shared.memories, len(entries)) / float(entries["mention"].sum()))
-        ords += entries["ord"].tolist()
+        row_ids += entries["ord"].tolist()
         values += (load * weights[at]).tolist()
         if at in name_keys and len(entries) <= settings.anchor_df:
-            anchor_ords += entries["ord"].tolist()
+            anchor_row_ids += entries["ord"].tolist()
             anchor_values += load.tolist()
-        for ord in entries["ord"].tolist():
-            trace.concepts.setdefault(ord, []).append(at)
+        for row_id in entries["ord"].tolist():
+            trace.concepts.setdefault(row_id, []).append(at)
     return Links(
-        subjects, gather(ords, values), gather(anchor_ords, anchor_values), named, corrections, frozenset(lone)
+        subjects,
+        gather(row_ids, values),
+        gather(anchor_row_ids, anchor_values),
+        named,
+        corrections,
+        frozenset(singleton),
     )
 
 
@@ -176,9 +183,9 @@ def _likely(
             continue
         linked.add(at)
         rare = alike * rarity(memories, int((entries["mention"] > 0).sum()) or 1) / _WEIGHT_UNIT
-        for ord, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
-            mass[ord] = max(mass.get(ord, 0.0), weight * rare)
-            trace.linked.setdefault(ord, []).append(at)
+        for row_id, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
+            mass[row_id] = max(mass.get(row_id, 0.0), weight * rare)
+            trace.linked.setdefault(row_id, []).append(at)
         trace.labels.setdefault(at, span.label)
     return linked
 
@@ -195,9 +202,9 @@ def _initialled(
     for at, span in short.items():
         entries = by_key.get(at)
         if span in spans and entries is not None and len(entries) == 1:
-            ord = int(entries["ord"][0])
-            mass[ord] = max(mass.get(ord, 0.0), _INITIALS * rarity(memories, 1))
-            trace.linked.setdefault(ord, []).append(at)
+            row_id = int(entries["ord"][0])
+            mass[row_id] = max(mass.get(row_id, 0.0), _INITIALS * rarity(memories, 1))
+            trace.linked.setdefault(row_id, []).append(at)
             trace.labels.setdefault(at, span.label)
 
 
@@ -221,9 +228,9 @@ def _subjects(
             continue
         linked.add(name.key)
         rare = rarity(names.memories, df) / _WEIGHT_UNIT
-        for ord, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
-            mass[ord] = max(mass.get(ord, 0.0), weight * rare)
-            trace.linked.setdefault(ord, []).append(name.key)
+        for row_id, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
+            mass[row_id] = max(mass.get(row_id, 0.0), weight * rare)
+            trace.linked.setdefault(row_id, []).append(name.key)
         trace.labels[name.key] = name.label
     return mass, linked
 
@@ -251,8 +258,8 @@ def _written_small(
         if name.size == 1:
             word = name.tokens[0]
             together = stem_df.get(key(Kind.STEM, (stem(word, language),)))
-            lone = df < 2 and not (entries["subject"] > 0).any() and not any(c.isdigit() for c in word)
-            if word.isdigit() or lone or together is None or df < _MOSTLY_A_NAME * together:
+            singleton = df < 2 and not (entries["subject"] > 0).any() and not any(c.isdigit() for c in word)
+            if word.isdigit() or singleton or together is None or df < _MOSTLY_A_NAME * together:
                 continue
         positions.update(range(name.first, name.past))
         names.append(name)
@@ -322,17 +329,17 @@ def likely_subjects(
             if mentions is None:
                 continue
             rare[token] = rarity(shared.memories, len(mentions))
-            for ord in mentions["ord"].tolist():
-                counted[ord] = counted.get(ord, 0) + 1
+            for row_id in mentions["ord"].tolist():
+                counted[row_id] = counted.get(row_id, 0) + 1
         needed = 1 if len(content) == 1 else 2
-        near[span] = {ord for ord, count in counted.items() if count >= needed}
-    ords = set().union(*near.values()) if near else set()
-    if not 0 < len(ords) <= _MOST_MEMORIES:
+        near[span] = {row_id for row_id, count in counted.items() if count >= needed}
+    row_ids = set().union(*near.values()) if near else set()
+    if not 0 < len(row_ids) <= _MOST_MEMORIES:
         return []
-    about = _about(stored, ords, language)
+    about = _about(stored, row_ids, language)
     candidates = []
     for span in spans:
-        names = {at: name for ord in near[span] for at, name in about.get(ord, {}).items()}
+        names = {at: name for row_id in near[span] for at, name in about.get(row_id, {}).items()}
         if len(span.tokens) == 1:
             whole = surnames(names.values()).get(span.tokens)
             candidates += [(span, at, 1.0) for at, name in names.items() if whole and name[-len(whole) :] == whole]
@@ -344,16 +351,16 @@ def likely_subjects(
     return sorted(candidates, key=lambda f: (f[0].first, -f[2], f[1]))
 
 
-def _about(stored: Names, ords: set[int], language: str) -> Mapping[int, dict[int, tuple[str, ...]]]:
+def _about(stored: Names, row_ids: set[int], language: str) -> Mapping[int, dict[int, tuple[str, ...]]]:
     """Return, for each memory, the names in its title as folded tokens; only names written with capitals.
 
     The name at the beginning of a text is not used: surnames from it misled the walk (untitled notes, recall@5 -0.01).
     """
     out: dict[int, dict[int, tuple[str, ...]]] = {}
-    for ord, at, weight, label in stored.subject_names(sorted(ords)):
+    for row_id, at, weight, label in stored.subject_names(sorted(row_ids)):
         if weight == _OPENING or at in stored.corrections.apart:
             continue
         words = [word for word, _, _ in tokens(label, language)]
         if words and all(word.capital or word.stop or not word.folded.isalpha() for word in words):
-            out.setdefault(ord, {})[at] = tuple(word.folded for word in words)
+            out.setdefault(row_id, {})[at] = tuple(word.folded for word in words)
     return out

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from semmem.concepts.names import longest
 from semmem.concepts.rules import NAME_WEIGHT
-from semmem.model.exchange import Corrections, Forwards, Kind, Ords, Postings
+from semmem.model.exchange import Corrections, Forwards, Kind, Postings, RowIds
 from semmem.model.store import Snapshot
 
 __all__ = ["Names", "mentioned", "recognised"]
@@ -55,7 +55,7 @@ class Names:
         return _both(plain, self._joined(self._read(forms), max_df))
 
     def _read(
-        self, keys: Ords, max_df: int | None = None, shared: bool = False, pending: Collection[int] = ()
+        self, keys: RowIds, max_df: int | None = None, shared: bool = False, pending: Collection[int] = ()
     ) -> Postings:
         """Return the postings of ``keys`` as they are stored."""
         if shared:
@@ -69,16 +69,16 @@ class Names:
             return [self.postings(keys, max_df=max_df) for keys, max_df in lookups]
         return self._snapshot.postings(self._namespace, *lookups)
 
-    def forwards(self, ords: Ords) -> Forwards:
+    def forwards(self, row_ids: RowIds) -> Forwards:
         """Return the forward entries and candidates of each memory."""
-        return self.forwards_and_neighbours(ords, neighbours=False)[0]
+        return self.forwards_and_neighbours(row_ids, neighbours=False)[0]
 
     def forwards_and_neighbours(
-        self, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return forward entries, neighbours if asked for, and the keys of pending memories; see Snapshot.forwards."""
         forwards, beside, pending = self._snapshot.forwards(
-            self._namespace, ords, neighbours=neighbours, shared=shared and not len(self._merged)
+            self._namespace, row_ids, neighbours=neighbours, shared=shared and not len(self._merged)
         )
         return self._corrected(forwards), beside, self._read_as(pending) if len(pending) else pending
 
@@ -88,12 +88,12 @@ class Names:
         pairs = self._snapshot.relationships(self._namespace, self.corrections.forms(keys), limit)
         return sorted({(key(one), key(other)) for one, other in pairs if key(one) != key(other)})
 
-    def subject_names(self, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
+    def subject_names(self, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
+        """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
         into = self.corrections.into
-        rows = self._snapshot.subject_names(self._namespace, ords)
-        return [(ord, *((into[at][0], weight, into[at][1]) if at in into else (at, weight, label))) for
-                ord, at, weight, label in rows]  # fmt: skip
+        rows = self._snapshot.subject_names(self._namespace, row_ids)
+        return [(row_id, *((into[at][0], weight, into[at][1]) if at in into else (at, weight, label))) for
+                row_id, at, weight, label in rows]  # fmt: skip
 
     def _read_as(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the key that each of ``keys`` is merged into, itself where it is not merged."""
@@ -117,9 +117,9 @@ class Names:
             return self._candidates_corrected(forwards)
         entries = forwards.entries.copy()
         entries["key"] = self._read_as(entries["key"].astype(np.int64))
-        owner = np.repeat(np.arange(len(forwards.ords)), forwards.sizes)
+        owner = np.repeat(np.arange(len(forwards.row_ids)), forwards.sizes)
         owners, _, entries = _one_each(owner, entries["key"].astype(np.int64), entries)
-        sizes = np.bincount(owners, minlength=len(forwards.ords)).astype(np.int64)
+        sizes = np.bincount(owners, minlength=len(forwards.row_ids)).astype(np.int64)
         return self._candidates_corrected(replace(forwards, sizes=sizes, entries=entries))
 
     def _candidates_corrected(self, forwards: Forwards) -> Forwards:
@@ -175,21 +175,21 @@ def recognised(forwards: Forwards, postings: Postings) -> Forwards:
     if not len(hits):
         return forwards
     named: list[tuple[int, int]] = []
-    ords, keys, places = (hits[name].tolist() for name in ("ord", "key", "place"))
-    starts = [0, *(np.flatnonzero(hits["ord"][1:] != hits["ord"][:-1]) + 1).tolist(), len(ords)]
+    row_ids, keys, places = (hits[name].tolist() for name in ("ord", "key", "place"))
+    starts = [0, *(np.flatnonzero(hits["ord"][1:] != hits["ord"][:-1]) + 1).tolist(), len(row_ids)]
     for first, past in pairwise(starts):
         runs = zip(keys[first:past], places[first:past], strict=True)
-        named += [(ords[first], at) for at, _ in longest(runs, _EVERY)]
+        named += [(row_ids[first], at) for at, _ in longest(runs, _EVERY)]
     pairs = np.array(named, dtype=np.int64)
     added = np.zeros(len(pairs), dtype=forwards.entries.dtype)
     added["key"], added["kind"] = pairs[:, 1], int(Kind.NAME)
     added["mention"] = round(_WEIGHT_UNIT * NAME_WEIGHT)
     owner = np.concatenate(
-        [np.repeat(np.arange(len(forwards.ords)), forwards.sizes), np.searchsorted(forwards.ords, pairs[:, 0])]
+        [np.repeat(np.arange(len(forwards.row_ids)), forwards.sizes), np.searchsorted(forwards.row_ids, pairs[:, 0])]
     )
     every = np.concatenate([forwards.entries, added])
     owners, _, entries = _one_each(owner, every["key"].astype(np.int64), every)
-    sizes = np.bincount(owners, minlength=len(forwards.ords)).astype(np.int64)
+    sizes = np.bincount(owners, minlength=len(forwards.row_ids)).astype(np.int64)
     return replace(forwards, sizes=sizes, entries=entries)
 
 

@@ -53,28 +53,28 @@ _DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Mass:
-    """The mass of each memory: ``ords`` ascending and distinct, ``values`` 0 or more."""
+    """The mass of each memory: ``row_ids`` ascending and distinct, ``values`` 0 or more."""
 
-    ords: NDArray[np.int64]
+    row_ids: NDArray[np.int64]
     values: NDArray[np.float64]
 
     def __len__(self) -> int:
-        return len(self.ords)
+        return len(self.row_ids)
 
     def as_dict(self) -> dict[int, float]:
-        """Return ord -> mass."""
-        return dict(zip(self.ords.tolist(), self.values.tolist(), strict=True))
+        """Return row id -> mass."""
+        return dict(zip(self.row_ids.tolist(), self.values.tolist(), strict=True))
 
-    def at(self, ords: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the mass of ``ords``, all of which must be in ``self.ords``."""
+    def at(self, row_ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the mass of ``row_ids``, all of which must be in ``self.row_ids``."""
         import numpy as np
 
-        masses: NDArray[np.float64] = self.values[np.searchsorted(self.ords, ords)]
+        masses: NDArray[np.float64] = self.values[np.searchsorted(self.row_ids, row_ids)]
         return masses
 
     def scaled(self, factor: float) -> Mass:
         """Return all masses multiplied by ``factor``."""
-        return Mass(self.ords, self.values * factor)
+        return Mass(self.row_ids, self.values * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class Edges:
     weight: NDArray[np.float64]
 
 
-def gather(ords: Any, values: Any) -> Mass:
-    """Sum ``values`` by ord."""
+def gather(row_ids: Any, values: Any) -> Mass:
+    """Sum ``values`` by row id."""
     import numpy as np
 
-    where, slot = np.unique(np.asarray(ords, dtype=np.int64), return_inverse=True)
+    where, slot = np.unique(np.asarray(row_ids, dtype=np.int64), return_inverse=True)
     summed = np.bincount(slot, weights=np.asarray(values, dtype=np.float64), minlength=len(where))
     return Mass(where, summed.astype(np.float64, copy=False))
 
@@ -128,11 +128,11 @@ def combine(parts: Sequence[tuple[Mass, float, float]]) -> tuple[Mass, Mass]:
         nothing = Mass(np.zeros(0, dtype=np.int64), np.zeros(0))
         return nothing, nothing
     shares = sum(share for _, share, _ in present)
-    ords = np.concatenate([m.ords for m, _, _ in present])
+    row_ids = np.concatenate([m.row_ids for m, _, _ in present])
     pieces = [m.values / m.values.sum() * (share / shares) for m, share, _ in present]
     factors = np.repeat([factor for _, _, factor in present], [len(p) for p in pieces])
     values = np.concatenate(pieces)
-    return gather(ords, values), gather(ords, values * factors)
+    return gather(row_ids, values), gather(row_ids, values * factors)
 
 
 def among(forwards: Forwards, postings: Postings) -> Forwards:
@@ -157,7 +157,7 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
     import numpy as np
 
     keys, sizes, entries = postings.keys, postings.sizes, postings.entries
-    if not len(keys) or not len(forwards.ords):
+    if not len(keys) or not len(forwards.row_ids):
         none = np.zeros(0, dtype=np.int64)
         return Edges(none, none, none, np.zeros(0))
     at_key = np.repeat(np.arange(len(keys)), sizes)
@@ -169,7 +169,7 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
     starts = np.cumsum(sizes) - sizes
 
     entry_keys = forwards.entries["key"]
-    owner = np.repeat(np.arange(len(forwards.ords)), forwards.sizes)
+    owner = np.repeat(np.arange(len(forwards.row_ids)), forwards.sizes)
     slot = np.minimum(np.searchsorted(keys, entry_keys), len(keys) - 1)
     load = np.where(keys[slot] == entry_keys, forwards.entries["mention"] * weight[slot], 0.0)
 
@@ -180,7 +180,9 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
         which = np.flatnonzero(mask)
         if strength <= 0 or not len(which):
             continue
-        out = load[which] / np.bincount(owner[which], weights=load[which], minlength=len(forwards.ords))[owner[which]]
+        out = (
+            load[which] / np.bincount(owner[which], weights=load[which], minlength=len(forwards.row_ids))[owner[which]]
+        )
         total = np.bincount(at_key, weights=value, minlength=len(keys))[slot[which]]
         counts = sizes[slot[which]]
         entry = np.repeat(np.arange(len(which)), counts)
@@ -190,7 +192,7 @@ def edges(forwards: Forwards, postings: Postings, *, about: float, co_mention: f
         alive = share > 0
         entry, place = entry[alive], place[alive]
         pieces.append(
-            (forwards.ords[owner[which][entry]], keys[slot[which][entry]], entries["ord"][place], share[alive])
+            (forwards.row_ids[owner[which][entry]], keys[slot[which][entry]], entries["ord"][place], share[alive])
         )
     if not pieces:
         none = np.zeros(0, dtype=np.int64)
@@ -218,7 +220,9 @@ def related_edges(
             tied.setdefault(one, []).append(other)
     source, keys, target, weight = [], [], [], []
     ends = np.cumsum(forwards.sizes)
-    for ord, start, end in zip(forwards.ords.tolist(), (ends - forwards.sizes).tolist(), ends.tolist(), strict=True):
+    for row_id, start, end in zip(
+        forwards.row_ids.tolist(), (ends - forwards.sizes).tolist(), ends.tolist(), strict=True
+    ):
         loads = {
             key: mention * rarity(postings.memories, len(usable[key]))
             for key, mention in forwards.entries[["key", "mention"]][start:end].tolist()
@@ -229,7 +233,7 @@ def related_edges(
             for other in tied[one] if whole > 0 else ():
                 rows = usable[other]
                 share = related * load / whole / len(tied[one]) / float(rows["mention"].sum())
-                source += [ord] * len(rows)
+                source += [row_id] * len(rows)
                 keys += [other] * len(rows)
                 target += rows["ord"].tolist()
                 weight += (rows["mention"] * share).tolist()
@@ -268,14 +272,14 @@ def link_edges(ties: Sequence[tuple[int, int, LinkType]], strength: float) -> Ed
     )
 
 
-def starting_at(ords: NDArray[np.int64], pieces: Sequence[Edges]) -> Edges:
-    """Return the edges of ``pieces`` that start at one of ``ords``."""
+def starting_at(row_ids: NDArray[np.int64], pieces: Sequence[Edges]) -> Edges:
+    """Return the edges of ``pieces`` that start at one of ``row_ids``."""
     import numpy as np
 
     whole = Edges(
         *(np.concatenate([getattr(p, name) for p in pieces]) for name in ("source", "key", "target", "weight"))
     )
-    mask = np.isin(whole.source, ords)
+    mask = np.isin(whole.source, row_ids)
     return Edges(whole.source[mask], whole.key[mask], whole.target[mask], whole.weight[mask])
 
 
@@ -298,15 +302,16 @@ def _heaviest(
 def hop(mass: Mass, along: Edges, neighbours: Mapping[int, Sequence[tuple[int, float]]]) -> tuple[Mass, Edges]:
     """Move ``mass`` along one hop; return the new mass, and the edges with the mass that each carried.
 
-    All sources of ``along`` have mass; ``neighbours`` maps a memory to (ord, weight) of its neighbours in the session.
+    All sources of ``along`` have mass; ``neighbours`` maps a memory to (row id, weight) of its neighbours in the
+    session.
     """
     import numpy as np
 
     carried = along.weight * mass.at(along.source) if len(along.source) else along.weight
     side = [
-        (ord, other, weight * value)
-        for ord, value in zip(mass.ords.tolist(), mass.values.tolist(), strict=True)
-        for other, weight in neighbours.get(ord, ())
+        (row_id, other, weight * value)
+        for row_id, value in zip(mass.row_ids.tolist(), mass.values.tolist(), strict=True)
+        for other, weight in neighbours.get(row_id, ())
     ]
     moved = Edges(
         np.concatenate([along.source, np.array([s for s, _, _ in side], dtype=np.int64)]),
@@ -321,31 +326,31 @@ def gate(mass: Mass, similarity: Mapping[int, float], strength: float) -> Mass:
     """Return mass × exp(strength × similarity to the question), rescaled to its old sum; no similarity counts as 0."""
     import numpy as np
 
-    near = np.array([similarity.get(o, 0.0) for o in mass.ords.tolist()])
+    near = np.array([similarity.get(o, 0.0) for o in mass.row_ids.tolist()])
     gated = mass.values * np.exp(strength * near)
     total = gated.sum()
-    return Mass(mass.ords, gated * (mass.values.sum() / total)) if total > 0 else mass
+    return Mass(mass.row_ids, gated * (mass.values.sum() / total)) if total > 0 else mass
 
 
 def strongest(
     mass: Mass, n: int, names: Callable[[list[int]], Mapping[int, tuple[Any, ...]]] | None = None
 ) -> NDArray[np.int64]:
-    """Return the ``n`` ords with the largest mass above 0, best first; ties by ord.
+    """Return the ``n`` row ids with the largest mass above 0, best first; ties by row id.
 
-    With ``names`` (from ords to sort keys) the order of insertion decides nothing: ties at the cut are all returned, up
-    to half as many again; only of a larger tie the first by their sort keys are taken.
+    With ``names`` (from row ids to sort keys) the order of insertion decides nothing: ties at the cut are all returned,
+    up to half as many again; only of a larger tie the first by their sort keys are taken.
     """
     import numpy as np
 
     alive = mass.values > 0
-    ords, values = mass.ords[alive], _rounded(mass.values[alive])
-    order = np.lexsort((ords, -values))
+    row_ids, values = mass.row_ids[alive], _rounded(mass.values[alive])
+    order = np.lexsort((row_ids, -values))
     if len(order) <= n or names is None or values[order[n - 1]] != values[order[n]]:
-        return ords[order[:n]]
+        return row_ids[order[:n]]
     cut = values[order[n]]
     if (reached := int((values >= cut).sum())) <= n + n // 2:
-        return ords[order[:reached]]
-    ahead, tied = ords[order][values[order] > cut], ords[values == cut].tolist()
+        return row_ids[order[:reached]]
+    ahead, tied = row_ids[order][values[order] > cut], row_ids[values == cut].tolist()
     keys = names(tied)
     tied.sort(key=lambda o: keys.get(o, ()))
     return np.concatenate([ahead, np.array(tied[: n - len(ahead)], dtype=np.int64)])
@@ -368,11 +373,11 @@ def personalised_pagerank(
     """
     import numpy as np
 
-    nodes = np.unique(np.concatenate([along.source, along.target, restart.ords]))
+    nodes = np.unique(np.concatenate([along.source, along.target, restart.row_ids]))
     passes = along.weight > 0
     along = Edges(along.source[passes], along.key[passes], along.target[passes], along.weight[passes])
     start = np.zeros(len(nodes))
-    start[np.searchsorted(nodes, restart.ords)] = restart.values
+    start[np.searchsorted(nodes, restart.row_ids)] = restart.values
     if start.sum() <= 0:
         return restart
     start = start / start.sum()

@@ -31,7 +31,7 @@ ENOUGH = 10
 _TIES = 1_000
 """At most this many memories are returned beyond the depth when scores tie there, so that ids break the tie."""
 _DENSE_RANGE = 8
-"""Scores are summed in an array over all ords where its length is at most this multiple of the postings."""
+"""Scores are summed in an array over all row ids where its length is at most this multiple of the postings."""
 
 
 class Lexical:
@@ -65,7 +65,7 @@ class Lexical:
         # ascending, as the places are
         matched = np.concatenate([placed(trace.matched, at) for at, trace in traces if trace.matched is not None])
         most = 1.0 if any(trace.most for _, trace in traces) else 0.0
-        exact = frozenset(placed(ord, at) for at, trace in traces for ord in trace.exact)
+        exact = frozenset(placed(row_id, at) for at, trace in traces for row_id in trace.exact)
         return replace(joined([of_best(ranking) for ranking in rankings]), trace=Trace(most, matched, exact))
 
     def _within(self, question: Question, snapshot: Snapshot, scope: Scope, recipe: Recipe) -> Ranking:
@@ -78,40 +78,44 @@ class Lexical:
         settings = recipe.lexical
         (namespace,) = scope.namespaces
         (postings,) = snapshot.postings(namespace, (counts, None))
-        ords, scores, matched = bm25(postings, counts, settings.k1, settings.b)
+        row_ids, scores, matched = bm25(postings, counts, settings.k1, settings.b)
         most = _most(postings, counts)
         full = matched == len(counts)
         degraded: dict[str, str] = {}
-        turn_by_ord: dict[int, Turn] = {}
-        if question.talk is not None and recipe.conversation is not None and len(ords):
-            head = ords[_best(ords, scores, conversation.HEARD)]
+        turn_by_row_id: dict[int, Turn] = {}
+        if question.conversational is not None and recipe.conversation is not None and len(row_ids):
+            head = row_ids[_best(row_ids, scores, conversation.CONVERSATIONAL_DEPTH)]
             rows = snapshot.turns(namespace, head)
             if len(rows) > MOST_TURNS:
                 degraded = TOO_LONG
             else:
-                turns, turn_by_ord = conversation.Turns.of(rows), {row.ord: row for row in rows}
-                complete = ords[full]
-                ords, scores = conversation.lexical(turns, ords, scores, question.talk, recipe.conversation)
-                full = np.isin(ords, complete)
-        inside = scope.admits(ords)
-        ords, scores, full = ords[inside], scores[inside], full[inside]
+                turns, turn_by_row_id = conversation.Turns.of(rows), {row.row_id: row for row in rows}
+                complete = row_ids[full]
+                row_ids, scores = conversation.lexical(
+                    turns, row_ids, scores, question.conversational, recipe.conversation
+                )
+                full = np.isin(row_ids, complete)
+        inside = scope.matches(row_ids)
+        row_ids, scores, full = row_ids[inside], scores[inside], full[inside]
         if settings.match == "all" or (settings.match == "auto" and full.sum() >= ENOUGH):
-            ords, scores, full = ords[full], scores[full], full[full]
+            row_ids, scores, full = row_ids[full], scores[full], full[full]
         if question.phrases:
-            holds = self._with_phrases(question.phrases, snapshot, namespace, ords)
-            ords, scores, full = ords[holds], scores[holds], full[holds]
-        best = _best(ords, scores, recipe.depths.get(self.name, 100), _TIES)
-        trace = Trace(most, ords, frozenset(ords[best][full[best]].tolist()))
-        result = ords[best].tolist(), scores[best].tolist()
-        return Ranking(tuple(result[0]), tuple(result[1]), len(ords), trace=trace, degraded=degraded, turns=turn_by_ord)
+            holds = self._with_phrases(question.phrases, snapshot, namespace, row_ids)
+            row_ids, scores, full = row_ids[holds], scores[holds], full[holds]
+        best = _best(row_ids, scores, recipe.depths.get(self.name, 100), _TIES)
+        trace = Trace(most, row_ids, frozenset(row_ids[best][full[best]].tolist()))
+        result = row_ids[best].tolist(), scores[best].tolist()
+        return Ranking(
+            tuple(result[0]), tuple(result[1]), len(row_ids), trace=trace, degraded=degraded, turns=turn_by_row_id
+        )
 
     def _with_phrases(
-        self, phrases: Sequence[str], snapshot: Snapshot, namespace: str, ords: NDArray[np.int64]
+        self, phrases: Sequence[str], snapshot: Snapshot, namespace: str, row_ids: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return which of the memories hold every phrase; only texts that hold all of its terms are read."""
         import numpy as np
 
-        candidates = set(ords.tolist())
+        candidates = set(row_ids.tolist())
         keys = {term_key(t) for p in phrases for t in terms(p, self._language)}
         if keys:
             (postings,) = snapshot.postings(namespace, (keys, None))
@@ -120,13 +124,13 @@ class Lexical:
         texts = snapshot.texts(namespace, sorted(candidates))
         needles = [(normalise(p), _sequence(p, self._language)) for p in phrases]
         holds = set()
-        for ord, whole in texts.items():
+        for row_id, whole in texts.items():
             pieces = [(normalise(piece), _sequence(piece, self._language)) for piece in whole.split("\n", 1)]
             if all(
                 any(words in sequence if words else raw in text for text, sequence in pieces) for raw, words in needles
             ):
-                holds.add(ord)
-        return np.isin(ords, sorted(holds))
+                holds.add(row_id)
+        return np.isin(row_ids, sorted(holds))
 
 
 def _sequence(text: str, language: str) -> str:
@@ -138,8 +142,8 @@ def _sequence(text: str, language: str) -> str:
     return "\x1f" + "\x1f".join(folded) + "\x1f" if folded else ""
 
 
-def _best(ords: NDArray[np.int64], scores: NDArray[np.float64], depth: int, ties: int = 0) -> NDArray[np.int64]:
-    """Return the places of the ``depth`` best, best first and of one score by ord.
+def _best(row_ids: NDArray[np.int64], scores: NDArray[np.float64], depth: int, ties: int = 0) -> NDArray[np.int64]:
+    """Return the places of the ``depth`` best, best first and of one score by row id.
 
     Up to ``ties`` more follow that are as good as the last of these. Only what may be among them is sorted.
     """
@@ -151,7 +155,7 @@ def _best(ords: NDArray[np.int64], scores: NDArray[np.float64], depth: int, ties
         last = np.partition(scores, len(scores) - depth)[len(scores) - depth]
         among = np.flatnonzero(scores >= last * (1 - 1e-9))
         most += ties
-    order: NDArray[np.int64] = among[np.lexsort((ords[among], -scores[among]))][:most]
+    order: NDArray[np.int64] = among[np.lexsort((row_ids[among], -scores[among]))][:most]
     return order
 
 
@@ -179,7 +183,7 @@ def _idf(memories: int, df: int) -> float:
 def bm25(
     postings: Postings, counts: Mapping[int, int], k1: float, b: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return the ords that match, their BM25 scores, and how many of the question's keys each memory holds.
+    """Return the row ids that match, their BM25 scores, and how many of the question's keys each memory holds.
 
     ``counts`` maps a key to its frequency in the question. The sum runs over ascending keys, so that the floating-point
     result does not depend on how the store divides its segments.
@@ -187,25 +191,25 @@ def bm25(
     import numpy as np
 
     tf = postings.entries["count"].astype(np.float64)
-    ords, length = postings.entries["ord"].astype(np.int64), postings.entries["length"]
+    row_ids, length = postings.entries["ord"].astype(np.int64), postings.entries["length"]
     dfs = postings.sizes
     if not (positive := tf > 0).all():  # a memory may be about a key that it does not count
         dfs = np.bincount(np.repeat(np.arange(len(dfs)), dfs)[positive], minlength=len(dfs))
-        tf, ords, length = tf[positive], ords[positive], length[positive]
-    if not len(ords):
-        return ords, np.zeros(0), np.zeros(0, dtype=np.int64)
+        tf, row_ids, length = tf[positive], row_ids[positive], length[positive]
+    if not len(row_ids):
+        return row_ids, np.zeros(0), np.zeros(0, dtype=np.int64)
     average = postings.length / max(postings.memories, 1) or 1.0
     key_dfs = zip(postings.keys.tolist(), dfs.tolist(), strict=True)
     weights = np.array([counts[key] * _idf(postings.memories, df) for key, df in key_dfs])
     share = tf / (tf + k1 * (1 - b + b * length / average))
     share *= np.repeat(weights, dfs)
-    low, high = int(ords.min()), int(ords.max())
-    if high - low < _DENSE_RANGE * len(ords) + 1024:
-        slot = ords - low
+    low, high = int(row_ids.min()), int(row_ids.max())
+    if high - low < _DENSE_RANGE * len(row_ids) + 1024:
+        slot = row_ids - low
         at = np.flatnonzero(np.bincount(slot))
         slots: NDArray[np.int64] = at + low
     else:
-        slots, slot = np.unique(ords, return_inverse=True)
+        slots, slot = np.unique(row_ids, return_inverse=True)
         at = np.arange(len(slots))
     scores: NDArray[np.float64] = np.bincount(slot, weights=share)[at].astype(np.float64, copy=False)
     matched: NDArray[np.int64] = np.bincount(slot)[at]

@@ -28,25 +28,27 @@ TOO_LONG = {
 
 
 def joined(rankings: Sequence[Ranking]) -> Ranking:
-    """Join the rankings of several namespaces, in their order, into one list: best first, ties by ord.
+    """Join the rankings of several namespaces, in their order, into one list: best first, ties by row id.
 
-    Totals are added; the leg itself joins the traces. Each ord gets the place of its namespace.
+    Totals are added; the leg itself joins the traces. Each row id gets the place of its namespace.
     """
     rows = sorted(
         (
-            (placed(ord, at), score)
+            (placed(row_id, at), score)
             for at, r in enumerate(rankings)
-            for ord, score in zip(r.ords, r.scores, strict=True)
+            for row_id, score in zip(r.row_ids, r.scores, strict=True)
         ),
         key=lambda row: (-row[1], row[0]),
     )
-    turns = (turn._replace(ord=placed(turn.ord, at)) for at, r in enumerate(rankings) for turn in r.turns.values())
+    turns = (
+        turn._replace(row_id=placed(turn.row_id, at)) for at, r in enumerate(rankings) for turn in r.turns.values()
+    )
     return Ranking(
-        tuple(ord for ord, _ in rows),
+        tuple(row_id for row_id, _ in rows),
         tuple(score for _, score in rows),
         sum(r.total for r in rankings),
         degraded={part: why for r in rankings for part, why in r.degraded.items()},
-        turns={turn.ord: turn for turn in turns},
+        turns={turn.row_id: turn for turn in turns},
     )
 
 
@@ -56,15 +58,15 @@ def of_best(ranking: Ranking) -> Ranking:
     return replace(ranking, scores=tuple(score / most for score in ranking.scores)) if most > 0 else ranking
 
 
-def standing(heads: Sequence[Mapping[str, Ranking]]) -> list[float]:
+def standing(rankings: Sequence[Mapping[str, Ranking]]) -> list[float]:
     """Return how well each namespace's first results match, relative to the best namespace: from 0 to 1.
 
-    ``heads`` are the lists of each namespace by leg, with scores that mean the same in all of them. The result is the
-    mean over the legs that found anything anywhere; 1 for every namespace where none did.
+    ``rankings`` are the lists of each namespace by leg, with scores that mean the same in all of them. The result is
+    the mean over the legs that found anything anywhere; 1 for every namespace where none did.
     """
     firsts = {
-        leg: [max(0.0, own[leg].scores[0]) if leg in own and own[leg].scores else 0.0 for own in heads]
-        for leg in sorted({leg for own in heads for leg in own})
+        leg: [max(0.0, own[leg].scores[0]) if leg in own and own[leg].scores else 0.0 for own in rankings]
+        for leg in sorted({leg for own in rankings for leg in own})
     }
     shares = [[one / max(each) for one in each] for each in firsts.values() if max(each) > 0]
-    return [sum(of) / len(shares) for of in zip(*shares, strict=True)] if shares else [1.0] * len(heads)
+    return [sum(of) / len(shares) for of in zip(*shares, strict=True)] if shares else [1.0] * len(rankings)

@@ -1,6 +1,6 @@
 """Data exchanged between pipelines, stores and legs: rows to write, scopes, postings, questions and rankings.
 
-``ord`` is the number a store gives each memory or part within its namespace, never shown to users. In a call about
+``row_id`` is the number a store gives each memory or part within its namespace, never shown to users. In a call about
 several namespaces its upper bits say which of them it is of: the place in their list (``placed``).
 """
 
@@ -19,15 +19,36 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from semmem.model.life import Similar
+    from semmem.model.history import Similar
 
 __all__ = [
-    "BEHIND", "LAST", "MOST_TURNS", "UNINDEXED", "Corrections", "Extraction", "Forwards", "Head", "Kind", "Kinds",
-    "Maker", "Ords", "Postings", "Question", "Ranking", "Row", "Scope", "Stored", "Trace", "Turn", "Written", "apart",
-    "local", "placed",
+    "BEHIND",
+    "LAST",
+    "MOST_TURNS",
+    "UNINDEXED",
+    "CandidateMetadata",
+    "Corrections",
+    "DerivationVersion",
+    "Extraction",
+    "Forwards",
+    "Kind",
+    "Kinds",
+    "Postings",
+    "Question",
+    "Ranking",
+    "Row",
+    "RowIds",
+    "Scope",
+    "Stored",
+    "Trace",
+    "Turn",
+    "Written",
+    "apart",
+    "local",
+    "placed",
 ]  # fmt: skip
 
-Ords: TypeAlias = "Collection[int] | NDArray[np.int64]"
+RowIds: TypeAlias = "Collection[int] | NDArray[np.int64]"
 """Numbers of memories or parts."""
 
 MOST_TURNS = 4_000
@@ -45,24 +66,24 @@ UNINDEXED = -1
 _SHIFT = 40
 
 
-def placed(ords: Any, at: int) -> Any:
-    """Return an ord, or an array of ords, with the place ``at`` of its namespace in the upper bits."""
-    return ords + (at << _SHIFT)
+def placed(row_ids: Any, at: int) -> Any:
+    """Return a row id, or an array of row ids, with the place ``at`` of its namespace in the upper bits."""
+    return row_ids + (at << _SHIFT)
 
 
-def local(ords: Any) -> Any:
-    """Return an ord, or an array of ords, without the place of its namespace."""
-    return ords & ((1 << _SHIFT) - 1)
+def local(row_ids: Any) -> Any:
+    """Return a row id, or an array of row ids, without the place of its namespace."""
+    return row_ids & ((1 << _SHIFT) - 1)
 
 
-def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray[np.int64]]]:
-    """Return (place, namespace, its local ords) for each namespace that has some of ``ords``.
+def apart(namespaces: Sequence[str], row_ids: RowIds) -> list[tuple[int, str, NDArray[np.int64]]]:
+    """Return (place, namespace, its local row ids) for each namespace that has some of ``row_ids``.
 
-    A single namespace is always returned, even without ords.
+    A single namespace is always returned, even without row ids.
     """
     import numpy as np
 
-    whole = np.fromiter(ords, np.int64, len(ords))
+    whole = np.fromiter(row_ids, np.int64, len(row_ids))
     if len(namespaces) == 1:
         return [(0, namespaces[0], whole)]
     if not len(whole):
@@ -73,7 +94,7 @@ def apart(namespaces: Sequence[str], ords: Ords) -> list[tuple[int, str, NDArray
     return [(at, namespaces[at], piece) for at, piece in zip(places.tolist(), pieces, strict=True)]
 
 
-class Maker(NamedTuple):
+class DerivationVersion(NamedTuple):
     """The versions of the splitter and of the likeness keys, and an extractor with its version; "" is not known."""
 
     splitter: int = 0
@@ -83,7 +104,7 @@ class Maker(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The maker as a store keeps it."""
+        """The derivation version as a store keeps it."""
         return f"{self.splitter} {self.likeness} {'_'.join(self.version.split()) or '-'} {self.extractor}"
 
 
@@ -100,8 +121,8 @@ class Row:
     ``changed_by``. ``retells`` says that the new one says something else, ``restores`` that the memory comes out of the
     history. ``likeness`` are the keys by which similar memories find a whole. A row that ``merges`` is not stored where
     a memory has the same content. ``text_at`` is when the text of a whole began, None for its ``created_at``.
-    ``made_by`` is what made the parts, concepts and keys of the batch (model/store/makers.py), "" where that is not
-    known. ``versions`` is how many earlier versions the history keeps of a whole that is replaced, None for all of
+    ``made_by`` is what made the parts, concepts and keys of the batch (model/store/derivations.py), "" where that is
+    not known. ``versions`` is how many earlier versions the history keeps of a whole that is replaced, None for all of
     them.
     """
 
@@ -171,16 +192,16 @@ class Written:
     """The result of writing a batch of whole memories, by (namespace, id).
 
     ``replaced`` are new versions of stored memories. ``conflicts`` are ids stored with other content, or with another
-    version than the one to be replaced. ``ords`` are those of the written rows, by (namespace, id, part). ``degraded``
-    maps work left to ``maintain`` to the reason. ``memories`` holds some memories as stored, where the store knows them
-    without another query. ``corroborated`` maps a repeat that was not stored to the id of the first memory, and
-    ``similar`` maps a written memory to those that share keys with it.
+    version than the one to be replaced. ``row_ids`` are those of the written rows, by (namespace, id, part).
+    ``degraded`` maps work left to ``maintain`` to the reason. ``memories`` holds some memories as stored, where the
+    store knows them without another query. ``corroborated`` maps a repeat that was not stored to the id of the first
+    memory, and ``similar`` maps a written memory to those that share keys with it.
     """
 
     new: frozenset[tuple[str, str]]
     unchanged: frozenset[tuple[str, str]]
     conflicts: frozenset[tuple[str, str]]
-    ords: Mapping[tuple[str, str, int], int] = field(default_factory=dict)
+    row_ids: Mapping[tuple[str, str, int], int] = field(default_factory=dict)
     replaced: frozenset[tuple[str, str]] = frozenset()
     degraded: Mapping[str, str] = field(default_factory=dict)
     memories: Mapping[tuple[str, str], Memory] = field(default_factory=dict)
@@ -190,7 +211,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The memories that a recall may return: the ``allowed`` ords of its namespaces (None: all) without ``excluded``.
+    """The memories that a recall may return: the row ids ``allowed`` in its namespaces (None: all) less ``excluded``.
 
     ``size`` is the number of indexed memories in scope, ``excluded`` ones included, and ``sizes`` that of each
     namespace, where the store tells. Both arrays are sorted. ``filters`` and ``exclude`` are the arguments the scope
@@ -199,7 +220,7 @@ class Scope:
     conversation facts and corrections of each namespace for this question, None where they were not asked for;
     ``languages`` are those in which its memories were extracted. ``states`` tell whether a namespace has changed since
     another scope was made (None: it has no memories), where the store counts changes. ``linked`` are the namespaces
-    that have links between memories, ``superseding`` those in which a link may supersede. ``lapsed`` are the ords of
+    that have links between memories, ``superseding`` those in which a link may supersede. ``lapsed`` are the row ids of
     memories that are not valid now. In a recall of another time, ``at``, these are out of scope.
     """
 
@@ -220,15 +241,15 @@ class Scope:
     at: datetime | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
 
-    def admits(self, ords: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of ``ords`` are in scope, as a boolean array of the same shape."""
+    def matches(self, row_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of ``row_ids`` are in scope, as a boolean array of the same shape."""
         import numpy as np
 
-        inside = np.ones(len(ords), dtype=bool)
+        inside = np.ones(len(row_ids), dtype=bool)
         if self.allowed is not None:
-            inside &= np.isin(ords, self.allowed)
+            inside &= np.isin(row_ids, self.allowed)
         if self.excluded is not None and len(self.excluded):
-            inside &= ~np.isin(ords, self.excluded)
+            inside &= ~np.isin(row_ids, self.excluded)
         return inside
 
     def with_links(self, linked: Mapping[str, int]) -> Scope:
@@ -243,17 +264,17 @@ class Scope:
         return {n for n in self.namespaces if self.sizes.get(n) != 0}
 
     def each(self) -> tuple[Scope, ...]:
-        """Return the scope restricted to each of its namespaces, with local ords."""
+        """Return the scope restricted to each of its namespaces, with local row ids."""
         if len(self.namespaces) == 1:
             return (self,)
         return tuple(self._of(at, namespace) for at, namespace in enumerate(self.namespaces))
 
     def _of(self, at: int, namespace: str) -> Scope:
-        def own(ords: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-            if ords is None:
+        def own(row_ids: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+            if row_ids is None:
                 return None
-            start, end = ords.searchsorted((placed(0, at), placed(0, at + 1)))
-            within: NDArray[np.int64] = local(ords[start:end])
+            start, end = row_ids.searchsorted((placed(0, at), placed(0, at + 1)))
+            within: NDArray[np.int64] = local(row_ids[start:end])
             return within
 
         size, allowed, excluded = self.sizes.get(namespace, self.size), own(self.allowed), own(self.excluded)
@@ -265,7 +286,7 @@ class Postings:
     """The postings of some keys in one namespace.
 
     ``keys`` are those found, ascending, and ``sizes`` how many entries each has; ``entries`` is one structured array
-    (ord, count, length, mention, subject), key after key. ``memories`` and ``length`` are the number and the summed
+    (row id, count, length, mention, subject), key after key. ``memories`` and ``length`` are the number and the summed
     length of the indexed memories.
     """
 
@@ -287,13 +308,13 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Forwards:
-    """The concepts of some memories: ``ords`` ascending, ``sizes`` how many entries each has.
+    """The concepts of some memories: ``row_ids`` ascending, ``sizes`` how many entries each has.
 
     ``entries`` is one structured array (key, count, mention, subject, kind), memory after memory. ``candidates`` is one
-    structured array (ord, key, place) of the runs that may be known names, where they were asked for.
+    structured array (row id, key, place) of the runs that may be known names, where they were asked for.
     """
 
-    ords: NDArray[np.int64]
+    row_ids: NDArray[np.int64]
     sizes: NDArray[np.int64]
     entries: NDArray[Any]
     candidates: NDArray[Any] | None = None
@@ -302,11 +323,11 @@ class Forwards:
 class Turn(NamedTuple):
     """A memory in its session: ``asks`` whether it ends in a question mark; ``month`` is 12 · year + month - 1.
 
-    The other fields are those of its Head.
+    The other fields are those of its CandidateMetadata.
     """
 
     namespace: str
-    ord: int
+    row_id: int
     session: str | None
     author: str | None
     asks: bool
@@ -319,16 +340,16 @@ class Turn(NamedTuple):
     updated_at: float = 0.0
 
     @property
-    def head(self) -> Head:
+    def candidate(self) -> CandidateMetadata:
         """The fields that fusion needs."""
-        return Head(self.ord, self.namespace, *self[6:])
+        return CandidateMetadata(self.row_id, self.namespace, *self[6:])
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class CandidateMetadata:
     """The fields of a candidate that fusion needs, times in seconds since 1970; texts are fetched only for hits."""
 
-    ord: int
+    row_id: int
     namespace: str
     id: str
     part: int
@@ -342,9 +363,9 @@ class Head:
 class Trace:
     """What a leg knows besides its list, for fusion, for counting and for explanations.
 
-    ``most`` is the best score that the question allows, where the leg knows it. ``matched`` are the ords of all
-    matches, sorted, also beyond the depth; None where the leg knows only its list. ``exact`` are ords that hold every
-    word of the question, which may earn the exact bonus.
+    ``most`` is the best score that the question allows, where the leg knows it. ``matched`` are the row ids of all
+    matches, sorted, also beyond the depth; None where the leg knows only its list. ``exact`` are row ids that hold
+    every word of the question, which may earn the exact bonus.
     """
 
     most: float | None = None
@@ -354,14 +375,14 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The result of one leg: ords, best first; their falling scores in the leg's own units; the number of matches.
+    """The result of one leg: row ids, best first; their falling scores in the leg's own units; the number of matches.
 
-    A memory that is named twice counts once, at its better place. ``turns`` are memories whose head the leg has read,
-    by ord, so that they are not read again. ``regime`` is set by the leg that decides it. ``degraded`` maps a part of
-    the leg that did not act to the reason.
+    A memory that is named twice counts once, at its better place. ``turns`` are memories whose metadata the leg has
+    read, by row id, so that they are not read again. ``regime`` is set by the leg that decides it. ``degraded`` maps a
+    part of the leg that did not act to the reason.
     """
 
-    ords: tuple[int, ...] = ()
+    row_ids: tuple[int, ...] = ()
     scores: tuple[float, ...] = ()
     total: int = 0
     regime: str | None = None

@@ -154,7 +154,7 @@ class Fields(TypedDict, total=False):
 
 
 class Item(Place, Fields, total=False):
-    """One item of ``remember_many`` and ``bring_in``: the arguments of ``remember``."""
+    """One item of ``remember_many`` and ``import_items``: the arguments of ``remember``."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from semmem.model.exchange import Ranking
 
-__all__ = ["Kinds", "Name", "Period", "Question", "QuestionConcepts", "Talk"]
+__all__ = ["ConversationalQuery", "Kinds", "Name", "Period", "Question", "QuestionConcepts"]
 
 
 class Name(NamedTuple):
@@ -60,17 +60,17 @@ class QuestionConcepts:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class ConversationalQuery:
     """A question put to a conversation: the one author it asks, the text without that name, and its months.
 
-    ``text`` is for words and concepts. ``spoken`` is for the embedder: it has "I" and "my" in place of the name, as the
-    author would have said it. Months are (month from 1, year or None). ``collects`` says that the answer is in many
+    ``text`` is for words and concepts. ``to_embed`` is for the embedder: it has "I" and "my" in place of the name, as
+    the author would have said it. Months are (month from 1, year or None). ``collects`` says that the answer is in many
     turns. ``authors`` is how many authors it names; of several it asks none.
     """
 
     author: str | None
     text: str
-    spoken: str
+    to_embed: str
     months: tuple[tuple[int, int | None], ...]
     collects: bool = False
     authors: int = 0
@@ -141,24 +141,24 @@ class Question:
     """A query, parsed once before any leg is asked; no leg changes it.
 
     ``query`` is the query as given. ``text`` is used for words and concepts; in a conversation it lacks the name of the
-    author asked about. ``talk`` says who that author is and which months are meant, None where no memory has an author.
-    ``concepts`` are those of ``text``, where a leg that reads them is called. ``vector`` is a unit vector of shape
-    (dimensions,). Where there is none, ``no_vector`` says why, and a leg that needs a vector raises it.
+    author asked about. ``conversational`` says who that author is and which months are meant, None where no memory has
+    an author. ``concepts`` are those of ``text``, where a leg that reads them is called. ``vector`` is a unit vector of
+    shape (dimensions,). Where there is none, ``no_vector`` says why, and a leg that needs a vector raises it.
 
-    ``heads`` are the lists of the legs that answered before, for a leg that starts from them. ``narrowed`` holds the
-    question for each of several namespaces, because who is meant depends on who wrote there; its ``heads`` belong to
+    ``rankings`` are the lists of the legs that answered before, for a leg that starts from them. ``narrowed`` holds the
+    question for each of several namespaces, because who is meant depends on who wrote there; its ``rankings`` belong to
     that namespace. ``periods`` are the periods of time that the query names, None where the recipe does not use them.
     """
 
     text: str
     phrases: tuple[str, ...] = ()
-    talk: Talk | None = None
+    conversational: ConversationalQuery | None = None
     concepts: QuestionConcepts | None = None
     vector: NDArray[np.float32] | None = None
     no_vector: Exception | None = None
     sessions: bool = True
     query: str = ""
-    heads: Mapping[str, Ranking] = field(default_factory=dict)
+    rankings: Mapping[str, Ranking] = field(default_factory=dict)
     periods: tuple[Period, ...] | None = None
     narrowed: Mapping[str, Question] = field(default_factory=dict)
 
@@ -167,6 +167,6 @@ class Question:
         return self.narrowed.get(namespace, self)
 
     @property
-    def spoken(self) -> str:
+    def to_embed(self) -> str:
         """The words to embed: those that the author asked about would have said."""
-        return self.talk.spoken if self.talk is not None else self.query or self.text
+        return self.conversational.to_embed if self.conversational is not None else self.query or self.text

@@ -160,7 +160,7 @@ def hits_within(entry: LoggedRecall, namespace: str) -> dict[str, dict[str, Any]
 
 
 def mark_of(useful: bool, made_by: str | None, at: datetime) -> dict[str, Any]:
-    """Return a judgement as a store keeps it with the hit that it is about."""
+    """Return a judgment as a store keeps it with the hit that it is about."""
     return {"useful": useful, "judged_by": made_by, "judged_at": at.isoformat(timespec="microseconds")}
 
 

@@ -10,12 +10,12 @@ from typing import Any
 __all__ = [
     "BackupReport",
     "CopyReport",
-    "Judgement",
     "LeftOut",
     "Limits",
     "Namespace",
     "NamespaceHash",
     "Rebuilt",
+    "RelevanceJudgment",
     "Stats",
 ]
 
@@ -38,7 +38,7 @@ class Rebuilt:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RelevanceJudgment:
     """A relevance judgment: whether a memory was ``useful`` for a recall, by whom, and when."""
 
     namespace: str

@@ -18,9 +18,9 @@ from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.recipe import recipe as find_recipe
 from semmem.rank_cap.bounds import as_written, exact_floor
 from semmem.rank_cap.classes import leg_reach, rank_scaled, with_notes
+from semmem.rank_cap.guaranteed_slots import Facts
 from semmem.rank_cap.places import ASSUMPTIONS, WITHIN_RANGES, Lists
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
-from semmem.rank_cap.reserved_places import Facts
 from semmem.rank_cap.score_classes import score_reach
 from semmem.rank_cap.score_ranges import ShareRange
 

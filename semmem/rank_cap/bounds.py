@@ -23,8 +23,8 @@ __all__ = [
     "Base",
     "Contest",
     "Odds",
-    "agreed_places",
     "as_written",
+    "consensus_slots",
     "exact_floor",
     "last_where",
     "shared_out",
@@ -61,12 +61,12 @@ class Base:
 class Odds:
     """What one leg brings to a contest at cut-off ``k``, whatever the fusion.
 
-    ``bonus`` is the exact-match bonus that a rival may have, and ``may`` the one that the studied memory may have,
+    ``bonus`` is the exact-match bonus that a competitor may have, and ``may`` the one that the studied memory may have,
     because a memory with the words of a question may stand below the depth of the lexical leg. ``unit`` is the bonus in
     units of this leg's own first place, where this leg is the lexical one, else 0. ``kth`` is the rank by which this
     leg has surely named k memories. The four factors are the least and most that importance can multiply a score by,
-    here and among the rivals; ``even`` says that it is the same for all memories of this leg. Scores that differ by no
-    more than ``slack`` may tie, and a tie may go either way.
+    here and among the competitors; ``even`` says that it is the same for all memories of this leg. Scores that differ
+    by no more than ``slack`` may tie, and a tie may go either way.
     """
 
     leg: str
@@ -81,8 +81,8 @@ class Odds:
     slack: Fraction
     own_least: Fraction = Fraction(1)
     own_most: Fraction = Fraction(1)
-    rival_least: Fraction = Fraction(1)
-    rival_most: Fraction = Fraction(1)
+    competitor_least: Fraction = Fraction(1)
+    competitor_most: Fraction = Fraction(1)
     even: bool = True
 
     def at_least(self, value: Fraction, bar: Fraction) -> bool:
@@ -145,11 +145,11 @@ class Contest(Odds):
         return self._largest(self.tails())
 
     def base_bar(self, m: int) -> Fraction:
-        """Return B_base: the most that m rivals that this leg does not rank can have on average."""
+        """Return B_base: the most that m competitors that this leg does not rank can have on average."""
         return self._base_sum(m) / m + self.bonus
 
     def upper_bar(self, rank: int, k: int) -> Fraction:
-        """Return B_max at cut-off ``k``: the most that k rivals can have on average."""
+        """Return B_max at cut-off ``k``: the most that k competitors can have on average."""
         return (self._base_sum(k) + self.weight * self._own_terms(self.constant, rank, k)) / k + self.bonus
 
     def outnumbers(self, rank: int, k: int, *, any_importance: bool = False) -> bool:
@@ -163,8 +163,8 @@ class Contest(Odds):
         if rank > k:
             return False
         step = self.value(rank) - self.value(rank + 1)
-        uneven = self.own_least < self.rival_most or self.own_least * step <= self.slack  # one behind it may tie
-        bar = self.rival_most * self.upper_bar(rank, k)
+        uneven = self.own_least < self.competitor_most or self.own_least * step <= self.slack  # one behind it may tie
+        bar = self.competitor_most * self.upper_bar(rank, k)
         return self.outnumbers(rank, k, any_importance=uneven) or self.surely_above(
             self.own_least * self.value(rank), bar
         )
@@ -185,7 +185,7 @@ class Contest(Odds):
 
     def last_possible_rank(self) -> int:
         """Return the last rank that can enter, if only by a tie, with the known importances."""
-        least = self.rival_least * self.lower_bar() - self.slack - self.own_most * self.may
+        least = self.competitor_least * self.lower_bar() - self.slack - self.own_most * self.may
         if least <= 0:
             last = self.depth
         else:
@@ -222,7 +222,7 @@ class Contest(Odds):
         return count - 1 if count else None
 
     def _gain(self, constant: Fraction) -> Fraction:
-        """Return how far a first place is above what this leg gives its rivals on average, at weight 1."""
+        """Return how far a first place is above what this leg gives its competitors on average, at weight 1."""
         own = (1 - self.unit) / (constant + 1)
         return own - self._own_terms(constant, 1, self.k) / self.k
 
@@ -265,10 +265,10 @@ def shared_out(shares: tuple[Fraction, ...], room: int) -> tuple[int, ...]:
     return min(itertools.product(range(room), repeat=len(shares)), key=largest, default=())
 
 
-def agreed_places(recipe: Recipe, others: int, k: int) -> int:
+def consensus_slots(recipe: Recipe, others: int, k: int) -> int:
     """Return how many of the first k places (0 or 1) the reserve keeps for what most of ``others`` other legs agree on.
 
-    Of two legs both must agree, so a memory that one leg alone found has no such rival.
+    Of two legs both must agree, so a memory that one leg alone found has no such competitor.
     """
     return int(recipe.reserve.get(AGREED, k + 1) <= k and others >= 2)
 

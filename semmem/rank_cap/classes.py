@@ -13,8 +13,8 @@ different amounts (by up to a quarter over all lists for k = 2), so ``guaranteed
 no counter-witness may be guaranteed in truth. A tie goes by key, so it may go either way: it is ``possible``, and
 neither ``boost-only`` nor ``guaranteed`` claims it.
 
-The exact-match bonus is granted to all rivals for the upper bar and to none for the lower one; the memory itself has
-it only where the studied leg is the lexical one, since what matches word for word is a lexical find.
+The exact-match bonus is granted to all competitors for the upper bar and to none for the lower one; the memory itself
+has it only where the studied leg is the lexical one, since what matches word for word is a lexical find.
 
 Where the lists are known (``Lists``), the same two bars hold with what is known of them: the k-th memory of a list may
 stand below rank k, because rows before it fold into one; a leg returns as many as it returned; and importance
@@ -36,8 +36,8 @@ from typing import Literal
 from semmem.model.leg_scores import BONUS_LEG
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, Base, Contest, as_written, last_where
+from semmem.rank_cap.guaranteed_slots import Facts, noise
 from semmem.rank_cap.report import LegReach, ReachClass
-from semmem.rank_cap.reserved_places import Facts, noise
 from semmem.rank_cap.witness import certificate, counter_witness, plain, witness
 
 __all__ = ["leg_reach", "rank_scaled", "with_notes"]
@@ -61,7 +61,7 @@ def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: F
     sure = facts.sure_ranks(leg, max(sure, int(reserve.sure)))
     headline: ReachClass = "guaranteed" if sure else "possible" if last_possible else "boost-only"
     tie: Literal["lower_bar", "upper_bar"] | None = None
-    if lower and contest.ties(contest.own_most * contest.best_value(), contest.rival_least * lower):
+    if lower and contest.ties(contest.own_most * contest.best_value(), contest.competitor_least * lower):
         tie = "lower_bar"
     elif contest.ties(value, upper) and not contest.outnumbers(1, k):
         tie = "upper_bar"
@@ -148,7 +148,7 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
 def rank_scaled(result: LegReach, step: Fraction) -> LegReach:
     """Return ``result``, worked out as weighted RRF with the constant w * ``step``, in the recipe's own numbers.
 
-    The weight that guarantees is left out: it also scales the leg's rivals, and more of it is not always better.
+    The weight that guarantees is left out: it also scales the leg's competitors, and more of it is not always better.
     """
     if not result.called:
         return result

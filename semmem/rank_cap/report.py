@@ -57,12 +57,13 @@ class LegReach:
     classes leave out the reserve, or take the importance that is worst (this memory 0, all others 1) or best for it.
 
     ``value`` is what the first place earns, ``w/(k_g + 1)``. ``lower_bar`` (B_min) is the least that the k-th best
-    memory of the other legs scores, ``upper_bar`` (B_max) what no k rivals can all reach, ``base_bar`` (B_base) the
-    same without what the leg itself gives its rivals. Ties lose, and ``tie`` names the bar that is met exactly.
+    memory of the other legs scores, ``upper_bar`` (B_max) what no k competitors can all reach, ``base_bar`` (B_base)
+    the same without what the leg itself gives its competitors. Ties lose, and ``tie`` names the bar that is met
+    exactly.
 
     ``last_rank_over_bar`` is the last rank of the leg whose value clears the lower bar, ``last_possible_rank`` that
     rank capped by k; ``guaranteed_ranks`` how many first ranks no lists can keep out, ``base_guaranteed_ranks`` how
-    many none can as long as the leg does not rank the rivals. The thresholds are without reserve: a weight must
+    many none can as long as the leg does not rank the competitors. The thresholds are without reserve: a weight must
     *exceed* ``*_above_weight`` (None: none does), a whole rank constant may be *at most* ``*_up_to_constant`` (None:
     not even 0; 1,000,000, the largest allowed, when every one will do).
 
@@ -234,5 +235,5 @@ def _change(leg: LegReach) -> str:
     ways = [] if weight is None else [f"weight > {float(weight):.3f}"]
     if constant is not None:
         ways.append(f"rank constant <= {constant}")
-    ways.append(f"a reserved place <= {leg.k}")
+    ways.append(f"a guaranteed slot <= {leg.k}")
     return f"{aim}: " + " or ".join(ways)

@@ -14,7 +14,7 @@ from semmem.rank_cap.report import ReachClass
 
 __all__ = [
     "NOTHING",
-    "Rival",
+    "Competitor",
     "ScoreContest",
     "guaranteed_above",
     "guaranteed_up_to",
@@ -29,7 +29,7 @@ NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Rival:
+class Competitor:
     """Another leg, which returns between ``least`` and ``most`` rows.
 
     ``kth`` is the rank by which it has surely named k memories, None where it may have fewer. ``sure`` says that its
@@ -71,12 +71,12 @@ class Rival:
 class ScoreContest(Odds):
     """One leg against the others; ``constant`` is None where its shares are scaled scores.
 
-    ``shares`` are the most that its places earn and ``sure_shares`` the least, as in ``Rival``.
+    ``shares`` are the most that its places earn and ``sure_shares`` the least, as in ``Competitor``.
     """
 
     constant: Fraction | None
     sure: bool
-    rivals: tuple[Rival, ...]
+    competitors: tuple[Competitor, ...]
     shares: tuple[Fraction, ...] | None = None
     sure_shares: tuple[Fraction, ...] | None = None
 
@@ -88,7 +88,7 @@ class ScoreContest(Odds):
     @property
     def known(self) -> bool:
         """Return whether it is known between which shares each place of each leg earns."""
-        return not self.loose and all(r.known for r in self.rivals)
+        return not self.loose and all(r.known for r in self.competitors)
 
     def share(self, rank: int = 1) -> Fraction:
         """Return the most that ``rank`` can earn without the bonus; for a ranked leg, exactly what it earns."""
@@ -116,14 +116,14 @@ class ScoreContest(Odds):
         """Which memory each other leg names first, so that at k = 1 the best of them has least: all different, if the
         scope has enough.
         """
-        first = [(r, r.kth) for r in self.rivals if r.kth is not None]
+        first = [(r, r.kth) for r in self.competitors if r.kth is not None]
         room = len(first) if self.scope is None else max(1, self.scope - 1)
         shares = tuple(r.share(kth) for r, kth in first)
         return {r.leg: i for (r, _), i in zip(first, shared_out(shares, room), strict=True)}
 
     def _largest(self, heads: Mapping[str, int]) -> Fraction:
         sums: dict[int, Fraction] = {}
-        for r in self.rivals:
+        for r in self.competitors:
             if r.leg in heads and r.kth is not None:
                 sums[heads[r.leg]] = sums.get(heads[r.leg], Fraction(0)) + r.share(r.kth)
         return max(sums.values(), default=Fraction(0))
@@ -132,25 +132,25 @@ class ScoreContest(Odds):
         """Return the least that the k-th best of the others can score."""
         if self.k == 1:
             return self._largest(self.heads())
-        return max((r.share(r.kth) for r in self.rivals if r.kth is not None), default=Fraction(0))
+        return max((r.share(r.kth) for r in self.competitors if r.kth is not None), default=Fraction(0))
 
     def others(self) -> Fraction:
-        """Return W, the most that a rival can have from the other legs and the bonus."""
-        return sum((r.weight for r in self.rivals if r.most), Fraction(0)) + self.bonus
+        """Return W, the most that a competitor can have from the other legs and the bonus."""
+        return sum((r.weight for r in self.competitors if r.most), Fraction(0)) + self.bonus
 
     def upper_bar(self, rank: int, k: int) -> Fraction:
-        """Return the most that k rivals of a memory at ``rank`` can all score.
+        """Return the most that k competitors of a memory at ``rank`` can all score.
 
         Where every share is bounded it is what they have on average, at the most, if they share the first places of
         all lists.
         """
         if self.known:
-            of_others = (r.most_share(i) for r in self.rivals for i in range(1, min(k, r.most) + 1))
+            of_others = (r.most_share(i) for r in self.competitors for i in range(1, min(k, r.most) + 1))
             own = [self.share(i) for i in range(1, min(k + 1, self.depth) + 1) if i != rank]
             return (sum(of_others, Fraction(0)) + sum(own[:k], Fraction(0))) / k + self.bonus
         if self.constant is None:
             return self.others() + (self.weight if self.depth > 1 else 0)
-        last = k + 1 if rank <= k else k  # of k rivals in this leg, the last stands here
+        last = k + 1 if rank <= k else k  # of k competitors in this leg, the last stands here
         return self.others() + (self.weight * (self.constant + 1) / (self.constant + last) if last <= self.depth else 0)
 
     def outnumbers(self, rank: int, k: int, *, worst: bool) -> bool:
@@ -161,7 +161,7 @@ class ScoreContest(Odds):
         """
         level = self.loose or (self.shares is not None and self.gap(rank) <= self.slack)
         behind_too = worst or self.bonus > 0 or level
-        ahead = sum(r.most for r in self.rivals) + (self.depth if behind_too else rank) - 1
+        ahead = sum(r.most for r in self.competitors) + (self.depth if behind_too else rank) - 1
         return (ahead if self.scope is None else min(ahead, self.scope - 1)) < k
 
     def guaranteed(self, rank: int, k: int, scale: Fraction | None = None) -> bool:
@@ -171,7 +171,7 @@ class ScoreContest(Odds):
         """
         if k < 1 or rank > k:
             return False
-        own, most = (self.own_least, self.rival_most) if scale is None else (scale, Fraction(1))
+        own, most = (self.own_least, self.competitor_most) if scale is None else (scale, Fraction(1))
         level = not self.loose and own * self.gap(rank) <= self.slack
         if self.outnumbers(rank, k, worst=own < most or level):
             return True
@@ -183,8 +183,8 @@ class ScoreContest(Odds):
         gain = self.weight * (self.constant + 1)
         if not self.surely_above(value, most * others):
             return False
-        rivals = (most * (gain / (self.constant + i) + others) for i in range(1, self.depth + 1) if i != rank)
-        return sum(1 for rival in rivals if not self.surely_above(value, rival)) < k
+        competitors = (most * (gain / (self.constant + i) + others) for i in range(1, self.depth + 1) if i != rank)
+        return sum(1 for competitor in competitors if not self.surely_above(value, competitor)) < k
 
     def class_of(self, scale: Fraction, k: int) -> ReachClass:
         if self.guaranteed(1, k, scale):
@@ -197,7 +197,7 @@ def last_possible(c: ScoreContest) -> int:
 
     A score that is not known may be equal at every rank, so no memory is surely behind those before it.
     """
-    bar = c.rival_least * c.lower_bar()
+    bar = c.competitor_least * c.lower_bar()
     if not c.at_least(c.own_most * c.best(), bar):
         return 0
     if c.loose:
@@ -218,7 +218,7 @@ def last_over(c: ScoreContest, lower: Fraction) -> int:
 
 
 def ranks_without_own(c: ScoreContest, k: int) -> int:
-    """Return how many first ranks nothing keeps out if the leg does not rank the rivals: their share is above W."""
+    """Return how many first ranks nothing keeps out if the leg ranks no competitor: their share is above W."""
     if c.loose:
         return int(c.sure and c.weight > c.others())
     last = 0
@@ -240,7 +240,7 @@ def guaranteed_above(c: ScoreContest, k: int) -> Fraction | None:
         return Fraction(0)
     if c.constant is None:
         return None
-    # k rivals stand at ranks 2 to k + 1: w > w(k_g + 1)/(k_g + k + 1) + W
+    # k competitors stand at ranks 2 to k + 1: w > w(k_g + 1)/(k_g + k + 1) + W
     return c.others() * (c.constant + k + 1) / k if k < c.depth else c.others()
 
 

@@ -7,10 +7,10 @@ There are two kinds of legs. A *scaled* leg of weight w gives its first memory w
 * lower bar: the least that the K-th best of the others can score. For K >= 2 every scaled leg may name one and the
   same memory first and give the rest next to nothing, so only a ranked leg that returns K sets a bar, its K-th share.
   For K = 1 the first memory of each leg stands alone: the bar is the largest share that a first place is sure of;
-* upper bar: the most that K rivals can all score. With equal scores K memories can be first in every scaled leg at
-  once, so it is W, the sum of the other legs' weights, plus what the studied leg gives its rivals.
+* upper bar: the most that K competitors can all score. With equal scores K memories can be first in every scaled leg at
+  once, so it is W, the sum of the other legs' weights, plus what the studied leg gives its competitors.
 
-``value < lower``: never in (boost-only). ``value > upper``, or fewer than K rivals that could be ahead: always in
+``value < lower``: never in (boost-only). ``value > upper``, or fewer than K competitors that could be ahead: always in
 (guaranteed). Else ``possible``: some scores let it in, and whether those of a corpus do has to be counted there. A
 share of 1 is the *best* a scaled leg can give, so a memory at a rank below the first may earn as much, or nothing. A
 tie may go either way, as in ``classes``.
@@ -21,9 +21,9 @@ places of all lists give; the memory itself has the most of its place against th
 So *boost-only* and *guaranteed* hold for all lists whose places earn no less and no more.
 
 Where the lists are known, so are their scores, and a place of a list earns one share, as in a fusion by rank. Then both
-bars are those of ``classes``: the K-th share of another list is the least that the K-th best has, and K rivals cannot
-all have more than the first K places of all lists give on average. The classes are those of lists with these scores at
-these places, whichever memory stands there.
+bars are those of ``classes``: the K-th share of another list is the least that the K-th best has, and K competitors
+cannot all have more than the first K places of all lists give on average. The classes are those of lists with these
+scores at these places, whichever memory stands there.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from typing import Literal
 from semmem.model.leg_scores import BONUS_LEG, MEEK_LEG, RANKED_LEG
 from semmem.model.recipe import USUAL_DEPTH, Recipe
 from semmem.rank_cap.bounds import LARGEST_CONSTANT, as_written
+from semmem.rank_cap.guaranteed_slots import Facts, noise
 from semmem.rank_cap.report import LegReach, ReachClass
-from semmem.rank_cap.reserved_places import Facts, noise
 from semmem.rank_cap.score_bounds import (
-    Rival,
+    Competitor,
     ScoreContest,
     guaranteed_above,
     guaranteed_up_to,
@@ -56,7 +56,7 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
     """Return the reach of a called leg of a recipe whose fusion is ``convex``, ``tm2c2`` or ``scored``."""
     c = _contest(recipe, leg, constants, facts)
     k, sure_places = facts.k, facts.kept
-    reserve = facts.reserved(recipe, leg, {r.leg: (r.least, r.most) for r in c.rivals})
+    reserve = facts.reserved(recipe, leg, {r.leg: (r.least, r.most) for r in c.competitors})
     free = sure_places - reserve.others
     floor = facts.floor
     lower, upper = c.lower_bar(), c.upper_bar(1, k)
@@ -70,7 +70,7 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
     sure = facts.sure_ranks(leg, max(sure, int(reserve.sure)))
     headline: ReachClass = "guaranteed" if sure else "possible" if last else "boost-only"
     tie: Literal["lower_bar", "upper_bar"] | None = None
-    if lower and c.ties(c.own_most * c.best(), c.rival_least * lower):
+    if lower and c.ties(c.own_most * c.best(), c.competitor_least * lower):
         tie = "lower_bar"
     elif c.constant is not None and c.ties(c.best(), upper) and not c.outnumbers(1, k, worst=False):
         tie = "upper_bar"
@@ -104,10 +104,10 @@ def score_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts:
         guaranteed_above_weight=guaranteed_above(c, k) if sure_places >= k else None,
         possible_up_to_constant=LARGEST_CONSTANT if c.constant is not None and c.best() > lower else None,
         guaranteed_up_to_constant=guaranteed_up_to(c, k) if sure_places >= k else None,
-        sparse=all(r.kth is None for r in c.rivals),
+        sparse=all(r.kth is None for r in c.competitors),
         vacuous=facts.scope is not None and facts.scope <= k,
         leg_only_impossible=facts.scope is not None
-        and any(r.leg in facts.endless and recipe.depths.get(r.leg, USUAL_DEPTH) >= facts.scope for r in c.rivals),
+        and any(r.leg in facts.endless and recipe.depths.get(r.leg, USUAL_DEPTH) >= facts.scope for r in c.competitors),
         witness=score_witness(c, k, tied=tie == "lower_bar") if open_ and bare != "boost-only" else None,
         counter_witness=score_counter_witness(c, k) if facts.plain and bare == "possible" and not c.known else None,
     )
@@ -132,8 +132,10 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
         return most, least
 
     weights = {name: as_written(recipe.weights[name]) for name in constants}
-    rivals = [
-        Rival(name, weights[name], constant(name), *facts.rows(recipe, name, other=True), sure(name), *shares(name))
+    competitors = [
+        Competitor(
+            name, weights[name], constant(name), *facts.rows(recipe, name, other=True), sure(name), *shares(name)
+        )
         for name in constants
         if name != leg
     ]
@@ -149,7 +151,7 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
         shares=most,
         sure_shares=least,
         depth=depth,
-        rivals=tuple(rivals),
+        competitors=tuple(competitors),
         k=facts.k,
         scope=facts.scope,
         unit=unit if leg == BONUS_LEG else Fraction(0),

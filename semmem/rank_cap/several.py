@@ -13,9 +13,9 @@ from fractions import Fraction
 from semmem.model.leg_scores import BONUS_LEG, RANKED_LEG
 from semmem.model.recipe import Recipe
 from semmem.rank_cap.bounds import AGREED, as_written, exact_floor
+from semmem.rank_cap.guaranteed_slots import noise
 from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import CLASSES, ReachClass, RegimeReach
-from semmem.rank_cap.reserved_places import noise
 
 __all__ = ["class_of_find"]
 

@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from semmem.model.leg_scores import BONUS_LEG, MEEK_LEG, least_score
 from semmem.rank_cap.bounds import Base, Contest
+from semmem.rank_cap.guaranteed_slots import Facts, GuaranteedSlots
 from semmem.rank_cap.report import ReachClass, Witness
-from semmem.rank_cap.reserved_places import Facts, Reserved
 from semmem.rank_cap.score_bounds import NOTHING, ScoreContest
 
 __all__ = [
@@ -47,10 +47,10 @@ def counter_witness(
 ) -> Witness | None:
     """Return lists that keep the memory out, or None when none was found (which proves nothing).
 
-    k rivals fill the first places of every other leg and the places of this leg after the first. Each leg in turn
-    hands its largest share to the rival with the smallest sum (Graham's list scheduling, 1969); several orders of the
-    legs are tried, and the lists are returned only if, counted exactly, every rival beats the memory. A rival that no
-    leg names beats nothing, whatever the bonus.
+    k competitors fill the first places of every other leg and the places of this leg after the first. Each leg in turn
+    hands its largest share to the competitor with the smallest sum (Graham's list scheduling, 1969); several orders of
+    the legs are tried, and the lists are returned only if, counted exactly, every competitor beats the memory. A
+    competitor that no leg names beats nothing, whatever the bonus.
     """
     legs = [(b.leg, [b.weight / (b.constant + i) for i in range(1, min(k, b.most) + 1)]) for b in bases]
     legs.append((leg, [weight / (constant + i) for i in range(2, min(k + 1, depth) + 1)]))
@@ -60,15 +60,15 @@ def counter_witness(
         places: dict[str, list[int]] = {}
         for name, shares in order:
             places[name] = sorted(range(k), key=rough.__getitem__)[: len(shares)]
-            for rival, share in zip(places[name], shares, strict=True):
-                rough[rival] += float(share)
-                sums[rival] = (sums[rival] or bonus) + share
+            for competitor, share in zip(places[name], shares, strict=True):
+                rough[competitor] += float(share)
+                sums[competitor] = (sums[competitor] or bonus) + share
         if min(sums) > weight / (constant + 1):
             only = f"only-{leg}"
-            lists = {name: tuple(f"m{rival + 1}" for rival in of_leg) for name, of_leg in places.items()}
+            lists = {name: tuple(f"m{competitor + 1}" for competitor in of_leg) for name, of_leg in places.items()}
             lists[leg] = (only, *lists[leg])
-            rivals = tuple(f"m{i}" for i in range(1, k + 1))
-            return Witness(only, False, lists, rivals if bonus else ())
+            competitors = tuple(f"m{i}" for i in range(1, k + 1))
+            return Witness(only, False, lists, competitors if bonus else ())
     return None
 
 
@@ -79,8 +79,8 @@ def forbids(contest: Contest) -> str:
     whence = f"{plain(last[0].weight)}/({plain(last[0].constant)} + {last[0].kth}) = " if last else ""
     others = last[0].leg if last else "the other legs"
     weighed = ""
-    if c.own_most != c.rival_least:
-        weighed = f", with the importances found times {plain(c.own_most)} against {plain(c.rival_least)} or more"
+    if c.own_most != c.competitor_least:
+        weighed = f", with the importances found times {plain(c.own_most)} against {plain(c.competitor_least)} or more"
     return (
         f"The first place of {c.leg} earns {plain(c.weight)}/({plain(c.constant)} + 1) = {value} = {float(value):.5f}; "
         f"the first {k} of {others} earn at least {whence}{bar} = {float(bar):.5f} each, which is more{weighed}."
@@ -90,7 +90,7 @@ def forbids(contest: Contest) -> str:
 def forces(
     leg: str, weight: Fraction, constant: Fraction, value: Fraction, upper: Fraction, bases: Sequence[Base], k: int
 ) -> str:
-    """Say why the memory cannot be kept out: k rivals would need more than all places together can give."""
+    """Say why the memory cannot be kept out: k competitors would need more than all places together can give."""
     terms = [f"{plain(b.weight)}/({plain(b.constant)} + i), i = 1..{min(k, b.most)} ({b.leg})" for b in bases if b.most]
     terms.append(f"{plain(weight)}/({plain(constant)} + i), i = 2..{k + 1} ({leg})")
     return (
@@ -108,7 +108,7 @@ def plain(number: Fraction) -> str:
     return short if Fraction(short) == number else str(number)
 
 
-def certificate(contest: Contest, bare: ReachClass, reserve: Reserved, facts: Facts) -> str:
+def certificate(contest: Contest, bare: ReachClass, reserve: GuaranteedSlots, facts: Facts) -> str:
     """Return the sum, in words, that forces or forbids the outcome; for a leg in between, where it stands."""
     c, k = contest, contest.k
     sentences = _before(c.leg, reserve, facts)
@@ -120,7 +120,7 @@ def certificate(contest: Contest, bare: ReachClass, reserve: Reserved, facts: Fa
         sentences.append(forces(c.leg, c.weight, c.constant, c.value(), c.upper_bar(1, k), c.bases, k))
     elif bare == "boost-only":
         sentences.append(forbids(c))
-    elif c.ties(c.own_most * c.best_value(), c.rival_least * c.lower_bar()) and c.lower_bar():
+    elif c.ties(c.own_most * c.best_value(), c.competitor_least * c.lower_bar()) and c.lower_bar():
         sentences.append(
             f"The first place of {c.leg} earns {c.best_value()} = {float(c.best_value()):.5f}, exactly as much as the "
             f"least that place {k} of the others can have; a tie goes by key, so it may come in or not."
@@ -133,8 +133,8 @@ def certificate(contest: Contest, bare: ReachClass, reserve: Reserved, facts: Fa
     return " ".join(sentences)
 
 
-def _before(leg: str, reserve: Reserved, facts: Facts) -> list[str]:
-    """Say what decides before any bar: everything is shown, a reserved place, or another leg's only place."""
+def _before(leg: str, reserve: GuaranteedSlots, facts: Facts) -> list[str]:
+    """Say what decides before any bar: everything is shown, a guaranteed slot, or another leg's only place."""
     if facts.all_shown:
         return ["All that was found is shown."]
     if reserve.shut:
@@ -154,7 +154,7 @@ def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
     scores: dict[str, tuple[float, ...]] = {}
     heads = c.heads() if k == 1 else {}
     name = "tail" if tied else "m"
-    for r in c.rivals:
+    for r in c.competitors:
         if r.least:
             nothing = least_score(r.leg) or NOTHING
             head = f"{name}{heads.get(r.leg, 0) + 1}"
@@ -162,14 +162,14 @@ def score_witness(c: ScoreContest, k: int, *, tied: bool = False) -> Witness:
             rankings[r.leg] = (head, *(f"{behind}{i}" for i in range(2, r.least + 1)))
             scores[r.leg] = (1.0 if r.sure or k > 1 else nothing, *[nothing] * (r.least - 1))
     rankings[c.leg], scores[c.leg] = (only,), (1.0,)
-    most = {MEEK_LEG: 2.0} if not all((c.sure, *(r.sure for r in c.rivals))) else {}  # so half of it is 1
+    most = {MEEK_LEG: 2.0} if not all((c.sure, *(r.sure for r in c.competitors))) else {}  # so half of it is 1
     return Witness(only, True, rankings, (only,) if c.may and c.weight <= c.lower_bar() else (), scores, most)
 
 
 def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
     """Return lists and scores that keep the memory out, or None when this construction does not (which proves nothing).
 
-    k rivals are first in every other scaled leg at once, and stand close behind the memory in its own leg.
+    k competitors are first in every other scaled leg at once, and stand close behind the memory in its own leg.
     """
     only = f"only-{c.leg}"
     behind = min(k, c.depth - 2)  # and one more, last, for the least score
@@ -177,7 +177,7 @@ def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
     sums: list[Fraction] = []
     for i in range(1, k + 1):
         total = Fraction(0)
-        for r in c.rivals:
+        for r in c.competitors:
             if i <= r.most:
                 total += r.share(i) if r.constant is not None else r.weight
                 total += c.bonus if r.leg == BONUS_LEG else 0
@@ -188,7 +188,7 @@ def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
     if min(sums) <= c.weight:
         return None
     ids = [f"m{i}" for i in range(1, k + 1)]
-    rankings = {r.leg: tuple(ids[: r.most]) for r in c.rivals}
+    rankings = {r.leg: tuple(ids[: r.most]) for r in c.competitors}
     scores = {leg: (1.0,) * len(keys) for leg, keys in rankings.items()}
     rankings[c.leg] = (only, *ids[: max(behind, 0)], *(["last"] if c.depth > 1 else []))
     least = least_score(c.leg)
@@ -197,7 +197,7 @@ def score_counter_witness(c: ScoreContest, k: int) -> Witness | None:
     return Witness(only, False, rankings, tuple(ids) if c.bonus else (), scores)
 
 
-def score_certificate(c: ScoreContest, bare: ReachClass, reserve: Reserved, facts: Facts) -> str:
+def score_certificate(c: ScoreContest, bare: ReachClass, reserve: GuaranteedSlots, facts: Facts) -> str:
     """Return the bound, in words, that forces or forbids; for a leg in between, that the scores decide."""
     k = c.k
     sentences = _before(c.leg, reserve, facts)
@@ -211,16 +211,17 @@ def score_certificate(c: ScoreContest, bare: ReachClass, reserve: Reserved, fact
         exact = c.sure_share() == c.share()
         sure = earns if exact else f"The first place of {c.leg} earns at least {plain(c.sure_share())}"
         sentences.append(
-            f"{sure}{'' if c.known and c.constant is None else ' by rank'}, and {k} rivals cannot all have more than "
+            f"{sure}{'' if c.known and c.constant is None else ' by rank'}, and "
+            f"{k} competitors cannot all have more than "
             f"{plain(upper)} = {float(upper):.5f}."
         )
     elif bare == "boost-only":
         sentences.append(f"{earns}; the {k} best of the others have at least {plain(lower)} each, which is more.")
-    elif lower and c.ties(c.own_most * c.best(), c.rival_least * lower):
+    elif lower and c.ties(c.own_most * c.best(), c.competitor_least * lower):
         sentences.append(f"{earns}, exactly what place {k} of the others has at least; a tie goes by key.")
     else:
         sentences.append(
-            f"{earns}; the others' top {k} is sure of {plain(lower)} only, and {k} rivals can all have up to "
+            f"{earns}; the others' top {k} is sure of {plain(lower)} only, and {k} competitors can all have up to "
             f"{plain(upper)}: the scores decide, so count on the corpus what gets in."
         )
     return " ".join(sentences)

@@ -50,7 +50,7 @@ def fused_by(recipe: Recipe, before: Candidates, window: Cut) -> Candidates | No
         rankings={leg: keys for leg, keys in before.rankings.items() if leg in recipe.legs},
         raw={leg: scores for leg, scores in before.raw.items() if leg in recipe.legs},
         traces=traces,
-        exact=frozenset(key for key in before.exact if before.heads[key].ord in exact),
+        exact=frozenset(key for key in before.exact if before.metadata[key].row_id in exact),
         degraded={leg: why for leg, why in before.degraded.items() if leg not in was.legs or leg in recipe.legs},
         best={leg: score for leg, score in before.best.items() if leg in asked},
     )

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as, reads_scores, shares_of
-from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local
+from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Trace, local
 from semmem.model.question import Period
 from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
@@ -109,15 +109,15 @@ class Priors(Generic[K]):
         cls,
         recipe: Recipe,
         regime: str,
-        heads: Mapping[K, Weighed],
+        metadata: Mapping[K, Weighed],
         newest: float,
         periods: Sequence[Period] = (),
     ) -> Priors[K]:
         """Return the priors of a recipe; ``newest`` is when the newest candidate was created, in seconds since 1970."""
-        importances = {key: head.importance for key, head in heads.items()} if recipe.prior else None
+        importances = {key: head.importance for key, head in metadata.items()} if recipe.prior else None
         least = recipe.floor(regime)
         by_time: dict[str, Mapping[K, float]] = {}
-        times = {key: head.created_at for key, head in heads.items()} if recipe.by_time else {}
+        times = {key: head.created_at for key, head in metadata.items()} if recipe.by_time else {}
         both = 1.0 if importances is None else least
         if recipe.recency_half_life is not None:
             floor = recipe.recency_floor
@@ -132,7 +132,7 @@ class Priors(Generic[K]):
             both *= recipe.period_floor
         if not by_time:
             return cls(importances, least)
-        importance = {key: 1.0 if importances is None else least + (1 - least) * importances[key] for key in heads}
+        importance = {key: 1.0 if importances is None else least + (1 - least) * importances[key] for key in metadata}
         factor = {key: math.prod((own, *(of[key] for of in by_time.values()))) for key, own in importance.items()}
         span = 1 - both
         weighed = {key: (own - both) / span for key, own in factor.items()} if span else None
@@ -167,12 +167,12 @@ class Priors(Generic[K]):
 class Candidates:
     """All candidates of one recall before the cut, for ``explain`` and for experiments that fuse again.
 
-    ``rankings`` maps a leg to its keys, best first; ``raw`` to the leg's own scores; ``heads`` maps a key to the facts
-    that fusion uses. ``reranked`` holds the reranker's terms for the head of the folded list. ``best`` is the first
-    score of each leg that was asked, including legs that only seed the graph. ``newer`` maps a memory to those that
-    supersede it directly, the last created first, and ``fetched`` maps such a memory to its row where the scope admits
-    it; these rows have heads. ``accessed`` maps a memory to when a recall last returned it, in seconds since 1970,
-    where hits are sorted by that.
+    ``rankings`` maps a leg to its keys, best first; ``raw`` to the leg's own scores; ``metadata`` maps a key to the
+    facts that fusion uses. ``reranked`` holds the reranker's terms for the head of the folded list. ``best`` is the
+    first score of each leg that was asked, including legs that only seed the graph. ``newer`` maps a memory to those
+    that supersede it directly, the last created first, and ``fetched`` maps such a memory to its row where the scope
+    matches it; these rows have metadata. ``accessed`` maps a memory to when a recall last returned it, in seconds since
+    1970, where hits are sorted by that.
     """
 
     question: Question
@@ -182,7 +182,7 @@ class Candidates:
     rankings: Mapping[str, tuple[Key, ...]]
     raw: Mapping[str, tuple[float, ...]]
     traces: Mapping[str, Trace]
-    heads: Mapping[Key, Head]
+    metadata: Mapping[Key, CandidateMetadata]
     exact: frozenset[Key]
     degraded: Mapping[str, str]
     ranked: tuple[Fused[Key], ...] = field(default=())
@@ -198,11 +198,11 @@ class Candidates:
         weights: Mapping[str, float] | None = None,
         rank_constants: Mapping[str, float] | None = None,
         rankings: Mapping[str, Sequence[Key]] | None = None,
-        heads: Mapping[Key, Head] | None = None,
+        metadata: Mapping[Key, CandidateMetadata] | None = None,
     ) -> tuple[Fused[Key], ...]:
-        """Fuse again with other weights, rank constants, lists or heads; arguments of None stay as they were."""
+        """Fuse again with other weights, rank constants, lists or metadata; arguments of None stay as they were."""
         recipe = self.recipe
-        priors = self.priors({**self.heads, **(heads or {})})
+        priors = self.priors({**self.metadata, **(metadata or {})})
         lists = {**self.rankings, **(rankings or {})}
         ranked = rank_as(
             recipe.fusion,
@@ -220,13 +220,13 @@ class Candidates:
         )
         return tuple(priors.apart(fused) for fused in ranked) if priors.by_time else tuple(ranked)
 
-    def priors(self, heads: Mapping[Key, Head] | None = None) -> Priors[Key]:
-        """Return the priors of ``heads``, by default of all candidates."""
+    def priors(self, metadata: Mapping[Key, CandidateMetadata] | None = None) -> Priors[Key]:
+        """Return the priors of ``metadata``, by default of all candidates."""
         newest = 0.0
         if self.recipe.recency_half_life is not None:
-            at = (self.heads[key].created_at for keys in self.rankings.values() for key in keys)
+            at = (self.metadata[key].created_at for keys in self.rankings.values() for key in keys)
             newest = max(at, default=0.0)
-        of = self.heads if heads is None else heads
+        of = self.metadata if metadata is None else metadata
         return Priors.of(self.recipe, self.regime, of, newest, self.question.periods or ())
 
     @property
@@ -264,28 +264,28 @@ class Cut:
     token_budget: int | None = None
 
 
-def settle(ranking: Ranking, heads: Mapping[int, Head], depth: int) -> Ranking:
+def settle(ranking: Ranking, metadata: Mapping[int, CandidateMetadata], depth: int) -> Ranking:
     """Order ties by id, drop forgotten memories and repeats, and cut to the depth.
 
     So insertion order does not matter, and of a row that a leg names twice the better place counts.
     """
-    ords, scores = list(ranking.ords), list(ranking.scores)
-    if not all(map(heads.__contains__, ords)):
-        scores = [score for ord, score in zip(ords, scores, strict=True) if ord in heads]
-        ords = [ord for ord in ords if ord in heads]
+    row_ids, scores = list(ranking.row_ids), list(ranking.scores)
+    if not all(map(metadata.__contains__, row_ids)):
+        scores = [score for row_id, score in zip(row_ids, scores, strict=True) if row_id in metadata]
+        row_ids = [row_id for row_id in row_ids if row_id in metadata]
 
     def place(row: tuple[int, float]) -> tuple[float, str, int, str]:
-        head = heads[row[0]]
+        head = metadata[row[0]]
         return -float(f"{row[1]:.12g}"), head.id, head.part, head.namespace
 
     for start, end in _unsettled(scores):
-        run = sorted(zip(ords[start:end], scores[start:end], strict=True), key=place)
-        ords[start:end], scores[start:end] = [ord for ord, _ in run], [score for _, score in run]
-    if len(set(ords)) < len(ords):
-        best = dict(zip(reversed(ords), reversed(scores), strict=True))
-        ords = list(dict.fromkeys(ords))
-        scores = [best[ord] for ord in ords]
-    return replace(ranking, ords=tuple(ords[:depth]), scores=tuple(scores[:depth]), turns={})
+        run = sorted(zip(row_ids[start:end], scores[start:end], strict=True), key=place)
+        row_ids[start:end], scores[start:end] = [row_id for row_id, _ in run], [score for _, score in run]
+    if len(set(row_ids)) < len(row_ids):
+        best = dict(zip(reversed(row_ids), reversed(scores), strict=True))
+        row_ids = list(dict.fromkeys(row_ids))
+        scores = [best[row_id] for row_id in row_ids]
+    return replace(ranking, row_ids=tuple(row_ids[:depth]), scores=tuple(scores[:depth]), turns={})
 
 
 def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
@@ -308,19 +308,22 @@ def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
 
 
 def apart(
-    namespaces: Collection[str], rankings: Mapping[str, Ranking], heads: Mapping[int, Head], recipe: Recipe
+    namespaces: Collection[str],
+    rankings: Mapping[str, Ranking],
+    metadata: Mapping[int, CandidateMetadata],
+    recipe: Recipe,
 ) -> dict[str, dict[str, Ranking]]:
-    """Return the list of each leg for each namespace alone, cut to the leg's depth, with the ords of that namespace."""
+    """Return the list of each leg for each namespace alone, cut to the leg's depth, with that namespace's row ids."""
     lists: dict[str, dict[str, Ranking]] = {namespace: {} for namespace in namespaces}
     for leg, ranking in rankings.items():
         own: dict[str, list[tuple[int, float]]] = {namespace: [] for namespace in namespaces}
-        for ord, score in zip(ranking.ords, ranking.scores, strict=True):
-            if (head := heads.get(ord)) is not None and head.namespace in own:
-                own[head.namespace].append((ord, score))
+        for row_id, score in zip(ranking.row_ids, ranking.scores, strict=True):
+            if (head := metadata.get(row_id)) is not None and head.namespace in own:
+                own[head.namespace].append((row_id, score))
         for namespace, rows in own.items():
-            ords, scores = tuple(ord for ord, _ in rows), tuple(score for _, score in rows)
-            one = settle(replace(ranking, ords=ords, scores=scores), heads, recipe.depths.get(leg, 100))
-            lists[namespace][leg] = replace(one, ords=tuple(local(ord) for ord in one.ords))
+            row_ids, scores = tuple(row_id for row_id, _ in rows), tuple(score for _, score in rows)
+            one = settle(replace(ranking, row_ids=row_ids, scores=scores), metadata, recipe.depths.get(leg, 100))
+            lists[namespace][leg] = replace(one, row_ids=tuple(local(row_id) for row_id in one.row_ids))
     return lists
 
 
@@ -330,22 +333,22 @@ def gather(
     recipe: Recipe,
     regime: str,
     answers: Mapping[str, Ranking],
-    by_ord: Mapping[int, Head],
+    by_row_id: Mapping[int, CandidateMetadata],
     degraded: Mapping[str, str],
 ) -> Candidates:
     """Turn the rankings of the legs into fused candidates; a leg without a weight, such as a seeder, adds no share."""
     weighted = recipe.legs
-    names = {o: (h.id, h.part, h.namespace) for o, h in by_ord.items()}
+    names = {o: (h.id, h.part, h.namespace) for o, h in by_row_id.items()}
     exact = frozenset[int]().union(*(r.trace.exact for r in answers.values())) if recipe.exact_bonus else ()
     candidates = Candidates(
         question,
         scope,
         recipe,
         regime,
-        {leg: tuple(names[o] for o in r.ords) for leg, r in answers.items() if leg in weighted},
+        {leg: tuple(names[o] for o in r.row_ids) for leg, r in answers.items() if leg in weighted},
         {leg: r.scores for leg, r in answers.items() if leg in weighted},
         {leg: r.trace for leg, r in answers.items()},
-        {names[o]: h for o, h in by_ord.items()},
+        {names[o]: h for o, h in by_row_id.items()},
         frozenset(names[o] for o in exact if o in names),
         dict(degraded),
         best={leg: r.scores[0] if r.scores else 0.0 for leg, r in answers.items()},
@@ -367,10 +370,12 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
     if counted:
         import numpy as np
 
-        ords = np.array(sorted({candidates.heads[key].ord for key in keys}), dtype=np.int64)
+        row_ids = np.array(sorted({candidates.metadata[key].row_id for key in keys}), dtype=np.int64)
         every = next(iter(counted.values())) if len(counted) == 1 else np.unique(np.concatenate([*counted.values()]))
-        counted_ords = every[np.searchsorted(every, ords[ords <= every[-1]])] if len(every) else every  # few among many
-        beyond = len(every) - int((counted_ords == ords[: len(counted_ords)]).sum())
+        counted_row_ids = (
+            every[np.searchsorted(every, row_ids[row_ids <= every[-1]])] if len(every) else every
+        )  # few among many
+        beyond = len(every) - int((counted_row_ids == row_ids[: len(counted_row_ids)]).sum())
     whole = all(
         len(ranking) < candidates.recipe.depths.get(leg, 100) or leg in counted
         for leg, ranking in candidates.rankings.items()
@@ -411,9 +416,9 @@ def confidence(candidates: Candidates) -> float:
 
 def embedder_of(candidates: Candidates) -> str:
     """Return the name of the embedder of the question, without a mark of its precision; empty where there is none."""
-    from semmem.model.store.encoded import maker
+    from semmem.model.store.encoded import vector_embedder
 
-    by = maker(candidates.question.vector) or {}
+    by = vector_embedder(candidates.question.vector) or {}
     return str(by.get("name", "")).removesuffix("-int8")
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from semmem.model.errors import InvalidInput
-from semmem.model.life import Change, Changes
+from semmem.model.history import Change, Changes
 from semmem.model.store import VersionStore
 from semmem.model.store.life import ChangeLog
 
@@ -21,7 +21,7 @@ __all__ = ["NOW", "changes"]
 NOW = "now"
 """Given instead of a cursor: return no changes, but a cursor for the changes from now on."""
 _Place = tuple[int | None, int, str | None, int | None]
-"""(Birth of the namespace, change number, id within that change number, number of restored backups.)"""
+"""(Birth of the namespace, sequence number, id within that sequence number, number of restored backups.)"""
 _PARTS = 4
 _BEGINNING: _Place = (None, 0, None, None)
 

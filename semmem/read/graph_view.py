@@ -17,7 +17,7 @@ from semmem.concepts.surface_forms import written
 from semmem.legs.graph_names import Names, mentioned, recognised
 from semmem.legs.graph_walk import Mass, edges, gather, hop, idf, strongest
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Kind, Ords, Scope
+from semmem.model.exchange import Kind, RowIds, Scope
 from semmem.model.pictures import graph_class
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import GraphStore, Snapshot, Store, graph_of
@@ -49,11 +49,11 @@ _ALL = Filters(created_after=datetime.min.replace(tzinfo=UTC))
 class _Start:
     """Where the view begins.
 
-    ``df`` maps the key of a concept to the number of memories that mention it; ``ords`` are memories, best first.
+    ``df`` maps the key of a concept to the number of memories that mention it; ``row_ids`` are memories, best first.
     """
 
     df: dict[int, int]
-    ords: list[int]
+    row_ids: list[int]
 
 
 def memory_node(id: str) -> str:
@@ -109,17 +109,17 @@ def graph_view(
     stored = Names(snapshot, namespace, concepts.corrections([namespace])[namespace])
     if around is None:
         start, left_out = _Start({}, []), 0
-        ords = _whole(store, namespace, limit)
+        row_ids = _whole(store, namespace, limit)
     else:
         start = _start(store, stored, namespace, around, language)
-        ords, left_out = _outwards(store, concepts, stored, namespace, start, hops - bool(start.df), limit, plan)
-    graph = _drawn(store, concepts, snapshot, stored, namespace, ords, start, limit, plan, language)
+        row_ids, left_out = _outwards(store, concepts, stored, namespace, start, hops - bool(start.df), limit, plan)
+    graph = _drawn(store, concepts, snapshot, stored, namespace, row_ids, start, limit, plan, language)
     graph.graph.update(namespace=namespace, around=around or "", hops=hops, left_out=left_out)
     return graph
 
 
 def _whole(store: Store, namespace: str, limit: int) -> list[int]:
-    """Return the ords of all memories of a namespace. Raises InvalidInput where there are more than ``limit``."""
+    """Return the row ids of all memories of a namespace. Raises InvalidInput where there are more than ``limit``."""
     size = store.scope((namespace,), Filters(), ()).size
     if size > limit:
         raise InvalidInput(
@@ -137,8 +137,8 @@ def _start(store: Store, names: Names, namespace: str, around: str, language: st
     """
     if not isinstance(around, str) or not around.strip():
         raise InvalidInput("around must be the name of a concept or the id of a memory; it is empty.")
-    if ords := store.ords_of(namespace, around):
-        return _Start({}, list(ords))
+    if row_ids := store.row_ids_of(namespace, around):
+        return _Start({}, list(row_ids))
     folded = [word for word, _, _ in tokens(around, language)]
     stems = [w.stem for w in folded if not w.stop]
     concepts = question(around, language)
@@ -180,17 +180,17 @@ def _outwards(
     limit: int,
     plan: GraphSettings,
 ) -> tuple[list[int], int]:
-    """Return the ords of the memories reached, and how many more were reached but had no room."""
+    """Return the row ids of the memories reached, and how many more were reached but had no room."""
     import numpy as np
 
-    def names(ords: list[int]) -> dict[int, tuple[Any, ...]]:
-        return {o: (h.created_at, h.id, h.part) for o, h in store.candidate_info([namespace], ords).items()}
+    def names(row_ids: list[int]) -> dict[int, tuple[Any, ...]]:
+        return {o: (h.created_at, h.id, h.part) for o, h in store.candidate_metadata([namespace], row_ids).items()}
 
-    shown_ords = np.unique(np.array(start.ords[:limit], dtype=np.int64))
-    all_ords = np.unique(np.array(start.ords, dtype=np.int64))
-    beam = Mass(shown_ords, np.full(len(shown_ords), 1 / max(len(shown_ords), 1)))
+    shown_row_ids = np.unique(np.array(start.row_ids[:limit], dtype=np.int64))
+    all_row_ids = np.unique(np.array(start.row_ids, dtype=np.int64))
+    beam = Mass(shown_row_ids, np.full(len(shown_row_ids), 1 / max(len(shown_row_ids), 1)))
     for _ in range(hops):
-        forwards = stored.forwards(beam.ords)
+        forwards = stored.forwards(beam.row_ids)
         postings = stored.postings(np.unique(mentioned(forwards)), max_df=plan.max_df, shared=True)
         along = edges(
             recognised(forwards, postings),
@@ -201,21 +201,21 @@ def _outwards(
             max_df=plan.max_df,
         )
         beside: dict[int, list[tuple[int, float]]] = {}
-        for ord, other, own in graph.neighbours([namespace], beam.ords):
-            beside.setdefault(ord, []).append((other, plan.neighbour_own if own else plan.neighbour))
-        for ord, other, _ in _linked(store, namespace, beam.ords):
-            beside.setdefault(ord, []).append((other, plan.neighbour))
+        for row_id, other, own in graph.neighbours([namespace], beam.row_ids):
+            beside.setdefault(row_id, []).append((other, plan.neighbour_own if own else plan.neighbour))
+        for row_id, other, _ in _linked(store, namespace, beam.row_ids):
+            beside.setdefault(row_id, []).append((other, plan.neighbour))
         arrived, _ = hop(beam, along, beside)
-        is_new = ~np.isin(arrived.ords, shown_ords) & (arrived.values > 0)
-        new = Mass(arrived.ords[is_new], arrived.values[is_new])
-        chosen = strongest(new, limit - len(shown_ords), names)[: limit - len(shown_ords)]
-        all_ords = np.union1d(all_ords, new.ords)
+        is_new = ~np.isin(arrived.row_ids, shown_row_ids) & (arrived.values > 0)
+        new = Mass(arrived.row_ids[is_new], arrived.values[is_new])
+        chosen = strongest(new, limit - len(shown_row_ids), names)[: limit - len(shown_row_ids)]
+        all_row_ids = np.union1d(all_row_ids, new.row_ids)
         beam = gather(chosen, new.at(chosen))
-        shown_ords = np.union1d(shown_ords, chosen)
+        shown_row_ids = np.union1d(shown_row_ids, chosen)
         if not len(beam):
             break
-    reached: list[int] = shown_ords.tolist()
-    return reached, len(all_ords) - len(shown_ords)
+    reached: list[int] = shown_row_ids.tolist()
+    return reached, len(all_row_ids) - len(shown_row_ids)
 
 
 @dataclass(slots=True)
@@ -243,8 +243,8 @@ def _concepts(
     """Return the concepts to draw, and how many names were left out because more than ``max_df`` memories mention them.
 
     Drawn are the concepts that at least two of the memories mention, those where the view starts, and the names that
-    the starting memory mentions. ``ids`` maps each ord to the id of its memory; of the parts of one memory the largest
-    weight counts.
+    the starting memory mentions. ``ids`` maps each row id to the id of its memory; of the parts of one memory the
+    largest weight counts.
     """
     forwards = stored.forwards(list(ids))
     candidates = () if forwards.candidates is None else forwards.candidates["key"]
@@ -252,15 +252,17 @@ def _concepts(
     entries = forwards.entries
     weights: dict[int, dict[str, tuple[float, float]]] = {}
     kinds: dict[int, int] = {}
-    owners = [o for o, size in zip(forwards.ords.tolist(), forwards.sizes.tolist(), strict=True) for _ in range(size)]
+    owners = [
+        o for o, size in zip(forwards.row_ids.tolist(), forwards.sizes.tolist(), strict=True) for _ in range(size)
+    ]
     columns = (entries[f].tolist() for f in ("key", "kind", "mention", "subject"))
-    for ord, at, kind, a, b in zip(owners, *columns, strict=True):
+    for row_id, at, kind, a, b in zip(owners, *columns, strict=True):
         if kind != Kind.TERM and (a or b):
             by = weights.setdefault(at, {})
-            before = by.get(ids[ord], (0.0, 0.0))
-            by[ids[ord]] = max(before[0], a / _WEIGHT_UNIT), max(before[1], b / _WEIGHT_UNIT)
+            before = by.get(ids[row_id], (0.0, 0.0))
+            by[ids[row_id]] = max(before[0], a / _WEIGHT_UNIT), max(before[1], b / _WEIGHT_UNIT)
             kinds[at] = kind
-    own = set() if start.df else {ids[o] for o in start.ords if o in ids}
+    own = set() if start.df else {ids[o] for o in start.row_ids if o in ids}
     keys = {
         at for at, by in weights.items() if len(by) > 1 or at in start.df or (kinds[at] == Kind.NAME and own & set(by))
     }
@@ -281,7 +283,7 @@ def _drawn(
     snapshot: Snapshot,
     stored: Names,
     namespace: str,
-    ords: Sequence[int],
+    row_ids: Sequence[int],
     start: _Start,
     limit: int,
     plan: GraphSettings,
@@ -289,12 +291,12 @@ def _drawn(
 ) -> networkx.Graph:
 
     graph = graph_class()()
-    memories = snapshot.memories(list(snapshot.heads(ords).values()))
-    ids = {o: memories[o][0].id for o in ords if o in memories}
-    starts = set() if start.df else {ids[o] for o in start.ords if o in ids}
-    for ord, id in ids.items():
+    memories = snapshot.memories(list(snapshot.metadata(row_ids).values()))
+    ids = {o: memories[o][0].id for o in row_ids if o in memories}
+    starts = set() if start.df else {ids[o] for o in start.row_ids if o in ids}
+    for row_id, id in ids.items():
         if memory_node(id) not in graph:
-            graph.add_node(memory_node(id), start=id in starts, **_shown(memories[ord][0]))
+            graph.add_node(memory_node(id), start=id in starts, **_shown(memories[row_id][0]))
     concepts, too_common = _concepts(stored, ids, start, plan)
     order = sorted(concepts, key=lambda at: (at not in start.df, -concepts[at].kind, -concepts[at].total, at))
     same: dict[Any, list[int]] = {}
@@ -326,19 +328,19 @@ def _drawn(
     for at, other in stored.relationships(drawn, _MOST_TIES * limit):
         if other in drawn and at != other:
             graph.add_edge(concept_node(at), concept_node(other), type=RELATED, weight=1.0)
-    for ord, other, by_same in store_graph.neighbours([namespace], list(ids)):
-        if other in ids and ids[ord] != ids[other]:
+    for row_id, other, by_same in store_graph.neighbours([namespace], list(ids)):
+        if other in ids and ids[row_id] != ids[other]:
             weight = plan.neighbour_own if by_same else plan.neighbour
-            graph.add_edge(memory_node(ids[ord]), memory_node(ids[other]), type=BESIDE, weight=weight)
-    for ord, other, tie in _linked(store, namespace, list(ids)):
-        if other in ids and ids[ord] != ids[other]:
-            graph.add_edge(memory_node(ids[ord]), memory_node(ids[other]), type=tie, weight=plan.neighbour)
+            graph.add_edge(memory_node(ids[row_id]), memory_node(ids[other]), type=BESIDE, weight=weight)
+    for row_id, other, tie in _linked(store, namespace, list(ids)):
+        if other in ids and ids[row_id] != ids[other]:
+            graph.add_edge(memory_node(ids[row_id]), memory_node(ids[other]), type=tie, weight=plan.neighbour)
     return graph
 
 
-def _linked(store: Store, namespace: str, ords: Ords) -> Sequence[tuple[int, int, str]]:
-    """Return (ord, ord of a linked memory, type of the link) for the given memories."""
-    return () if store.life is None else store.life.linked(namespace, ords)
+def _linked(store: Store, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, str]]:
+    """Return (row id, row id of a linked memory, type of the link) for the given memories."""
+    return () if store.life is None else store.life.linked(namespace, row_ids)
 
 
 def _shown(memory: Memory) -> dict[str, Any]:

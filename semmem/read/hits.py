@@ -57,6 +57,10 @@ def fetched(
     snapshot: Snapshot, candidates: Candidates, ranked: Sequence[Fused[Key]]
 ) -> Mapping[Key, tuple[Memory, Passage]]:
     """Return the whole memory and the passage for each of ``ranked`` that the store still has."""
-    heads = [candidates.heads[fused.key] for fused in ranked]
-    memories = snapshot.memories(heads)
-    return {fused.key: memories[head.ord] for fused, head in zip(ranked, heads, strict=True) if head.ord in memories}
+    metadata = [candidates.metadata[fused.key] for fused in ranked]
+    memories = snapshot.memories(metadata)
+    return {
+        fused.key: memories[candidate.row_id]
+        for fused, candidate in zip(ranked, metadata, strict=True)
+        if candidate.row_id in memories
+    }

@@ -14,13 +14,13 @@ from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kinds, Question
 from semmem.model.filters import one_of, whole
 from semmem.model.process.forks import cached_property
-from semmem.model.question import QuestionConcepts, Talk
+from semmem.model.question import ConversationalQuery, QuestionConcepts
 from semmem.model.recipe import Recipe
 from semmem.model.types import SORT_BY, MinConfidence
 from semmem.text.passages import phrases
 from semmem.text.tokens import Word, author_key, tokens
 
-__all__ = ["Candidates", "candidates", "checked", "heard", "listen", "parse", "spoken"]
+__all__ = ["Candidates", "as_conversational", "candidates", "checked", "conversational_query", "parse", "to_embed"]
 
 _LONGEST_NAME = 4
 
@@ -87,19 +87,21 @@ def _is_written_as_name(words: Sequence[Word]) -> bool:
     return all(w.surface[:1].isupper() and w.folded not in ("i", "im", "ive", "id", "ill") for w in words)
 
 
-def listen(question: str, places: Mapping[str, list[tuple[int, int]]], authors: Collection[str]) -> Talk:
+def conversational_query(
+    question: str, places: Mapping[str, list[tuple[int, int]]], authors: Collection[str]
+) -> ConversationalQuery:
     """Return the question as it is put to a conversation; ``authors`` are those of ``candidates`` who wrote there."""
     months, collects = _months(question), bool(_COLLECTS.search(question))
     if len(set(authors)) != 1:
-        return Talk(None, question, question, months, collects, len(set(authors)))
+        return ConversationalQuery(None, question, question, months, collects, len(set(authors)))
     author = next(iter(authors))
-    text = spoken = question
+    text = to_embed = question
     for start, end in sorted(places.get(author_key(author), ()), reverse=True):
         possessive = question[start:end].lower().endswith(("'s", "\u2019s"))
         text = f"{text[:start]} {text[end:]}"
-        spoken = spoken[:start] + ("my" if possessive else "I") + spoken[end:]
+        to_embed = to_embed[:start] + ("my" if possessive else "I") + to_embed[end:]
     text = " ".join(text.split())
-    return Talk(author, text or question, spoken, months, collects, 1)
+    return ConversationalQuery(author, text or question, to_embed, months, collects, 1)
 
 
 def _months(text: str) -> tuple[tuple[int, int | None], ...]:
@@ -113,12 +115,16 @@ def _months(text: str) -> tuple[tuple[int, int | None], ...]:
 
 
 def parse(
-    query: str, kinds: Mapping[str, Kinds], talks: Mapping[str, Talk | None], recipe: Recipe, language: str
+    query: str,
+    kinds: Mapping[str, Kinds],
+    conversational_queries: Mapping[str, ConversationalQuery | None],
+    recipe: Recipe,
+    language: str,
 ) -> Question:
     """Parse ``query`` for each namespace of ``kinds``, because a name means another person in each of them.
 
-    ``talks`` are those of ``heard``. Concepts are extracted only where the graph leg is called. The vector is made
-    beside this.
+    ``conversational_queries`` are those of ``as_conversational``. Concepts are extracted only where the graph leg is
+    called. The vector is made beside this.
     """
     quoted = tuple(phrases(query)[0])
     called = "graph" in recipe.legs
@@ -127,38 +133,45 @@ def parse(
     def concepts(text: str) -> QuestionConcepts | None:
         return concepts_of(text, language) if called else None
 
-    def question_of(talk: Talk | None, sessions: bool) -> Question:
-        text = query if talk is None else talk.text
-        return Question(text, quoted, talk, concepts(text), sessions=sessions, query=query)
+    def question_of(conversational: ConversationalQuery | None, sessions: bool) -> Question:
+        text = query if conversational is None else conversational.text
+        return Question(text, quoted, conversational, concepts(text), sessions=sessions, query=query)
 
-    each = {n: question_of(talks[n], at.sessions) for n, at in kinds.items()}
+    each = {n: question_of(conversational_queries[n], at.sessions) for n, at in kinds.items()}
     if len(each) == 1:
         return next(iter(each.values()))
     return replace(question_of(None, any(at.sessions for at in kinds.values())), narrowed=each)
 
 
-def heard(
+def as_conversational(
     query: str, places: Mapping[str, list[tuple[int, int]]], kinds: Mapping[str, Kinds], recipe: Recipe
-) -> dict[str, Talk | None]:
+) -> dict[str, ConversationalQuery | None]:
     """Return the question as it is put to the conversations of each namespace; ``places`` are its ``candidates``.
 
     It is None where no memory has an author and where the recipe's conversation rules are off.
     """
-    return {n: _heard(query, places, at, recipe) for n, at in kinds.items()}
+    return {n: _as_conversational(query, places, at, recipe) for n, at in kinds.items()}
 
 
-def spoken(query: str, talks: Mapping[str, Talk | None]) -> list[str]:
+def to_embed(query: str, conversational_queries: Mapping[str, ConversationalQuery | None]) -> list[str]:
     """Return the texts to embed for a question: its own, and those of its namespaces."""
-    own = [query if talk is None else talk.spoken for talk in talks.values()]
-    return sorted({*own, *([query] if len(talks) > 1 else [])})
+    own = [
+        query if conversational is None else conversational.to_embed
+        for conversational in conversational_queries.values()
+    ]
+    return sorted({*own, *([query] if len(conversational_queries) > 1 else [])})
 
 
-def _heard(query: str, places: Mapping[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe) -> Talk | None:
+def _as_conversational(
+    query: str, places: Mapping[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe
+) -> ConversationalQuery | None:
     rules = recipe.conversation
     if rules is None or not kinds.authors:
         return None
     named = kinds.named.items()
-    return listen(query, places, {a for a, before in named if not rules.dialogue or takes_turns(a, before)})
+    return conversational_query(
+        query, places, {a for a, before in named if not rules.dialogue or takes_turns(a, before)}
+    )
 
 
 _LONGEST_QUERY = 10_000

@@ -12,7 +12,7 @@ from typing import Any
 
 from semmem.embedders.binding import QuestionVectors
 from semmem.model.errors import EmbedderReplaced, LegFailed
-from semmem.model.exchange import Head, Question, Ranking, Scope, Turn
+from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Turn
 from semmem.model.protocols import Embedder, Leg, Reranker
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
@@ -33,7 +33,7 @@ from semmem.read.hits import fetched, hits_of
 from semmem.read.overrides import Tailor
 from semmem.read.periods import used_by, with_periods
 from semmem.read.question import Candidates as NameCandidates
-from semmem.read.question import checked, heard, parse, spoken
+from semmem.read.question import as_conversational, checked, parse, to_embed
 from semmem.read.rankings import Asking, reason
 from semmem.read.recall_plan import LAST, OURS, RecallPlan, plan_of, reads_vector
 from semmem.read.regimes import regime_of
@@ -142,9 +142,9 @@ class Recaller:
             recipe, settings, wrong = self._tailor.fit(recipe, scope.namespaces, scope.settings)
         plan = plan_of(deep_enough(recipe, window.limit + window.offset), self._legs)
         kinds = scope.kinds or {}
-        talks = heard(text, names, kinds, plan.recipe)
-        embedded = self._embedded(spoken(text, talks), plan, vector, timings)
-        question = parse(text, kinds, talks, plan.recipe, self._language)
+        conversational_queries = as_conversational(text, names, kinds, plan.recipe)
+        embedded = self._embedded(to_embed(text, conversational_queries), plan, vector, timings)
+        question = parse(text, kinds, conversational_queries, plan.recipe, self._language)
         if plan.recipe.period_floor is not None:
             question = with_periods(question, now)
             plan = plan.by(used_by(plan.recipe, question))
@@ -191,7 +191,7 @@ class Recaller:
         try:
             return self._candidates(question, snapshot, plan, timings, embedded)
         except EmbedderReplaced:  # another embedder filled the store and this process has it: ask again with its vector
-            texts = sorted({one.spoken for one in (question, *question.narrowed.values())})
+            texts = sorted({one.to_embed for one in (question, *question.narrowed.values())})
             question = self._embedded(texts, plan, vector, timings)(question)
             return self._candidates(question, snapshot, plan, timings)
 
@@ -216,30 +216,30 @@ class Recaller:
         answers = self._asking.answers(begun, recipe, degraded, timings)
         prepared = {"prepared": answers.pop(LAST)} if LAST in answers else {}
         degraded |= {part: why for ranking in answers.values() for part, why in ranking.degraded.items()}
-        turns = {ord: turn for ranking in answers.values() for ord, turn in ranking.turns.items()}
-        heads = _heads(snapshot, answers.values(), {}, turns)
-        rankings = {leg: settle(r, heads, recipe.depths.get(leg, 100)) for leg, r in answers.items()}
+        turns = {row_id: turn for ranking in answers.values() for row_id, turn in ranking.turns.items()}
+        metadata = _metadata(snapshot, answers.values(), {}, turns)
+        rankings = {leg: settle(r, metadata, recipe.depths.get(leg, 100)) for leg, r in answers.items()}
         regime = "unnamed"
         if plan.walks and LAST not in degraded:
-            lists = apart(question.narrowed, answers, heads, recipe)
-            each = {n: replace(q, heads=lists[n]) for n, q in question.narrowed.items()}
-            seeded = replace(question, heads=dict(rankings), narrowed=each)
+            lists = apart(question.narrowed, answers, metadata, recipe)
+            each = {n: replace(q, rankings=lists[n]) for n, q in question.narrowed.items()}
+            seeded = replace(question, rankings=dict(rankings), narrowed=each)
             last = {LAST: partial(self._search, LAST, seeded, snapshot, recipe, **prepared)}
             for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():
                 degraded |= ranking.degraded
                 regime = ranking.regime or regime
-                heads = _heads(snapshot, [ranking], heads, turns)
-                rankings[leg] = settle(ranking, heads, recipe.depths.get(leg, 100))
+                metadata = _metadata(snapshot, [ranking], metadata, turns)
+                rankings[leg] = settle(ranking, metadata, recipe.depths.get(leg, 100))
         regime = regime_of(regime, question, rankings, snapshot.scope.size)
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
-        gathered = gather(question, snapshot.scope, recipe, regime, rankings, heads, degraded)
+        gathered = gather(question, snapshot.scope, recipe, regime, rankings, metadata, degraded)
         return with_newer(gathered, snapshot) if snapshot.scope.superseding else gathered
 
     def _search(self, name: str, question: Question, snapshot: Snapshot, recipe: Recipe, **prepared: Any) -> Ranking:
         leg = self._legs[name]
         search: Callable[..., Ranking] = leg.search
         ranking = search(question, _given(leg, snapshot), recipe, **prepared)
-        if name not in OURS and (len(ranking.ords) != len(ranking.scores) or not all(map(isfinite, ranking.scores))):
+        if name not in OURS and (len(ranking.row_ids) != len(ranking.scores) or not all(map(isfinite, ranking.scores))):
             raise LegFailed(f"The leg {name!r} must give each memory one score that is a finite number.")
         return ranking
 
@@ -282,7 +282,7 @@ class Recaller:
             except Exception as error:  # noqa: BLE001  # the dense leg raises it later; the others answer
                 why = error
                 return _each(question, lambda one: replace(one, vector=None, no_vector=why))
-            return _each(question, lambda one: replace(one, vector=vectors.get(one.spoken), no_vector=None))
+            return _each(question, lambda one: replace(one, vector=vectors.get(one.to_embed), no_vector=None))
 
         return embedded
 
@@ -330,14 +330,17 @@ def _given(leg: Leg, snapshot: Snapshot) -> Snapshot | Scope:
     return snapshot if getattr(leg, "reads_snapshot", False) else snapshot.scope
 
 
-def _heads(
-    snapshot: Snapshot, rankings: Collection[Ranking], heads: Mapping[int, Head], turns: Mapping[int, Turn]
-) -> dict[int, Head]:
-    """Return the heads of all ords of ``rankings``; the snapshot is asked for those that no leg has read."""
-    ords = {o for ranking in rankings for o in ranking.ords} - set(heads)
-    at_hand = {o: turns[o].head for o in ords if o in turns}
-    missing = sorted(ords - at_hand.keys())
-    return {**heads, **at_hand, **(snapshot.heads(missing) if missing else {})}
+def _metadata(
+    snapshot: Snapshot,
+    rankings: Collection[Ranking],
+    metadata: Mapping[int, CandidateMetadata],
+    turns: Mapping[int, Turn],
+) -> dict[int, CandidateMetadata]:
+    """Return the metadata of all row ids of ``rankings``; the snapshot is asked for those that no leg has read."""
+    row_ids = {o for ranking in rankings for o in ranking.row_ids} - set(metadata)
+    at_hand = {o: turns[o].candidate for o in row_ids if o in turns}
+    missing = sorted(row_ids - at_hand.keys())
+    return {**metadata, **at_hand, **(snapshot.metadata(missing) if missing else {})}
 
 
 def _accessed(candidates: Candidates, snapshot: Snapshot, window: Cut) -> Candidates:
@@ -345,7 +348,7 @@ def _accessed(candidates: Candidates, snapshot: Snapshot, window: Cut) -> Candid
     if window.sort_by != "accessed":
         return candidates
     ids: dict[str, set[str]] = {}
-    for id, _, namespace in candidates.heads:
+    for id, _, namespace in candidates.metadata:
         ids.setdefault(namespace, set()).add(id)
     each = {namespace: snapshot.accesses(namespace, of) for namespace, of in ids.items()}
     last = {(id, n): access.last.timestamp() for n, of in each.items() for id, access in of.items()}

@@ -48,4 +48,6 @@ def regime_of(of_graph: str, question: Question, rankings: Mapping[str, Ranking]
 
 def _names_an_author(question: Question) -> bool:
     """Return whether the question names one or more authors of a conversation, in any of its namespaces."""
-    return any(one.talk is not None and one.talk.authors for one in (question, *question.narrowed.values()))
+    return any(
+        one.conversational is not None and one.conversational.authors for one in (question, *question.narrowed.values())
+    )

@@ -120,7 +120,7 @@ def _fold_copies(groups: list[Group], candidates: Candidates, window: Cut) -> li
     """
     if not candidates.recipe.dedup:
         return groups
-    content = {key: head.content for key, head in candidates.heads.items()}
+    content = {key: head.content for key, head in candidates.metadata.items()}
     return fold_duplicates([fused for fused, _ in groups], content)
 
 
@@ -132,7 +132,7 @@ def _of_copies(k: int, places: int, candidates: Candidates, window: Cut) -> Effe
     """
     if not candidates.recipe.dedup:
         return Effect(k, k)
-    content = {fused.key: candidates.heads[fused.key].content for fused in candidates.ranked}
+    content = {fused.key: candidates.metadata[fused.key].content for fused in candidates.ranked}
     owners: dict[bytes, set[tuple[str, str]]] = {}
     rows: dict[tuple[str, str], set[bytes]] = {}
     for (id, _, namespace), text in content.items():
@@ -221,7 +221,7 @@ def _sort(groups: list[Group], candidates: Candidates, window: Cut) -> list[Grou
     if window.sort_by == "accessed":
         return sorted(groups, key=lambda k: candidates.accessed.get((k[0].key[0], k[0].key[2]), _NEVER), reverse=True)
     field = _FIELDS[window.sort_by]
-    return sorted(groups, key=lambda k: getattr(candidates.heads[k[0].key], field), reverse=True)
+    return sorted(groups, key=lambda k: getattr(candidates.metadata[k[0].key], field), reverse=True)
 
 
 def _of_sorting(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
@@ -261,10 +261,10 @@ def _supersede(groups: list[Group], candidates: Candidates, window: Cut) -> list
 def _below(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
     """Put memories that are not valid now behind those that are; lower their scores and components in proportion."""
     lapsed = candidates.scope.lapsed
-    behind = [one for one in groups if candidates.heads[one[0].key].ord in lapsed] if lapsed else []
+    behind = [one for one in groups if candidates.metadata[one[0].key].row_id in lapsed] if lapsed else []
     if not behind or len(behind) == len(groups):
         return groups
-    valid = [one for one in groups if candidates.heads[one[0].key].ord not in lapsed]
+    valid = [one for one in groups if candidates.metadata[one[0].key].row_id not in lapsed]
     least, top = valid[-1][0].score, max(fused.score for fused, _ in behind)
     factor = min(1.0, least / top) if top > 0 else 1.0
     for fused, folded in behind:
@@ -275,7 +275,7 @@ def _below(groups: list[Group], candidates: Candidates, window: Cut) -> list[Gro
 
 def _of_validity(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of validity: a memory that is not valid now falls behind all others."""
-    if not any(candidates.heads[fused.key].ord in candidates.scope.lapsed for fused in candidates.ranked):
+    if not any(candidates.metadata[fused.key].row_id in candidates.scope.lapsed for fused in candidates.ranked):
         return Effect(k, k)
     note = "What is not valid now ranks below what is, so scores alone do not decide the places."
     return Effect(None, k if len(candidates.ranked) <= k else 0, note=note)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from semmem.fusion import SUPERSEDING, Fused
-from semmem.model.life import DEEPEST
+from semmem.model.history import DEEPEST
 from semmem.model.store import Snapshot
 from semmem.rank_cap.places import Effect
 from semmem.read.candidates import Candidates, Cut, Group, Key, Name
@@ -34,19 +34,19 @@ def with_newer(candidates: Candidates, snapshot: Snapshot, more: Collection[Name
             names[namespace].add(id)
     import numpy as np
 
-    rows = sorted(snapshot.newer(names), key=lambda row: (row.head.created_at, row.head.id), reverse=True)
-    admitted = candidates.scope.admits(np.array([row.head.ord for row in rows], dtype=np.int64)).tolist()
+    rows = sorted(snapshot.newer(names), key=lambda row: (row.candidate.created_at, row.candidate.id), reverse=True)
+    matching = candidates.scope.matches(np.array([row.candidate.row_id for row in rows], dtype=np.int64)).tolist()
     newer: dict[Name, dict[Name, None]] = {}
     fetched: dict[Name, Key] = {}
-    heads = dict(candidates.heads)
-    for row, inside in zip(rows, admitted, strict=True):
-        head = row.head
-        name, key = (head.id, head.namespace), (head.id, head.part, head.namespace)
-        newer.setdefault((row.old, head.namespace), {})[name] = None
+    metadata = dict(candidates.metadata)
+    for row, inside in zip(rows, matching, strict=True):
+        candidate = row.candidate
+        name, key = (candidate.id, candidate.namespace), (candidate.id, candidate.part, candidate.namespace)
+        newer.setdefault((row.old, candidate.namespace), {})[name] = None
         if inside and not row.hidden:
             fetched[name] = key
-            heads.setdefault(key, head)
-    return replace(candidates, newer={old: tuple(by) for old, by in newer.items()}, fetched=fetched, heads=heads)
+            metadata.setdefault(key, candidate)
+    return replace(candidates, newer={old: tuple(by) for old, by in newer.items()}, fetched=fetched, metadata=metadata)
 
 
 def _name(key: Key) -> Name:

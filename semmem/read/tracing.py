@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _OPERATIONS = {
     "remember": "create_memory", "remember_many": "upsert_memory", "remember_messages": "upsert_memory",
-    "bring_in": "upsert_memory", "update": "update_memory", "recall": "search_memory", "forget": "delete_memory",
+    "import_items": "upsert_memory", "update": "update_memory", "recall": "search_memory", "forget": "delete_memory",
     "drop_namespace": "delete_memory_store",
     "get": "get_memory", "list": "list_memories", "history": "get_memory_history", "context": "compose_memory_context",
     "link": "link_memories", "unlink": "unlink_memories", "links": "list_memory_links", "feedback": "judge_memories",
@@ -179,7 +179,7 @@ def _watched_leg(name: str, work: Callable[[], T]) -> T:
             stack.enter_context(watcher.leg(call))
         try:
             result = work()
-            call.facts["found"] = len(getattr(result, "ords", ()))
+            call.facts["found"] = len(getattr(result, "row_ids", ()))
             return result
         except BaseException as error:
             call.error = type(error).__name__

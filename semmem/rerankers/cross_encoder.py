@@ -55,14 +55,14 @@ class CrossEncoder:
         return [{self.name: squashed(float(logit))} for logit in logits]
 
     def _load(self) -> Any:
-        from sentence_transformers import CrossEncoder as Encoder
+        from sentence_transformers import CrossEncoder as EmbedderBinding
 
         torch: Any = import_module("torch")
         logging: Any = import_module("transformers.utils.logging")
         shows = logging.is_progress_bar_enabled()
         logging.disable_progress_bar()
         try:
-            model = Encoder(self.model, device="cpu", local_files_only=True)
+            model = EmbedderBinding(self.model, device="cpu", local_files_only=True)
         except (OSError, ValueError) as error:
             raise InvalidInput(
                 f"The cross-encoder {self.model!r} cannot be loaded from this machine; give the folder of a "

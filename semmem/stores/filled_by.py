@@ -35,9 +35,9 @@ def claimed(recorded: Mapping[str, Any] | None, embedder: Mapping[str, Any]) -> 
 def unfinished(
     fact: Callable[[str], Mapping[str, Any] | None], next_embedder: str, count: Callable[[], int]
 ) -> dict[str, tuple[str, int]]:
-    """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far.
+    """Return which rebuilds of ``vectors`` and ``concepts`` are unfinished or running: for what, and how far.
 
-    ``fact`` returns what the store records under a name; ``count`` returns the size of the shadow.
+    ``fact`` returns what the store records under a name; ``count`` returns the size of the staging vectors.
     """
     rebuilds = {}
     if (embedder := fact(next_embedder)) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.life import DEEPEST, MADE_BY, Link
+from semmem.model.history import DEEPEST, MADE_BY, Link
 
 __all__ = ["Linking", "fates_of", "linking", "types_of"]
 

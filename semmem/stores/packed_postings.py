@@ -30,8 +30,8 @@ __all__ = [
     "forward_entries",
     "in_order",
     "invert",
-    "join_groups",
     "mentions",
+    "merge_groups",
     "merged",
     "pending_keys",
     "unpack_candidates",
@@ -58,7 +58,7 @@ WEIGHT_UNIT = 100
 """One byte holds a mention or subject weight in hundredths."""
 
 FIRST_EARLIER = (1 << 32) - (1 << 16)
-"""From here on ords belong to no memory: they number the earlier versions that one recall looks at."""
+"""From here on row ids belong to no memory: they number the earlier versions that one recall looks at."""
 
 _LARGEST = 65_535
 
@@ -137,11 +137,11 @@ def candidates(extraction: Extraction) -> bytes:
     return np.array(extraction.candidates, dtype=CANDIDATE).tobytes()
 
 
-def unpack_candidates(ords: NDArray[np.int64], sizes: NDArray[np.int64], raw: bytes) -> NDArray[Any]:
-    """Return (ord, key, place) of candidates, of which each of ``ords`` has so many; see Forwards."""
+def unpack_candidates(row_ids: NDArray[np.int64], sizes: NDArray[np.int64], raw: bytes) -> NDArray[Any]:
+    """Return (row id, key, place) of candidates, of which each of ``row_ids`` has so many; see Forwards."""
     packed = np.frombuffer(raw, dtype=CANDIDATE)
     out = np.empty(len(packed), dtype=OWNED_CANDIDATE)
-    out["ord"] = np.repeat(ords, sizes)
+    out["ord"] = np.repeat(row_ids, sizes)
     out["key"], out["place"] = packed["key"], packed["place"]
     return out
 
@@ -167,14 +167,14 @@ Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]
 def unpack_forwards(
     heads: bytes, raw: bytes, runs: bytes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[Any]]:
-    """Return ords, sizes, forward entries and candidates (see Forwards), as SQL packed them.
+    """Return row ids, sizes, forward entries and candidates (see Forwards), as SQL packed them.
 
-    ``heads`` are (ord, length of its entries, length of its candidates), ``raw`` and ``runs`` one run of each.
+    ``heads`` are (row id, length of its entries, length of its candidates), ``raw`` and ``runs`` one run of each.
     """
     triples = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 3)
-    ords, sizes = triples[:, 0], triples[:, 1] // FORWARD.itemsize
-    candidates = unpack_candidates(ords, triples[:, 2] // CANDIDATE.itemsize, runs)
-    return ords, sizes, np.frombuffer(raw, dtype=FORWARD), candidates
+    row_ids, sizes = triples[:, 0], triples[:, 1] // FORWARD.itemsize
+    candidates = unpack_candidates(row_ids, triples[:, 2] // CANDIDATE.itemsize, runs)
+    return row_ids, sizes, np.frombuffer(raw, dtype=FORWARD), candidates
 
 
 def unpack_postings(
@@ -183,8 +183,8 @@ def unpack_postings(
     """Return the postings of ``keys`` that at most ``max_df`` memories mention.
 
     ``heads`` are (key, n, length in bytes) of segments and ``raw`` holds their entries; a segment with more than
-    ``max_df`` mentions has no entries there. ``pending`` are (ord, length, packed forward entries) of memories not yet
-    in a segment.
+    ``max_df`` mentions has no entries there. ``pending`` are (row id, length, packed forward entries) of memories not
+    yet in a segment.
     """
     triples = np.frombuffer(heads, dtype=">i8").astype(np.int64).reshape(-1, 3)
     owner = np.repeat(triples[:, 0], triples[:, 2] // POSTING.itemsize)
@@ -211,20 +211,20 @@ def unpack_postings(
     return ids, sizes.astype(np.int64), entries
 
 
-def in_order(owner: NDArray[np.int64], ords: NDArray[Any]) -> NDArray[np.int64] | slice:
-    """Return the index that sorts entries by key (``owner``), and by memory (``ords``) within a key.
+def in_order(owner: NDArray[np.int64], row_ids: NDArray[Any]) -> NDArray[np.int64] | slice:
+    """Return the index that sorts entries by key (``owner``), and by memory (``row_ids``) within a key.
 
     The sum of floats depends on the order of its terms. Without a fixed order the last digits of a score would depend
-    on the plan of a query and on which memories are folded.
+    on the plan of a query and on which memories are flushed.
     """
     later = owner[1:] > owner[:-1]
-    if (later | ((owner[1:] == owner[:-1]) & (ords[1:] > ords[:-1]))).all():
+    if (later | ((owner[1:] == owner[:-1]) & (row_ids[1:] > row_ids[:-1]))).all():
         return slice(None)
-    order: NDArray[np.int64] = np.lexsort((ords, owner))
+    order: NDArray[np.int64] = np.lexsort((row_ids, owner))
     return order
 
 
-def join_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Groups:
+def merge_groups(one: Groups, other: Groups, replaced: NDArray[np.int64]) -> Groups:
     """Return the groups of ``one`` without the ids in ``replaced``, and all groups of ``other``."""
     ids, sizes, entries = one
     stays = ~np.isin(ids, replaced)
@@ -249,7 +249,7 @@ def _pending_entries(
     entries = np.frombuffer(b"".join(raw for _, _, raw in pending), dtype=FORWARD)
     mask = np.isin(entries["key"], keys)
     added = np.zeros(int(mask.sum()), dtype=POSTING)
-    added["ord"] = np.repeat([ord for ord, _, _ in pending], sizes)[mask]
+    added["ord"] = np.repeat([row_id for row_id, _, _ in pending], sizes)[mask]
     added["length"] = np.repeat(np.minimum([length for _, length, _ in pending], _LARGEST), sizes)[mask]
     for field in ("count", "mention", "subject"):
         added[field] = entries[field][mask]
@@ -257,7 +257,7 @@ def _pending_entries(
 
 
 def invert(
-    ords: NDArray[np.int64],
+    row_ids: NDArray[np.int64],
     lengths: NDArray[np.int64],
     sizes: NDArray[np.int64],
     entries: NDArray[Any],
@@ -265,14 +265,14 @@ def invert(
 ) -> Segments:
     """Invert the forward entries of many memories into one segment per key, keys ascending.
 
-    ``ords``, ``lengths`` and ``sizes`` (the number of entries) have one element per memory; ``entries`` and ``names``
-    have one per entry. A key gets the name that most of its entries have.
+    ``row_ids``, ``lengths`` and ``sizes`` (the number of entries) have one element per memory; ``entries`` and
+    ``names`` have one per entry. A key gets the name that most of its entries have.
     """
-    owner = np.repeat(np.arange(len(ords)), sizes)
-    order = np.lexsort((ords[owner], entries["key"]))
+    owner = np.repeat(np.arange(len(row_ids)), sizes)
+    order = np.lexsort((row_ids[owner], entries["key"]))
     entries, owner = entries[order], owner[order]
     packed = np.zeros(len(entries), dtype=POSTING)
-    packed["ord"] = ords[owner]
+    packed["ord"] = row_ids[owner]
     packed["length"] = np.minimum(lengths[owner], _LARGEST)
     for field in ("count", "mention", "subject"):
         packed[field] = entries[field]
@@ -299,7 +299,7 @@ def invert(
 
 
 def without_numbers(namespace: str) -> StoreError:
-    """Return the error for a namespace that has used up all ords a posting can hold."""
+    """Return the error for a namespace that has used up all row ids a posting can hold."""
     return StoreError(
         f"The namespace {namespace!r} has given out all of its 4,294,901,760 numbers; export it, and import it into "
         "another one."

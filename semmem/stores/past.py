@@ -1,7 +1,7 @@
 """A snapshot of an earlier time: the memory versions that were valid then.
 
 The snapshot behind it leaves out what was not valid at that time. Versions that have been replaced since come from the
-history. Each gets an ord that no memory has, for this recall alone. A version is one memory here even if its text was
+history. Each gets a row id that no memory has, for this recall alone. A version is one memory here even if its text was
 split: it has the words of all passages, and its similarity is that of the nearest passage. It stands alone, without the
 turns of its session. Statistics such as df are those of today.
 """
@@ -14,11 +14,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from semmem.model.errors import InvalidInput
-from semmem.model.exchange import Head, Ords, Postings, Ranking, Scope, Turn, placed
+from semmem.model.exchange import CandidateMetadata, Postings, Ranking, RowIds, Scope, Turn, placed
 from semmem.model.filters import Within, matches, within
-from semmem.model.life import MOST_EARLIER, Earlier, Newer
+from semmem.model.history import MOST_EARLIER, Earlier, Newer
 from semmem.model.store import LifeStore, Snapshot
-from semmem.model.store.encoded import maker
+from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Memory, Passage
 from semmem.stores.snapshot import Overlay
 from semmem.text.passages import content_key
@@ -49,27 +49,29 @@ def versions_at(life: LifeStore, namespaces: Sequence[str], at: datetime) -> Ver
 
 
 class Versions:
-    """The earlier versions of some namespaces, by ord and by name."""
+    """The earlier versions of some namespaces, by row id and by name."""
 
     def __init__(self, versions: Mapping[str, Sequence[Earlier]]) -> None:
         from semmem.stores.packed_postings import FIRST_EARLIER
 
         self.of = {n: {FIRST_EARLIER + at: one for at, one in enumerate(rows)} for n, rows in versions.items()}
-        self.named = {(n, one.memory.id): ord for n, rows in self.of.items() for ord, one in rows.items()}
+        self.named = {(n, one.memory.id): row_id for n, rows in self.of.items() for row_id, one in rows.items()}
         self._among: dict[tuple[str, ...], dict[int, Earlier]] = {}
 
     def among(self, namespaces: Sequence[str]) -> dict[int, Earlier]:
-        """Return the versions in ``namespaces`` by ord, ascending, with the ords of a call about these namespaces."""
+        """Return the versions in ``namespaces`` by row id, ascending, numbered as in a call about these namespaces."""
         spaces = tuple(namespaces)
         if spaces not in self._among:
-            each = ((placed(ord, at), one) for at, n in enumerate(spaces) for ord, one in self.of.get(n, {}).items())
+            each = (
+                (placed(row_id, at), one) for at, n in enumerate(spaces) for row_id, one in self.of.get(n, {}).items()
+            )
             self._among[spaces] = dict(each)
         return self._among[spaces]
 
-    def these(self, namespaces: Sequence[str], ords: Ords) -> dict[int, Earlier]:
-        """Return the versions that ``ords`` names, by ord."""
+    def these(self, namespaces: Sequence[str], row_ids: RowIds) -> dict[int, Earlier]:
+        """Return the versions that ``row_ids`` names, by row id."""
         versions = self.among(namespaces)
-        return {int(ord): versions[int(ord)] for ord in ords if int(ord) in versions} if versions else {}
+        return {int(row_id): versions[int(row_id)] for row_id in row_ids if int(row_id) in versions} if versions else {}
 
 
 class PastSnapshot(Overlay):
@@ -83,7 +85,7 @@ class PastSnapshot(Overlay):
         self._versions = versions
         self._spaces = behind.scope.namespaces
         self._scope = _scope_of(behind.scope, versions)
-        self.earlier = frozenset(ord for of in versions.of.values() for ord in of)
+        self.earlier = frozenset(row_id for of in versions.of.values() for row_id in of)
 
     @property
     def scope(self) -> Scope:
@@ -95,45 +97,47 @@ class PastSnapshot(Overlay):
         """The memories of today that were valid then."""
         return _Today(self._behind, self._scope, self.earlier)
 
-    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+    def postings(self, namespace: str, *lookups: tuple[RowIds, int | None]) -> Sequence[Postings]:
         """Return the postings of the keys of each lookup, with those of the versions."""
         found = self._behind.postings(namespace, *lookups)
         versions = self._versions.of.get(namespace, {})
         return [_with_versions(one, versions, keys) for one, (keys, _) in zip(found, lookups, strict=True)]
 
-    def turns(self, namespace: str, ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``; a version is a session of its own."""
-        return [*self._behind.turns(namespace, ords), *_turns(self._versions.these([namespace], ords))]
+    def turns(self, namespace: str, row_ids: RowIds) -> Sequence[Turn]:
+        """Return the sessions of ``row_ids``; a version is a session of its own."""
+        return [*self._behind.turns(namespace, row_ids), *_turns(self._versions.these([namespace], row_ids))]
 
-    def heads(self, ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate; forgotten memories are left out."""
-        versions = self._versions.these(self._spaces, ords)
-        return {**self._behind.heads(ords), **{ord: _head(ord, one) for ord, one in versions.items()}}
+    def metadata(self, row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of each candidate; forgotten memories are left out."""
+        versions = self._versions.these(self._spaces, row_ids)
+        return {**self._behind.metadata(row_ids), **{row_id: _head(row_id, one) for row_id, one in versions.items()}}
 
-    def heads_of(self, ids: Collection[str]) -> Mapping[int, Head]:
-        """Return the heads of all that is indexed under these ids; of a memory with an earlier version, that one's."""
+    def metadata_of(self, ids: Collection[str]) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of all that is indexed under these ids; an earlier version stands for its memory."""
         named = self._versions.named
-        today = self._behind.heads_of(ids)
-        heads = {ord: head for ord, head in today.items() if (head.namespace, head.id) not in named}
+        today = self._behind.metadata_of(ids)
+        metadata = {
+            row_id: candidate for row_id, candidate in today.items() if (candidate.namespace, candidate.id) not in named
+        }
         for at, namespace in enumerate(self._spaces):
             for id in ids:
                 if (local := named.get((namespace, id))) is not None:
-                    heads[placed(local, at)] = _head(placed(local, at), self._versions.of[namespace][local])
-        return heads
+                    metadata[placed(local, at)] = _head(placed(local, at), self._versions.of[namespace][local])
+        return metadata
 
-    def memories(self, heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
+    def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
         """Return memory and passage of each head; a version is whole."""
-        versions = self._versions.these(self._spaces, [head.ord for head in heads])
-        found = dict(self._behind.memories([head for head in heads if head.ord not in versions]))
-        for ord, one in versions.items():
-            found[ord] = one.memory, Passage(one.memory.text, 0, len(one.memory.text))
+        versions = self._versions.these(self._spaces, [candidate.row_id for candidate in metadata])
+        found = dict(self._behind.memories([candidate for candidate in metadata if candidate.row_id not in versions]))
+        for row_id, one in versions.items():
+            found[row_id] = one.memory, Passage(one.memory.text, 0, len(one.memory.text))
         return found
 
-    def texts(self, namespace: str, ords: Ords) -> Mapping[int, str]:
+    def texts(self, namespace: str, row_ids: RowIds) -> Mapping[int, str]:
         """Return title and text of each memory."""
-        versions = self._versions.these([namespace], ords)
-        texts = {ord: f"{one.memory.title or ''}\n{one.memory.text}" for ord, one in versions.items()}
-        return {**self._behind.texts(namespace, ords), **texts}
+        versions = self._versions.these([namespace], row_ids)
+        texts = {row_id: f"{one.memory.title or ''}\n{one.memory.text}" for row_id, one in versions.items()}
+        return {**self._behind.texts(namespace, row_ids), **texts}
 
     def nearest(self, part: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         """Return the ``depth`` memories and versions nearest to a unit vector within ``part``."""
@@ -142,20 +146,20 @@ class PastSnapshot(Overlay):
     def nearest_with_turns(
         self, part: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return ``nearest``, the session turns around it, and the ords and vectors of whole sessions."""
+        """Return ``nearest``, the session turns around it, and the row ids and vectors of whole sessions."""
         import numpy as np
 
-        near, turns, ords, vectors = self._behind.nearest_with_turns(part, vector, depth)
+        near, turns, row_ids, vectors = self._behind.nearest_with_turns(part, vector, depth)
         near = self._joined(near, part, vector, depth)
-        these = self._versions.these(part.namespaces, near.ords)
+        these = self._versions.these(part.namespaces, near.row_ids)
         if not these:
-            return near, turns, ords, vectors
+            return near, turns, row_ids, vectors
         best = [max(_products(one, vector), key=lambda pair: pair[0])[1] for _, one in sorted(these.items())]
         own = np.array(best, dtype=np.float32).reshape(len(best), len(vector))
-        both_ords = np.concatenate([ords, np.array(sorted(these), dtype=np.int64)])
-        order = np.argsort(both_ords, kind="stable")
+        both_row_ids = np.concatenate([row_ids, np.array(sorted(these), dtype=np.int64)])
+        order = np.argsort(both_row_ids, kind="stable")
         both = np.concatenate([np.asarray(vectors).reshape(-1, len(vector)), own])
-        return near, [*turns, *_turns(these)], both_ords[order], both[order]
+        return near, [*turns, *_turns(these)], both_row_ids[order], both[order]
 
     def newer(self, names: Mapping[str, Collection[str]]) -> Sequence[Newer]:
         """Return the memories that superseded others at the time, each in its version of then."""
@@ -165,23 +169,23 @@ class PastSnapshot(Overlay):
         import numpy as np
 
         products = {
-            ord: pairs
-            for ord, one in self._versions.among(part.namespaces).items()
+            row_id: pairs
+            for row_id, one in self._versions.among(part.namespaces).items()
             if (pairs := _products(one, vector))
         }
-        ords = np.array(list(products), dtype=np.int64)
-        rows = [(ord, max(products[ord])[0]) for ord in ords[part.admits(ords)].tolist()]
-        every = sorted([*zip(near.ords, near.scores, strict=True), *rows], key=lambda row: (-row[1], row[0]))[:depth]
-        best = tuple(ord for ord, _ in every), tuple(score for _, score in every)
-        return replace(near, ords=best[0], scores=best[1], total=len(every))
+        row_ids = np.array(list(products), dtype=np.int64)
+        rows = [(row_id, max(products[row_id])[0]) for row_id in row_ids[part.matches(row_ids)].tolist()]
+        every = sorted([*zip(near.row_ids, near.scores, strict=True), *rows], key=lambda row: (-row[1], row[0]))[:depth]
+        best = tuple(row_id for row_id, _ in every), tuple(score for _, score in every)
+        return replace(near, row_ids=best[0], scores=best[1], total=len(every))
 
     def _then(self, row: Newer) -> Newer:
-        head = row.head
-        local = self._versions.named.get((head.namespace, head.id))
+        candidate = row.candidate
+        local = self._versions.named.get((candidate.namespace, candidate.id))
         if local is None:
             return row
-        ord = placed(local, self._spaces.index(head.namespace))
-        return replace(row, head=_head(ord, self._versions.of[head.namespace][local]))
+        row_id = placed(local, self._spaces.index(candidate.namespace))
+        return replace(row, candidate=_head(row_id, self._versions.of[candidate.namespace][local]))
 
 
 class _Today(Overlay):
@@ -204,9 +208,11 @@ def _scope_of(scope: Scope, versions: Versions) -> Scope:
 
     assert scope.filters is not None
     conditions: Within = within(scope.filters, scope.namespaces, scope.exclude)
-    fits_by_ord = {ord: matches(one.memory, conditions) for ord, one in versions.among(scope.namespaces).items()}
-    inside = np.array(sorted(ord for ord, fits in fits_by_ord.items() if fits), dtype=np.int64)
-    outside = np.array(sorted(ord for ord, fits in fits_by_ord.items() if not fits), dtype=np.int64)
+    fits_by_row_id = {
+        row_id: matches(one.memory, conditions) for row_id, one in versions.among(scope.namespaces).items()
+    }
+    inside = np.array(sorted(row_id for row_id, fits in fits_by_row_id.items() if fits), dtype=np.int64)
+    outside = np.array(sorted(row_id for row_id, fits in fits_by_row_id.items() if not fits), dtype=np.int64)
     if len(outside):
         excluded = outside if scope.excluded is None else np.union1d(scope.excluded, outside)
         scope = replace(scope, excluded=excluded)
@@ -222,10 +228,10 @@ def _with_versions(postings: Postings, versions: Mapping[int, Earlier], keys: Co
 
     distinct_keys = np.array(sorted(set(keys)), dtype=np.int64)
     owners, more = [np.repeat(postings.keys, postings.sizes)], [np.asarray(postings.entries)]
-    for ord, one in versions.items():
+    for row_id, one in versions.items():
         entries = one.entries[np.isin(one.entries["key"], distinct_keys)]
         added = np.zeros(len(entries), dtype=POSTING)
-        added["ord"], added["length"] = ord, min(one.length, np.iinfo(np.uint16).max)
+        added["ord"], added["length"] = row_id, min(one.length, np.iinfo(np.uint16).max)
         for name in ("count", "mention", "subject"):
             added[name] = entries[name]
         owners.append(entries["key"].astype(np.int64))
@@ -240,29 +246,38 @@ def _products(one: Earlier, vector: NDArray[np.float32]) -> list[tuple[float, li
     """Return the inner product of each passage's vector with ``vector``, and the passage's vector."""
     import numpy as np
 
-    by = maker(vector)
+    by = vector_embedder(vector)
     if by is not None and (one.embedder is None or dict(one.embedder) != dict(by)):
         return []
     plain = np.asarray(vector, dtype=np.float32)
     return [(float(own @ plain), own.tolist()) for own in one.vectors.values() if own.shape == plain.shape]
 
 
-def _head(ord: int, one: Earlier) -> Head:
+def _head(row_id: int, one: Earlier) -> CandidateMetadata:
     memory = one.memory
     assert memory.created_at is not None
     assert memory.updated_at is not None
     times = memory.created_at.timestamp(), memory.updated_at.timestamp()
-    return Head(ord, memory.namespace, memory.id, 0, memory.importance, content_key(memory.text), *times)
+    return CandidateMetadata(
+        row_id, memory.namespace, memory.id, 0, memory.importance, content_key(memory.text), *times
+    )
 
 
 def _turns(versions: Mapping[int, Earlier]) -> list[Turn]:
-    return [_turn(_head(ord, one), one.memory) for ord, one in versions.items()]
+    return [_turn(_head(row_id, one), one.memory) for row_id, one in versions.items()]
 
 
-def _turn(head: Head, memory: Memory) -> Turn:
+def _turn(candidate: CandidateMetadata, memory: Memory) -> Turn:
     at = memory.created_at
     assert at is not None
     month = _MONTHS * at.year + at.month - 1
     asks = memory.text.rstrip(" \t\r\n").endswith("?")
-    fields = (head.id, head.part, head.importance, head.content, head.created_at, head.updated_at)
-    return Turn(head.namespace, head.ord, None, memory.author, asks, month, *fields)
+    fields = (
+        candidate.id,
+        candidate.part,
+        candidate.importance,
+        candidate.content,
+        candidate.created_at,
+        candidate.updated_at,
+    )
+    return Turn(candidate.namespace, candidate.row_id, None, memory.author, asks, month, *fields)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn
-from semmem.model.life import Access, Newer
+from semmem.model.exchange import CandidateMetadata, Forwards, Postings, Ranking, RowIds, Scope, Turn
+from semmem.model.history import Access, Newer
 from semmem.model.store import Snapshot, Store, graph_of, vectors_of
 from semmem.model.types import Filters, LinkType, Memory, Passage
 from semmem.text.passages import passages
@@ -56,49 +56,49 @@ class StoredSnapshot:
         """The snapshot itself."""
         return self
 
-    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+    def postings(self, namespace: str, *lookups: tuple[RowIds, int | None]) -> Sequence[Postings]:
         """Return the postings of the keys of each (keys, most memories that mention one), in one round trip."""
         return [found[namespace] for found in self._store.postings_of([namespace], *lookups)]
 
     def shared_postings(
-        self, namespace: str, keys: Ords, max_df: int | None = None, pending: Collection[int] = ()
+        self, namespace: str, keys: RowIds, max_df: int | None = None, pending: Collection[int] = ()
     ) -> Postings:
         """Return the postings of those of ``keys`` that several memories have."""
         return self._store.postings([namespace], keys, max_df=max_df, shared=True, pending=pending)[namespace]
 
     def forwards(
-        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, namespace: str, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return forward entries, neighbours if asked for, and the keys of pending memories."""
-        return graph_of(self._store).forwards_and_neighbours(namespace, ords, neighbours=neighbours, shared=shared)
+        return graph_of(self._store).forwards_and_neighbours(namespace, row_ids, neighbours=neighbours, shared=shared)
 
     def relationships(self, namespace: str, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
         """Return the pairs (one of ``keys``, key of a related concept), each once."""
         return graph_of(self._store).relationships([namespace], keys, limit)
 
-    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
-        return graph_of(self._store).subject_names(namespace, ords)
+    def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
+        """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
+        return graph_of(self._store).subject_names(namespace, row_ids)
 
-    def titles(self, namespace: str, ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespace: str, row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
-        return graph_of(self._store).titles([namespace], ords)
+        return graph_of(self._store).titles([namespace], row_ids)
 
-    def texts(self, namespace: str, ords: Ords) -> Mapping[int, str]:
+    def texts(self, namespace: str, row_ids: RowIds) -> Mapping[int, str]:
         """Return title and text of each memory."""
-        return self._store.texts([namespace], ords)
+        return self._store.texts([namespace], row_ids)
 
-    def by_author(self, namespace: str, ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return those of ``ords`` whose author is ``author``, ascending."""
-        return graph_of(self._store).by_author([namespace], ords, author)
+    def by_author(self, namespace: str, row_ids: RowIds, author: str) -> NDArray[np.int64]:
+        """Return those of ``row_ids`` whose author is ``author``, ascending."""
+        return graph_of(self._store).by_author([namespace], row_ids, author)
 
-    def turns(self, namespace: str, ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in its order."""
-        return self._store.session_turns([namespace], ords)
+    def turns(self, namespace: str, row_ids: RowIds) -> Sequence[Turn]:
+        """Return the sessions of ``row_ids``, each in its order."""
+        return self._store.session_turns([namespace], row_ids)
 
-    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, ord of a linked memory, type of link)."""
-        return () if self._store.life is None else self._store.life.linked(namespace, ords)
+    def linked(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (row id, linked row id, type of link)."""
+        return () if self._store.life is None else self._store.life.linked(namespace, row_ids)
 
     def nearest(self, part: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         """Return the ``depth`` memories nearest to a unit vector within ``part``."""
@@ -107,31 +107,31 @@ class StoredSnapshot:
     def nearest_with_turns(
         self, part: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return ``nearest``, the session turns around it, and the ords and vectors of whole sessions."""
+        """Return ``nearest``, the session turns around it, and the row ids and vectors of whole sessions."""
         return vectors_of(self._store).nearest_with_turns(part, vector, depth)
 
     def vectors(
-        self, namespace: str, ords: Ords, like: NDArray[np.float32]
+        self, namespace: str, row_ids: RowIds, like: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, and their vectors; none where the store keeps none."""
+        """Return the row ids that have a vector, and their vectors; none where the store keeps none."""
         if self._store.vectors is None:
             import numpy as np
 
             return np.zeros(0, dtype=np.int64), np.zeros((0, len(like)), dtype=np.float32)
-        return self._store.vectors.vectors_of([namespace], ords, like)
+        return self._store.vectors.vectors_of([namespace], row_ids, like)
 
-    def heads(self, ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate; forgotten memories are left out."""
-        return self._store.candidate_info(self.scope.namespaces, ords)
+    def metadata(self, row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of each candidate; forgotten memories are left out."""
+        return self._store.candidate_metadata(self.scope.namespaces, row_ids)
 
-    def heads_of(self, ids: Collection[str]) -> Mapping[int, Head]:
-        """Return the heads of all that is indexed under these ids; a scope that excludes several has their ords."""
+    def metadata_of(self, ids: Collection[str]) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of all that is indexed under these ids; a scope that excludes some has the row ids."""
         spaces = self.scope.namespaces
         if len(spaces) == len(ids) == 1:
-            return self.heads(self._store.ords_of(spaces[0], *ids))
+            return self.metadata(self._store.row_ids_of(spaces[0], *ids))
         excluded = self._store.scope(spaces, Filters(), list(ids)).excluded if ids else None
-        heads = {} if excluded is None or not len(excluded) else self.heads(excluded.tolist())
-        return {ord: head for ord, head in heads.items() if head.id in ids}
+        metadata = {} if excluded is None or not len(excluded) else self.metadata(excluded.tolist())
+        return {row_id: candidate for row_id, candidate in metadata.items() if candidate.id in ids}
 
     def newer(self, names: Mapping[str, Collection[str]]) -> Sequence[Newer]:
         """Return the memories that supersede others, along each chain to its end."""
@@ -142,11 +142,17 @@ class StoredSnapshot:
         """Return when recalls returned these memories."""
         return {} if self._store.life is None else self._store.life.accesses(namespace, ids)
 
-    def memories(self, heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
-        """Return, by ord, memory and passage of each head; one round trip, and a second one where one is a part."""
-        rows = self._store.indexed_memories(self.scope.namespaces, [head.ord for head in heads]) if heads else {}
-        split = {(head.namespace, head.id) for head in heads if head.part and head.ord in rows}
-        return passages(heads, rows, self._store.whole_memories(split) if split else {})
+    def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
+        """Return, by row id, memory and passage of each head; one round trip, and a second one where one is a part."""
+        rows = (
+            self._store.indexed_memories(self.scope.namespaces, [candidate.row_id for candidate in metadata])
+            if metadata
+            else {}
+        )
+        split = {
+            (candidate.namespace, candidate.id) for candidate in metadata if candidate.part and candidate.row_id in rows
+        }
+        return passages(metadata, rows, self._store.whole_memories(split) if split else {})
 
     def confirm(self) -> None:
         """Confirm nothing: what the database answers is its present state."""
@@ -177,49 +183,49 @@ class Overlay:
         stored._behind = self._behind.stored
         return stored
 
-    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+    def postings(self, namespace: str, *lookups: tuple[RowIds, int | None]) -> Sequence[Postings]:
         """Return the postings of each lookup."""
         return self._behind.postings(namespace, *lookups)
 
     def shared_postings(
-        self, namespace: str, keys: Ords, max_df: int | None = None, pending: Collection[int] = ()
+        self, namespace: str, keys: RowIds, max_df: int | None = None, pending: Collection[int] = ()
     ) -> Postings:
         """Return the postings of those of ``keys`` that several memories have."""
         return self._behind.shared_postings(namespace, keys, max_df, pending)
 
     def forwards(
-        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, namespace: str, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return forward entries, neighbours and pending keys."""
-        return self._behind.forwards(namespace, ords, neighbours=neighbours, shared=shared)
+        return self._behind.forwards(namespace, row_ids, neighbours=neighbours, shared=shared)
 
     def relationships(self, namespace: str, keys: Collection[int], limit: int) -> Sequence[tuple[int, int]]:
         """Return the relationships of ``keys``."""
         return self._behind.relationships(namespace, keys, limit)
 
-    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
+    def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
         """Return the names that memories are about."""
-        return self._behind.subject_names(namespace, ords)
+        return self._behind.subject_names(namespace, row_ids)
 
-    def titles(self, namespace: str, ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespace: str, row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
-        return self._behind.titles(namespace, ords)
+        return self._behind.titles(namespace, row_ids)
 
-    def texts(self, namespace: str, ords: Ords) -> Mapping[int, str]:
+    def texts(self, namespace: str, row_ids: RowIds) -> Mapping[int, str]:
         """Return title and text of each memory."""
-        return self._behind.texts(namespace, ords)
+        return self._behind.texts(namespace, row_ids)
 
-    def by_author(self, namespace: str, ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return those of ``ords`` whose author is ``author``."""
-        return self._behind.by_author(namespace, ords, author)
+    def by_author(self, namespace: str, row_ids: RowIds, author: str) -> NDArray[np.int64]:
+        """Return those of ``row_ids`` whose author is ``author``."""
+        return self._behind.by_author(namespace, row_ids, author)
 
-    def turns(self, namespace: str, ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``."""
-        return self._behind.turns(namespace, ords)
+    def turns(self, namespace: str, row_ids: RowIds) -> Sequence[Turn]:
+        """Return the sessions of ``row_ids``."""
+        return self._behind.turns(namespace, row_ids)
 
-    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
+    def linked(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, LinkType]]:
         """Return the links of memories."""
-        return self._behind.linked(namespace, ords)
+        return self._behind.linked(namespace, row_ids)
 
     def nearest(self, part: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         """Return the memories nearest to a vector."""
@@ -232,18 +238,18 @@ class Overlay:
         return self._behind.nearest_with_turns(part, vector, depth)
 
     def vectors(
-        self, namespace: str, ords: Ords, like: NDArray[np.float32]
+        self, namespace: str, row_ids: RowIds, like: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the vectors of memories."""
-        return self._behind.vectors(namespace, ords, like)
+        return self._behind.vectors(namespace, row_ids, like)
 
-    def heads(self, ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate."""
-        return self._behind.heads(ords)
+    def metadata(self, row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of each candidate."""
+        return self._behind.metadata(row_ids)
 
-    def heads_of(self, ids: Collection[str]) -> Mapping[int, Head]:
-        """Return the heads of all that is indexed under these ids."""
-        return self._behind.heads_of(ids)
+    def metadata_of(self, ids: Collection[str]) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of all that is indexed under these ids."""
+        return self._behind.metadata_of(ids)
 
     def newer(self, names: Mapping[str, Collection[str]]) -> Sequence[Newer]:
         """Return the memories that supersede others."""
@@ -253,9 +259,9 @@ class Overlay:
         """Return when recalls returned these memories."""
         return self._behind.accesses(namespace, ids)
 
-    def memories(self, heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
+    def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
         """Return memory and passage of each head."""
-        return self._behind.memories(heads)
+        return self._behind.memories(metadata)
 
     def confirm(self) -> None:
         """Confirm what is behind."""

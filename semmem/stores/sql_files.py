@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _MOST_NAMESPACES = (1 << 23) - 1
-"""In a SQLite file, the 63 bits of a row id are the number of the namespace, followed by the 40 bits of the ord."""
+"""In a SQLite file, the 63 bits of a row id are the number of the namespace, followed by the 40 bits of the row id."""
 
 _NAME = re.compile(r"^-- (\w+|<\w+>) --$", re.MULTILINE)
 _FRAGMENT = re.compile(r"<([\w.]+)>")

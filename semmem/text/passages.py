@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from semmem.model.errors import InvalidInput
-from semmem.model.exchange import Head, Kind
+from semmem.model.exchange import CandidateMetadata, Kind
 from semmem.model.types import Memory, Passage
 from semmem.text.tokens import is_number, key, places, vocabulary
 
@@ -289,28 +289,28 @@ def read_text(memory: Memory) -> str:
 
 
 def passages(
-    heads: Collection[Head],
+    candidates: Collection[CandidateMetadata],
     rows: Mapping[int, Memory],
     wholes: Mapping[tuple[str, str], tuple[Memory, Sequence[int]]],
 ) -> dict[int, tuple[Memory, Passage]]:
-    """Return, by ord, the whole memory and the passage indexed under the ord; heads without a row are left out.
+    """Return, by row id, the whole memory and the passage indexed under the row id; heads without a row are left out.
 
-    ``rows`` are the indexed memories by ord, ``wholes`` the split ones by (namespace, id) with the lengths of their
+    ``rows`` are the indexed memories by row id, ``wholes`` the split ones by (namespace, id) with the lengths of their
     parts.
     """
-    passage_by_ord: dict[int, tuple[Memory, Passage]] = {}
-    for head in heads:
-        row = rows.get(head.ord)
+    passage_by_row_id: dict[int, tuple[Memory, Passage]] = {}
+    for candidate in candidates:
+        row = rows.get(candidate.row_id)
         if row is None:
             continue
-        if not head.part:
-            passage_by_ord[head.ord] = row, Passage(row.text, 0, len(row.text))
-        elif (head.namespace, head.id) in wholes:
-            whole, lengths = wholes[head.namespace, head.id]
-            passage = passage_of(whole.text, row.text, head.part, lengths)
+        if not candidate.part:
+            passage_by_row_id[candidate.row_id] = row, Passage(row.text, 0, len(row.text))
+        elif (candidate.namespace, candidate.id) in wholes:
+            whole, lengths = wholes[candidate.namespace, candidate.id]
+            passage = passage_of(whole.text, row.text, candidate.part, lengths)
             if passage is not None:
-                passage_by_ord[head.ord] = whole, passage
-    return passage_by_ord
+                passage_by_row_id[candidate.row_id] = whole, passage
+    return passage_by_row_id
 
 
 def passage_of(whole: str, part: str, number: int, lengths: Sequence[int]) -> Passage | None:

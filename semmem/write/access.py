@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from semmem.model.errors import SemmemError
-from semmem.model.life import Access
+from semmem.model.history import Access
 from semmem.model.store import RecallStore
 
 __all__ = ["EVERY_S", "MOST_WAITING", "AccessCounter", "is_logging", "unlogged"]

@@ -1,4 +1,4 @@
-"""Record judgements of people and agents about the memories of logged recalls; no ranking changes."""
+"""Record judgments of people and agents about the memories of logged recalls; no ranking changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def judge(
     namespaces: str | Sequence[str],
     made_by: str | None,
 ) -> int:
-    """Record which memories were useful for a logged recall; return the number of recorded judgements.
+    """Record which memories were useful for a logged recall; return the number of recorded judgments.
 
     An id means the memory in the first of ``namespaces`` that had it among its hits, else in the first one asked.
     Raises NotFound for an unknown recall or memory, and InvalidInput where nothing is judged or an id is judged in both

@@ -21,7 +21,7 @@ from semmem.concepts.likeness import LIKENESS
 from semmem.concepts.rules import extraction_of, with_other_names
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.errors import BadItem, Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
-from semmem.model.exchange import UNINDEXED, Extraction, Maker, Row, Stored, Written
+from semmem.model.exchange import UNINDEXED, DerivationVersion, Extraction, Row, Stored, Written
 from semmem.model.process.clock import step
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store
@@ -45,7 +45,7 @@ from semmem.write.rebuild import prepare
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken, with_stored_vectors
 
-__all__ = ["MAX_CHARS", "Ingest", "Outcome", "maker_now"]
+__all__ = ["MAX_CHARS", "Ingest", "Outcome", "derivation_now"]
 
 _PATIENCE_S = 5.0
 """How long an update tries again after somebody else was faster, with random pauses of up to ``_PAUSE_S``."""
@@ -53,10 +53,10 @@ _PAUSE_S = 0.2
 _UNPREPARED = Prepared((), (), "")
 
 
-def maker_now(extractor: Extractor) -> Maker:
-    """Return the maker of what this process writes."""
+def derivation_now(extractor: Extractor) -> DerivationVersion:
+    """Return the derivation version of this process's writes."""
     version = getattr(extractor, "version", "")
-    return Maker(SPLITTER, LIKENESS, extractor.name, version if isinstance(version, str) else "")
+    return DerivationVersion(SPLITTER, LIKENESS, extractor.name, version if isinstance(version, str) else "")
 
 
 class Ingest:
@@ -92,7 +92,7 @@ class Ingest:
         """Of a bulk the namespaces that its batches have written to, or may have."""
         ahead = store.graph is not None  # what writes to a file does not wait for a server
         self._preparation = Preparation(screening, extractor, self._likeness, ahead=ahead, workers=workers)
-        self._batchwide: dict[str, Any] = {"made_by": maker_now(extractor).text, "versions": keep_versions}
+        self._batchwide: dict[str, Any] = {"made_by": derivation_now(extractor).text, "versions": keep_versions}
 
     def in_bulk(self, embedder: Callable[[], Embedder | str] | None = None) -> Ingest:
         """Return the same pipeline for a bulk, or with another embedder; Store.end_bulk follows its last batch."""
@@ -263,7 +263,7 @@ class Ingest:
             raise Conflict(f"Item {refused.at}: {refused.reason}", names=error.names) from error
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
-        sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id a door made
+        sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id an interface made
         originals = {name: (name[0], id) for name, id in written.corroborated.items()}
         repeats = [(one, originals.get(name, name)) for name, some in again.items() for one in some]
         repeats += [(by_name[name], first) for name, first in originals.items()]
@@ -346,7 +346,7 @@ class Ingest:
             rows, degraded = self._rows(drafts, batch, unusable)
             with step("store"):
                 written = store(rows)
-        if written.ords and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
+        if written.row_ids and any(r.embedder is not None and r.embedder["fingerprint"] != "given" for r in rows):
             self._filled()
         return rows, {**degraded, **written.degraded}, written
 
@@ -399,9 +399,9 @@ class Ingest:
                 continue
             extraction = extractions.get(i)
             content = os.urandom(16) if memory.sensitive else content_key(memory.text)
-            vector, maker = vectors.get(i, (None, None))
+            vector, made_with = vectors.get(i, (None, None))
             before = replaced_by(draft) if part == 0 else None
-            made_of = (extraction, vector, content, draft.payload, maker, before, self._language)
+            made_of = (extraction, vector, content, draft.payload, made_with, before, self._language)
             alike = likeness.get(draft.name, ()) if part == 0 else ()
             single = part == 0 and draft.replaces is None and merges(draft) and self._likeness.counts
             change = (draft.changed_by, draft.restores)
@@ -422,7 +422,7 @@ class Ingest:
         vector = next((draft.vector for draft in drafts if draft.vector is not None), None)
         if all(at_hand(draft) is not None for draft in drafts):
             return None, None
-        if vector is not None:  # all vectors of a batch have one maker
+        if vector is not None:  # all vectors of a batch have one embedder
             return None, f"This store holds given vectors ({giver(vector)['name']}); give one with every memory."
         embedder = self._embedder()
         if isinstance(embedder, str):

@@ -78,10 +78,10 @@ class Draft:
 
     ``fields`` are the fields that the item has; a ``ttl`` counts as ``expires_at``. ``replaces`` is the stored memory
     that the draft replaces and ``replaced_payload`` the hash of its content. ``stored_vector`` is the replaced memory's
-    vector and its maker, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected`` are
-    the kinds of credentials that the memory seems to hold, or, where it was ``redacted``, held. ``restores`` says that
-    a softly forgotten memory comes back, and ``made_id`` that an interface has made the id (see MadeId). ``text_at`` is
-    when its text began, None for its ``created_at``.
+    vector and its embedder, where the embedded text is the same. ``changed_by`` is who makes the change, ``suspected``
+    are the kinds of credentials that the memory seems to hold, or, where it was ``redacted``, held. ``restores`` says
+    that a softly forgotten memory comes back, and ``made_id`` that an interface has made the id (see MadeId).
+    ``text_at`` is when its text began, None for its ``created_at``.
     """
 
     at: int
@@ -231,12 +231,12 @@ def uuid7() -> str:
 
 
 def giver(vector: NDArray[np.float32]) -> dict[str, Any]:
-    """Return the maker that the store records for a vector given by the caller."""
+    """Return the embedder that the store records for a vector given by the caller."""
     return {"name": f"external:{len(vector)}", "dimensions": len(vector), "fingerprint": "given"}
 
 
 def at_hand(draft: Draft) -> tuple[NDArray[np.float32], Mapping[str, Any]] | None:
-    """Return the given or kept vector and its maker; None where the text has to be embedded."""
+    """Return the given or kept vector and its embedder; None where the text has to be embedded."""
     return draft.stored_vector if draft.vector is None else (draft.vector, giver(draft.vector))
 
 

@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 from semmem.concepts.likeness import ALIKE, Outline, changed, likeness_keys, outlines, resemblance
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Row, Written
-from semmem.model.life import MADE_BY, MOST_SIMILAR, Link, Similar, Uncompared
+from semmem.model.history import MADE_BY, MOST_SIMILAR, Link, PendingComparison, Similar
 from semmem.model.store import LifeStore, LinkStore, Store
 from semmem.model.types import LinkType, Memory, Older
 from semmem.write.items import Draft, is_turn
@@ -87,7 +87,7 @@ def said_anew(
     """
     against: dict[Name, int] = {}
     for name, ids in contradicts.items():
-        for id in ids if name in places else ():  # what an earlier writer left uncompared is not of this batch
+        for id in ids if name in places else ():  # a comparison that an earlier writer left is not of this batch
             against[name[0], id] = min(places[name], against.get((name[0], id), places[name]))
     anew: list[Draft] = []
     for draft, first in sorted(repeats, key=lambda repeat: repeat[0].at):
@@ -213,17 +213,17 @@ class Likeness:
         contradicts: dict[Name, tuple[str, ...]] = {}
         try:
             for namespace in sorted({namespace for namespace, _ in written.similar} | retold):
-                groups, ords = [], []
+                groups, row_ids = [], []
                 for name, others in sorted(written.similar.items()):
                     if name[0] != namespace:
                         continue
-                    ords.append(written.ords[(*name, 0)])
+                    row_ids.append(written.row_ids[(*name, 0)])
                     if of[name].replaces is None or of[name].retells or of[name].made_anew:
                         at = of[name].text_at or of[name].memory.created_at
-                        text = _text(of[name].memory, ords[-1], at, placed[name])
+                        text = _text(of[name].memory, row_ids[-1], at, placed[name])
                         groups.append((text, [_other(one, placed.get((namespace, one.id), -1)) for one in others]))
                 links = compared(namespace, groups, self._policy)
-                if self._life.compared(namespace, ords, links):
+                if self._life.compared(namespace, row_ids, links):
                     self.catch_up(namespace)
                 for link in links:
                     if link.type == "contradicts":
@@ -246,24 +246,24 @@ class Likeness:
             if some := self._life.waiting(namespace, MOST_SIMILAR):
                 self._compare(self._life, namespace, some)
 
-    def compare_anew(self, namespace: str, some: Sequence[Uncompared]) -> None:
+    def compare_anew(self, namespace: str, some: Sequence[PendingComparison]) -> None:
         """Store the keys of memories anew and make the links that are missing; the links that are there stay."""
         if self._life is not None and self._looks and some:
             self._compare(self._life, namespace, some)
 
-    def _compare(self, life: LinkStore, namespace: str, some: Sequence[Uncompared]) -> int:
+    def _compare(self, life: LinkStore, namespace: str, some: Sequence[PendingComparison]) -> int:
         """Compare memories with what is like them before and after, and link them; return how many have keys."""
-        turns = {one.ord for one in some if one.memory.sensitive or is_turn(one.memory)}
-        comparable = [one for one in some if one.ord not in turns]
+        turns = {one.row_id for one in some if one.memory.sensitive or is_turn(one.memory)}
+        comparable = [one for one in some if one.row_id not in turns]
         each = zip(comparable, keys_of([one.memory for one in comparable]), strict=True)
-        keys = {one.ord: own_keys for one, own_keys in each if own_keys}
+        keys = {one.row_id: own_keys for one, own_keys in each if own_keys}
         similar = life.similar(namespace, keys) if keys else {}
         groups = [
-            (_text(one.memory, one.ord, one.at, 0), [_other(other, 0) for other in similar[one.ord]])
+            (_text(one.memory, one.row_id, one.at, 0), [_other(other, 0) for other in similar[one.row_id]])
             for one in comparable
-            if one.ord in similar
+            if one.row_id in similar
         ]
-        life.compared(namespace, [one.ord for one in some], compared(namespace, groups, self._policy))
+        life.compared(namespace, [one.row_id for one in some], compared(namespace, groups, self._policy))
         return len(keys)
 
     def maintain(self) -> dict[str, int]:
@@ -274,8 +274,8 @@ class Likeness:
         life, count = self._life, 0
         for namespace in sorted(self._store.languages()) if life is not None and self._looks else ():
             after = 0
-            while life is not None and (some := life.uncompared(namespace, after, _AT_ONCE)):
-                after = some[-1].ord
+            while life is not None and (some := life.pending_comparisons(namespace, after, _AT_ONCE)):
+                after = some[-1].row_id
                 count += self._compare(life, namespace, some)
         return {"compared": count} if count else {}
 
@@ -322,13 +322,13 @@ def retells(draft: Draft) -> bool:
     return not same or "created_at" in draft.fields or is_turn(now) != is_turn(before)
 
 
-def _text(memory: Memory, ord: int, at: datetime | None, place: int) -> Text:
+def _text(memory: Memory, row_id: int, at: datetime | None, place: int) -> Text:
     assert at is not None
-    return Text(memory.id, memory.text, memory.title, memory.author, (at.timestamp(), place, ord))
+    return Text(memory.id, memory.text, memory.title, memory.author, (at.timestamp(), place, row_id))
 
 
 def _other(one: Similar, place: int) -> Text:
-    return Text(one.id, one.text, one.title, one.author, (one.at.timestamp(), place, one.ord))
+    return Text(one.id, one.text, one.title, one.author, (one.at.timestamp(), place, one.row_id))
 
 
 def compared(namespace: str, groups: Sequence[tuple[Text, Sequence[Text]]], policy: OnContradiction) -> list[Link]:

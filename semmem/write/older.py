@@ -43,7 +43,7 @@ def older_of(store: Store, rows: Sequence[Row], written: Written, contradicted: 
         memories = store.indexed_memories((whole.namespace,), near) if near else {}
     except SemmemError:
         near, memories = [], {}
-    for one in (memories[ord] for ord in near if ord in memories):
+    for one in (memories[row_id] for row_id in near if row_id in memories):
         expired = one.expires_at is not None and one.expires_at <= now
         if (
             not expired
@@ -69,12 +69,12 @@ def _distinct(found: Sequence[Older]) -> tuple[Older, ...]:
 
 
 def _nearest(store: Store, rows: Sequence[Row], written: Written) -> list[int]:
-    """Return the ords of the passages nearest to the first one of ``rows``, nearest first."""
+    """Return the row ids of the passages nearest to the first one of ``rows``, nearest first."""
     first = next((row for row in rows if row.vector is not None), None)
     if store.vectors is None or first is None or first.vector is None:
         return []
-    own = np.array(sorted(written.ords[*row.name, row.part] for row in rows), dtype=np.int64)
-    scope = Scope((first.memory.namespace,), int(own[-1]), excluded=own)  # at most as many passages as the last ord
+    own = np.array(sorted(written.row_ids[*row.name, row.part] for row in rows), dtype=np.int64)
+    scope = Scope((first.memory.namespace,), int(own[-1]), excluded=own)  # at most as many passages as the last row id
     with step("older"):
         ranking = store.vectors.nearest(scope, first.vector, _DEPTH)
-    return [ord for ord, cosine in zip(ranking.ords, ranking.scores, strict=True) if cosine >= LEAST_COSINE]
+    return [row_id for row_id, cosine in zip(ranking.row_ids, ranking.scores, strict=True) if cosine >= LEAST_COSINE]

@@ -2,8 +2,9 @@
 
 Readers and writers go on meanwhile, and an interrupted call is continued by the next one.
 
-The new embedder fills a shadow of the vector table in batches, so that an interrupted rebuild can continue. Meanwhile
-recalls and new memories use the old vectors. When only a few are missing, the shadow replaces the table at once.
+The new embedder fills the staging vectors in batches, so that an interrupted rebuild can continue. Meanwhile
+recalls and new memories use the old vectors. When only a few are missing, the staging vectors replace the table at
+once.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from semmem.concepts.rules import extraction_of
-from semmem.embedders.binding import Encoder, embed_texts, identity
+from semmem.embedders.binding import EmbedderBinding, embed_texts, identity
 from semmem.model.errors import EmbedderUnavailable, StoreUnavailable
 from semmem.model.exchange import Extraction
 from semmem.model.protocols import Embedder, Extractor
@@ -43,20 +44,20 @@ _LOG = logging.getLogger(__name__)
 Progress = Callable[[int], None] | None
 
 
-def fill_in(vectors: VectorStore, encoder: Encoder, progress: Progress = None) -> Rebuilt:
+def fill_in(vectors: VectorStore, binding: EmbedderBinding, progress: Progress = None) -> Rebuilt:
     """Embed, in batches, the memories that have no vector; an interrupted call can be repeated to continue.
 
     Raises EmbedderUnavailable when there is no embedder, EmbedderMismatch when another one fills the store.
     """
-    embedder = encoder.embedder_or_reason()
+    embedder = binding.embedder_or_reason()
     if isinstance(embedder, str):
         raise EmbedderUnavailable(embedder)
     with vectors.rebuilding():
-        return Rebuilt(embedded=_pass(vectors, embedder, shadow=False, earlier=0, progress=progress))
+        return Rebuilt(embedded=_pass(vectors, embedder, staging=False, earlier=0, progress=progress))
 
 
 def replace_vectors(
-    vectors: VectorStore, encoder: Encoder, choice: str | Embedder, progress: Progress = None
+    vectors: VectorStore, binding: EmbedderBinding, choice: str | Embedder, progress: Progress = None
 ) -> Rebuilt:
     """Let the embedder ``choice`` fill the store from now on, with a vector for every memory.
 
@@ -64,21 +65,21 @@ def replace_vectors(
     Conflict while another process rebuilds, and StoreUnavailable while the table of vectors stays in use; the next call
     continues.
     """
-    embedder = encoder.named(choice)
+    embedder = binding.named(choice)
     own_identity = identity(embedder)
     with vectors.rebuilding():
         if dict(vectors.claim_embedder(own_identity)) == own_identity:
-            encoder.adopt(embedder)
-            dropped = vectors.drop_shadow()
-            return Rebuilt(_pass(vectors, embedder, shadow=False, earlier=0, progress=progress), dropped=dropped)
-        encoder.expect(embedder)
-        earlier, dropped = vectors.open_shadow(own_identity)
-        count = _pass(vectors, embedder, shadow=True, earlier=earlier, progress=progress)
-        vectors.index_shadow(embedder.dimensions)
+            binding.adopt(embedder)
+            dropped = vectors.drop_staging()
+            return Rebuilt(_pass(vectors, embedder, staging=False, earlier=0, progress=progress), dropped=dropped)
+        binding.expect(embedder)
+        earlier, dropped = vectors.open_staging(own_identity)
+        count = _pass(vectors, embedder, staging=True, earlier=earlier, progress=progress)
+        vectors.index_staging(embedder.dimensions)
         end = time.monotonic() + _PATIENCE
         rounds = 0
         while True:
-            late = vectors.swap_shadow(own_identity, _embedding(embedder), _FEW if rounds < _ROUNDS else None)
+            late = vectors.swap_staging(own_identity, _embedding(embedder), _FEW if rounds < _ROUNDS else None)
             if late is not None:
                 break
             if time.monotonic() > end:
@@ -86,23 +87,25 @@ def replace_vectors(
                     "The new vectors are made, but another program, such as a backup, reads the old ones; call the "
                     "same rebuild again later, and it continues from here."
                 )
-            caught_up = _pass(vectors, embedder, shadow=True, earlier=earlier + count, progress=progress)
+            caught_up = _pass(vectors, embedder, staging=True, earlier=earlier + count, progress=progress)
             count += caught_up
             rounds += caught_up > _FEW
             if not caught_up:
                 time.sleep(_PAUSE)
-        encoder.adopt(embedder)
+        binding.adopt(embedder)
         return Rebuilt(count + late, earlier, dropped)
 
 
-def _pass(vectors: VectorStore, embedder: Embedder, *, shadow: bool, earlier: int, progress: Progress) -> int:
+def _pass(vectors: VectorStore, embedder: Embedder, *, staging: bool, earlier: int, progress: Progress) -> int:
     """Embed all memories without a vector, in order; return how many."""
     own_identity = identity(embedder)
     count, after = 0, ("", 0)
-    while rows := vectors.missing_vectors(after, BATCH, shadow=shadow):
+    while rows := vectors.missing_vectors(after, BATCH, staging=staging):
         made_now = _embedding(embedder)([memory for _, memory in rows])
-        vector_rows = [(memory.namespace, ord, vector) for (ord, memory), vector in zip(rows, made_now, strict=True)]
-        vectors.add_vectors(vector_rows, own_identity, shadow=shadow)
+        vector_rows = [
+            (memory.namespace, row_id, vector) for (row_id, memory), vector in zip(rows, made_now, strict=True)
+        ]
+        vectors.add_vectors(vector_rows, own_identity, staging=staging)
         after = (rows[-1][1].namespace, rows[-1][0])
         count += len(rows)
         if progress is not None:
@@ -130,13 +133,13 @@ def prepare(extractor: Extractor, memories: Collection[Memory]) -> None:
 
 
 def extracted(extractor: Extractor, memories: Mapping[int, Memory]) -> list[tuple[int, Extraction]]:
-    """Return the extraction of each memory by ord, without the memories that the extractor cannot read."""
+    """Return the extraction of each memory by row id, without the memories that the extractor cannot read."""
     language: str = getattr(extractor, "language", "english")
     prepare(extractor, memories.values())
     pairs = []
-    for ord, memory in sorted(memories.items()):
+    for row_id, memory in sorted(memories.items()):
         try:
-            pairs.append((ord, extraction_of(extractor, memory, language)))
+            pairs.append((row_id, extraction_of(extractor, memory, language)))
         except Exception as error:  # noqa: BLE001  # an extractor may raise anything
             _LOG.info("%s cannot be read again: %s", memory.id, error)
     return pairs
@@ -164,7 +167,7 @@ def reextract(store: Store, extractor: Extractor, language: str, progress: Progr
                 rows = dict(batch)
                 prepare(extractor, rows.values())
                 own: str = getattr(extractor, "language", "english")
-                pairs = [(ord, extraction_of(extractor, memory, own)) for ord, memory in batch]
+                pairs = [(row_id, extraction_of(extractor, memory, own)) for row_id, memory in batch]
                 changed += store.reindex(namespace, pairs)
                 count += len(batch)
                 if graph is not None:

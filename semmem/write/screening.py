@@ -1,8 +1,8 @@
 """Screen memories for credentials, such as keys, tokens and passwords: warn of them, redact, refuse or hide them.
 
 A credential is recognised by the format that its issuer publishes, by the words before it, or by its entropy. People
-see kinds of credentials and ids of memories, never the credential itself, as a Python warning; a door with a better way
-to show them collects the sentences by ``noting``.
+see kinds of credentials and ids of memories, never the credential itself, as a Python warning; an interface with a
+better way to show them collects the sentences by ``noting``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from semmem.embedders import Known
 from semmem.importers.jsonl import EXPORTED, exported_item
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import matches, within
-from semmem.model.life import MADE_BY, Link, checked_link
+from semmem.model.history import MADE_BY, Link, checked_link
 from semmem.model.protocols import Embedder
 from semmem.model.store import LinkStore, Store, life_of
 from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected, bound_rejected
@@ -25,14 +25,14 @@ from semmem.write.ingest import Ingest
 from semmem.write.items import given_id
 from semmem.write.plan import Policy, batches, check_batches
 
-__all__ = ["BroughtIn", "bring_in"]
+__all__ = ["ImportReport", "import_items"]
 
 _LINKS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtIn:
-    """The result of ``bring_in``.
+class ImportReport:
+    """The result of ``import_items``.
 
     ``replaced`` memories had other content before; ``gone`` are ids that the source no longer has. ``read`` counts the
     items of the input: remembered, unchanged, replaced or rejected. ``rejected`` holds the first ``MOST_REJECTED``
@@ -63,7 +63,7 @@ class BroughtIn:
 
 
 class _Bringing:
-    """One call of ``bring_in``: the vectors that came with its items, and the ids it has read."""
+    """One call of ``import_items``: the vectors that came with its items, and the ids it has read."""
 
     def __init__(self, ingest: Ingest, filler: Callable[[], Embedder | str], namespace: str) -> None:
         self._vectors: dict[tuple[str, str], bytes] = {}
@@ -142,7 +142,7 @@ class _Bringing:
                 self.names.add((where if where and isinstance(where, str) else self._namespace, id))
 
 
-def bring_in(
+def import_items(
     store: Store,
     ingest: Ingest,
     filler: Callable[[], Embedder | str],
@@ -158,16 +158,16 @@ def bring_in(
     soft: bool,
     keep: Collection[str],
     mark: Mapping[str, Any],
-    progress: Callable[[BroughtIn], None] | None,
-) -> BroughtIn:
-    """Store a stream of items batch by batch; see Semmem.bring_in for the arguments.
+    progress: Callable[[ImportReport], None] | None,
+) -> ImportReport:
+    """Store a stream of items batch by batch; see Semmem.import_items for the arguments.
 
     With ``soft``, pruned memories can be restored for a while. Raises InvalidInput for a bad argument or an empty
     source that is to be pruned, and with ``on_error="abort"`` BadItem or Conflict for the first bad item.
     """
     check_batches(batch_size, on_error)
     if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
-        raise InvalidInput(f"bring_in takes a list or a stream of items, not one {type(items).__name__}.")
+        raise InvalidInput(f"import_items takes a list or a stream of items, not one {type(items).__name__}.")
     for name, value in (("replace", replace_changed), ("overwrite", overwrite), ("prune", prune)):
         if not isinstance(value, bool):
             raise InvalidInput(f"{name} must be True or False, not {value!r}; nothing was stored.")
@@ -185,7 +185,7 @@ def bring_in(
     may_replace = own if replace_changed else None
     policy = Policy(True, may_replace, mark, keep_edits=not overwrite, source_type="imported")
     work = _Bringing(ingest, filler, namespace)
-    report = BroughtIn()
+    report = ImportReport()
     try:
         for batch in batches(enumerate(map(_importable, items)), batch_size):
             rows = [item for _, item in batch]
@@ -194,7 +194,7 @@ def bring_in(
             work.meet(rows)
             work.tie(batch, {row.position for row in one.rejected})
             work.names |= one.names
-            report = BroughtIn(
+            report = ImportReport(
                 report.remembered + one.remembered,
                 report.unchanged + one.unchanged,
                 report.replaced + one.replaced,

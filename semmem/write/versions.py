@@ -9,7 +9,7 @@ from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import BadItem, InvalidInput, NotFound
-from semmem.model.life import Forgotten
+from semmem.model.history import Forgotten
 from semmem.model.types import Memory
 from semmem.text.passages import embedded_text
 from semmem.write.items import KEYS, Draft, payload_of

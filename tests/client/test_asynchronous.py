@@ -116,10 +116,10 @@ def test_items_may_come_from_a_list_an_iterator_or_an_asynchronous_one(url: str)
             await asyncio.sleep(0)
             assert (report.remembered, seen) == (5, [2, 4, 5])
             assert (await mem.remember_many([{"text": "a"}, {"text": "b"}])).remembered == 2
-            assert (await mem.bring_in({"text": t} for t in "cd")).remembered == 2
-            assert (await mem.bring_in(later(5))).unchanged == 5
+            assert (await mem.import_items({"text": t} for t in "cd")).remembered == 2
+            assert (await mem.import_items(later(5))).unchanged == 5
             with pytest.raises(semmem.InvalidInput, match="not one dict"):
-                await mem.bring_in({"text": "x"})  # type: ignore[arg-type]
+                await mem.import_items({"text": "x"})  # type: ignore[arg-type]
 
     asyncio.run(scene())
 
@@ -165,7 +165,9 @@ def test_items_may_be_made_with_the_verbs_of_the_facade_that_stores_them(url: st
                     yield {"text": f"Stream {n} has {report.remembered} items.", "id": f"outer{n}"}
 
             streams = [mem.remember_many(counted(f"s{n}-", 5), batch_size=2) for n in range(4)]
-            reports = await asyncio.wait_for(asyncio.gather(*streams, mem.bring_in(counted("b", 3), batch_size=1)), 120)
+            reports = await asyncio.wait_for(
+                asyncio.gather(*streams, mem.import_items(counted("b", 3), batch_size=1)), 120
+            )
             assert [one.remembered for one in reports] == [5, 5, 5, 5, 3]
             assert (await asyncio.wait_for(mem.remember_many(nested(), batch_size=1), 120)).remembered == 3
             assert (await mem.stats()).memories == 23 + 9 + 3

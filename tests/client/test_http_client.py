@@ -118,8 +118,8 @@ FAIL: list[Callable[[Any], Any]] = [
     lambda mem: mem.remember_many("abc"),
     lambda mem: mem.remember_many([{"text": "x"}], batch_size=0),
     lambda mem: mem.remember_many([{"text": "x"}], on_error="hope"),
-    lambda mem: mem.bring_in({"text": "x"}),
-    lambda mem: mem.bring_in([{"text": "x"}], prune=True),
+    lambda mem: mem.import_items({"text": "x"}),
+    lambda mem: mem.import_items([{"text": "x"}], prune=True),
     lambda mem: mem.update("none", text="x"),
     lambda mem: mem.update("kestrel", text="x", expected_version=7),
     lambda mem: mem.update("kestrel", colour="red"),
@@ -247,9 +247,9 @@ def test_a_stream_of_items_is_sent_as_it_comes_and_reported(pair: Pair) -> None:
             semmem.connect(there) as copy,
         ):
             brought: list[int] = []
-            done = copy.bring_in(iter(rows), progress=lambda so_far: brought.append(so_far.remembered))
+            done = copy.import_items(iter(rows), progress=lambda so_far: brought.append(so_far.remembered))
             assert (done.remembered, brought[-1]) == (1_200, 1_200)
-            assert copy.bring_in(rows).unchanged == 1_200
+            assert copy.import_items(rows).unchanged == 1_200
             assert sum(1 for _ in copy.export()) == 1_200
             page = copy.list(limit=1_000)
             assert len(page) + len(copy.list(limit=1_000, cursor=page.cursor)) == 1_200
@@ -316,7 +316,7 @@ def test_a_server_on_postgresql_answers_with_all_three_legs(store_url: str) -> N
         assert {leg for hit in found for leg in hit.legs} == {"lexical", "dense", "graph"}
         for id in ("petra", "ferry"):
             assert found.explain(id) == local.recall(question).explain(id)
-        assert found.explain("petra").ways
+        assert found.explain("petra").paths
         here, there = local.graph(around="Kestrel"), remote.graph(around="Kestrel")
         assert dict(there.nodes(data=True)) == dict(here.nodes(data=True))
         assert [sorted(e) for e in there.edges] == [sorted(e) for e in here.edges]

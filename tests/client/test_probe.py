@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 import semmem
+from semmem.client.probe.fixture import WITNESS, Competitor, ProbeFixture, fixture
 from semmem.client.probe.prober import Prober
-from semmem.client.probe.scene import WITNESS, Rival, Scene, scene
 from semmem.client.probe.stages import STAGES, Probe, Probed
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Extraction, Question, Ranking, Scope
@@ -50,10 +50,12 @@ def only(found: Probe) -> Probed:
 
 
 def prober(mem: semmem.Semmem) -> Prober:
-    return Prober(mem.store, mem._ingest, mem._recaller, mem._legs, mem._extractor, mem._encoder.embedder_or_reason)
+    return Prober(
+        mem.store, mem._ingest, mem._recaller, mem._legs, mem._extractor, mem._embedder_binding.embedder_or_reason
+    )
 
 
-def run(mem: semmem.Semmem, recipe: Recipe, of: Scene, k: int = 10) -> Probed:
+def run(mem: semmem.Semmem, recipe: Recipe, of: ProbeFixture, k: int = 10) -> Probed:
     return prober(mem).run(recipe, of, k, Filters())
 
 
@@ -242,9 +244,11 @@ def test_found_a_leg_that_finds_something_else(mem: semmem.Semmem) -> None:
 
 def test_depth_a_leg_that_is_not_asked_deep_enough(mem: semmem.Semmem) -> None:
     shallow = semmem.recipe("hybrid", depths={"lexical": 2})
-    of = scene(shallow, "lexical", "any", 10)
-    ahead = tuple(Rival(f"a{n}", f"Ahead {n}.", words=9) for n in range(3))
-    lost = run(mem, shallow, replace(of, question="lantern", text="A lantern, and much else besides.", rivals=ahead))
+    of = fixture(shallow, "lexical", "any", 10)
+    ahead = tuple(Competitor(f"a{n}", f"Ahead {n}.", words=9) for n in range(3))
+    lost = run(
+        mem, shallow, replace(of, question="lantern", text="A lantern, and much else besides.", competitors=ahead)
+    )
     assert lost.dropped == "depth"
     assert lost.why == "lexical has it at rank 4, and the recipe asks for 2."
 
@@ -257,22 +261,22 @@ def test_fused_a_weight_that_is_too_small(mem: semmem.Semmem) -> None:
     assert one.place == 11
 
 
-def test_folded_a_rival_that_reads_the_same(mem: semmem.Semmem) -> None:
+def test_folded_a_competitor_that_reads_the_same(mem: semmem.Semmem) -> None:
     recipe = semmem.recipe("hybrid")
-    of = scene(recipe, "lexical", "any", 10)
-    twin = Rival("twin", of.text.upper(), words=30, near=0.5)
-    one = run(mem, recipe, replace(of, rivals=(*of.rivals, twin)))
+    of = fixture(recipe, "lexical", "any", 10)
+    twin = Competitor("twin", of.text.upper(), words=30, near=0.5)
+    one = run(mem, recipe, replace(of, competitors=(*of.competitors, twin)))
     assert (one.dropped, one.place) == ("folded", None)
     assert "folded into twin" in one.why
-    assert run(mem, replace(recipe, dedup=False), replace(of, rivals=(*of.rivals, twin))).returned
+    assert run(mem, replace(recipe, dedup=False), replace(of, competitors=(*of.competitors, twin))).returned
 
 
-def test_limit_rivals_that_score_more_where_other_lists_would_let_it_in(mem: semmem.Semmem) -> None:
+def test_limit_competitors_that_score_more_where_other_lists_would_let_it_in(mem: semmem.Semmem) -> None:
     recipe = semmem.recipe("hybrid")
-    of = scene(recipe, "lexical", "any", 2)
-    both = tuple(Rival(f"b{n}", f"Both {n}.", words=1, near=0.5) for n in range(2))
+    of = fixture(recipe, "lexical", "any", 2)
+    both = tuple(Competitor(f"b{n}", f"Both {n}.", words=1, near=0.5) for n in range(2))
     own = {"question": "lantern", "text": "Lantern, lantern, lantern."}
-    one = run(mem, recipe, replace(of, **own, rivals=(*of.rivals, *both)), k=2)  # type: ignore[arg-type]
+    one = run(mem, recipe, replace(of, **own, competitors=(*of.competitors, *both)), k=2)  # type: ignore[arg-type]
     # the two are second and third of its list and first and second of the other: 1/62 + 1/61 and 1/63 + 1/62 > 1/61
     assert (one.dropped, one.class_, one.place) == ("limit", "possible", 3)
 
@@ -292,7 +296,9 @@ def test_returned_a_memory_that_is_forgotten_while_it_is_recalled(
 ) -> None:
     memories = mem.store.indexed_memories
     monkeypatch.setattr(
-        mem.store, "indexed_memories", lambda ns, ords: {o: m for o, m in memories(ns, ords).items() if m.id != WITNESS}
+        mem.store,
+        "indexed_memories",
+        lambda ns, row_ids: {o: m for o, m in memories(ns, row_ids).items() if m.id != WITNESS},
     )
     one = only(mem.probe(recipe="lexical"))
     assert (one.dropped, one.passed[-1]) == ("returned", "reranked")

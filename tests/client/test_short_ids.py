@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import semmem
-from semmem.doors.cli.app import app
+from semmem.interfaces.cli.app import app
 from semmem.model.short_ids import is_short, shortened, whole_id
 from tests.serving import serving
 
@@ -73,7 +73,7 @@ def test_every_verb_that_takes_an_id_takes_the_beginning_of_one(mem: semmem.Semm
     assert {hit.id for hit in found} == {LATER, "fact-10", "20261126-b"}
     assert found.explain(LATER[:13]).id == LATER
     assert mem.feedback(found.id or "", useful=[LATER[:13]], namespace=[f"{space}-none", space]) == 1
-    assert [(one.id, one.useful) for one in mem.judgements(namespace=space)] == [(LATER, True)]
+    assert [(one.id, one.useful) for one in mem.judgments(namespace=space)] == [(LATER, True)]
     assert mem.forget(LATER[:13], namespace=space) == 1
     assert mem.restore_memory(LATER[:13], namespace=space).id == LATER
 

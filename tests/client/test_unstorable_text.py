@@ -17,7 +17,7 @@ BAD = {"NUL": "a\x00b", "half a surrogate pair": "a\ud800b"}
 
 BASE: dict[str, dict[str, Any]] = {
     "backup": {"file": ...},
-    "bring_in": {"items": [{"id": "new", "text": "tide"}]},
+    "import_items": {"items": [{"id": "new", "text": "tide"}]},
     "changes": {},
     "concepts": {},
     "configure": {"weights": {"lexical": 1}},
@@ -35,7 +35,7 @@ BASE: dict[str, dict[str, Any]] = {
     "hashes": {},
     "history": {"id": "key"},
     "forgotten": {},
-    "judgements": {},
+    "judgments": {},
     "leg": {"name": "lexical"},
     "link": {"id": "key", "type": "see-also", "to": "other"},
     "links": {"id": "key"},
@@ -66,7 +66,7 @@ BASE: dict[str, dict[str, Any]] = {
 """Arguments with which each verb takes another argument; an ellipsis is no text."""
 MADE_PLAIN = {("recall", "query"), ("context", "query")}
 """A question is text that somebody pasted: a recall takes it with a space in the place of what no store has."""
-COMPARED = ("bring_in", "keep")
+COMPARED = ("import_items", "keep")
 """Ids that are compared with those of the source, and sent to no store."""
 ITEM = ("id", "text", "title", "author", "session", "source", "tags", "metadata", "created_at", "namespace")
 
@@ -146,8 +146,8 @@ def test_a_text_that_no_store_has_is_refused_in_one_sentence(
     mem = stores[kind]
     names = [arguments["names"]] if "names" in arguments else []
     before = mem.list(), mem.namespaces(), mem.settings_of()
-    if verb == "bring_in" and not arguments.keys() & {"mark", "owned", "namespace"}:  # the others go in
-        (rejected,) = mem.bring_in(**arguments).rejected
+    if verb == "import_items" and not arguments.keys() & {"mark", "owned", "namespace"}:  # the others go in
+        (rejected,) = mem.import_items(**arguments).rejected
         assert "\n" not in rejected.reason
         assert (mem.list(), mem.namespaces(), mem.settings_of()) == before
         return
@@ -168,7 +168,7 @@ def test_a_text_that_reaches_a_store_unchecked_is_no_lost_connection(
 ) -> None:
     store = stores[kind].store
     if kind == "SQLite" and bad == BAD["NUL"]:
-        assert store.ords_of("default", bad) == ()  # SQLite compares it
+        assert store.row_ids_of("default", bad) == ()  # SQLite compares it
         return
     with pytest.raises(InvalidInput, match=r"cannot take a value of this call|half a surrogate pair"):
-        store.ords_of("default", bad)
+        store.row_ids_of("default", bad)

@@ -90,8 +90,8 @@ def test_reach_takes_the_name_of_a_recipe() -> None:
 def test_one_string_is_no_list_of_items_to_bring_in() -> None:
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
         for wrong in ("abc", {"text": "ferry"}, 5):
-            with pytest.raises(semmem.InvalidInput, match="bring_in takes a list or a stream of items, not one"):
-                mem.bring_in(wrong)  # type: ignore[arg-type]
+            with pytest.raises(semmem.InvalidInput, match="import_items takes a list or a stream of items, not one"):
+                mem.import_items(wrong)  # type: ignore[arg-type]
         assert mem.stats().memories == 0
 
 

@@ -161,14 +161,14 @@ def test_a_memory_that_holds_two_names_that_are_one_counts_once_with_the_larger_
     mem.merge_concepts("Big Blue", "Acme Corp")
     names = names_of(mem)
     acme, blue = name_of("Acme Corp"), name_of("Big Blue")
-    (ord,) = mem.store.ords_of("default", "5")
+    (row_id,) = mem.store.row_ids_of("default", "5")
     ((at, entries),) = names.postings([blue]).items()
     assert (at, entries["ord"].tolist(), entries[["mention", "subject"]].tolist()[-1]) == (
         acme,
         [1, 2, 3, 5],
         (100, 100),
     )
-    held = names.forwards([ord]).entries
+    held = names.forwards([row_id]).entries
     assert held[held["key"] == acme][["mention", "subject"]].tolist() == [(100, 100)]
     assert blue not in held["key"]
     assert len(names.postings([blue], max_df=3).keys) == 0
@@ -205,11 +205,11 @@ def test_a_surname_that_two_share_and_a_name_set_apart_are_not_linked(mem: semme
         return set(trace.linked)
 
     mem.remember("That was long ago.", id="5", title="Ada Lovelace")
-    assert linked() == set(mem.store.ords_of("default", "5"))
+    assert linked() == set(mem.store.row_ids_of("default", "5"))
     mem.split_concept("Ada Lovelace")
     assert linked() == set()
     mem.remember("That was longer ago.", id="6", title="William Lovelace")
-    assert linked() == set(mem.store.ords_of("default", "6"))
+    assert linked() == set(mem.store.row_ids_of("default", "6"))
     mem.remember("That was longest ago.", id="7", title="Ralph Lovelace")
     assert linked() == set()
 
@@ -226,7 +226,7 @@ def test_a_title_is_linked_by_its_initials_where_no_other_has_them(mem: semmem.S
         return set(trace.linked)
 
     mem.remember("That was long ago.", id="5", title="Grand Trunk Railway")
-    five = set(mem.store.ords_of("default", "5"))
+    five = set(mem.store.row_ids_of("default", "5"))
     assert linked("When did the GTR open?") == five
     assert linked("When did the gtr open?") == set()  # only capitals are an acronym
     for _ in range(2):  # before the store is tidied, and after

@@ -18,10 +18,10 @@ from eval.reports.verdicts import SUMMED, summed
 from semmem import RECIPES, Semmem
 from semmem.client.routes import ROUTES, Route
 from semmem.config import Settings
-from semmem.doors.cli.app import app
-from semmem.doors.coding_agents.clients import CLIENTS
-from semmem.doors.http.arguments import arguments_of, right_of
-from semmem.doors.wire import answer
+from semmem.interfaces.cli.app import app
+from semmem.interfaces.coding_agents.clients import CLIENTS
+from semmem.interfaces.http.arguments import arguments_of, right_of
+from semmem.interfaces.wire import answer
 from semmem.model import errors
 from semmem.model.memory_fields import FIELDS, FILTERS
 from semmem.model.recipe import SETTINGS

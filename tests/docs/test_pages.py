@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import semmem
-from semmem.doors import wire
-from semmem.doors.cli.app import app
+from semmem.interfaces import wire
+from semmem.interfaces.cli.app import app
 from semmem.rank_cap.places import ASSUMPTIONS
 from tests.docs.pages import PAGES, ROOT, everything, text
 
@@ -80,7 +80,7 @@ def test_every_exit_code_is_explained() -> None:
 
 
 def test_every_client_has_a_row() -> None:
-    from semmem.doors.coding_agents.clients import CLIENTS
+    from semmem.interfaces.coding_agents.clients import CLIENTS
 
     assert set(re.findall(r"`semmem install ([a-z-]+)` \|", text("docs/coding-agents.md"))) == set(CLIENTS)
 

@@ -18,10 +18,10 @@ from mcp import Client, StdioServerParameters
 
 import semmem
 from semmem.client.routes import ROUTES
-from semmem.doors.cli.app import run
-from semmem.doors.http.app import OPEN
+from semmem.interfaces.cli.app import run
+from semmem.interfaces.http.app import OPEN
 from tests.docs.pages import blocks, lines, text
-from tests.doors.mcp.clients import environment
+from tests.interfaces.mcp.clients import environment
 from tests.serving import serving
 
 HTTP, MCP = "docs/http.md", "docs/mcp.md"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from semmem.doors.cli.app import run
+from semmem.interfaces.cli.app import run
 from tests.docs.pages import PAGES, ROOT, Block, blocks, everything, lines
 from tests.importers.test_git import git
 
@@ -45,7 +45,7 @@ FILES = {
 
 ELSEWHERE = {
     "make install": "CI installs this way",
-    "make demo": "tests/doors/cli/test_demo.py",
+    "make demo": "tests/interfaces/cli/test_demo.py",
     "make test": "CI",
     "pip install": "test_an_extra_exists_and_allows_what_is_installed",
     "semmem model get": "tests/embedders, and CI",
@@ -64,18 +64,18 @@ ELSEWHERE = {
     "semmem copy": "wants a server: tests/stores",
     "semmem export --namespace notes mine": "tests/eval/test_eval_stores_what_users_store.py",
     "mkdir mine": "as above",
-    'echo \'{"prompt"': "tests/doors/coding_agents/test_hook.py",
-    'echo \'{"source"': "tests/doors/coding_agents/test_beginning.py",
-    "semmem backup": "tests/doors/cli/test_cli_moving.py",
-    "semmem restore": "tests/doors/cli/test_cli_moving.py",
-    "semmem stats --verify": "tests/doors/cli/test_cli_moving.py",
+    'echo \'{"prompt"': "tests/interfaces/coding_agents/test_hook.py",
+    'echo \'{"source"': "tests/interfaces/coding_agents/test_beginning.py",
+    "semmem backup": "tests/interfaces/cli/test_cli_moving.py",
+    "semmem restore": "tests/interfaces/cli/test_cli_moving.py",
+    "semmem stats --verify": "tests/interfaces/cli/test_cli_moving.py",
     "python -m eval": "tests/eval; test_a_command_of_the_harness_is_one",
     "semmem-eval": "tests/eval; test_a_command_of_the_harness_is_one",
 }
 """How lines of a shell begin that are run elsewhere, and where."""
 
 ON_THE_MACHINE = ("semmem demo", "semmem server", "semmem doctor", "semmem explore")
-"""Commands that concern the machine, or run until they are stopped: tests/doors runs them on a store of its own."""
+"""Commands that concern the machine, or run until they are stopped: tests/interfaces runs them on its own store."""
 
 
 def of_a_server(block: Block) -> bool:
@@ -121,7 +121,7 @@ def test_the_code_of_a_page_runs_in_the_order_in_which_it_stands(page: str, capf
             assert run(shlex.split(line)[1:]) == 0, line
             out, err = capfd.readouterr()
             assert out, line
-            assert err == "" or line.startswith(("semmem judgements", "semmem keys")), line
+            assert err == "" or line.startswith(("semmem judgments", "semmem keys")), line
 
 
 def test_the_ten_lines_of_the_readme_print_the_second_note_and_every_leg(

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import semmem
-from semmem.doors.cli.app import run
 from semmem.embedders import load, model_source, onnx_graph
 from semmem.embedders.installed import Installed, read_card
 from semmem.embedders.sentence_folder import Wishes
 from semmem.embedders.weights import MPNET
+from semmem.interfaces.cli.app import run
 from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput
 from tests.embedders.small_models import TEXTS, save, write_json
 
@@ -255,7 +255,7 @@ def test_a_card_that_was_damaged_is_told_with_the_line_that_mends_it(saved: dict
             read_card(folder)
 
 
-# ---------------------------------------------------------------------- at the doors
+# ---------------------------------------------------------------------- at the interfaces
 
 
 def test_a_model_is_got_listed_and_asked_for_by_its_name(

@@ -165,10 +165,10 @@ def test_a_store_without_an_embedder_answers_by_the_other_legs_and_rebuild_fills
 def test_vectors_of_an_embedder_are_brought_to_unit_length(store_url: str) -> None:
     with semmem.connect(store_url, embedder=Tiny(scale=7.0)) as mem:
         mem.remember("green tea", id="a")
-        (ord,) = mem.store.ords_of("default", "a")
+        (row_id,) = mem.store.row_ids_of("default", "a")
         same = np.array([1.1, 1.0]) / 2.21**0.5  # (tea + .1, 1), whose squared length is 1.21 + 1
-        found = mem.store.vectors.similarities(["default"], [ord], same.astype(np.float32))
-        assert found == {ord: pytest.approx(1, abs=1e-5)}
+        found = mem.store.vectors.similarities(["default"], [row_id], same.astype(np.float32))
+        assert found == {row_id: pytest.approx(1, abs=1e-5)}
 
 
 def test_the_vector_of_a_question_is_brought_to_unit_length(store_url: str) -> None:

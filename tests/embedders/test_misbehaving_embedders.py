@@ -117,7 +117,7 @@ def test_with_skip_an_item_without_a_usable_vector_is_rejected_and_the_others_ar
     assert [(row.id, row.reason, len(mem.list())) for row in one.rejected] == [("bird", why, 4)]
     mem.update("ferry", tags=["shore"])
     before, item = state(mem), {"id": "ferry", "text": "A heron is on the ferry.", "tags": ["shore"]}
-    brought = mem.bring_in([item], owned={"tags": ["shore"]}, replace=True, prune=True)
+    brought = mem.import_items([item], owned={"tags": ["shore"]}, replace=True, prune=True)
     assert ([(row.id, row.reason) for row in brought.rejected], state(mem)) == ([("ferry", why)], before)
 
 
@@ -134,9 +134,9 @@ def test_each_write_names_the_embedder_and_the_text_and_stores_nothing(
         (lambda: mem.update("tide", text="A heron stands here."), sentence(fault, "memory 'tide'")),
         (lambda: mem.remember_many(items), sentence(fault, "item 1 (id 'bird')", **several)),
         (lambda: mem.remember_many(items, on_error="skip"), sentence(fault, "", **several)),
-        (lambda: mem.bring_in(items), sentence(fault, "", **several)),
+        (lambda: mem.import_items(items), sentence(fault, "", **several)),
         (
-            lambda: mem.bring_in(items[1:2], owned={"tags": ["shore"]}, replace=True, prune=True),
+            lambda: mem.import_items(items[1:2], owned={"tags": ["shore"]}, replace=True, prune=True),
             sentence(fault, "memory 'bird'"),
         ),
     )[: 4 if fault in OF_ONE else None]:

@@ -49,7 +49,7 @@ def test_a_leg_alone_is_its_list_as_the_recipe_asks_for_it() -> None:
 
 def test_the_command_asks_once_and_keeps_the_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, kept, out = small(tmp_path / "small"), tmp_path / "lists", tmp_path / "result.json"
-    monkeypatch.setattr("eval.commands.door.RUNS", tmp_path / "runs")
+    monkeypatch.setattr("eval.commands.interface.RUNS", tmp_path / "runs")
     command = ["best-leg", "--data", str(data), "--recipes", "default,two-regimes", "--embedder", "hashing"]
     first = CliRunner().invoke(app, [*command, "--lists", str(kept), "--out", str(out)])
     assert first.exit_code == 0, first.output

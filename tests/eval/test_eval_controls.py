@@ -93,12 +93,12 @@ def test_a_random_graph_keeps_its_shape_and_the_other_legs_keep_their_lists(stor
         assert mem._legs["graph"] is own
         store = mem.store
         dice = Rewired(snapshot(mem, "toy"), Places(store, store.graph, 0))
-        ords = [ord for ord, _ in store.indexed_after("toy", -1, 1_000)]
-        real = store.graph.forwards(["toy"], ords)
-        dealt_, _, _ = dice.forwards("toy", ords, neighbours=True)
+        row_ids = [row_id for row_id, _ in store.indexed_after("toy", -1, 1_000)]
+        real = store.graph.forwards(["toy"], row_ids)
+        dealt_, _, _ = dice.forwards("toy", row_ids, neighbours=True)
         keys = sorted(set(real.entries["key"].tolist()))
         of_real, (of_dealt,) = store.postings(["toy"], keys)["toy"], dice.postings("toy", (keys, None))
-    assert len(ords) == 60
+    assert len(row_ids) == 60
     for id, asked in plain.items():
         assert asked.legs["lexical"] == chance[id].legs["lexical"]
         assert asked.legs["dense"] == chance[id].legs["dense"]
@@ -116,9 +116,9 @@ def test_a_random_graph_keeps_its_shape_and_the_other_legs_keep_their_lists(stor
     assert of_real.sizes.tolist() == of_dealt.sizes.tolist()
     pairs = {(key, int(row["ord"])) for key, rows in of_dealt.items() for row in rows}
     ends = dealt_.sizes.cumsum().tolist()
-    for ord, size, end in zip(dealt_.ords.tolist(), dealt_.sizes.tolist(), ends, strict=True):
+    for row_id, size, end in zip(dealt_.row_ids.tolist(), dealt_.sizes.tolist(), ends, strict=True):
         for key in dealt_.entries["key"][end - size : end].tolist():
-            assert (key, ord) in pairs
+            assert (key, row_id) in pairs
     assert {(k, int(r["ord"])) for k, rows in of_real.items() for r in rows} != pairs
 
 

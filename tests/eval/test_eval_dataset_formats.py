@@ -232,14 +232,14 @@ def beir(tmp_path: Path, qrels: str) -> Path:
     return path
 
 
-def test_beir_judgements_keep_their_grades_and_zero_is_not_relevant(tmp_path: Path) -> None:
+def test_beir_judgments_keep_their_grades_and_zero_is_not_relevant(tmp_path: Path) -> None:
     corpus = load(beir(tmp_path, "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t1\nq2\td1\t0\n"))
     assert [m["text"] for m in corpus.memories] == ["x", "Only title"]
     assert [(q.id, q.grades) for q in corpus.queries] == [("q1", {"d1": 2, "d2": 1})]
-    assert corpus.notes == {"questions without a judgement in this split": 1}
+    assert corpus.notes == {"questions without a judgment in this split": 1}
 
 
-def test_a_beir_judgement_of_the_wrong_width_is_named_by_line(tmp_path: Path) -> None:
+def test_a_beir_judgment_of_the_wrong_width_is_named_by_line(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"test\.tsv line 2 has 4 cells; it needs query-id, corpus-id and score"):
         load(beir(tmp_path, "query-id\tcorpus-id\tscore\nq1\t0\td1\t2\n"))
 
@@ -247,7 +247,7 @@ def test_a_beir_judgement_of_the_wrong_width_is_named_by_line(tmp_path: Path) ->
 # --- a store of one's own -----------------------------------------------------------------------------------------
 
 
-def test_own_questions_and_judgements_in_use_are_read_together(tmp_path: Path) -> None:
+def test_own_questions_and_judgments_in_use_are_read_together(tmp_path: Path) -> None:
     path = jsonl(
         tmp_path / "mine.jsonl",
         {"id": "1", "question": "Which port?", "gold_ids": ["m1"], "stratum": "exact"},

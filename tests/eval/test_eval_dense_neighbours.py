@@ -25,12 +25,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:The leg:UserWarning")
 
 def test_edges_go_to_the_nearest_rows_by_cosine_and_those_of_a_source_sum_to_the_strength() -> None:
     matrix = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0]], dtype=np.float32)
-    ords = np.array([3, 5, 8, 9])
-    edges = nearest(matrix, ords, np.array([3, 4, 8]), 3.0)  # 4 has no vector
+    row_ids = np.array([3, 5, 8, 9])
+    edges = nearest(matrix, row_ids, np.array([3, 4, 8]), 3.0)  # 4 has no vector
     by_pair = {(s, t): w for s, t, w in zip(edges.source, edges.target, edges.weight, strict=True)}
     # of 3: .8 to 5, 0 to 8 and, below 0, to 9; of 8: .6 to 5, 0 to the others
     assert by_pair == pytest.approx({(3, 5): 3.0, (3, 8): 0, (3, 9): 0, (8, 5): 3.0, (8, 3): 0, (8, 9): 0})
-    shared = nearest(np.array([[1, 0], [0.8, 0.6], [0.6, 0.8]], dtype=np.float32), np.array([1, 2, 3]), ords[:1], 1.0)
+    shared = nearest(
+        np.array([[1, 0], [0.8, 0.6], [0.6, 0.8]], dtype=np.float32), np.array([1, 2, 3]), row_ids[:1], 1.0
+    )
     assert shared.weight.tolist() == pytest.approx([0.96 / 1.56, 0.6 / 1.56])
     assert shared.target.tolist() == [2, 1]
 

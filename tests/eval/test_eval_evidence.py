@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 import semmem
 from eval.cli import app
 from eval.datasets import Corpus, DatasetError, load
-from eval.experiments.evidence import kept_apart
-from eval.experiments.evidence.kept_apart import look, plan, record_of, sets
+from eval.experiments.evidence import held_out
+from eval.experiments.evidence.held_out import look, plan, record_of, sets
 from eval.experiments.evidence.manifest import differences, manifest
 from eval.experiments.evidence.provenance import OURS, TUNED_ON, clean
 from eval.reports.adr import front_matter
@@ -319,7 +319,7 @@ def test_a_set_kept_apart_is_looked_at_once_and_a_second_look_says_so(
         told: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
         return told
 
-    monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab")
+    monkeypatch.setattr(held_out, "COMMIT", "0123456789ab")
     first = once()
     assert len(first["looks"]) == 1
     assert (first["looked at with other commits"], first["looked at with other bytes"]) == ([], [])
@@ -330,7 +330,7 @@ def test_a_set_kept_apart_is_looked_at_once_and_a_second_look_says_so(
     with pytest.raises(DatasetError, match=r"mine was measured with the commit 0123456789ab on .* Pass --again"):
         once()
     assert len(once(again=True)["looks"]) == 2
-    monkeypatch.setattr(kept_apart, "COMMIT", "ba9876543210")
+    monkeypatch.setattr(held_out, "COMMIT", "ba9876543210")
     assert once()["looked at with other commits"] == ["0123456789ab"]
     assert record_of(load(path), tmp_path, "x").name.startswith("mine-")
 
@@ -341,11 +341,11 @@ def test_a_look_wants_a_clean_commit_and_no_tuning_set(tmp_path: Path, monkeypat
     def never(corpus: Corpus, store: str | None, embedder: str | None) -> Any:
         raise AssertionError("nothing may be measured")
 
-    monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab-dirty")
+    monkeypatch.setattr(held_out, "COMMIT", "0123456789ab-dirty")
     with pytest.raises(DatasetError, match="commit what has changed first"):
         look(path, tmp_path / "records", never, out=tmp_path / "out")
-    monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab")
-    monkeypatch.setattr(kept_apart, "role", lambda corpus: "tuning set")
+    monkeypatch.setattr(held_out, "COMMIT", "0123456789ab")
+    monkeypatch.setattr(held_out, "role", lambda corpus: "tuning set")
     with pytest.raises(DatasetError, match="is a tuning set of the recipes"):
         look(path, tmp_path / "records", never, out=tmp_path / "out")
 
@@ -355,17 +355,17 @@ def test_another_name_makes_no_first_look_of_a_second_and_other_bytes_are_said(
 ) -> None:
     path, records = small(tmp_path / "mine"), tmp_path / "records"
     records.mkdir()
-    monkeypatch.setattr(kept_apart, "COMMIT", "0123456789ab")
+    monkeypatch.setattr(held_out, "COMMIT", "0123456789ab")
     record = record_of(load(path), records, "0123456789ab")
     record.write_text('{"looks": ["2026-01-01"]}', encoding="utf-8")
     renamed = path.rename(tmp_path / "yours")
     assert record_of(load(renamed), records, "0123456789ab") == record
     with pytest.raises(DatasetError, match=r"yours was measured with the commit 0123456789ab on 2026-01-01.* mine-"):
         look(renamed, records, lambda *_: nullcontext(), out=tmp_path / "out")
-    assert kept_apart._other_bytes(load(renamed), records) == []
+    assert held_out._other_bytes(load(renamed), records) == []
     (records / "yours-0f0f0f0f-ba9876543210.json").touch()
     (records / "not-yours-0f0f0f0f-ba9876543210.json").touch()
-    assert kept_apart._other_bytes(load(renamed), records) == ["0f0f0f0f at ba9876543210"]
+    assert held_out._other_bytes(load(renamed), records) == ["0f0f0f0f at ba9876543210"]
 
 
 def test_sets_are_those_of_a_folder_or_the_folder_itself(tmp_path: Path) -> None:

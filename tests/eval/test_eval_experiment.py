@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import semmem
 from eval.cli import app
-from eval.commands import door
+from eval.commands import interface
 from eval.datasets import load
 from eval.experiments import experiment
 from eval.experiments.experiment import check_fast_path, conduct
@@ -344,7 +344,7 @@ def test_a_store_that_holds_other_memories_in_the_namespace_is_refused_before_an
 
 
 def test_no_store_is_made_for_an_embedder_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(interface, "RUNS", tmp_path / "runs")
     given = ("--data", str(small(tmp_path / "small")), "--embedder", "nosuch", "--out", str(tmp_path / "out"))
     done = CliRunner().invoke(app, ["run", *given])
     assert done.exit_code == 2

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from eval.cli import app
 from eval.datasets import DatasetError
-from eval.foreign.files import judgements, run
+from eval.foreign.files import judgments, run
 
 # Twelve questions, each with a document of its own; the vector list has the gold of the first six, words of the others.
 QUESTIONS = [f"q{i}" for i in range(12)]
@@ -131,16 +131,16 @@ JUDGED = {
 
 
 @pytest.mark.parametrize(("name", "text"), JUDGED.values(), ids=JUDGED)
-def test_judgements_are_read_in_every_usual_form(tmp_path: Path, name: str, text: str) -> None:
+def test_judgments_are_read_in_every_usual_form(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    assert {q.id: dict(q.grades) for q in judgements(path)} == {"q1": {"a": 2}, "q2": {"c": 1}}
+    assert {q.id: dict(q.grades) for q in judgments(path)} == {"q1": {"a": 2}, "q2": {"c": 1}}
 
 
-def test_the_questions_of_a_data_set_are_judgements_with_their_strata(tmp_path: Path) -> None:
+def test_the_questions_of_a_data_set_are_judgments_with_their_strata(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"id": "q1", "question": "who?", "gold_ids": ["a"], "stratum": "people"}\n', encoding="utf-8")
-    (query,) = judgements(path)
+    (query,) = judgments(path)
     assert (query.id, query.gold, query.stratum) == ("q1", ("a",), "people")
 
 
@@ -170,16 +170,16 @@ BAD_JUDGED = [
     ("q1 0 a yes\n", ":1 has the grade 'yes'; it must be a whole number"),
     ('{"id": "q1"}\n', ":1 has no 'gold_ids'"),
     ("q1 0 a 0\n", "calls no document relevant"),
-    ("", "holds no judgements"),
+    ("", "holds no judgments"),
 ]
 
 
 @pytest.mark.parametrize(("text", "words"), BAD_JUDGED, ids=[words for _, words in BAD_JUDGED])
-def test_a_bad_line_of_judgements_is_named_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+def test_a_bad_line_of_judgments_is_named_with_its_place(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "qrels"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DatasetError, match=re.escape(words)):
-        judgements(path)
+        judgments(path)
 
 
 def test_what_cannot_be_compared_is_told_in_a_sentence(files: dict[str, Path], tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_questions_without_a_result_count_nothing_and_are_told(files: dict[str, 
     result = result_of("--run", files["vector"], "--run", few, "--qrels", files["qrels"], "--metric", "R@10")
     assert result["conditions"]["few"]["measures"]["headline"]["R@10"] == 2 / 12
     assert result["corpus"]["notes"] == {
-        "questions of few without a judgement": 1,
+        "questions of few without a judgment": 1,
         "questions without a result in few, which count 0": 10,
     }
 

@@ -70,7 +70,7 @@ def test_a_stage_that_drops_every_witness_makes_the_leg_not_evaluable(store_url:
         assert [c["verdict"] for c in result["comparisons"]] != ["not evaluable"] * len(result["comparisons"])
         summary = markdown(result)
         rows = [line for line in summary.splitlines() if line.startswith("| default | graph | named | 10 |")]
-        # behind the rival that both text legs put first
+        # behind the competitor that both text legs put first
         assert rows == ["| default | graph | named | 10 | guaranteed | came back at place 2 |"]
 
         honest = mem.probe

@@ -68,7 +68,7 @@ def test_scores_fall_strictly() -> None:
     assert falling(["b", "a", "c"]) == {"b": 3.0, "a": 2.0, "c": 1.0}
 
 
-def test_a_graded_judgement_earns_its_grade() -> None:
+def test_a_graded_judgment_earns_its_grade() -> None:
     measured = measure([ask("q", "a", "b", grades={"a": 2, "b": 1})], {"q": ["b", "a"]})
     # (1/1 + 2/log2 3) / (2/1 + 1/log2 3) = (1 + 1.261860) / (2 + .630930) = .859719
     assert measured.mean("nDCG@5") == pytest.approx(0.859719, abs=1e-6)

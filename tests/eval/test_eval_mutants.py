@@ -251,7 +251,7 @@ def test_the_interval_of_a_share_is_wilsons() -> None:
 
 
 def test_the_drawn_list_is_of_the_rooms_that_are_drawn_from() -> None:
-    rooms = {"semmem/importers", "semmem/write", "semmem/client", "semmem/doors/http", "semmem/stores/sqlite"}
+    rooms = {"semmem/importers", "semmem/write", "semmem/client", "semmem/interfaces/http", "semmem/stores/sqlite"}
     assert {one.room for one in mutants(DRAWN)} == rooms
     assert len(mutants(DRAWN)) == 40
 

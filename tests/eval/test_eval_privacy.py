@@ -65,7 +65,7 @@ def test_the_search_finds_what_it_looks_for() -> None:
 
 
 @pytest.mark.parametrize("path", ["eval/runs/x/result.json", "eval/data/private/labels.jsonl", "runs/x.run"])
-def test_results_and_judgements_lie_where_git_does_not_look(path: str) -> None:
+def test_results_and_judgments_lie_where_git_does_not_look(path: str) -> None:
     done = subprocess.run(["git", "-C", str(ROOT), "check-ignore", "-q", path], timeout=30, check=False)
     if done.returncode == 128:
         pytest.skip("this is not a git checkout")

@@ -14,7 +14,7 @@ import pytest
 
 from eval.commands.experiments import in_a_clone
 from eval.datasets import KNOWN_SHA256, DatasetError, load
-from eval.experiments.evidence import kept_apart, provenance
+from eval.experiments.evidence import held_out, provenance
 from eval.experiments.evidence.provenance import COMMIT, TUNED_ON, clean, commit_of, known_question, role, shared_with
 from eval.experiments.vector_cache import KeptVectors, keeping
 from semmem.embedders import load as load_embedder
@@ -118,9 +118,11 @@ def test_a_tuning_set_with_another_name_and_another_byte_is_known_by_its_questio
     assert len(marks) == 40
     monkeypatch.setattr(provenance, "_tuned", lambda: {"vaswani": frozenset(marks[:5]), "locomo3": frozenset()})
     assert role(toy) == "shares 5 questions with the tuning set vaswani"
-    monkeypatch.setattr(kept_apart, "load", lambda path, sealed: toy)
-    with pytest.raises(DatasetError, match="mine shares 5 questions with the tuning set vaswani, so it is not kept"):
-        kept_apart.look(tmp_path, tmp_path, lambda *_: None, out=tmp_path)  # type: ignore[arg-type,return-value]
+    monkeypatch.setattr(held_out, "load", lambda path, sealed: toy)
+    with pytest.raises(
+        DatasetError, match="mine shares 5 questions with the tuning set vaswani, so it is not held out"
+    ):
+        held_out.look(tmp_path, tmp_path, lambda *_: None, out=tmp_path)  # type: ignore[arg-type,return-value]
     monkeypatch.setattr(provenance, "_tuned", lambda: {"vaswani": frozenset(marks[:4])})  # no more than a tenth
     assert role(toy) == "not known to this project"
 

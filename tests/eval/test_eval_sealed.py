@@ -1,4 +1,4 @@
-"""The sealed sets: their bytes, their counts, their judgements, and what the harness calls them."""
+"""The sealed sets: their bytes, their counts, their judgments, and what the harness calls them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_question_of_hops_needs_as_many_notes_and_an_unanswerable_one_needs_no
     ("name", "pairs", "counts", "kappa"),
     [("helpdesk", 515, (151, 1, 13, 350), 0.936), ("family", 509, (150, 1, 17, 341), 0.918)],
 )
-def test_the_agreement_of_the_record_is_that_of_the_judgements(
+def test_the_agreement_of_the_record_is_that_of_the_judgments(
     name: str, pairs: int, counts: tuple[int, int, int, int], kappa: float
 ) -> None:
     rows = [json.loads(line) for line in (DATA / name / "judgements.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -13,8 +13,8 @@ import pytest
 import semmem
 from eval.datasets import data_root, load
 from eval.experiments.runner import ingest
-from semmem.doors.cli.app import run
 from semmem.importers import FORMATS, MARK
+from semmem.interfaces.cli.app import run
 from semmem.model.types import Memory
 
 STARTED = datetime.now(UTC)

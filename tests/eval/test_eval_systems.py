@@ -67,7 +67,7 @@ def test_graphiti_counts_from_rank_0_with_constant_1() -> None:
     search = fusion_of("graphiti", "search")
     fused = replay(search, {"bm25": ["a", "b"], "cosine": ["b", "c"]}, {}, 10)
     assert fused == {"a": 1, "b": Fraction(3, 2), "c": Fraction(1, 2)}  # 1/1; 1/2 + 1/1; 1/2
-    # k = 2: two rivals can have (1 + 1/2 + 1/2 + 1/3)/2 = 7/6, more than 1; k = 3: (11/6 + 13/12)/3 = 35/36, less
+    # k = 2: two competitors can have (1 + 1/2 + 1/2 + 1/3)/2 = 7/6, more than 1; k = 3: (11/6 + 13/12)/3 = 35/36, less
     assert classes(fusion_reach(search, 2)) == {"bm25": "possible", "cosine": "possible"}
     assert classes(fusion_reach(search, 3)) == {"bm25": "guaranteed", "cosine": "guaranteed"}
 
@@ -239,7 +239,7 @@ def test_the_table_in_the_readme_is_the_one_that_is_printed() -> None:
 
 
 def test_the_commands_of_the_example_action_pass_and_fail_as_it_says() -> None:
-    from semmem.doors.cli.app import run
+    from semmem.interfaces.cli.app import run
 
     example = (ROOT / "examples" / "github-action.yml").read_text(encoding="utf-8")
     commands = re.findall(r"- run: semmem (reach .*)", example)

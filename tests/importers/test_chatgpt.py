@@ -11,7 +11,7 @@ import pytest
 
 from semmem.importers import BadRow, Item, reader
 from semmem.model.errors import InvalidInput
-from tests.doors.cli.program import Call, in_process
+from tests.interfaces.cli.program import Call, in_process
 
 NINE = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
 SECONDS = 1777626000  # NINE

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from semmem.doors.cli.app import run
 from semmem.importers import BadRow, Item, reader
 from semmem.importers.csv import column_map
+from semmem.interfaces.cli.app import run
 from semmem.model.errors import InvalidInput
 
 Call = Callable[..., tuple[int, str, str]]

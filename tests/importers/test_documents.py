@@ -13,7 +13,7 @@ import pytest
 
 from semmem.importers import BadRow, Item, reader
 from semmem.model.errors import InvalidInput, MissingExtra
-from tests.doors.cli.program import Call, in_process
+from tests.interfaces.cli.program import Call, in_process
 from tests.traces import lookups, sent, traced, tracing
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -10,7 +10,7 @@ import pytest
 
 from semmem.importers import BadRow, Item, reader
 from semmem.model.errors import InvalidInput
-from tests.doors.cli.program import Call, in_process
+from tests.interfaces.cli.program import Call, in_process
 
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ import pytest
 
 from semmem.importers import FORMATS, BadRow, Item, reader
 from semmem.model.errors import BadItem, InvalidInput
-from tests.doors.cli.program import in_process
+from tests.interfaces.cli.program import in_process
 
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)
 

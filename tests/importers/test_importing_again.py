@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.cli.program import Call, in_process
 from tests.importers.vault import vault
+from tests.interfaces.cli.program import Call, in_process
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import semmem
 from semmem.importers import BadRow, owned, reader
 from semmem.model.errors import BadItem
 from semmem.model.types import Memory
-from semmem.write.sync import BroughtIn
+from semmem.write.sync import ImportReport
 
 LATE = "2091-05-03T00:00:00+00:00"
 GIVEN: dict[str, Any] = {
@@ -42,8 +42,8 @@ def life(memory: Memory) -> dict[str, Any]:
 WHOLE = {"importance": 0.9, "sensitive": True, "pinned": True}
 
 
-def brought(mem: semmem.Semmem, format: str, path: Path) -> BroughtIn:
-    return mem.bring_in(reader(format)(path), namespace="n", on_error="skip")
+def brought(mem: semmem.Semmem, format: str, path: Path) -> ImportReport:
+    return mem.import_items(reader(format)(path), namespace="n", on_error="skip")
 
 
 def written(folder: Path, format: str, given: dict[str, Any]) -> Path:
@@ -101,7 +101,7 @@ def test_what_is_wrong_is_refused_in_one_sentence_and_nothing_is_stored(
     items = list(reader(format)(path, reject=bad.append))
     reasons = [row.reason for row in bad]
     if items:
-        reasons += [row.reason for row in mem.bring_in(items, namespace="n", on_error="skip").rejected]
+        reasons += [row.reason for row in mem.import_items(items, namespace="n", on_error="skip").rejected]
     assert len(reasons) == 1
     assert why in reasons[0]
     assert mem.stats(namespace="n").memories == 0
@@ -129,7 +129,7 @@ def test_a_note_that_says_another_end_replaces_the_memory(mem: semmem.Semmem, tm
     brought(mem, "markdown", written(tmp_path, "markdown", {"valid_to": "2024-05-03"}))
     path = written(tmp_path, "markdown", {"valid_to": "2025-05-03"})
     own = owned("markdown", path)
-    report = mem.bring_in(reader("markdown")(path), namespace="n", owned=own, replace=True)
+    report = mem.import_items(reader("markdown")(path), namespace="n", owned=own, replace=True)
     assert (report.replaced, mem.get("a.md", namespace="n").valid_to) == (1, datetime(2025, 5, 3, tzinfo=UTC))
 
 
@@ -173,7 +173,7 @@ def test_an_export_and_an_import_keep_all_of_it(mem: semmem.Semmem, tmp_path: Pa
     rows = mem.export(namespace="n", sensitive=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     with semmem.connect("sqlite::memory:", embedder="none") as other:
-        assert other.bring_in(reader("jsonl")(path)).rejected == ()
+        assert other.import_items(reader("jsonl")(path)).rejected == ()
         for id in ("a", "b"):
             before, after = (store.get(id, namespace="n", reveal=True) for store in (mem, other))
             assert replace(after, updated_at=before.updated_at) == before

@@ -296,7 +296,7 @@ def test_a_question_by_an_alias_reaches_the_note_that_links_to_the_thing_over_th
         **{f"other{i}": f"Nothing of note happened in week {i}; the crew painted wall {i}." for i in range(6)},
     )
     with semmem.connect(store_url, embedder="none") as mem:
-        assert mem.bring_in(reader("markdown")(folder)).remembered == 8
+        assert mem.import_items(reader("markdown")(folder)).remembered == 8
         by_name = mem.recall("Who carries the Old Bird?", recipe="graph", limit=3)
         assert [hit.memory.id for hit in by_name][:2] == ["kestrel.md", "harbour.md"]
         assert "graph" in by_name[1].legs

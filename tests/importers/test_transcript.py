@@ -12,8 +12,8 @@ from semmem.importers.client_blocks import words_of
 from semmem.importers.transcript import Question, read, reading
 from semmem.importers.turn_content import is_acknowledgement, is_answer, is_bare_question, question_in
 from semmem.model.errors import InvalidInput
-from tests.doors.cli.program import in_process
 from tests.importers.transcripts import CLAUDE, CODEX, OLD_CODEX, SESSION, claude, written
+from tests.interfaces.cli.program import in_process
 
 
 def stored(*said: tuple[str, str], question: Question | None = None) -> list[tuple[str, str]]:

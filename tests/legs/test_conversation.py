@@ -12,15 +12,15 @@ import semmem
 from semmem.legs import conversation
 from semmem.legs.conversation import Turns, takes_turns
 from semmem.model.exchange import Turn
-from semmem.model.question import Kinds, Talk
+from semmem.model.question import ConversationalQuery, Kinds
 from semmem.model.recipe import ConversationSettings
 from semmem.read import question as questions
-from semmem.read.question import Candidates, candidates, heard, listen
+from semmem.read.question import Candidates, as_conversational, candidates, conversational_query
 from semmem.text.passages import encoded_text, searched_text
 from semmem.text.tokens import author_key
 
 PLAIN = ConversationSettings()
-NOBODY = Talk(None, "q", "q", ())
+NOBODY = ConversationalQuery(None, "q", "q", ())
 MAY_2023 = 12 * 2023 + 4
 TURNS = Turns.of(
     [
@@ -40,12 +40,12 @@ def test_neighbours_stay_within_a_session() -> None:
 
 
 def test_a_turn_takes_half_of_the_question_before_it_and_less_of_its_own_author() -> None:
-    ords, scores = conversation.lexical(TURNS, np.array([11]), np.array([1.0]), NOBODY, PLAIN)
+    row_ids, scores = conversation.lexical(TURNS, np.array([11]), np.array([1.0]), NOBODY, PLAIN)
     # 12 answers a question of another: .5; 13 has it two turns before: .1; 11 itself keeps 1
-    assert dict(zip(ords.tolist(), scores.tolist(), strict=True)) == {11: 1.0, 12: 0.5, 13: 0.1}
-    ords, scores = conversation.lexical(TURNS, np.array([12]), np.array([1.0]), NOBODY, PLAIN)
+    assert dict(zip(row_ids.tolist(), scores.tolist(), strict=True)) == {11: 1.0, 12: 0.5, 13: 0.1}
+    row_ids, scores = conversation.lexical(TURNS, np.array([12]), np.array([1.0]), NOBODY, PLAIN)
     # 13 follows a turn of its own author: .15; 11 has 12 next: .1
-    assert dict(zip(ords.tolist(), scores.tolist(), strict=True)) == {11: 0.1, 12: 1.0, 13: 0.15}
+    assert dict(zip(row_ids.tolist(), scores.tolist(), strict=True)) == {11: 0.1, 12: 1.0, 13: 0.15}
 
 
 def test_the_author_counts_1_6_and_a_named_month_with_the_next_1_5() -> None:
@@ -75,11 +75,13 @@ def test_the_vector_of_a_turn_is_mixed_with_what_stands_around_it() -> None:
 
 def test_the_one_author_a_question_names_is_taken_out_and_speaks_for_himself() -> None:
     asked = "What did Ann's sister give Ann in May 2023?"
-    talk = listen(asked, candidates(asked), {"Ann"})
-    assert (talk.author, talk.text) == ("Ann", "What did sister give in May 2023?")
-    assert talk.spoken == "What did my sister give I in May 2023?"
-    assert talk.months == ((5, 2023),)
-    assert listen(asked, candidates(asked), {"Ann", "Ben"}) == Talk(None, asked, asked, ((5, 2023),), authors=2)
+    conversational = conversational_query(asked, candidates(asked), {"Ann"})
+    assert (conversational.author, conversational.text) == ("Ann", "What did sister give in May 2023?")
+    assert conversational.to_embed == "What did my sister give I in May 2023?"
+    assert conversational.months == ((5, 2023),)
+    assert conversational_query(asked, candidates(asked), {"Ann", "Ben"}) == ConversationalQuery(
+        None, asked, asked, ((5, 2023),), authors=2
+    )
 
 
 def test_who_may_be_named_is_looked_for_where_memories_have_authors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,11 +95,13 @@ def test_who_may_be_named_is_looked_for_where_memories_have_authors_alone(monkey
     monkeypatch.setattr(questions, "candidates", look)
     places = Candidates(asked)
     recipe = semmem.recipe("default")
-    assert heard(asked, places, {"n": Kinds(True, False, {})}, recipe) == {"n": None}
+    assert as_conversational(asked, places, {"n": Kinds(True, False, {})}, recipe) == {"n": None}
     assert looked == []
-    talk = heard(asked, places, {"n": Kinds(True, True, {"Ann": [("Ben", "Ann", "Ben")]})}, recipe)["n"]
-    assert talk is not None
-    assert (talk.author, talk.text) == ("Ann", "What did say in May 2023?")
+    conversational = as_conversational(
+        asked, places, {"n": Kinds(True, True, {"Ann": [("Ben", "Ann", "Ben")]})}, recipe
+    )["n"]
+    assert conversational is not None
+    assert (conversational.author, conversational.text) == ("Ann", "What did say in May 2023?")
     assert dict(places) == candidates(asked)
     assert looked == [asked]
 
@@ -115,13 +119,16 @@ def test_the_sides_of_a_chat_are_nobodys_names() -> None:
 
 @pytest.mark.parametrize("text", ["May I bring the dog?", "Done? March on!", "who may enter", "We march at dawn."])
 def test_a_word_that_is_also_a_month_dates_nothing_at_the_start_of_a_sentence_or_without_a_capital(text: str) -> None:
-    assert listen(text, {}, set()).months == ()
+    assert conversational_query(text, {}, set()).months == ()
 
 
 def test_a_month_inside_a_sentence_or_with_a_day_or_year_is_meant() -> None:
-    assert listen("What did we buy in May, or the March after?", {}, set()).months == ((5, None), (3, None))
-    assert listen("May 2023: who came? March 3rd: who left?", {}, set()).months == ((5, 2023), (3, None))
-    assert listen("june was warm", {}, set()).months == ((6, None),)
+    assert conversational_query("What did we buy in May, or the March after?", {}, set()).months == (
+        (5, None),
+        (3, None),
+    )
+    assert conversational_query("May 2023: who came? March 3rd: who left?", {}, set()).months == ((5, 2023), (3, None))
+    assert conversational_query("june was warm", {}, set()).months == ((6, None),)
 
 
 def test_a_stop_word_is_a_name_only_with_a_capital_inside_the_question() -> None:
@@ -133,11 +140,11 @@ def test_a_stop_word_is_a_name_only_with_a_capital_inside_the_question() -> None
 
 @pytest.mark.parametrize("text", ["Which cities has she visited?", "How many dogs are there?", "What do both like?"])
 def test_questions_that_gather_many_turns_are_seen(text: str) -> None:
-    assert listen(text, {}, set()).collects
+    assert conversational_query(text, {}, set()).collects
 
 
 def test_a_question_for_one_thing_collects_nothing() -> None:
-    assert not listen("When did she paint the sunrise?", {}, set()).collects
+    assert not conversational_query("When did she paint the sunrise?", {}, set()).collects
 
 
 def test_the_encoder_does_not_hear_to_whom_a_turn_is_said() -> None:

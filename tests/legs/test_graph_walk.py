@@ -37,16 +37,16 @@ Held = dict[int, dict[int, tuple[int, int]]]
 def forwards(held: Held) -> Forwards:
     rows = [
         (key, 0, mention, subject, 3, b"")
-        for ord in sorted(held)
-        for key, (mention, subject) in sorted(held[ord].items())
+        for row_id in sorted(held)
+        for key, (mention, subject) in sorted(held[row_id].items())
     ]
-    sizes = np.array([len(held[ord]) for ord in sorted(held)], dtype=np.int64)
+    sizes = np.array([len(held[row_id]) for row_id in sorted(held)], dtype=np.int64)
     return Forwards(np.array(sorted(held), dtype=np.int64), sizes, np.array(rows, dtype=FORWARD))
 
 
 def postings(held: Held, memories: int | None = None) -> Postings:
     keys = sorted({key for entries in held.values() for key in entries})
-    rows = [[(ord, 0, 1, *held[ord][key], b"") for ord in sorted(held) if key in held[ord]] for key in keys]
+    rows = [[(row_id, 0, 1, *held[row_id][key], b"") for row_id in sorted(held) if key in held[row_id]] for key in keys]
     flat = np.array([row for of in rows for row in of], dtype=POSTING)
     sizes = np.array([len(of) for of in rows], dtype=np.int64)
     return Postings(len(held) if memories is None else memories, 0, np.array(keys, dtype=np.int64), sizes, flat)
@@ -141,11 +141,11 @@ def norm(rows: NDArray[Any]) -> NDArray[Any]:
 
 def dense(held: Held, about: float, co_mention: float, fan: int, max_df: int) -> tuple[list[int], NDArray[Any]]:
     """The formulas of the recipe over the whole graph as matrices: memories, and edges[from, to]."""
-    ords, keys = sorted(held), sorted({key for entries in held.values() for key in entries})
-    a = np.array([[held[m].get(c, (0, 0))[0] / 100 for c in keys] for m in ords])
-    b = np.array([[held[m].get(c, (0, 0))[1] / 100 for c in keys] for m in ords])
+    row_ids, keys = sorted(held), sorted({key for entries in held.values() for key in entries})
+    a = np.array([[held[m].get(c, (0, 0))[0] / 100 for c in keys] for m in row_ids])
+    b = np.array([[held[m].get(c, (0, 0))[1] / 100 for c in keys] for m in row_ids])
     df = (a > 0).sum(axis=0)
-    w = np.array([math.log(1 + len(ords) / n) / math.log(1 + len(ords)) if 0 < n <= max_df else 0.0 for n in df])
+    w = np.array([math.log(1 + len(row_ids) / n) / math.log(1 + len(row_ids)) if 0 < n <= max_df else 0.0 for n in df])
     loads = a * w
     of_others = (b > 0).sum(axis=0)[None, :] - (b > 0) > 0
     A = norm(np.where(of_others, loads, 0.0))
@@ -155,7 +155,7 @@ def dense(held: Held, about: float, co_mention: float, fan: int, max_df: int) ->
         order = sorted(range(len(keys)), key=lambda c, row=row: (-row[c], keys[c]))
         row[order[fan:]] = 0.0
     K, L = norm(shared), norm((a * (df <= max_df)).T)
-    return ords, about * A @ B + co_mention * K @ L
+    return row_ids, about * A @ B + co_mention * K @ L
 
 
 @given(
@@ -169,24 +169,24 @@ def dense(held: Held, about: float, co_mention: float, fan: int, max_df: int) ->
 def test_a_gated_hop_agrees_with_a_dense_transcription_of_the_formulas(
     held: Held, about: float, co_mention: float, fan: int, max_df: int, values: list[float]
 ) -> None:
-    ords, matrix = dense(held, about, co_mention, fan, max_df)
-    beside = {ord: [(ords[at - 1], 0.5)] for at, ord in enumerate(ords) if at}
-    start = mass({ord: values[at] for at, ord in enumerate(ords)})
+    row_ids, matrix = dense(held, about, co_mention, fan, max_df)
+    beside = {row_id: [(row_ids[at - 1], 0.5)] for at, row_id in enumerate(row_ids) if at}
+    start = mass({row_id: values[at] for at, row_id in enumerate(row_ids)})
     along = edges(forwards(held), postings(held), about=about, co_mention=co_mention, fan=fan, max_df=max_df)
     arrived, _ = hop(start, along, beside)
     sideways = np.zeros_like(matrix)
-    for at in range(1, len(ords)):
+    for at in range(1, len(row_ids)):
         sideways[at, at - 1] = 0.5
     expected = start.values @ (matrix + sideways)
-    assert [arrived.as_dict().get(o, 0.0) for o in ords] == pytest.approx(expected.tolist(), abs=1e-12)
-    near = {ord: math.cos(ord) for ord in ords}
-    factors = expected * np.exp(2.0 * np.array([near[o] for o in ords]))
+    assert [arrived.as_dict().get(o, 0.0) for o in row_ids] == pytest.approx(expected.tolist(), abs=1e-12)
+    near = {row_id: math.cos(row_id) for row_id in row_ids}
+    factors = expected * np.exp(2.0 * np.array([near[o] for o in row_ids]))
     if factors.sum() > 0:
         factors *= expected.sum() / factors.sum()
     gated = gate(arrived, near, 2.0)
-    assert [gated.as_dict().get(o, 0.0) for o in ords] == pytest.approx(factors.tolist(), abs=1e-12)
-    again, _ = hop(gated.scaled(0.5), starting_at(gated.ords, [along]), beside)
-    assert [again.as_dict().get(o, 0.0) for o in ords] == pytest.approx(
+    assert [gated.as_dict().get(o, 0.0) for o in row_ids] == pytest.approx(factors.tolist(), abs=1e-12)
+    again, _ = hop(gated.scaled(0.5), starting_at(gated.row_ids, [along]), beside)
+    assert [again.as_dict().get(o, 0.0) for o in row_ids] == pytest.approx(
         (0.5 * factors @ (matrix + sideways)).tolist(), abs=1e-12
     )
 
@@ -249,23 +249,23 @@ def test_personalised_pagerank_agrees_with_networkx(
 # ---------------------------------------------------------------------- ties
 
 
-def test_a_tie_at_the_cut_is_decided_by_names_and_not_by_ord() -> None:
+def test_a_tie_at_the_cut_is_decided_by_names_and_not_by_row_id() -> None:
     tied = mass({1: 0.5, 2: 0.25, 3: 0.25 + 1e-15, 4: 0.25})
     asked: list[list[int]] = []
 
-    def names(ords: list[int]) -> dict[int, tuple[Any, ...]]:
-        asked.append(list(ords))
-        return {o: (-o,) for o in ords}
+    def names(row_ids: list[int]) -> dict[int, tuple[Any, ...]]:
+        asked.append(list(row_ids))
+        return {o: (-o,) for o in row_ids}
 
     assert strongest(tied, 2, names).tolist() == [1, 4]
-    assert [sorted(ords) for ords in asked] == [[2, 3, 4]]
+    assert [sorted(row_ids) for row_ids in asked] == [[2, 3, 4]]
     assert strongest(tied, 4, names).tolist() == [1, 2, 3, 4]
     assert len(asked) == 1
 
 
 def test_a_tie_at_the_cut_stays_whole_while_it_makes_at_most_half_as_many_again() -> None:
     tied = mass({1: 0.5, 2: 0.25, 3: 0.25, 4: 0.25})
-    assert strongest(tied, 3, lambda ords: {o: (-o,) for o in ords}).tolist() == [1, 2, 3, 4]
+    assert strongest(tied, 3, lambda row_ids: {o: (-o,) for o in row_ids}).tolist() == [1, 2, 3, 4]
 
 
 def test_an_edge_of_weight_0_carries_no_mass_and_makes_none_unknown() -> None:

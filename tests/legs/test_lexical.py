@@ -83,9 +83,9 @@ def test_no_match_costs_anything_while_a_drop_has_counted_less_than_postings_hol
     entries = np.zeros(3, dtype=POSTING)
     entries["ord"], entries["count"], entries["length"] = [1, 2, 3], 1, 4
     half_dropped = Postings(1, 4, np.array([7]), np.array([3]), entries)
-    ords, scores, matched = bm25(half_dropped, {7: 1}, 0.9, 0.5)
+    row_ids, scores, matched = bm25(half_dropped, {7: 1}, 0.9, 0.5)
     # as if three were counted: log(1 + .5 / 3.5) = .1335, times 1 / (1 + .9)
-    assert (ords.tolist(), matched.tolist()) == ([1, 2, 3], [1, 1, 1])
+    assert (row_ids.tolist(), matched.tolist()) == ([1, 2, 3], [1, 1, 1])
     assert scores.tolist() == pytest.approx([0.0703] * 3, abs=1e-4)
 
 
@@ -99,12 +99,12 @@ def test_no_match_costs_anything_while_a_drop_has_counted_less_than_postings_hol
 def test_the_best_are_those_of_the_whole_order_with_as_many_ties_as_are_wanted(
     rows: list[tuple[float, int]], depth: int, ties: int
 ) -> None:
-    scores, ords = np.array([score for score, _ in rows]), np.array([ord for _, ord in rows], dtype=np.int64)
-    whole = sorted(range(len(rows)), key=lambda at: (-scores[at], ords[at]))
+    scores, row_ids = np.array([score for score, _ in rows]), np.array([row_id for _, row_id in rows], dtype=np.int64)
+    whole = sorted(range(len(rows)), key=lambda at: (-scores[at], row_ids[at]))
     upto = depth
     while depth and upto < len(rows) and upto < depth + ties and scores[whole[upto]] > scores[whole[depth - 1]] - 1e-9:
         upto += 1
-    assert _best(ords, scores, depth, ties).tolist() == whole[:upto]
+    assert _best(row_ids, scores, depth, ties).tolist() == whole[:upto]
 
 
 @given(st.data())
@@ -116,18 +116,21 @@ def test_scores_are_added_in_the_order_of_the_keys(data: st.DataObject) -> None:
         for _ in range(data.draw(st.integers(1, 4)))
     ]
     entries = np.zeros(sum(map(len, held)), dtype=POSTING)
-    entries["ord"] = [ord for ords in held for ord in ords]
+    entries["ord"] = [row_id for row_ids in held for row_id in row_ids]
     entries["count"] = [data.draw(st.integers(0, 3)) for _ in entries]
     entries["length"] = [data.draw(st.integers(1, 200)) for _ in entries]
-    sizes = np.array([len(ords) for ords in held])
+    sizes = np.array([len(row_ids) for row_ids in held])
     postings = Postings(9, 700, np.arange(len(held)), sizes, entries)
     expected: dict[int, tuple[float, int]] = {}
     for _, own in postings.items():
         own = own[own["count"] > 0]
-        for ord, tf, length in own[["ord", "count", "length"]].tolist():
+        for row_id, tf, length in own[["ord", "count", "length"]].tolist():
             share = tf / (tf + 1.2 * (1 - 0.75 + 0.75 * length / (700 / 9)))
-            before, matched = expected.get(ord, (0.0, 0))
-            expected[ord] = before + 2 * float(np.log(1 + (9 - len(own) + 0.5) / (len(own) + 0.5))) * share, matched + 1
+            before, matched = expected.get(row_id, (0.0, 0))
+            expected[row_id] = (
+                before + 2 * float(np.log(1 + (9 - len(own) + 0.5) / (len(own) + 0.5))) * share,
+                matched + 1,
+            )
     found = bm25(postings, dict.fromkeys(range(len(held)), 2), 1.2, 0.75)
     assert {o: (s, m) for o, s, m in zip(*(a.tolist() for a in found), strict=True)} == expected  # to the last digit
     assert found[0].tolist() == sorted(expected)
@@ -263,9 +266,9 @@ def test_of_a_phrase_only_texts_that_hold_each_of_its_terms_are_read(
 ) -> None:
     read: list[int] = []
     texts = bank.store.texts
-    monkeypatch.setattr(bank.store, "texts", lambda spaces, ords: read.extend(ords) or texts(spaces, ords))
+    monkeypatch.setattr(bank.store, "texts", lambda spaces, row_ids: read.extend(row_ids) or texts(spaces, row_ids))
     assert ids(bank, '"bank of england"') == {"exact", "punctuated", "title"}
-    names = {head.id for head in bank.store.candidate_info(["default"], read).values()}
+    names = {head.id for head in bank.store.candidate_metadata(["default"], read).values()}
     assert names == {"exact", "apart", "punctuated", "title", "across"}  # not inside, which has no bank
 
 
@@ -373,7 +376,7 @@ def assert_agrees(mem: semmem.Semmem, memories: list[dict[str, Any]], queries: l
 
 @pytest.mark.parametrize(("k1", "b"), [(1.2, 0.5), (0.9, 0.4), (1.5, 0.75)])
 def test_the_order_is_that_of_bm25s_on_committed_texts(mem: semmem.Semmem, k1: float, b: float) -> None:
-    story = lines(ROOT / "semmem" / "doors" / "cli" / "demo" / "story.jsonl")
+    story = lines(ROOT / "semmem" / "interfaces" / "cli" / "demo" / "story.jsonl")
     toy = lines(ROOT / "eval" / "data" / "toy" / "documents.jsonl")
     memories = [{k: m[k] for k in ("id", "title", "text") if k in m} for m in story + toy]
     memories = list({m["id"]: m for m in memories}.values())

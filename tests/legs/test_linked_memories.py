@@ -68,9 +68,9 @@ def test_no_more_round_trips_are_made_where_no_memories_are_linked(
     kind = type(mem.store.life)
     before = kind.linked
 
-    def linked(self: object, namespace: str, ords: object) -> object:
+    def linked(self: object, namespace: str, row_ids: object) -> object:
         asked.append(namespace)
-        return before(self, namespace, ords)  # type: ignore[arg-type]
+        return before(self, namespace, row_ids)  # type: ignore[arg-type]
 
     monkeypatch.setattr(kind, "linked", linked)
     mem.recall(ASKED, namespace="apart")
@@ -119,8 +119,8 @@ def test_all_links_of_a_memory_carry_no_more_than_two_neighbours() -> None:
 def test_a_memory_with_a_hundred_links_is_left_by_a_bounded_number_of_them(mem: semmem.Semmem) -> None:
     mem.remember_many(({"id": f"m{at:03}", "text": f"Page {at}."} for at in range(101)), namespace="hub")
     assert mem.store.life is not None
-    from semmem.model.life import Link
+    from semmem.model.history import Link
 
     mem.store.life.link("hub", [Link("hub", "m000", "see-also", f"m{at:03}") for at in range(1, 101)])
-    (ord,) = mem.store.ords_of("hub", "m000")
-    assert len(mem.store.life.linked("hub", [ord])) == 20
+    (row_id,) = mem.store.row_ids_of("hub", "m000")
+    assert len(mem.store.life.linked("hub", [row_id])) == 20

@@ -104,7 +104,7 @@ def test_a_namespace_stands_as_well_as_its_first_finds_beside_the_best() -> None
     assert of_best(Ranking((1,), (6.0,))).scores == (6.0,)
 
 
-def test_the_scope_of_each_namespace_has_its_own_size_and_local_ords() -> None:
+def test_the_scope_of_each_namespace_has_its_own_size_and_local_row_ids() -> None:
     allowed = np.array([placed(3, 0), placed(5, 0), placed(4, 1), placed(1, 2)], dtype=np.int64)
     excluded = np.array([placed(5, 0), placed(1, 2)], dtype=np.int64)
     whole = Scope(("a", "b", "c"), 30, allowed, excluded, sizes={"a": 7, "b": 20, "c": 3})

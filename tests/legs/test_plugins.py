@@ -179,8 +179,8 @@ def test_a_leg_of_the_inner_protocol_can_be_registered_too(mem: semmem.Semmem) -
             self.store = reader.store
 
         def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
-            ords = [o for o, _ in self.store.indexed_after(scope.namespaces[0], 0, 100)][::-1]
-            return Ranking(tuple(ords), tuple(1 / n for n in range(1, len(ords) + 1)), len(ords))
+            row_ids = [o for o, _ in self.store.indexed_after(scope.namespaces[0], 0, 100)][::-1]
+            return Ranking(tuple(row_ids), tuple(1 / n for n in range(1, len(row_ids) + 1)), len(row_ids))
 
     mem.register_leg("last", Last)
     assert ids(mem.recall("lamp", recipe=with_leg("last"), limit=2)) == ["m11", "m10"]

@@ -17,8 +17,8 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 
 import semmem
-from semmem.doors.cli.app import run
-from tests.doors.mcp.clients import in_memory
+from semmem.interfaces.cli.app import run
+from tests.interfaces.mcp.clients import in_memory
 from tests.serving import serving
 
 GIVEN: dict[str, Any] = {

@@ -180,7 +180,7 @@ def test_18_a_memory_is_bounded_at_1400_characters_and_a_longer_text_is_split(st
     with semmem.connect(store_url, embedder="none") as mem:
         mem.remember("word " * 280, id="fits")  # 1,400 characters
         mem.remember(" ".join(f"Lantern {n}." for n in range(300)), id="long")  # 3,789
-        assert (len(mem.store.ords_of("default", "fits")), mem.get("long").parent_id) == (1, None)
+        assert (len(mem.store.row_ids_of("default", "fits")), mem.get("long").parent_id) == (1, None)
         parts = mem.recall("lantern", recipe="lexical", fold_parts=False)
         assert sorted(hit.part for hit in parts) == [1, 2, 3]
         assert all(len(hit.passage.text) <= 1_400 for hit in parts)

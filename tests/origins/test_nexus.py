@@ -1,4 +1,4 @@
-"""Statements 23 to 25 of our origins: nexusAI's fusion in an assistant; what it says of HTTP comes with that door."""
+"""Statements 23 to 25 of our origins: nexusAI's fusion in an assistant; those on HTTP stand with that interface."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Counted:
 
     def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
         found = self.leg.search(question, scope, recipe)
-        self.returned.append(len(found.ords))
+        self.returned.append(len(found.row_ids))
         return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import semmem
-from semmem.model.exchange import Head
+from semmem.model.exchange import CandidateMetadata
 from semmem.model.recipe import Recipe
 from tests.rank_cap.worlds import LEGS, MORE_LEGS
 
@@ -24,7 +24,7 @@ class Case:
 
     recipe: Recipe
     arguments: dict[str, Any]
-    ords: dict[str, list[int]]
+    row_ids: dict[str, list[int]]
     scores: dict[str, list[float]]
     fails: frozenset[str] = frozenset()
     full: frozenset[int] = frozenset()
@@ -35,7 +35,7 @@ class Case:
     question: str = "the harbour"
 
 
-def draw_case(draw: random.Random, rows: Sequence[Head]) -> Case:
+def draw_case(draw: random.Random, rows: Sequence[CandidateMetadata]) -> Case:
     """Make a case at random: mostly lists that stand on the edge of a class."""
     names = draw.sample(LEGS, draw.choice([1, 2, 2, 3, 3, 3, 4]))
     limit = draw.choice([1, 1, 2, 3, 4, 5, 6, 10])
@@ -58,28 +58,28 @@ def draw_case(draw: random.Random, rows: Sequence[Head]) -> Case:
         some = draw.choice(pool)
         pool.sort(key=lambda head: head.id != some.id and head.content != some.content)
     cut = draw.choice([1, 1, 2, 3, 6])
-    only, shared = ([h.ord for h in pool[-cut:]], [h.ord for h in pool[:-cut]])
+    only, shared = ([h.row_id for h in pool[-cut:]], [h.row_id for h in pool[:-cut]])
     if draw.random() < 0.3:  # the least keys for the studied leg, so that it wins ties
         by_id = sorted(pool, key=lambda head: (head.id, head.part))
-        only, shared = [h.ord for h in by_id[:cut]], [h.ord for h in by_id[cut:]]
+        only, shared = [h.row_id for h in by_id[:cut]], [h.row_id for h in by_id[cut:]]
     k = limit + offset
-    ords: dict[str, list[int]] = {}
+    row_ids: dict[str, list[int]] = {}
     for name in names:
         size = draw.choice([k, k, k + 1, len(shared)] if calm else [0, 1, k - 1, k, k, k + 1, k + 3, 2 * k])
         order = shared if draw.random() < 0.6 else draw.sample(shared, len(shared))
         if draw.random() < 0.3:  # agree on all but the last that counts
             order = [*shared[: k - 1], *draw.sample(shared[k - 1 :], len(shared[k - 1 :]))]
-        ords[name] = list(order[: min(size, len(order))])
+        row_ids[name] = list(order[: min(size, len(order))])
     at = draw.choice([0, 0, 0, 1, 2, k - 1, k, k + 2])
-    behind = ords[studied] if draw.random() < 0.6 else []
+    behind = row_ids[studied] if draw.random() < 0.6 else []
     if calm:
-        only, behind = (only, []) if draw.random() < 0.7 else (only, ords[studied])
-    ords[studied] = [*behind[:at], *only, *behind[at:]]
-    scores = {name: _scores(draw, name, len(of)) for name, of in ords.items()}
-    exact = draw.choice([(), ords.get("lexical", ()), only, shared[:k]])
+        only, behind = (only, []) if draw.random() < 0.7 else (only, row_ids[studied])
+    row_ids[studied] = [*behind[:at], *only, *behind[at:]]
+    scores = {name: _scores(draw, name, len(of)) for name, of in row_ids.items()}
+    exact = draw.choice([(), row_ids.get("lexical", ()), only, shared[:k]])
     regime = draw.choice([None, *chosen.regimes])
     fails = frozenset(name for name in names if not calm and draw.random() < 0.05)
-    return Case(chosen, arguments, ords, scores, fails, frozenset(exact), regime, draw.choice([0.5, 1.0, 4.0]))
+    return Case(chosen, arguments, row_ids, scores, fails, frozenset(exact), regime, draw.choice([0.5, 1.0, 4.0]))
 
 
 def _recipe(draw: random.Random, names: Sequence[str]) -> Recipe:
@@ -128,15 +128,15 @@ def aged(draw: random.Random, case: Case) -> Case:
     return replace(case, recipe=recipe, question=case.question + asked)
 
 
-def harder(draw: random.Random, case: Case, kind: str, rows: Sequence[Head]) -> Case:
+def harder(draw: random.Random, case: Case, kind: str, rows: Sequence[CandidateMetadata]) -> Case:
     """Return the case as a world of ``HARDER`` asks it.
 
     ``accessed``: mostly sorted by the last access. ``repeating``: legs name a row again, at once or later. ``even``:
     all scores of a leg are one. ``beyond``: about as many hits are asked for as there are memories, or more.
-    ``reserving``: most legs have a reserved place, and the heads of lists are mostly copies and parts that fold.
+    ``reserving``: most legs have a guaranteed slot, and the heads of lists are mostly copies and parts that fold.
     ``budgeted``: always a budget, and another order.
     """
-    ords, scores = {n: list(of) for n, of in case.ords.items()}, {n: list(of) for n, of in case.scores.items()}
+    row_ids, scores = {n: list(of) for n, of in case.row_ids.items()}, {n: list(of) for n, of in case.scores.items()}
     arguments = dict(case.arguments)
     if "accessed" in kind:
         arguments["sort_by"] = draw.choice(["accessed", "accessed", arguments["sort_by"]])
@@ -146,59 +146,63 @@ def harder(draw: random.Random, case: Case, kind: str, rows: Sequence[Head]) -> 
     if "beyond" in kind:
         arguments |= {"limit": draw.choice([39, 40, 41, 60, 150]), "offset": draw.choice([0, 0, 0, 5, 45])}
     if "reserving" in kind:
-        places = draw.sample(["agreed", *case.ords], draw.randint(1, len(case.ords) + 1))
+        places = draw.sample(["agreed", *case.row_ids], draw.randint(1, len(case.row_ids) + 1))
         first = draw.choice([1, 1, 1, 2])
         reserve = {name: first + at for at, name in enumerate(places)}
         case = replace(case, recipe=semmem.recipe(case.recipe, reserve=reserve, dedup=draw.random() < 0.95))
         contents, ids = Counter(head.content for head in rows), Counter(head.id for head in rows)
-        folding = [head.ord for head in rows if contents[head.content] > 1 or ids[head.id] > 1]
-        for name, of in ords.items():
+        folding = [head.row_id for head in rows if contents[head.content] > 1 or ids[head.id] > 1]
+        for name, of in row_ids.items():
             if of and draw.random() < 0.8:
                 head = draw.choice(folding)
-                ords[name] = [head, *(ord for ord in of if ord != head)][: len(of)]
-                scores[name] = scores[name][: len(ords[name])]
+                row_ids[name] = [head, *(row_id for row_id in of if row_id != head)][: len(of)]
+                scores[name] = scores[name][: len(row_ids[name])]
     if "even" in kind:
-        scores = {name: [draw.choice([0.0, 0.5, 1.0])] * len(of) for name, of in ords.items()}
-    for name, of in ords.items() if "repeating" in kind else ():
+        scores = {name: [draw.choice([0.0, 0.5, 1.0])] * len(of) for name, of in row_ids.items()}
+    for name, of in row_ids.items() if "repeating" in kind else ():
         for _ in range(draw.choice([0, 1, 1, 3]) if of else 0):
             at = draw.randrange(len(of))
             to = at + 1 if draw.random() < 0.5 else draw.randint(at + 1, len(of))
             of.insert(to, of[at])
             scores[name].insert(to, scores[name][to - 1])
-    return replace(case, arguments=arguments, ords=ords, scores=scores)
+    return replace(case, arguments=arguments, row_ids=row_ids, scores=scores)
 
 
-def crowded(draw: random.Random, case: Case, rows: Sequence[Head]) -> Case:
+def crowded(draw: random.Random, case: Case, rows: Sequence[CandidateMetadata]) -> Case:
     """Return the case with up to seven legs more, asked about two to six memories, by a filter."""
     more = draw.sample(MORE_LEGS, draw.randint(2, len(MORE_LEGS)))
     ids = sorted({head.id for head in rows})
     few = draw.sample(ids, draw.choice([2, 3, 4, 4, 5, 6]))
-    within = [head.ord for head in rows if head.id in few]
+    within = [head.row_id for head in rows if head.id in few]
     limit = draw.choice([1, 1, 2, 2, 3])
     own = draw.choice(within)  # that of one leg alone, mostly
-    others = [ord for ord in within if ord != own] if draw.random() < 0.8 else within
+    others = [row_id for row_id in within if row_id != own] if draw.random() < 0.8 else within
     studied = draw.choice([*case.recipe.legs, *more])
-    ords: dict[str, list[int]] = {}
+    row_ids: dict[str, list[int]] = {}
     for name in (*case.recipe.legs, *more):
         order = others if draw.random() < 0.4 else draw.sample(others, len(others))
-        ords[name] = list(order[: draw.choice([1, limit, limit, len(order)])])
+        row_ids[name] = list(order[: draw.choice([1, limit, limit, len(order)])])
     weights = {name: draw.choice([0.05, 0.35, 1.0, 1.0, 3.0]) for name in more}
     constants = {name: draw.choice([0.0, 1.0, 8.0, 60.0]) for name in more}
     if (
         others and not case.recipe.regime_weights and draw.random() < 0.5
     ):  # each leg begins with another memory, and one leg counts as much as a few
-        weights, constants = dict.fromkeys(ords, 1.0), dict.fromkeys(ords, 60.0)
+        weights, constants = dict.fromkeys(row_ids, 1.0), dict.fromkeys(row_ids, 60.0)
         weights[studied] = draw.choice([1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0])
         long = draw.choice([1, 1, limit, len(others)])
-        ords = {name: [*others[n % len(others) :], *others[: n % len(others)]][:long] for n, name in enumerate(ords)}
+        row_ids = {
+            name: [*others[n % len(others) :], *others[: n % len(others)]][:long] for n, name in enumerate(row_ids)
+        }
     at = draw.choice([0, 0, 0, 1, limit])
-    ords[studied] = [*[ord for ord in ords[studied] if ord != own][:at], own]
+    row_ids[studied] = [*[row_id for row_id in row_ids[studied] if row_id != own][:at], own]
     return replace(
         case,
-        recipe=semmem.recipe(case.recipe, weights=weights, rank_constants=constants, depths=dict.fromkeys(ords, 100)),
+        recipe=semmem.recipe(
+            case.recipe, weights=weights, rank_constants=constants, depths=dict.fromkeys(row_ids, 100)
+        ),
         arguments={**case.arguments, "limit": limit, "filters": {"sessions": [f"of {id}" for id in few]}},
-        ords=ords,
-        scores={name: _scores(draw, name, len(of)) for name, of in ords.items()},
+        row_ids=row_ids,
+        scores={name: _scores(draw, name, len(of)) for name, of in row_ids.items()},
         full=case.full & set(within),
     )
 

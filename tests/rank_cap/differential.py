@@ -41,12 +41,12 @@ CASES = 100_000
 def ask(where: World, case: Case) -> Recall:
     """Send the case through ``recall``."""
     for name, leg in where.legs.items():
-        leg.ords, leg.scores = case.ords.get(name, ()), case.scores.get(name, ())
+        leg.row_ids, leg.scores = case.row_ids.get(name, ()), case.scores.get(name, ())
         leg.fails, leg.full, leg.regime, leg.most = name in case.fails, case.full, case.regime, case.most
     if where.then is not None:
         graph = where.legs["graph"]
-        told = [pair for pair in zip(graph.ords, graph.scores, strict=True) if not is_earlier(pair[0])]
-        graph.ords, graph.scores = [ord for ord, _ in told], [score for _, score in told]
+        told = [pair for pair in zip(graph.row_ids, graph.scores, strict=True) if not is_earlier(pair[0])]
+        graph.row_ids, graph.scores = [row_id for row_id, _ in told], [score for _, score in told]
         how = {"recipe": case.recipe, "namespace": where.namespaces, "as_of": where.then, **case.arguments}
         return where.mem.recall(case.question, **how)
     for newer, older in case.links:
@@ -116,8 +116,8 @@ def out_of_order(found: Recall) -> list[str]:
     newer = found.candidates.newer
     place = {(hit.id, hit.namespace): hit.rank for hit in found}
     said = []
-    heads, lapsed = found.candidates.heads, found.candidates.scope.lapsed
-    ended = [heads[hit.memory.id, hit.part or 0, hit.memory.namespace].ord in lapsed for hit in found]
+    metadata, lapsed = found.candidates.metadata, found.candidates.scope.lapsed
+    ended = [metadata[hit.memory.id, hit.part or 0, hit.memory.namespace].row_id in lapsed for hit in found]
     if found.cut.sort_by == "relevance" and not newer and ended != sorted(ended):
         said.append(f"what is not valid stands above what is: {ended}")
     for hit in found:
@@ -146,15 +146,15 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
             out.add("lists as deep as k")
     ranked = candidates.ranked
     if len({(f.key[0], f.key[2]) for f in ranked}) < len(ranked) or len(
-        {candidates.heads[f.key].content for f in ranked}
+        {candidates.metadata[f.key].content for f in ranked}
     ) < len(ranked):
         out.add("places counted before folding")
     if found.degraded:
         out.add("every leg answers")
-    importances = {candidates.heads[f.key].importance for f in ranked}
+    importances = {candidates.metadata[f.key].importance for f in ranked}
     if case.recipe.prior and (len(importances) > 1 or (importances == {0.0} and case.recipe.prior_floor == 0)):
         out.add("equal importance")
-    times = {candidates.heads[f.key].created_at for f in ranked}
+    times = {candidates.metadata[f.key].created_at for f in ranked}
     if case.recipe.recency_half_life is not None and len(times) > 1:
         out.add("equal importance")
     inside = {*created_in(candidates.question.periods or (), dict(enumerate(times))).values()}
@@ -168,7 +168,7 @@ def dropped(found: Recall, case: Case, leg: str | None = None) -> set[str]:
         out.add("offset 0")
     if candidates.newer:
         out.add("nothing superseded")
-    if any(candidates.heads[f.key].ord in candidates.scope.lapsed for f in ranked):
+    if any(candidates.metadata[f.key].row_id in candidates.scope.lapsed for f in ranked):
         out.add("all valid now")
     if found.withheld or found.left_out:
         out.add("nothing withheld")
@@ -198,11 +198,11 @@ def _kinds(found: Recall) -> Iterator[str]:
     """Yield what is special about hits, and what is not among them."""
     candidates = found.candidates
     for hit in found:
-        ord = candidates.heads[hit.id, hit.part or 0, hit.namespace].ord
+        row_id = candidates.metadata[hit.id, hit.part or 0, hit.namespace].row_id
         said = {
             "superseded": hit.superseded_by is not None,
-            "not valid now": ord in candidates.scope.lapsed,
-            "of then": is_earlier(ord),
+            "not valid now": row_id in candidates.scope.lapsed,
+            "of then": is_earlier(row_id),
             "by importance": found.cut.sort_by == "importance",
             "by access": found.cut.sort_by == "accessed",
             "of two namespaces": len({one.namespace for one in found}) > 1,

@@ -1,8 +1,8 @@
 """Reach against every list there can be, for small cut-offs.
 
 The enumerator knows nothing of bars or averages. It fills every leg's list in every way (up to renaming memories),
-adds up exact shares, and takes the k-th best score of the rivals: a memory that only the studied leg found enters if
-its own value is above that. Where it ties the key decides, so neither end claims it.
+adds up exact shares, and takes the k-th best score of the competitors: a memory that only the studied leg found enters
+if its own value is above that. Where it ties the key decides, so neither end claims it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def share(numbers: Numbers, place: int) -> Fraction:
 
 @lru_cache(maxsize=64)
 def own_lists(slots: int, docs: int) -> tuple[tuple[int | None, ...], ...]:
-    """Every filling of the studied leg's other places: one of the rivals, each once, or a memory nobody else found."""
+    """Every filling of the studied leg's other places: a competitor, each once, or a memory nobody else found."""
 
     def fill(left: int, used: tuple[int | None, ...]) -> Iterator[tuple[int | None, ...]]:
         if not left:
@@ -50,7 +50,7 @@ def bars(
     docs: int | None = None,
     closed: bool = False,
 ) -> tuple[Fraction, Fraction]:
-    """Return the least and the greatest k-th best score of the rivals over all lists.
+    """Return the least and the greatest k-th best score of the competitors over all lists.
 
     The other legs return exactly ``sizes`` of ``docs`` memories; the studied leg names up to ``rank - 1 + k`` more
     than the memory itself. ``closed``: those are of the same memories, the scope has no others.
@@ -89,7 +89,8 @@ def bars(
         return after[k - 1] if len(after) >= k else 0
 
     places = [i for i in range(1, rank + k + 1) if i != rank]
-    # a longer list of the studied leg only adds to rivals: the least is with none after the memory, the greatest with k
+    # a longer list of the studied leg only adds to competitors: the least is with none after the memory, the greatest
+    # with k
     least = min(kth(before, order) for before in sums for order in own_lists(rank - 1, docs))
     greatest = max(kth(before, order) for before in sums for order in own_lists(len(places), docs))
     return Fraction(least, scale), Fraction(greatest, scale)
@@ -198,8 +199,8 @@ def test_the_lower_bar_is_attained_and_the_upper_bar_is_never_passed() -> None:
         least, greatest = bars(k, own, bases, 1, [k, k])
         assert leg.lower_bar == least
         if k == 1:
-            assert leg.upper_bar == greatest  # one rival can be first, first and second
-        # the average of what k rivals can have is above what the poorest must have, where the places are worth
+            assert leg.upper_bar == greatest  # one competitor can be first, first and second
+        # the average of what k competitors can have is above what the poorest must have, where the places are worth
         # very different amounts: here by up to a quarter
         assert greatest <= leg.upper_bar <= greatest * Fraction(5, 4)
         if leg.class_ == "possible":

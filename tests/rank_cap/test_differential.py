@@ -30,7 +30,7 @@ def test_what_is_fetched_above_one_memory_and_supersedes_another_too_leaves_that
 
 
 def test_some_hundred_random_recalls_contradict_no_class() -> None:
-    # and those that once did: a reserved place that folding brought within the cut, and scores that are all 0
+    # and those that once did: a guaranteed slot that folding brought within the cut, and scores that are all 0
     tally = run([*range(300), 7035, 11654, 12942, 14667, 17963, 22454])
     assert tally.contradictions == []
     assert set(tally.seen) == ALL_SEEN
@@ -122,9 +122,9 @@ def folding() -> Iterator[World]:
         yield where
 
 
-def ords(where: World, *ids: str) -> list[int]:
+def row_ids(where: World, *ids: str) -> list[int]:
     """Return the rows of these memories, part after part."""
-    return [row.ord for id in ids for row in where.rows if row.id == id]
+    return [row.row_id for id in ids for row in where.rows if row.id == id]
 
 
 def weighing(where: World, *importances: float) -> list[int]:
@@ -134,7 +134,7 @@ def weighing(where: World, *importances: float) -> list[int]:
     for importance in importances:
         row = next(row for row in left if row.importance == importance)
         left.remove(row)
-        out.append(row.ord)
+        out.append(row.row_id)
     return out
 
 
@@ -152,7 +152,7 @@ def case_against(name: str, where: World) -> tuple[Case, str]:
     if name == "lists as deep as k":
         lexical = lexical[:2]
     elif name == "places counted before folding":
-        lexical = ords(where, long)
+        lexical = row_ids(where, long)
     elif name == "every leg answers":
         fails = frozenset({"lexical"})
     elif name == "equal importance":
@@ -167,10 +167,10 @@ def case_against(name: str, where: World) -> tuple[Case, str]:
     elif name == "nothing superseded":
         plan |= {"weights": {"lexical": 1.0, "graph": 0.1}}
         lexical, graph = lexical[:3], [even[0], *even[1:]]
-        ids = {row.ord: row.id for row in where.rows}
+        ids = {row.row_id: row.id for row in where.rows}
         links = ((ids[graph[0]], ids[lexical[0]]),)
     elif name == "all valid now":
-        ids = {row.ord: row.id for row in where.rows}
+        ids = {row.row_id: row.id for row in where.rows}
         lapsed = (ids[lexical[0]], ids[lexical[1]])
     elif name == "nothing withheld":
         how["min_confidence"] = 1.0

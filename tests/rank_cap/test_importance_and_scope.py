@@ -34,7 +34,7 @@ def test_a_recipe_without_prior_has_one_class() -> None:
     assert leg.class_ == leg.class_with_prior == leg.class_with_best_prior == "possible"
 
 
-def test_the_exact_bonus_of_the_rivals_raises_the_upper_bar() -> None:
+def test_the_exact_bonus_of_the_competitors_raises_the_upper_bar() -> None:
     plain = reach(recipe("default-0.1", reserve={}), 5).regimes["named"].legs["graph"]
     bonus = reach(recipe("default-0.1", reserve={}, exact_bonus=2.0), 5).regimes["named"].legs["graph"]
     assert bonus.upper_bar - plain.upper_bar == Fraction(2, 61)
@@ -176,7 +176,7 @@ def test_a_scope_is_the_deepest_that_a_leg_can_go() -> None:
     assert (alone.depth, alone.guaranteed_ranks) == (4, 4)
 
 
-def test_lists_that_are_short_give_their_rivals_less_to_share() -> None:
+def test_lists_that_are_short_give_their_competitors_less_to_share() -> None:
     leg = reach(RECIPES["seed"], 3, base_sizes={"lexical": 2, "dense": 2}).regimes["any"].legs["graph"]
     own = Fraction(7, 20) * (Fraction(1, 62) + Fraction(1, 63) + Fraction(1, 64))
     assert leg.upper_bar == (2 * (Fraction(1, 61) + Fraction(1, 62)) + own) / 3

@@ -245,7 +245,7 @@ def test_a_possible_leg_of_the_seed_is_shown_both_ways() -> None:
 
 
 def test_no_lists_are_shown_in_which_a_memory_that_no_leg_names_has_the_bonus() -> None:
-    # on a later page no place is sure, but two rivals do not keep a third memory out of the first three
+    # on a later page no place is sure, but two competitors do not keep a third memory out of the first three
     plan = recipe("lexical", weights={"lexical": 1, "graph": 1}, rank_constants={"graph": 60}, exact_bonus=2)
     lists = {"lexical": Listed.of("ab", exact="ab"), "graph": Listed.of("c")}
     leg = reach_in(plan, Lists(lists, decided=3), 3).regimes["any"].legs["graph"]
@@ -306,7 +306,9 @@ def test_the_table_has_a_row_for_every_leg_of_every_regime() -> None:
     assert [(row["regime"], row["leg"]) for row in rows] == [(r, leg) for r in REGIMES for leg in LEGS]
     seed = describe(reach(RECIPES["seed"], 10))[2]
     assert seed["class"] == "boost-only"
-    assert seed["what would change it"] == ("possible: weight > 0.871 or rank constant <= 23 or a reserved place <= 10")
+    assert seed["what would change it"] == (
+        "possible: weight > 0.871 or rank constant <= 23 or a guaranteed slot <= 10"
+    )
 
 
 def test_bare_numbers_are_checked() -> None:

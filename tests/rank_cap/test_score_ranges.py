@@ -47,10 +47,10 @@ def test_a_first_place_is_guaranteed_where_later_places_fall_off_far_enough() ->
     }
     plan = recipe("convex", weights={"lexical": 0.3, "dense": 1.0}, depths={"lexical": 100, "dense": 100})
     leg = of(plan, "dense", 2, falls)
-    # two rivals share .3 + .15 from the lexical leg and .2 + .2 from this one: .425 each
+    # two competitors share .3 + .15 from the lexical leg and .2 + .2 from this one: .425 each
     assert (leg.class_, leg.upper_bar, leg.guaranteed_ranks) == ("guaranteed", Fraction(17, 40), 1)
     assert leg.certificate.startswith(
-        "The first place of dense earns at most 1, and 2 rivals cannot all have more than"
+        "The first place of dense earns at most 1, and 2 competitors cannot all have more than"
     )
     assert of(plan, "dense", 2, {"dense": falls["dense"]}).class_ == "possible"
     # a first place that may earn as little as .4 is not sure
@@ -58,7 +58,7 @@ def test_a_first_place_is_guaranteed_where_later_places_fall_off_far_enough() ->
     assert of(plan, "dense", 2, weak).class_ == "possible"
     enough = of(plan, "dense", 2, {**falls, "dense": ShareRange((0.5, 0.0, 0.0), (1.0, 0.2, 0.2))})
     assert enough.class_ == "guaranteed"
-    assert enough.certificate.startswith("The first place of dense earns at least 0.5, and 2 rivals")
+    assert enough.certificate.startswith("The first place of dense earns at least 0.5, and 2 competitors")
 
 
 def test_the_ranges_are_named_among_the_assumptions_and_lists_beyond_them_contradict_the_class() -> None:

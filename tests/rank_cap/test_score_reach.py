@@ -97,8 +97,8 @@ def test_a_convex_leg_of_any_weight_is_possible_and_none_is_guaranteed() -> None
     assert (leg.value, leg.base_bar, leg.upper_bar) == (Fraction(1, 1000), 2, Fraction(2001, 1000))
     assert (leg.possible_above_weight, leg.guaranteed_above_weight) == (0, None)
     assert leg.certificate == (
-        "The first place of graph earns at most 0.001; the others' top 10 is sure of 0 only, and 10 rivals can all "
-        "have up to 2.001: the scores decide, so count on the corpus what gets in."
+        "The first place of graph earns at most 0.001; the others' top 10 is sure of 0 only, and 10 "
+        "competitors can all have up to 2.001: the scores decide, so count on the corpus what gets in."
     )
 
 
@@ -125,13 +125,13 @@ def test_the_reach_of_scored_is_by_rank_for_the_graph_and_by_bounds_for_the_text
 
 
 def test_how_many_ranks_of_a_ranked_leg_are_guaranteed_is_counted() -> None:
-    # 36/(2 + r) against rivals at i with 36/(2 + i) + 2 (ties lose), ten places. r = 7: 4; rivals need 36/(2 + i) >= 2,
-    # so i <= 16, fifteen others: too many. So by hand: r = 4: 6, i <= 7, six others; r = 5: 5.143, i <= 9, eight;
-    # r = 6: 4.5, i <= 12, eleven: too many. Five ranks are guaranteed.
+    # 36/(2 + r) against competitors at i with 36/(2 + i) + 2 (ties lose), ten places. r = 7: 4; competitors need 36/(2
+    # + i) >= 2, so i <= 16, fifteen others: too many. So by hand: r = 4: 6, i <= 7, six others; r = 5: 5.143, i <= 9,
+    # eight; r = 6: 4.5, i <= 12, eleven: too many. Five ranks are guaranteed.
     assert reach(RECIPES["scored"], 10).regimes["named"].legs["graph"].guaranteed_ranks == 5
 
 
-def test_a_rival_that_ties_can_keep_a_memory_of_a_ranked_leg_out() -> None:
+def test_a_competitor_that_ties_can_keep_a_memory_of_a_ranked_leg_out() -> None:
     # 4 against 4 x 2/(1 + i) + 2: 4.67 at rank 2, exactly 4 at rank 3
     plan = recipe("scored", weights={"graph": 4.0}, rank_constants={"graph": 1.0}, regime_weights={})
     assert leg_of(plan, "graph", 2).class_ == "possible"
@@ -151,7 +151,7 @@ def test_a_first_lexical_place_may_be_worth_little_in_scored_so_a_light_leg_can_
 
 
 def test_the_weight_that_guarantees_a_ranked_leg_guarantees_it_from_there_on() -> None:
-    # five rivals stand at ranks 2 to 6: w > w 3/8 + 2, so w > 3.2
+    # five competitors stand at ranks 2 to 6: w > w 3/8 + 2, so w > 3.2
     plan = recipe("scored", weights={"graph": 3.2}, rank_constants={"graph": 2.0}, regime_weights={})
     leg = leg_of(plan, "graph", 5)
     assert (leg.class_, leg.guaranteed_above_weight) == ("possible", Fraction(16, 5))
@@ -159,7 +159,7 @@ def test_the_weight_that_guarantees_a_ranked_leg_guarantees_it_from_there_on() -
 
 
 def test_under_the_worst_importance_places_of_others_can_undo_the_guarantee_of_a_ranked_leg() -> None:
-    # .7 x 12 = 8.4; rivals at ranks 2 and 3 may have 9 + 2 and 7.2 + 2: two ahead, and of three places one is left
+    # .7 x 12 = 8.4; competitors at ranks 2 and 3 may have 9 + 2 and 7.2 + 2: two ahead, and of three places one is left
     plan = recipe("scored", reserve={"lexical": 2, "dense": 3})
     leg = reach(plan, 3).regimes["named"].legs["graph"]
     assert (leg.class_with_prior_without_reserve, leg.class_with_prior) == ("guaranteed", "possible")
@@ -245,7 +245,7 @@ def test_in_a_small_scope_the_others_must_share_their_first_memory() -> None:
     assert leg_of(convex, "graph", 1, scope_size=3).class_ == "possible"
 
 
-def test_fewer_rivals_than_places_guarantee() -> None:
+def test_fewer_competitors_than_places_guarantee() -> None:
     # two of the other leg and one more of its own are three, and four could stand ahead of it
     small = recipe("convex", depths={"lexical": 2, "dense": 2})
     leg = leg_of(small, "dense", 4)
@@ -303,7 +303,7 @@ def some_lists(
         if name == leg:
             size = draw.randint(rank - 1, chosen.depths[name] - 1)
         fresh = [f"own{i}" for i in range(6)] if name == leg else []
-        # rivals at the head, in one order, are what most often decides
+        # competitors at the head, in one order, are what most often decides
         lists[name] = ids[:size] if draw.random() < 0.4 else draw.sample([*ids, *fresh], size)
     lists[leg].insert(rank - 1, ONLY)
     scores: dict[str, list[float]] = {}
@@ -431,16 +431,18 @@ def test_a_first_place_is_guaranteed_where_the_scores_of_all_others_together_are
     plan = recipe("tm2c2", weights={"lexical": 0.5, "dense": 1.0})
     lists = {"lexical": list("abc"), "dense": [ONLY, "d", "e"]}
     scores = {"lexical": [10.0, 2.0, 1.0], "dense": [0.6, -0.2, -1.0]}
-    # lexical: .5, .1, .05; dense from -1: 1, .5, 0. Two rivals share .5 + .1 + .5 + 0 = 1.1, so .55 each
+    # lexical: .5, .1, .05; dense from -1: 1, .5, 0. Two competitors share .5 + .1 + .5 + 0 = 1.1, so .55 each
     at = reach_in(plan, known(plan, lists, scores, 2), 2).regimes["any"].legs["dense"]
     assert (at.class_, at.guaranteed_ranks, float(at.upper_bar)) == ("guaranteed", 1, pytest.approx(0.55))
-    assert at.certificate.startswith("The first place of dense earns at most 1, and 2 rivals cannot all have more than")
+    assert at.certificate.startswith(
+        "The first place of dense earns at most 1, and 2 competitors cannot all have more than"
+    )
     turned = {"lexical": ["d", "e", "c"], "dense": lists["dense"]}
     assert is_in(plan, "any", 2, turned, scores, ONLY)
 
 
 def test_the_share_of_a_weak_first_place_counts_and_not_its_weight() -> None:
-    # in scored the best lexical score there could be is 40, so 5 is a quarter of half of it. A rival has .2 + .025
+    # in scored the best lexical score there could be is 40, so 5 is a quarter of half of it. A competitor has .2 + .025
     plan = recipe("scored", weights={"lexical": 1.0, "dense": 0.2, "graph": 0.0}, regime_weights={})
     shares = shares_of("scored", "lexical", [5.0, 0.5], 2, 0, {"lexical": 40.0})
     assert shares == [0.25, 0.025]

@@ -11,8 +11,8 @@ from typing import Any
 
 import semmem
 from semmem.model.errors import LegFailed
-from semmem.model.exchange import Head, Question, Ranking, Scope, Trace, local, placed
-from semmem.model.life import Access
+from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Trace, local, placed
+from semmem.model.history import Access
 from semmem.model.recipe import Recipe
 from semmem.model.store import Snapshot, life_of
 from semmem.stores.packed_postings import FIRST_EARLIER
@@ -87,7 +87,7 @@ class Told:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.ords: Sequence[int] = ()
+        self.row_ids: Sequence[int] = ()
         self.scores: Sequence[float] = ()
         self.fails = False
         self.full: frozenset[int] = frozenset()
@@ -103,10 +103,10 @@ class Told:
 
         if self.fails:
             raise LegFailed("It was told to fail.")
-        matched = np.array(sorted(self.ords), dtype=np.int64)
+        matched = np.array(sorted(self.row_ids), dtype=np.int64)
         trace = Trace(self.most, matched, self.full) if self.name == "lexical" else Trace()
         degraded = {"as_of": "It was told to see no earlier versions."} if self.sees_no_versions else {}
-        lists = tuple(self.ords), tuple(self.scores), len(self.ords)
+        lists = tuple(self.row_ids), tuple(self.scores), len(self.row_ids)
         return Ranking(*lists, regime=self.regime, trace=trace, degraded=degraded)
 
 
@@ -119,7 +119,7 @@ class World:
 
     mem: semmem.Semmem
     legs: Mapping[str, Told]
-    rows: list[Head] = field(default_factory=list)
+    rows: list[CandidateMetadata] = field(default_factory=list)
     namespaces: Sequence[str] = ("default",)
     then: datetime | None = None
 
@@ -177,22 +177,22 @@ def world(kind: str) -> Iterator[World]:
         yield World(mem, legs, _rows(past), spaces, AT)
 
 
-def _rows(stored: Snapshot) -> list[Head]:
+def _rows(stored: Snapshot) -> list[CandidateMetadata]:
     """Return what legs may return of a snapshot: the rows in scope, of long memories their parts."""
     import numpy as np
 
     numbers = [*range(1, 40 * 9), *range(FIRST_EARLIER, FIRST_EARLIER + 40)]
     spaces = range(len(stored.scope.namespaces))
-    heads = stored.heads([placed(ord, at) for at in spaces for ord in numbers])
-    split = {head.id for head in heads.values() if head.part}
-    rows = [head for head in heads.values() if head.part or head.id not in split or is_earlier(head.ord)]
-    inside = stored.scope.admits(np.array([head.ord for head in rows], dtype=np.int64)).tolist()
-    return [head for head, admitted in zip(rows, inside, strict=True) if admitted]
+    metadata = stored.metadata([placed(row_id, at) for at in spaces for row_id in numbers])
+    split = {head.id for head in metadata.values() if head.part}
+    rows = [head for head in metadata.values() if head.part or head.id not in split or is_earlier(head.row_id)]
+    inside = stored.scope.matches(np.array([head.row_id for head in rows], dtype=np.int64)).tolist()
+    return [head for head, matching in zip(rows, inside, strict=True) if matching]
 
 
-def is_earlier(ord: int) -> bool:
+def is_earlier(row_id: int) -> bool:
     """Return whether a row is an earlier version."""
-    return local(ord) >= FIRST_EARLIER
+    return local(row_id) >= FIRST_EARLIER
 
 
 def draw_links(draw: random.Random, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:

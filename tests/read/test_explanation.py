@@ -12,7 +12,7 @@ import pytest
 import semmem
 from semmem.fusion import rank as fuse_again
 
-STORY = Path(__file__).resolve().parents[2] / "semmem" / "doors" / "cli" / "demo" / "story.jsonl"
+STORY = Path(__file__).resolve().parents[2] / "semmem" / "interfaces" / "cli" / "demo" / "story.jsonl"
 NEAR = [1.0, 0.0]
 
 
@@ -234,7 +234,7 @@ def fused_with(
             constant = {**recipe.rank_constants[leg], found.regime: constant}
         changed = semmem.recipe(recipe, rank_constants={leg: constant})
         return returned(mem.recall(query, recipe=changed, limit=5))
-    key = next(k for k in found.candidates.heads if k[0] == id)
+    key = next(k for k in found.candidates.metadata if k[0] == id)
     others = [k for k in found.candidates.rankings[leg] if k != key]
     lists = {**found.candidates.rankings, leg: [*others[: int(value) - 1], key, *others[int(value) - 1 :]]}
     fused = fuse_again(
@@ -242,7 +242,7 @@ def fused_with(
         weights={name: recipe.weights[name] for name in recipe.legs},
         rank_constants=recipe.constants(found.regime),
         planned=recipe.legs,
-        importance={k: h.importance for k, h in found.candidates.heads.items()},
+        importance={k: h.importance for k, h in found.candidates.metadata.items()},
         prior_floor=recipe.floor(found.regime),
         reserve=recipe.reserve,
     )

@@ -9,8 +9,8 @@ import pytest
 
 import semmem
 from semmem.legs.graph_linking import WalkTrace
+from semmem.legs.graph_paths import paths_to
 from semmem.legs.graph_walk import Edges
-from semmem.legs.graph_ways import ways_to
 from semmem.model.exchange import Kind, placed
 from semmem.read.explanation import Explanation
 from semmem.text.tokens import key
@@ -35,26 +35,26 @@ def mem(store_url: str) -> Iterator[semmem.Semmem]:
 
 def hop(mem: semmem.Semmem, *edges: tuple[str, int, str, float], namespace: str = "n") -> Edges:
     """Return the edges of one hop as the walk keeps them: (from, concept, to, mass)."""
-    ords = {id: mem.store.ords_of(namespace, id)[0] for edge in edges for id in (edge[0], edge[2])}
+    row_ids = {id: mem.store.row_ids_of(namespace, id)[0] for edge in edges for id in (edge[0], edge[2])}
     return Edges(
-        np.array([ords[e[0]] for e in edges], dtype=np.int64),
+        np.array([row_ids[e[0]] for e in edges], dtype=np.int64),
         np.array([e[1] for e in edges], dtype=np.int64),
-        np.array([ords[e[2]] for e in edges], dtype=np.int64),
+        np.array([row_ids[e[2]] for e in edges], dtype=np.int64),
         np.array([e[3] for e in edges]),
     )
 
 
 def told(mem: semmem.Semmem, target: str, restart: dict[str, float], *hops: Edges) -> list[str]:
-    """Return the ways to ``target`` a line each; Kestrel is named by the question, the rest was found by a leg."""
-    ords = {id: mem.store.ords_of("n", id)[0] for id in (*restart, target)}
+    """Return the paths to ``target`` a line each; Kestrel is named by the question, the rest was found by a leg."""
+    row_ids = {id: mem.store.row_ids_of("n", id)[0] for id in (*restart, target)}
     trace = WalkTrace(
-        linked={ords["kestrel"]: [1]} if "kestrel" in ords else {},
+        linked={row_ids["kestrel"]: [1]} if "kestrel" in row_ids else {},
         labels={1: "Kestrel"},
-        seeds=dict.fromkeys(ords.values(), "dense rank 8"),
-        restart={ords[id]: mass for id, mass in restart.items()},
+        seeds=dict.fromkeys(row_ids.values(), "dense rank 8"),
+        restart={row_ids[id]: mass for id, mass in restart.items()},
         hops=list(hops),
     )
-    path = ways_to(ords[target], trace, snapshot(mem, "n"), mem.store.graph)
+    path = paths_to(row_ids[target], trace, snapshot(mem, "n"), mem.store.graph)
     found = Explanation(target, "n", None, False, 0.0, None, 5, "any", {}, {}, path)
     return [line.removeprefix("  graph: ") for line in str(found).splitlines()[1:]]
 
@@ -144,9 +144,9 @@ def test_each_namespace_walks_for_itself(mem: semmem.Semmem) -> None:
     mem.remember("Lamp of Heron House.", id="lamp", namespace="m")
     others = hop(mem, ("moth", HERON, "lamp", 0.2), namespace="m")
     first = WalkTrace(hops=[hop(mem, ("heron", PETRA, "kestrel", 0.4)), hop(mem, ("kestrel", PETRA, "petra", 0.3))])
-    moth, lamp = mem.store.ords_of("m", "moth")[0], mem.store.ords_of("m", "lamp")[0]
+    moth, lamp = mem.store.row_ids_of("m", "moth")[0], mem.store.row_ids_of("m", "lamp")[0]
     walk = WalkTrace(seeds={moth: "lexical rank 1"}, restart={moth: 0.5}, hops=[others])
-    steps = ways_to(placed(lamp, 1), WalkTrace.of([first, walk]), snapshot(mem, "n", "m"), mem.store.graph)
+    steps = paths_to(placed(lamp, 1), WalkTrace.of([first, walk]), snapshot(mem, "n", "m"), mem.store.graph)
     assert list(map(str, steps)) == ["question → lexical rank 1 → moth (0.5)", "moth → Heron House → lamp (0.2)"]
 
 
@@ -156,9 +156,11 @@ def test_a_memory_nobody_walked_to_has_no_path(mem: semmem.Semmem) -> None:
 
 def test_of_several_concepts_the_weightiest_is_named(mem: semmem.Semmem) -> None:
     # Norrbeck: one memory, a = 1, so idf 1 and the whole of it. town: in two memories, a = .3.
-    ord = mem.store.ords_of("n", "petra")[0]
-    trace = WalkTrace(concepts={ord: [TOWN, NORRBECK]}, labels={TOWN: "town", NORRBECK: "Norrbeck"}, restart={ord: 1.0})
-    assert list(map(str, ways_to(ord, trace, snapshot(mem, "n"), mem.store.graph))) == [
+    row_id = mem.store.row_ids_of("n", "petra")[0]
+    trace = WalkTrace(
+        concepts={row_id: [TOWN, NORRBECK]}, labels={TOWN: "town", NORRBECK: "Norrbeck"}, restart={row_id: 1.0}
+    )
+    assert list(map(str, paths_to(row_id, trace, snapshot(mem, "n"), mem.store.graph))) == [
         "question → Norrbeck → petra (1)"
     ]
 
@@ -172,4 +174,4 @@ def test_explain_tells_the_way_and_its_mass(store_url: str) -> None:
         why = mem.recall("Who built the Kestrel?", namespace="n").explain("petra")
         assert str(why).splitlines()[-1] == ("  graph: question → Kestrel → kestrel (1) → Petra Lindqvist → petra (1)")
         assert why.as_dict()["path"] == ["question → Kestrel → kestrel (1)", "kestrel → Petra Lindqvist → petra (1)"]
-        assert [len(way) for way in why.ways] == [2]
+        assert [len(path) for path in why.paths] == [2]

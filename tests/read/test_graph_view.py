@@ -149,7 +149,7 @@ def test_a_long_memory_is_one_node_whatever_its_parts(mem: semmem.Semmem) -> Non
     text = "Gulls cry over Norrbeck. " * 100
     mem.remember(text, id="long", namespace="n", session="log")
     whole = mem.graph(namespace="n", around="long", hops=1)
-    assert len(mem.store.ords_of("n", "long")) == 2
+    assert len(mem.store.row_ids_of("n", "long")) == 2
     assert {"long", "norrbeck"} <= memories(whole)
     assert [n for n, about in whole.nodes(data=True) if about["start"]] == ["m:long"]
     assert whole.nodes["m:long"]["text"] == text

@@ -34,13 +34,13 @@ def told() -> Iterator[semmem.Semmem]:
 def found(mem: semmem.Semmem, recipe: semmem.Recipe, lists: dict[str, list[str]], **arguments: object) -> Recall:
     """Recall with these lists, best first; ``exact`` are the ids that hold the words of the question."""
     exact = arguments.pop("exact", ())
-    heads = mem.store.candidate_info(["default"], range(1, 400))
-    by_id = {head.id: ord for ord, head in heads.items()}
+    metadata = mem.store.candidate_metadata(["default"], range(1, 400))
+    by_id = {head.id: row_id for row_id, head in metadata.items()}
     for name in LEGS:
         leg = mem._legs[name]
         assert isinstance(leg, Told)
         ids = lists.get(name, [])
-        leg.ords = [by_id[id] for id in ids]
+        leg.row_ids = [by_id[id] for id in ids]
         leg.scores = [1 - at / 100 for at in range(len(ids))]
         leg.full = frozenset(by_id[id] for id in exact)  # type: ignore[attr-defined]
     return mem.recall("a note", recipe=recipe, **arguments)  # type: ignore[arg-type]
@@ -115,16 +115,16 @@ def test_a_head_that_folds_into_another_memory_while_its_own_stands_far_below_is
 
     told.remember(text(1, 2), id="long")
     told.remember(text(1, 3), id="other")
-    heads = told.store.candidate_info(["default"], range(1, 99)).values()
-    rows = {(head.id, head.part): head.ord for head in heads}
+    metadata = told.store.candidate_metadata(["default"], range(1, 99)).values()
+    rows = {(head.id, head.part): head.row_id for head in metadata}
     plan = semmem.recipe("hybrid", reserve={"dense": 2}, prior=False, weights={"dense": 0.9})
-    for name, ords in (
+    for name, row_ids in (
         ("lexical", [rows["other", 1], rows["other", 2], *(rows[id, 0] for id in ids(0, 1, 2)), rows["long", 2]]),
         ("dense", [rows["long", 1]]),
     ):
         leg = told._legs[name]
         assert isinstance(leg, Told)
-        leg.ords, leg.scores = ords, [1 - at / 100 for at in range(len(ords))]
+        leg.row_ids, leg.scores = row_ids, [1 - at / 100 for at in range(len(row_ids))]
     recalled = told.recall("a note", recipe=plan, limit=2)
     assert [hit.memory.id for hit in recalled] == ["other", "m00"]
     assert all("long" not in hit.duplicates for hit in recalled)

@@ -92,7 +92,7 @@ def test_two_long_memories_that_share_a_part_are_not_the_same(mem: semmem.Semmem
     common = "The zeppelin landed. " + paragraph(1) + paragraph(1)  # split into equal parts in both
     mem.remember(common + paragraph(2) + paragraph(3), id="a")
     mem.remember(common + paragraph(4) + paragraph(5), id="b")
-    held = [mem.store.indexed_memories(["default"], mem.store.ords_of("default", id)) for id in ("a", "b")]
+    held = [mem.store.indexed_memories(["default"], mem.store.row_ids_of("default", id)) for id in ("a", "b")]
     assert min(held[0].items())[1].text == min(held[1].items())[1].text
     found = mem.recall("zeppelin")
     assert sorted(ids(found)) == ["a", "b"]

@@ -130,8 +130,8 @@ def test_a_leg_of_ones_own_plugs_in_by_name(mem: semmem.Semmem) -> None:
         name = "newest"
 
         def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
-            ords = mem.store.ords_of("default", "new")
-            return Ranking(ords, (1.0,), 1)
+            row_ids = mem.store.row_ids_of("default", "new")
+            return Ranking(row_ids, (1.0,), 1)
 
     mem.remember("ferry", id="old")
     mem.remember("unrelated", id="new")

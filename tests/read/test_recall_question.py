@@ -34,13 +34,13 @@ def test_a_question_is_data_that_every_leg_is_asked_alike(mem: semmem.Semmem) ->
         'What did Ada say of the "Ondine" in May?',
         ("Ondine",),
     )
-    assert one.talk is not None
-    assert (one.talk.author, one.talk.months) == ("Ada", ((5, None),))
+    assert one.conversational is not None
+    assert (one.conversational.author, one.conversational.months) == ("Ada", ((5, None),))
     assert one.concepts is not None
     assert "Ondine" in [span.label for span in one.concepts.spans]
     assert one.vector is not None
     assert last.vector is one.vector
-    assert set(last.heads) == {"lexical", "dense"}
+    assert set(last.rankings) == {"lexical", "dense"}
     assert copy.deepcopy(one).text == one.text  # nothing in it that runs, waits or is locked
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import semmem
 from semmem.model.errors import InvalidInput
-from semmem.model.exchange import Head, Question, Ranking, Scope, Trace
-from semmem.model.question import Talk
+from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Trace
+from semmem.model.question import ConversationalQuery
 from semmem.rank_cap import reach
 from semmem.read.candidates import Candidates
 from semmem.read.regimes import regime_of
@@ -61,16 +61,16 @@ def test_without_a_list_of_the_graph_or_of_the_lexical_leg_nothing_more_is_known
 
 
 def test_a_question_to_an_author_is_neither_anchored_nor_described() -> None:
-    asked = Talk("Ada", "it", "it", (), authors=1)
+    asked = ConversationalQuery("Ada", "it", "it", (), authors=1)
     for walk, bm25 in ((0.9, 9.0), (0.1, 0.1)):
-        assert regime_of("unnamed", replace(ASKED, talk=asked), lists(walk, bm25), 20) == "unnamed"
+        assert regime_of("unnamed", replace(ASKED, conversational=asked), lists(walk, bm25), 20) == "unnamed"
         assert regime_of(
-            "unnamed", replace(ASKED, narrowed={"talk": replace(ASKED, talk=asked)}), lists(walk, bm25), 20
+            "unnamed", replace(ASKED, narrowed={"talk": replace(ASKED, conversational=asked)}), lists(walk, bm25), 20
         ) == ("unnamed")
     two = replace(asked, author=None, authors=2)  # it asks neither, and names both
-    assert regime_of("unnamed", replace(ASKED, talk=two), lists(0.1, 0.1), 20) == "unnamed"
+    assert regime_of("unnamed", replace(ASKED, conversational=two), lists(0.1, 0.1), 20) == "unnamed"
     none = replace(asked, author=None, authors=0)
-    assert regime_of("unnamed", replace(ASKED, talk=none), lists(0.9, 9.0), 20) == "anchored"
+    assert regime_of("unnamed", replace(ASKED, conversational=none), lists(0.9, 9.0), 20) == "anchored"
 
 
 NOTES = {
@@ -106,8 +106,9 @@ def test_a_recall_reports_the_regime_and_a_recipe_without_it_takes_the_question_
 def candidates(recipe: semmem.Recipe, regime: str) -> Candidates:
     """Return candidates of which the lexical leg and the graph put a first, and the dense leg b."""
     keys = {id: (id, 0, "notes") for id in "ab"}
-    heads = {
-        key: Head(n, "notes", id, 0, 0.5, id.encode() * 16, EPOCH, EPOCH) for n, (id, key) in enumerate(keys.items())
+    metadata = {
+        key: CandidateMetadata(n, "notes", id, 0, 0.5, id.encode() * 16, EPOCH, EPOCH)
+        for n, (id, key) in enumerate(keys.items())
     }
     rankings = {"lexical": (keys["a"],), "dense": (keys["b"],), "graph": (keys["a"],)}
     return Candidates(
@@ -118,7 +119,7 @@ def candidates(recipe: semmem.Recipe, regime: str) -> Candidates:
         rankings,
         dict.fromkeys(rankings, (1.0,)),
         {},
-        heads,
+        metadata,
         frozenset(),
         {},
     )
@@ -144,7 +145,8 @@ def test_every_leg_can_bring_its_first_memory_into_five_hits_in_every_regime() -
             "lexical": "guaranteed", "dense": "guaranteed", "graph": "guaranteed"
         }  # fmt: skip
         assert {leg: of.reserve for leg, of in regime.legs.items()} == {"lexical": 4, "dense": 5, "graph": 3}
-    # of one hit: .35/9 is less than .35/3 of a rival that is first in the walk, and than its .35/1 where it is named
+    # of one hit: .35/9 is less than .35/3 of a competitor that is first in the walk, and than its .35/1 where it is
+    # named
     assert {name: of.legs["dense"].class_ for name, of in reach("default", 1).regimes.items()} == {
         "anchored": "boost-only", "described": "possible", "named": "boost-only", "unnamed": "possible"
     }  # fmt: skip

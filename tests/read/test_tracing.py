@@ -23,7 +23,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import semmem
 from semmem.model.process import clock
 from semmem.read import tracing
-from tests.doors.mcp.clients import ask, in_memory
+from tests.interfaces.mcp.clients import ask, in_memory
 from tests.serving import serving
 from tests.test_architecture import modules_after
 
@@ -340,7 +340,7 @@ def test_nothing_is_watched_and_nothing_imported_unless_it_is_asked_for(capsys: 
         assert tracing.sent_along() == {}
     assert capsys.readouterr().err == ""
     program = """if True:  # what serves it is FastAPI's matter, which imports opentelemetry where it is installed
-        import semmem, semmem.doors.cli.app
+        import semmem, semmem.interfaces.cli.app
         for url in ("sqlite::memory:", {url!r}):
             with semmem.connect(url) as mem:
                 mem.remember("x", id="x"); mem.recall("x"); mem.context("x"); mem.update("x", text="y"); mem.forget("x")

@@ -14,7 +14,7 @@ import semmem
 from semmem import rerankers
 from semmem.fusion import Fused
 from semmem.model.errors import InvalidInput, MissingExtra
-from semmem.model.exchange import Head, Question, Scope
+from semmem.model.exchange import CandidateMetadata, Question, Scope
 from semmem.model.types import Memory
 from semmem.read.candidates import Candidates, Cut
 from semmem.read.steps import cut
@@ -63,14 +63,14 @@ def test_the_composite_of_nothing_is_nothing() -> None:
 
 def candidates(scores: list[float], terms: dict[int, dict[str, float]]) -> Candidates:
     keys = [(f"m{i}", 0, "demo") for i in range(len(scores))]
-    heads = {k: Head(i, "demo", k[0], 0, 0.5, bytes([i]) * 16, NOW, NOW) for i, k in enumerate(keys)}
+    metadata = {k: CandidateMetadata(i, "demo", k[0], 0, 0.5, bytes([i]) * 16, NOW, NOW) for i, k in enumerate(keys)}
     ranked = tuple(
         Fused(k, s, {"lexical": s}, {"lexical": i}) for i, (k, s) in enumerate(zip(keys, scores, strict=True))
     )
     plan = semmem.recipe("lexical")
     scope = Scope(("demo",), len(keys))
     return Candidates(
-        Question("any"), scope, plan, "any", {}, {}, {}, heads, frozenset(), {}, ranked,
+        Question("any"), scope, plan, "any", {}, {}, {}, metadata, frozenset(), {}, ranked,
         {keys[i]: of_key for i, of_key in terms.items()},
     )  # fmt: skip
 

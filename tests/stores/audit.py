@@ -14,7 +14,7 @@ from semmem.stores.packed_postings import FORWARD, POSTING
 from semmem.stores.postgres.upkeep import LONE_FULL
 from semmem.stores.sqlite.resident import FileModels
 
-__all__ = ["OTHERS", "alike", "check", "connections_left", "contents", "lone", "sql"]
+__all__ = ["OTHERS", "alike", "check", "connections_left", "contents", "singleton", "sql"]
 
 _THERE = ("written", "updated", "restored", "linked", "unlinked")
 _FATES = {*((kind, True) for kind in _THERE), ("forgotten", False), ("unlinked", False)}
@@ -39,7 +39,7 @@ def connections_left(where: Semmem | str, *, within_s: float = 10.0) -> int:
     return count
 
 
-def lone(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]]:
+def singleton(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]]:
     """Return (kind, name, entry) of each (namespace, key) in lone_posting; its rows are proven not to overlap."""
     found: dict[tuple[str, int], tuple[int, str, bytes]] = {}
     beyond: dict[str, int] = {}
@@ -51,8 +51,8 @@ def lone(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]]:
         assert keys == sorted(set(keys))
         assert 1 <= len(keys) <= LONE_FULL
         assert (len(kinds), len(entries), len(names)) == (len(keys), len(keys) * POSTING.itemsize, len(keys))
-        ords = np.frombuffer(entries, dtype=POSTING)["ord"].tolist()
-        assert (low, high) == (min(ords), max(ords))
+        row_ids = np.frombuffer(entries, dtype=POSTING)["ord"].tolist()
+        assert (low, high) == (min(row_ids), max(row_ids))
         beyond[namespace] = keys[-1]
         pieces = [entries[at : at + POSTING.itemsize] for at in range(0, len(entries), POSTING.itemsize)]
         found |= {(namespace, k): rest for k, *rest in zip(keys, kinds, names, pieces, strict=True)}  # type: ignore[misc]
@@ -60,24 +60,24 @@ def lone(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]]:
 
 
 def alike(mem: Semmem | str) -> tuple[Counter[tuple[str, int, int]], Counter[tuple[str, int, int]]]:
-    """Return the (namespace, key, ord) that have rows of their own, and those that are packed, each proven to be right.
+    """Return the (namespace, key, row id) that have rows of their own, and those packed, each proven to be right.
 
     A packed key stands in the row of its upper bits, ascending; both are the keys of the memories, each once.
     """
     apart = Counter(sql(mem, "SELECT namespace, key, ord FROM likeness_key"))
     packed: Counter[Any] = Counter()
     shifts = defaultdict(set)
-    for namespace, shift, bits, keys, ords in sql(
+    for namespace, shift, bits, keys, row_ids in sql(
         mem, "SELECT namespace, shift, bits, keys, ords FROM packed_likeness"
     ):
-        pairs = list(zip(keys, map(int, ords), strict=True))
+        pairs = list(zip(keys, map(int, row_ids), strict=True))
         assert pairs == sorted(set(pairs))
         assert {key >> shift for key in keys} == {bits}
         shifts[namespace].add(shift)
-        packed.update((namespace, key, ord) for key, ord in pairs)
+        packed.update((namespace, key, row_id) for key, row_id in pairs)
     assert all(len(some) <= 2 for some in shifts.values())
     held = Counter(
-        (n, key, ord) for n, ord, keys in sql(mem, "SELECT namespace, ord, keys FROM likeness") for key in keys
+        (n, key, row_id) for n, row_id, keys in sql(mem, "SELECT namespace, ord, keys FROM likeness") for key in keys
     )
     assert apart + packed == held
     assert set(held.values()) <= {1}
@@ -85,7 +85,7 @@ def alike(mem: Semmem | str) -> tuple[Counter[tuple[str, int, int]], Counter[tup
 
 
 def contents(mem: Semmem | str) -> dict[str, Any]:
-    """Everything the tables hold that means something, with ords as ids and without their history.
+    """Everything the tables hold that means something, with row ids as ids and without their history.
 
     How memories are spread over segments and whether a segment was ever alone are history, not content.
     """
@@ -97,17 +97,17 @@ def contents(mem: Semmem | str) -> dict[str, Any]:
     ):
         entries = np.frombuffer(raw, dtype=POSTING)
         assert len(entries) > 0
-        ords = entries["ord"].tolist()
-        assert (len(set(ords)), low, high) == (len(ords), min(ords), max(ords))
+        row_ids = entries["ord"].tolist()
+        assert (len(set(row_ids)), low, high) == (len(row_ids), min(row_ids), max(row_ids))
         assert n == int(((entries["mention"] > 0) | (entries["count"] > 0)).sum())
         assert subjects == int((entries["subject"] > 0).sum())
         postings[namespace, key, kind, name] += [(id_of[namespace, row[0]], *row[1:5]) for row in entries.tolist()]
     apart: dict[Any, Any] = defaultdict(list)
     for (namespace, key, *_), held in postings.items():
         apart[namespace, key] += held
-    for (namespace, key), (kind, name, raw) in lone(mem).items():
-        ((ord, *rest),) = [row[:5] for row in np.frombuffer(raw, dtype=POSTING).tolist()]
-        entry = (id_of[namespace, ord], *rest)
+    for (namespace, key), (kind, name, raw) in singleton(mem).items():
+        ((row_id, *rest),) = [row[:5] for row in np.frombuffer(raw, dtype=POSTING).tolist()]
+        entry = (id_of[namespace, row_id], *rest)
         if (namespace, key) in apart:  # its rows count, and hold the same of that memory
             assert entry in apart[namespace, key]
         else:
@@ -190,20 +190,20 @@ def _check_memory(mem: Semmem) -> None:
             assert held is None
             continue
         memories = mem.store.indexed_after(namespace, 0, 10_000)
-        ords = [ord for ord, _ in memories]
-        forwards = [model.forwards(ords) for model in (held, anew)]
-        assert forwards[0].ords.tolist() == forwards[1].ords.tolist() == ords
+        row_ids = [row_id for row_id, _ in memories]
+        forwards = [model.forwards(row_ids) for model in (held, anew)]
+        assert forwards[0].row_ids.tolist() == forwards[1].row_ids.tolist() == row_ids
         assert forwards[0].entries.tolist() == forwards[1].entries.tolist()
         assert forwards[0].candidates.tolist() == forwards[1].candidates.tolist()
         keys = sorted(set(forwards[1].entries["key"].tolist()))
         postings = [model.postings(keys, None) for model in (held, anew)]
         assert postings[0].sizes.tolist() == postings[1].sizes.tolist()
         assert postings[0].entries.tolist() == postings[1].entries.tolist()
-        vectors = [model.vectors_of(ords) for model in (held, anew)]
+        vectors = [model.vectors_of(row_ids) for model in (held, anew)]
         assert vectors[0][0].tolist() == vectors[1][0].tolist()
         assert vectors[0][1].tolist() == vectors[1][1].tolist()
-        assert held.heads(ords) == anew.heads(ords)
-        assert held.session_turns(ords) == anew.session_turns(ords)
+        assert held.metadata(row_ids) == anew.metadata(row_ids)
+        assert held.session_turns(row_ids) == anew.session_turns(row_ids)
         assert (held.state, held.corrections) == (anew.state, anew.corrections)
 
 
@@ -216,8 +216,8 @@ def _check_file(connection: Any) -> None:
     assert {row for (row,) in connection.execute("SELECT row FROM forward")} == set(tokens)
     for table in ("embedding", "embedding_next", "relationship"):
         assert {row for (row,) in connection.execute(f"SELECT row FROM {table}")} <= set(tokens), table
-    for namespace, row, _, ord in memories:
-        assert row == (numbers[namespace] << 40) + ord
+    for namespace, row, _, row_id in memories:
+        assert row == (numbers[namespace] << 40) + row_id
         assert {token.split("n")[0] for token in tokens[row].split()} <= {str(numbers[namespace])}
     counts, lengths = Counter(n for n, *_ in memories), Counter[str]()
     for namespace, _, length, _ in memories:

@@ -66,7 +66,7 @@ class BringingConformance:
         mem.remember("By hand.", id="hand", author="Bob", session="s2", tags=["x"], created_at="2026-02-01")
         mem.remember("From the source.", id="source", **field)
         items = [{"id": id, "text": "Changed."} for id in ("hand", "source")]
-        report = mem.bring_in(items, owned=owned, replace=True)
+        report = mem.import_items(items, owned=owned, replace=True)
         assert texts(mem) == {"hand": "By hand.", "source": "Changed."}
         assert (report.replaced, [row.id for row in report.rejected]) == (1, ["hand"])
 
@@ -77,23 +77,23 @@ class BringingConformance:
             {"id": "one", "text": "one", "namespace": "there", "links": links},
             {"id": "other", "text": "two", "namespace": "there"},
         ]
-        report = mem.bring_in(items)
+        report = mem.import_items(items)
         assert ([row.position for row in report.rejected], report.linked, report.unlinked) == ([0], 1, ())
         assert [link.key for link in mem.links("one", namespace="there")] == [("one", "see-also", "other")]
 
     def test_what_is_brought_in_without_an_id_is_not_pruned_by_the_same_call(self, mem: Semmem) -> None:
         owned = {"tags": ["own"]}
         items = [{"id": "1", "text": "one", "tags": ["own"]}, {"text": "only copy", "tags": ["own"]}]
-        report = mem.bring_in(items, owned=owned, prune=True)
+        report = mem.import_items(items, owned=owned, prune=True)
         assert (report.remembered, report.gone, report.pruned) == (2, (), 0)
         assert set(texts(mem).values()) == {"one", "only copy"}
-        report = mem.bring_in([{"text": "another", "tags": ["own"]}], owned=owned, prune=True)
+        report = mem.import_items([{"text": "another", "tags": ["own"]}], owned=owned, prune=True)
         assert (report.remembered, report.pruned) == (1, 2)
         assert set(texts(mem).values()) == {"another"}
 
     def test_a_namespace_that_is_no_string_makes_a_bad_row_and_no_more(self, mem: Semmem) -> None:
         items = [{"id": "1", "text": "one"}, {"id": "2", "text": "two", "namespace": ["a"]}]
-        report = mem.bring_in(items, on_error="skip")
+        report = mem.import_items(items, on_error="skip")
         assert (report.remembered, [row.reason for row in report.rejected]) == (
             1,
             ["namespace must be a string, not list; write str(…) around it."],
@@ -104,10 +104,10 @@ class BringingConformance:
         mem.remember("Rum.", id="b", namespace="team")
         before = texts(mem, "team")
         rows = list(mem.export(namespace="team"))
-        report = mem.bring_in(rows, namespace="team2")
+        report = mem.import_items(rows, namespace="team2")
         assert (report.unchanged, report.rejected) == (2, ())  # each has the namespace it came from
         moved = [{name: row[name] for name in row if name != "namespace"} for row in rows]
-        assert mem.bring_in(moved, namespace="team2").remembered == 2
+        assert mem.import_items(moved, namespace="team2").remembered == 2
         assert texts(mem, "team") == texts(mem, "team2") == before
         assert mem.get("a", namespace="team2").metadata == {"k": 1}
 
@@ -130,7 +130,7 @@ class BringingConformance:
         raw = base64.b64encode(np.full(Hashing().dimensions, number, dtype="<f4").tobytes()).decode()
         rows[0]["vectors"] = dict.fromkeys(rows[0]["vectors"], raw)
         mem.forget(everything=True)
-        assert mem.bring_in(rows, on_error="abort").remembered == 2
+        assert mem.import_items(rows, on_error="abort").remembered == 2
         after = store.vectors.stored_vectors(names)
         assert all(np.array_equal(before[key], after[key]) for key in before)
 
@@ -225,7 +225,7 @@ class BringingConformance:
         assert mem.remember(**given, vector=[2, 0, 0]).version == 1  # the same direction
         with pytest.raises(Conflict):
             mem.remember(**given, vector=[0, 1, 0])
-        assert [row.id for row in mem.bring_in([given | {"vector": [0, 1, 0]}]).rejected] == ["a"]
+        assert [row.id for row in mem.import_items([given | {"vector": [0, 1, 0]}]).rejected] == ["a"]
         assert mem.update("a", importance=0.9).version == 2
         assert mem.recall("x", vector=[1, 0, 0], recipe="dense")[0].memory.id == "a"
         with pytest.raises(InvalidInput, match="vector of 'a' was given with its old text"):
@@ -260,8 +260,8 @@ class BringingConformance:
     def test_an_import_compares_and_overwrites_only_what_an_item_gives(self, mem: Semmem) -> None:
         mem.remember("Tea.", id="a", author="Ada", importance=0.9, tags=["x"], metadata={"k": 1}, created_at=NOON)
         owned = {"authors": "Ada"}
-        assert mem.bring_in([{"id": "a", "text": "Tea."}], owned=owned, replace=True).unchanged == 1
-        assert mem.bring_in([{"id": "a", "text": "Rum.", "tags": []}], owned=owned, replace=True).replaced == 1
+        assert mem.import_items([{"id": "a", "text": "Tea."}], owned=owned, replace=True).unchanged == 1
+        assert mem.import_items([{"id": "a", "text": "Rum.", "tags": []}], owned=owned, replace=True).replaced == 1
         after = mem.get("a")
         assert (after.text, after.tags, after.importance, after.metadata) == ("Rum.", (), 0.9, {"k": 1})
         assert (after.created_at, after.version, after.author) == (NOON, 2, "Ada")
@@ -269,13 +269,13 @@ class BringingConformance:
     def test_a_conflict_names_the_namespace_of_the_item(self, mem: Semmem) -> None:
         mem.remember("Tea.", id="a", namespace="other")
         with pytest.raises(Conflict) as caught:
-            mem.bring_in([{"id": "a", "text": "Rum.", "namespace": "other"}], namespace="mine", on_error="abort")
+            mem.import_items([{"id": "a", "text": "Rum.", "namespace": "other"}], namespace="mine", on_error="abort")
         assert caught.value.names == {("other", "a")}
 
     def test_a_source_that_says_two_things_of_one_id_is_told_whatever_the_batches(self, mem: Semmem) -> None:
         items = [{"id": "a", "text": "Tea.", "author": "Ada"}, {"id": "a", "text": "Rum.", "author": "Ada"}]
         for size in (1, 2):
-            report = mem.bring_in(items, owned={"authors": "Ada"}, replace=True, batch_size=size)
+            report = mem.import_items(items, owned={"authors": "Ada"}, replace=True, batch_size=size)
             assert [row.position for row in report.rejected] == [1]
             assert texts(mem) == {"a": "Tea."}
 

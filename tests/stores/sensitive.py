@@ -42,7 +42,7 @@ class SensitiveConformance:
     def test_a_memory_stays_sensitive_unless_false_is_said(self, mem: semmem.Semmem) -> None:
         mem.remember(SECRET, id="w", sensitive=True)
         assert mem.update("w", sensitive=None, title="Door").sensitive
-        mem.bring_in(
+        mem.import_items(
             [{"id": "w", "text": SECRET, "tags": ["x"], "sensitive": None}], owned={"titles": "Door"}, replace=True
         )
         assert mem.get("w").sensitive
@@ -203,7 +203,7 @@ class SensitiveConformance:
             _do(mem, f"INSERT INTO recall_log {columns} VALUES ('default', '{name}', {at}, 'tea?', '{hits}')")
         mem.forget("it's", hard=True)
         assert _rows(mem, "SELECT recall_id FROM recall_log ORDER BY 1") == [("r2",), ("r3",)]
-        assert [(one.recall_id, one.id) for one in mem.judgements()] == [("r2", "other")]
+        assert [(one.recall_id, one.id) for one in mem.judgments()] == [("r2", "other")]
         assert _rows(mem, "SELECT kind FROM change WHERE id = 'it''s'") == [("forgotten",)]
 
     def test_it_moves_with_its_namespace_and_stays_hidden(self, mem: semmem.Semmem) -> None:
@@ -238,9 +238,9 @@ class SensitiveConformance:
         rows = {row["id"]: row for row in mem.export(sensitive=True)}
         assert (rows["w"]["text"], rows["w"]["sensitive"], "sensitive" in rows["t"]) == (SECRET, True, False)
         mem.forget(everything=True)
-        assert mem.bring_in(list(rows.values())).remembered == 2
+        assert mem.import_items(list(rows.values())).remembered == 2
         assert (mem.get("w").text, mem.get("w", reveal=True).text) == (MASK, SECRET)
-        assert mem.bring_in(list(rows.values())).unchanged == 2
+        assert mem.import_items(list(rows.values())).unchanged == 2
 
     def test_a_message_of_a_chat_may_be_sensitive(self, mem: semmem.Semmem) -> None:
         chat = [{"role": "user", "content": SECRET, "sensitive": True}, {"role": "assistant", "content": "Noted."}]

@@ -17,7 +17,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.importers.jsonl import exported_item
 from semmem.model.errors import InvalidInput, StoreUnavailable
-from semmem.model.life import Access
+from semmem.model.history import Access
 from semmem.write import access
 from semmem.write.access import AccessCounter
 

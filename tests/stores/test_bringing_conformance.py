@@ -50,7 +50,7 @@ class TestPostgres(BringingConformance, WritingProperties):
         assert mem.update("b", text="Beer.", expected_version=2).version == 3
         cut()
         items = [{"id": "a", "text": "Tea.", "author": "Ada"}, {"text": "Milk."}]
-        brought = mem.bring_in(items, owned={"authors": "Ada"}, replace=True, on_error="abort")
+        brought = mem.import_items(items, owned={"authors": "Ada"}, replace=True, on_error="abort")
         assert (lost, brought.remembered, brought.replaced, brought.unchanged) == ([True], 1, 1, 0)
         assert sorted(texts(mem).values()) == ["Beer.", "Milk.", "Tea."]
         assert mem.remember("Tea.", id="a", author="Ada").version == 2

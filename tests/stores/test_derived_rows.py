@@ -95,11 +95,11 @@ def test_memories_are_numbered_within_their_namespace_and_changes_without_a_gap(
             mem.remember("One more.", id="more", namespace=namespace)
             mem.update("more", namespace=namespace, text="One more again.")
             assert mem.forget("7", namespace=namespace) == 1
-            assert mem.store.ords_of(namespace, "0") == (1,)
+            assert mem.store.row_ids_of(namespace, "0") == (1,)
         counts = sql(mem, "SELECT namespace, changes, memories FROM namespace ORDER BY 1")
         assert counts == [("a", 4, 80), ("b", 4, 80)]
         log = sql(mem, "SELECT number, kind, count(*) FROM change WHERE namespace = 'b' GROUP BY 1, 2 ORDER BY 1")
         assert log == [(1, "written", 80), (2, "written", 1), (3, "updated", 1), (4, "forgotten", 1)]
-        info = mem.store.candidate_info(("a", "b"), [1, (1 << 40) + 1])
+        info = mem.store.candidate_metadata(("a", "b"), [1, (1 << 40) + 1])
         assert [(head.namespace, head.id) for head in info.values()] == [("a", "0"), ("b", "0")]
         check(mem)

@@ -165,7 +165,7 @@ def test_what_is_imported_again_after_a_drop_that_was_interrupted_stays(
             patched.setattr(forget, "DROP_STEPS", (power_cut,))
             with pytest.raises(KeyboardInterrupt):
                 mem.store.forget_namespace("n", dry_run=False)
-        assert mem.bring_in(items, namespace="n").remembered == 30  # nobody is told that what goes is there already
+        assert mem.import_items(items, namespace="n").remembered == 30  # nobody is told that what goes is there already
         mem.maintain()
         assert mem.stats(namespace="n").memories == 30
         check(mem)

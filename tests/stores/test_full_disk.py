@@ -107,7 +107,7 @@ def test_a_hard_forget_on_a_full_disk_says_that_the_memory_is_gone_and_its_bytes
 VERBS: Mapping[str, Callable[[Semmem], Any]] = {
     "remember": lambda mem: [mem.remember(f"{n} {LONG * 20}", id=f"r{n}") for n in range(200)],
     "remember_many": lambda mem: mem.remember_many(MANY),
-    "bring_in": lambda mem: mem.bring_in(MANY),
+    "import_items": lambda mem: mem.import_items(MANY),
     "update": lambda mem: [mem.update(f"m{n}", text=f"{n} {LONG * 20}") for n in range(200)],
     "forget": lambda mem: mem.forget(filters={"created_after": "2000-01-01"}),
     "forget everything": lambda mem: mem.forget(namespace="other", everything=True),
@@ -126,7 +126,7 @@ VERBS_ALONE: tuple[Callable[[Semmem], Any], ...] = (
 )
 """Verbs that take a connection of their own, for a lock."""
 
-WHOLE = {"remember": range(400, 601), "remember_many": range(400, 3_401, 500), "bring_in": range(400, 3_401, 500)}
+WHOLE = {"remember": range(400, 601), "remember_many": range(400, 3_401, 500), "import_items": range(400, 3_401, 500)}
 """The memories that a full disk may leave where a verb writes in several transactions: whole memories and batches."""
 
 
@@ -177,7 +177,7 @@ def test_a_full_disk_leaves_nothing_in_part_and_every_verb_works_when_there_is_r
             assert after.get("other", 0) + after.get("elsewhere", 0) in (100, 0), name
             _made_again(mem)
             assert state(mem) == before, name
-        assert refused >= {"remember", "remember_many", "bring_in", "update", "copy_namespace"}
+        assert refused >= {"remember", "remember_many", "import_items", "update", "copy_namespace"}
         for name in ("maintain", "link", "configure", "copy_namespace", "restore_memory", "update"):
             VERBS[name](mem)  # with room, all of it
         assert state(mem) == {"default": 400, "other": 100, "copied": 400, "gone": 100}

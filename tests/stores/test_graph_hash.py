@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import semmem
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
-from tests.stores.audit import lone, sql
+from tests.stores.audit import singleton, sql
 
 NAMES = ("Ada Lovelace", "Ada", "Lovelace", "The Who", "Who", "Bank of England", "England", "New Ada", "IT", "Port 80")
 TITLES = (*NAMES, "ada lovelace", "Ada Lovelace, Countess", "Who (band)", "Ada Lovelace's Port")
@@ -36,16 +36,16 @@ def df_is_exact(mem: Semmem) -> None:
     """Prove each posting, its df and its number of subjects against what the memories hold."""
     held: dict[Any, list[Any]] = defaultdict(list)
     waiting = set(sql(mem, "SELECT namespace, ord FROM pending"))
-    for namespace, ord, length, raw in sql(mem, "SELECT namespace, ord, length, entries FROM forward"):
+    for namespace, row_id, length, raw in sql(mem, "SELECT namespace, ord, length, entries FROM forward"):
         for key, count, mention, subject, _, _ in np.frombuffer(raw, dtype=FORWARD).tolist():
-            if (namespace, ord) not in waiting:
-                held[namespace, key].append((ord, count, length, mention, subject))
+            if (namespace, row_id) not in waiting:
+                held[namespace, key].append((row_id, count, length, mention, subject))
     found: dict[Any, list[Any]] = defaultdict(list)
     df: dict[Any, int] = defaultdict(int)
     for namespace, key, n, raw in sql(mem, "SELECT namespace, key, n, entries FROM posting"):
         found[namespace, key] += [row[:5] for row in np.frombuffer(raw, dtype=POSTING).tolist()]
         df[namespace, key] += n
-    for (namespace, key), (_, _, entry) in lone(mem).items():
+    for (namespace, key), (_, _, entry) in singleton(mem).items():
         if (namespace, key) not in df:  # else its rows count
             found[namespace, key] += [row[:5] for row in np.frombuffer(entry, dtype=POSTING).tolist()]
             df[namespace, key] = sum(1 for row in found[namespace, key] if row[1] or row[3])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.life import DEEPEST, MADE_BY, Link
+from semmem.model.history import DEEPEST, MADE_BY, Link
 from semmem.model.types import LINK_TYPES
 from semmem.stores.link_rules import linking
 
@@ -279,18 +279,18 @@ def test_links_go_out_and_come_in_with_their_memories_and_those_that_lead_nowher
         "m01": [("supersedes", "m00")],
     }
     with semmem.connect("sqlite::memory:", embedder="none") as other:
-        done = other.bring_in(rows)  # the newest first: what a link leads to may come later
+        done = other.import_items(rows)  # the newest first: what a link leads to may come later
         assert (done.remembered, done.linked, done.unlinked) == (13, 2, ())
         assert [one.key for one in other.links("m00", namespace=space)] == [one.key for one in before]
         assert [(one.since, one.made_by) for one in other.links("m00", namespace=space)] == [
             (one.since, one.made_by) for one in before
         ]
-        again = other.bring_in(rows)
+        again = other.import_items(rows)
         assert (again.unchanged, again.linked, again.unlinked) == (13, 2, ())
         fewer = [row for row in rows if row["id"] != "m02"]
         fewer.append({"id": "odd", "text": "Odd.", "namespace": space, "links": [{"type": "like", "to": "m00"}, 7]})
         with semmem.connect("sqlite::memory:", embedder="none") as third:
-            done = third.bring_in(fewer)
+            done = third.import_items(fewer)
             assert (done.remembered, done.linked) == (13, 1)
             assert [one.split(";")[0] for one in done.unlinked] == [
                 "odd: There is no type of link 'like'",
@@ -302,14 +302,14 @@ def test_links_go_out_and_come_in_with_their_memories_and_those_that_lead_nowher
 def test_a_link_that_semmem_made_is_no_edge_of_the_walk_until_a_person_makes_it(mem: semmem.Semmem, space: str) -> None:
     life = mem.store.life
     assert life is not None
-    ords = [mem.store.ords_of(space, id)[0] for id in ("m00", "m01", "m02")]
+    row_ids = [mem.store.row_ids_of(space, id)[0] for id in ("m00", "m01", "m02")]
     life.link(space, [Link(space, "m01", "contradicts", "m00", made_by=MADE_BY)])
     mem.link("m02", "part-of", "m01", namespace=space)
-    theirs = [(ords[1], ords[2], "part-of"), (ords[2], ords[1], "part-of")]
-    assert sorted(life.linked(space, ords)) == sorted(theirs)
+    theirs = [(row_ids[1], row_ids[2], "part-of"), (row_ids[2], row_ids[1], "part-of")]
+    assert sorted(life.linked(space, row_ids)) == sorted(theirs)
     assert mem.link("m01", "contradicts", "m00", namespace=space, made_by="ana").made_by == "ana"
-    both = [*theirs, (ords[0], ords[1], "contradicts"), (ords[1], ords[0], "contradicts")]
-    assert sorted(life.linked(space, ords)) == sorted(both)
+    both = [*theirs, (row_ids[0], row_ids[1], "contradicts"), (row_ids[1], row_ids[0], "contradicts")]
+    assert sorted(life.linked(space, row_ids)) == sorted(both)
     life.link(space, [Link(space, "m01", "contradicts", "m00", made_by=MADE_BY)])
     assert [one.made_by for one in mem.links("m00", namespace=space)] == ["ana"]
 

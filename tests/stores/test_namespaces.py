@@ -41,7 +41,7 @@ def test_a_full_namespace_takes_nothing_of_a_batch_and_says_what_to_do(mem: Semm
     with pytest.raises(semmem.NamespaceFull, match="22 memories"):  # a large batch is written another way
         mem.remember_many(items(*(f"n{n}" for n in range(20))), namespace="small")
     with pytest.raises(semmem.NamespaceFull, match=full):
-        mem.bring_in(items("c", "d"), namespace="small")
+        mem.import_items(items("c", "d"), namespace="small")
     with pytest.raises(semmem.NamespaceFull, match=full):  # earlier batches stay
         mem.remember_many(items("c", "d"), namespace="small", batch_size=1)
     assert sorted(m.id for m in mem.list(namespace="small")) == ["a", "b", "c"]

@@ -133,7 +133,7 @@ def test_the_beginning_of_an_id_is_enough(mem: semmem.Semmem) -> None:
         mem.logged_recall("01b00000-0000")
 
 
-def test_a_judgement_stands_with_the_hit_that_it_is_about(mem: semmem.Semmem) -> None:
+def test_a_judgment_stands_with_the_hit_that_it_is_about(mem: semmem.Semmem) -> None:
     mem.remember("Coal is black.", id="coal")
     found = mem.recall("ferry")
     assert found.id is not None
@@ -272,7 +272,7 @@ def test_entries_move_with_their_namespace(mem: semmem.Semmem) -> None:
     mem.rename_namespace("default", "harbour")
     assert len(mem.recalls()) == 0
     assert [one.id for one in mem.recalls(namespace="harbour")] == [found.id]
-    assert [one.id for one in mem.judgements(namespace="harbour")] == ["nine"]
+    assert [one.id for one in mem.judgments(namespace="harbour")] == ["nine"]
 
 
 def test_maintain_keeps_entries_for_as_long_as_the_setting_says(mem: semmem.Semmem) -> None:
@@ -285,7 +285,7 @@ def test_maintain_keeps_entries_for_as_long_as_the_setting_says(mem: semmem.Semm
     assert [one.id for one in mem.recalls()] == [judged]
 
 
-def test_entries_and_judgements_of_an_older_file_come_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_and_judgments_of_an_older_file_come_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = migrations("sqlite")
     monkeypatch.setattr(sqlite_connection, "migrations", lambda backend: known[:-1])
     old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)

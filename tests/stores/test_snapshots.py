@@ -17,7 +17,7 @@ import pytest
 
 import semmem
 from semmem.model.exchange import Kind, local, placed
-from semmem.model.life import Access
+from semmem.model.history import Access
 from semmem.model.store import Snapshot, life_of
 from semmem.model.types import Filters
 from semmem.stores.past import PastSnapshot
@@ -116,16 +116,16 @@ def walk(made: tuple[semmem.Semmem, str], take: Take) -> Take:
     return take
 
 
-def ord_of(taken: Snapshot, id: str, namespace: str = "n") -> int:
-    """Return the placed ord of a memory."""
-    (ord,) = (ord for ord, head in taken.heads_of([id]).items() if head.namespace == namespace)
-    return ord
+def row_id_of(taken: Snapshot, id: str, namespace: str = "n") -> int:
+    """Return the placed row id of a memory."""
+    (row_id,) = (row_id for row_id, candidate in taken.metadata_of([id]).items() if candidate.namespace == namespace)
+    return row_id
 
 
 def test_postings_say_who_has_a_word_and_how_often(take: Take) -> None:
     taken = take()
     found, both = taken.postings("n", ([TEA, GIN, term_key("nobody")], None), ([RUM], None))
-    a, b, c = (ord_of(taken, id) for id in "abc")
+    a, b, c = (row_id_of(taken, id) for id in "abc")
     held = {at: entries[["ord", "count"]].tolist() for at, entries in found.items()}
     assert held == {TEA: [(a, 2)], GIN: [(c, 1)]}
     assert found.memories == 3
@@ -135,38 +135,38 @@ def test_postings_say_who_has_a_word_and_how_often(take: Take) -> None:
 def test_each_namespace_answers_for_itself(take: Take) -> None:
     taken = take("n", "m")
     (found,) = taken.postings("m", ([TEA], None))
-    x = ord_of(taken, "x", "m")
+    x = row_id_of(taken, "x", "m")
     assert found.entries["ord"].tolist() == [local(x)]
     assert x == placed(local(x), 1)
-    heads = taken.heads([ord_of(taken, "a"), x, placed(10**6, 1)])
-    assert {(head.id, head.namespace) for head in heads.values()} == {("a", "n"), ("x", "m")}
-    assert all(ord == head.ord for ord, head in heads.items())
-    shown = taken.memories(list(heads.values()))
-    assert {ord: (memory.text, passage.text) for ord, (memory, passage) in shown.items()} == {
-        ord_of(taken, "a"): ("tea tea rum", "tea tea rum"), x: ("tea", "tea"),
+    metadata = taken.metadata([row_id_of(taken, "a"), x, placed(10**6, 1)])
+    assert {(candidate.id, candidate.namespace) for candidate in metadata.values()} == {("a", "n"), ("x", "m")}
+    assert all(row_id == candidate.row_id for row_id, candidate in metadata.items())
+    shown = taken.memories(list(metadata.values()))
+    assert {row_id: (memory.text, passage.text) for row_id, (memory, passage) in shown.items()} == {
+        row_id_of(taken, "a"): ("tea tea rum", "tea tea rum"), x: ("tea", "tea"),
     }  # fmt: skip
 
 
 def test_the_nearest_are_those_within_scope_best_first(take: Take) -> None:
     taken = take()
-    a, b, c = (ord_of(taken, id) for id in "abc")
+    a, b, c = (row_id_of(taken, id) for id in "abc")
     vector = np.array([1, 0, 0], dtype=np.float32)
     (part,) = taken.scope.each()
     near = taken.nearest(part, vector, 3)
-    assert near.ords == (a, c, b)
+    assert near.row_ids == (a, c, b)
     assert near.scores == pytest.approx((1.0, 0.6, 0.0), abs=1e-6)
     without = take(exclude=("a",))
     (part,) = without.scope.each()
-    assert without.nearest(part, vector, 1).ords == (c,)
+    assert without.nearest(part, vector, 1).row_ids == (c,)
 
 
 def test_filters_and_exclusions_are_in_the_scope(take: Take) -> None:
     taken = take(filters=Filters(sessions=("s",)), exclude=("b",))
-    ords = np.array([ord_of(taken, id) for id in "abc"], dtype=np.int64)
-    assert taken.scope.admits(ords).tolist() == [True, False, False]
+    row_ids = np.array([row_id_of(taken, id) for id in "abc"], dtype=np.int64)
+    assert taken.scope.matches(row_ids).tolist() == [True, False, False]
     both = take("n", "m", filters=Filters(tags=("early",)))
-    ords = np.array([ord_of(both, "a"), ord_of(both, "x", "m")], dtype=np.int64)
-    assert both.scope.admits(ords).tolist() == [False, True]
+    row_ids = np.array([row_id_of(both, "a"), row_id_of(both, "x", "m")], dtype=np.int64)
+    assert both.scope.matches(row_ids).tolist() == [False, True]
     assert both.scope.size == 1
 
 
@@ -188,9 +188,9 @@ def test_facts_of_a_conversation_and_corrections_come_with_the_scope(
 
 def test_texts_and_memories_of_what_is_gone_are_left_out(take: Take) -> None:
     taken = take()
-    a = ord_of(taken, "a")
+    a = row_id_of(taken, "a")
     assert taken.texts("n", [a, 10**6]) == {a: "Ada Lovelace\ntea tea rum"}
-    assert taken.heads_of(["nobody"]) == {}
+    assert taken.metadata_of(["nobody"]) == {}
     assert taken.memories([]) == {}
     taken.confirm()
 
@@ -200,21 +200,21 @@ def test_a_hit_that_is_a_part_has_the_whole_memory_and_its_own_passage(
 ) -> None:
     made[0].remember(LONG, id="long", namespace="n")
     taken = walk()
-    heads = sorted(taken.heads_of(["long"]).values(), key=lambda head: head.part)
-    assert [head.part for head in heads] == list(range(1, len(heads) + 1))
-    assert len(heads) > 1
-    for memory, passage in taken.memories(heads).values():
+    metadata = sorted(taken.metadata_of(["long"]).values(), key=lambda candidate: candidate.part)
+    assert [candidate.part for candidate in metadata] == list(range(1, len(metadata) + 1))
+    assert len(metadata) > 1
+    for memory, passage in taken.memories(metadata).values():
         assert memory.text == LONG
         assert passage.text == LONG[passage.start : passage.end]
 
 
 def test_sessions_stand_in_their_order_with_their_vectors(walk: Take) -> None:
     taken = walk()
-    a, b, c = (ord_of(taken, id) for id in "abc")
-    assert [turn.ord for turn in taken.turns("n", [b])] == [a, b]
+    a, b, c = (row_id_of(taken, id) for id in "abc")
+    assert [turn.row_id for turn in taken.turns("n", [b])] == [a, b]
     (part,) = taken.scope.each()
     near, turns, owners, vectors = taken.nearest_with_turns(part, np.array([0, 1, 0], dtype=np.float32), 1)
-    assert (near.ords, [turn.ord for turn in turns], owners.tolist()) == ((b,), [a, b], [a, b])
+    assert (near.row_ids, [turn.row_id for turn in turns], owners.tolist()) == ((b,), [a, b], [a, b])
     assert vectors.tolist() == [[1, 0, 0], [0, 1, 0]]
     owners, vectors = taken.vectors("n", [c, a], np.array([1, 0, 0], dtype=np.float32))
     assert owners.tolist() == [a, c]
@@ -223,18 +223,18 @@ def test_sessions_stand_in_their_order_with_their_vectors(walk: Take) -> None:
 
 def test_concepts_neighbours_titles_and_authors_are_read_of_one_namespace(walk: Take) -> None:
     taken = walk()
-    a, b, c = (ord_of(taken, id) for id in "abc")
+    a, b, c = (row_id_of(taken, id) for id in "abc")
     forwards, beside, _ = taken.forwards("n", [a, c], neighbours=True)
-    assert forwards.ords.tolist() == [a, c]
+    assert forwards.row_ids.tolist() == [a, c]
     about = {
-        ord: entries["subject"][entries["key"] == ADA].tolist()
-        for ord, entries in zip([a, c], np.split(forwards.entries, forwards.sizes.cumsum()[:-1]), strict=True)
+        row_id: entries["subject"][entries["key"] == ADA].tolist()
+        for row_id, entries in zip([a, c], np.split(forwards.entries, forwards.sizes.cumsum()[:-1]), strict=True)
     }
     assert (about[a][0] > 0, about[c] in ([], [0])) == (True, True)
     assert [(one, other, same) for one, other, same in beside] == [(a, b, False)]
     assert taken.titles("n", [a, b]) == {a: "Ada Lovelace", b: None}
     assert taken.by_author("n", [a, b, c], "Ada").tolist() == [a, c]
-    assert [(ord, at) for ord, at, _, _ in taken.subject_names("n", [a, b])] == [(a, ADA)]
+    assert [(row_id, at) for row_id, at, _, _ in taken.subject_names("n", [a, b])] == [(a, ADA)]
     shared = taken.shared_postings("n", [TEA, RUM], None)
     assert {at: sorted(e["ord"].tolist()) for at, e in shared.items() if at == RUM} == {RUM: sorted([a, b])}
     assert taken.relationships("n", [ADA], 9) == []
@@ -247,8 +247,10 @@ def test_links_and_accesses_are_those_of_the_store(walk: Take, made: tuple[semme
     once = Access(1, datetime(2026, 3, 2, tzinfo=UTC))
     life_of(mem.store).count_accesses("n", {"a": once})
     taken = walk()
-    a, b, c = (ord_of(taken, id) for id in "abc")
-    assert [(row.old, row.head.id, row.head.ord) for row in taken.newer({"n": ["b", "a"]})] == [("b", "c", c)]
+    a, b, c = (row_id_of(taken, id) for id in "abc")
+    assert [(row.old, row.candidate.id, row.candidate.row_id) for row in taken.newer({"n": ["b", "a"]})] == [
+        ("b", "c", c)
+    ]
     assert sorted(taken.linked("n", [a, b]))[0][:3] == (a, b, "see-also")
     assert {id: access.last for id, access in taken.accesses("n", ["a", "b"]).items()} == {"a": once.last}
 
@@ -258,4 +260,4 @@ def test_what_a_recall_keeps_is_read_from_the_database(take: Take) -> None:
     assert not isinstance(taken.stored, MemorySnapshot)
     assert not isinstance(getattr(taken.stored, "_behind", None), MemorySnapshot)  # no model is kept
     assert taken.stored.scope is taken.scope
-    assert taken.stored.heads([ord_of(taken, "a")]).keys() == {ord_of(taken, "a")}
+    assert taken.stored.metadata([row_id_of(taken, "a")]).keys() == {row_id_of(taken, "a")}

@@ -274,8 +274,8 @@ def test_a_sweep_leaves_an_earlier_life_that_may_still_be_taken_back(mem: Semmem
 
 def test_what_an_import_prunes_may_be_taken_back(mem: Semmem) -> None:
     items = [{"id": name, "text": f"Note {name}.", "source": "notes", "author": "Ada"} for name in "ab"]
-    mem.bring_in(items)
-    done = mem.bring_in(items[:1], owned={"authors": "Ada"}, prune=True)
+    mem.import_items(items)
+    done = mem.import_items(items[:1], owned={"authors": "Ada"}, prune=True)
     assert (done.pruned, [one.id for one in mem.list()]) == (1, ["a"])
     assert mem.restore_memory("b").text == "Note b."
 

@@ -85,21 +85,21 @@ def test_an_export_brings_the_source_types_back_as_they_were(mem: Semmem, tmp_pa
     rows = list(mem.export())
     file = tmp_path / "memories.jsonl"
     file.write_text("".join(json.dumps({**row, "namespace": "other"}) + "\n" for row in rows))
-    mem.bring_in(reader("jsonl")(file), namespace="other")
+    mem.import_items(reader("jsonl")(file), namespace="other")
     assert types(mem, "other") == types(mem)
-    mem.bring_in([{**row, "namespace": "rows"} for row in rows], namespace="rows")
+    mem.import_items([{**row, "namespace": "rows"} for row in rows], namespace="rows")
     assert types(mem, "rows") == types(mem)
     mem.copy_namespace("default", "copied")
     assert types(mem, "copied") == types(mem)
 
 
 def test_what_is_brought_in_is_imported_and_a_chat_goes_by_its_roles(mem: Semmem, tmp_path: Path) -> None:
-    mem.bring_in([{"id": "a", "text": "Tea."}, {"id": "b", "text": "Rum.", "source_type": "user"}])
+    mem.import_items([{"id": "a", "text": "Tea."}, {"id": "b", "text": "Rum.", "source_type": "user"}])
     assert types(mem) == {"a": "imported", "b": "user"}
     roles = ["user", "assistant", "tool", "system"]
     file = tmp_path / "talk.json"
     file.write_text(json.dumps([{"role": role, "content": f"The {role} speaks."} for role in roles]))
-    mem.bring_in(reader("chat")(file), namespace="chat")
+    mem.import_items(reader("chat")(file), namespace="chat")
     expected = {"talk:0": "user", "talk:1": "agent", "talk:2": "tool", "talk:3": "imported"}
     assert types(mem, "chat") == expected
     file.write_text(json.dumps([{"chat_messages": [{"sender": "human", "text": "Tea?"}]}]))
@@ -112,26 +112,26 @@ def test_what_is_brought_in_is_imported_and_a_chat_goes_by_its_roles(mem: Semmem
 def test_a_table_names_source_types_and_a_note_cannot(mem: Semmem, tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("id,text,source_type\na,Tea.,user\nb,Rum.,\n")
-    mem.bring_in(reader("csv")(table))
+    mem.import_items(reader("csv")(table))
     assert types(mem) == {"a": "user", "b": "imported"}
     vault = tmp_path / "vault"
     vault.mkdir()
     (vault / "n.md").write_text("---\nsource_type: user\n---\nObey.\n")
-    mem.bring_in(reader("markdown")(vault), namespace="notes")
+    mem.import_items(reader("markdown")(vault), namespace="notes")
     assert types(mem, "notes") == {"n.md": "imported"}
 
 
 def test_an_import_without_source_types_marks_new_memories_and_leaves_stored_ones_as_they_are(mem: Semmem) -> None:
     mem.remember("Tea.", id="a", author="Ada")
     item = {"id": "a", "text": "Tea.", "author": "Ada"}
-    report = mem.bring_in([item])
+    report = mem.import_items([item])
     assert (report.unchanged, report.rejected, mem.get("a").source_type) == (1, (), None)
     mem.remember("Rum.", id="b", author="Ada", source_type="agent")
-    assert mem.bring_in([{"id": "b", "text": "Rum.", "author": "Ada"}]).unchanged == 1
+    assert mem.import_items([{"id": "b", "text": "Rum.", "author": "Ada"}]).unchanged == 1
     assert mem.get("b").source_type == "agent"
-    report = mem.bring_in([item], owned={"authors": "Ada"}, replace=True)
+    report = mem.import_items([item], owned={"authors": "Ada"}, replace=True)
     assert (report.unchanged, mem.get("a").source_type) == (1, None)
-    report = mem.bring_in(
+    report = mem.import_items(
         [{**item, "text": "Gin."}, {"text": "Milk.", "id": "c"}], owned={"authors": "Ada"}, replace=True
     )
     assert (report.replaced, types(mem)) == (1, {"a": None, "b": "agent", "c": "imported"})

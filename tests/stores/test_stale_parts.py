@@ -12,10 +12,10 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.extractors import Rules
-from semmem.model.exchange import Extraction, Maker
-from semmem.model.store.makers import Span
+from semmem.model.exchange import DerivationVersion, Extraction
+from semmem.model.store.derivations import Span
 from semmem.text import passages
-from semmem.write import ingest, items, makers
+from semmem.write import derivations, ingest, items
 from tests.stores.audit import check
 
 LONG = " ".join(f"Sentence number {n} of the long report is here." for n in range(40))
@@ -52,7 +52,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> type[Read]:
     """Rules of a later version, which note what they read."""
     monkeypatch.setattr(Read, "reads", [])
     monkeypatch.setattr(Read, "fails", 0)
-    monkeypatch.setattr(makers, "AT_ONCE", 3)
+    monkeypatch.setattr(derivations, "AT_ONCE", 3)
     return Read
 
 
@@ -258,9 +258,11 @@ def test_later_rules_of_likeness_compare_anew_and_leave_the_links_that_are_there
         mem.link("a", "see-also", "b")
     with opened() as mem:
         life = mem.store.life
-        for namespace, (last, _) in life.makers().items():
+        for namespace, (last, _) in life.derivations().items():
             life.compared(namespace, range(last + 1), ())
-            life.similar(namespace, {ord: (ord,) for ord in range(1, last + 1)})  # keys by which nothing is alike
+            life.similar(
+                namespace, {row_id: (row_id,) for row_id in range(1, last + 1)}
+            )  # keys by which nothing is alike
         assert "compared" not in mem.maintain()
         monkeypatch.setattr(ingest, "LIKENESS", 2)
         assert mem.maintain()["rebuilt"] == 2
@@ -285,11 +287,11 @@ def test_marks_of_too_many_makers_become_one_of_nobody_known_which_is_stale(open
         for n in range(18):
             older.remember(f"Guest {n} came.", id=f"o{n}")
             mem.remember(f"Guest {n} went.", id=f"n{n}")
-        last, marks = mem.store.life.makers()["default"]
+        last, marks = mem.store.life.derivations()["default"]
         assert len(marks) <= 32
         assert marks[0][1] == ""
         assert mem.stats().stale >= 18
         mem.maintain()
         assert mem.stats().stale == 0
-        mem.store.life.mark_made("default", Span(0, last, Maker()))
+        mem.store.life.mark_made("default", Span(0, last, DerivationVersion()))
         assert mem.stats().stale == 36

@@ -48,8 +48,8 @@ def test_the_versions_of_a_long_text_are_whole_ones(mem: Semmem) -> None:
 
 
 def test_what_an_import_replaces_is_kept_too(mem: Semmem) -> None:
-    mem.bring_in([{"id": "a", "text": "Tea.", "author": "Ada"}])
-    mem.bring_in([{"id": "a", "text": "Rum.", "author": "Ada"}], owned={"authors": "Ada"}, replace=True)
+    mem.import_items([{"id": "a", "text": "Tea.", "author": "Ada"}])
+    mem.import_items([{"id": "a", "text": "Rum.", "author": "Ada"}], owned={"authors": "Ada"}, replace=True)
     assert [one.memory.text for one in mem.history("a")] == ["Tea.", "Rum."]
 
 
@@ -189,7 +189,7 @@ def test_an_update_keeps_as_many_versions_as_the_setting_says_and_takes_few_away
         assert [one.version for one in mem.history("a")] == list(range(21, 42))  # 20 of them are gone
         mem.update("a", importance=0.9)
         assert [one.version for one in mem.history("a")] == [39, 40, 41, 42]
-        mem.bring_in([{"id": "a", "text": "Text 43."}], owned={"created_after": "2000-01-01"}, replace=True)
+        mem.import_items([{"id": "a", "text": "Text 43."}], owned={"created_after": "2000-01-01"}, replace=True)
         mem.forget("a")
         assert mem.restore_memory("a").version == mem.history("a")[-1].version
         assert len(mem.history("a")) == 4

@@ -140,7 +140,7 @@ class WritingProperties:
         filters, mine = OWNED[owned]
         offered = {(item["id"], item["text"]) for item in coming}
         try:
-            report = mem.bring_in(
+            report = mem.import_items(
                 coming, owned=filters, replace=replace, prune=prune, on_error=on_error, batch_size=batch_size
             )
         except Exception:
@@ -180,7 +180,7 @@ class WritingProperties:
             "many": lambda: mem.remember_many(coming, on_error="abort"),
             "update": lambda: mem.update(**coming[0]),
             "stale": lambda: mem.update(**coming[0], expected_version=2),
-            "import": lambda: mem.bring_in(coming, owned={"authors": ["Ada"]}, replace=True, on_error="abort"),
+            "import": lambda: mem.import_items(coming, owned={"authors": ["Ada"]}, replace=True, on_error="abort"),
         }
         try:
             do[verb]()
@@ -196,7 +196,7 @@ class WritingProperties:
         for verb in (
             lambda: mem.remember("Rum.", id="a", vector=[1, 0, 0]),
             lambda: mem.remember_many([{"text": "Rum.", "vector": [1, 0, 0]}, {"text": ""}]),
-            lambda: mem.bring_in([{"text": "Rum.", "id": "a", "vector": [1, 0, 0]}], on_error="abort"),
+            lambda: mem.import_items([{"text": "Rum.", "id": "a", "vector": [1, 0, 0]}], on_error="abort"),
         ):
             with pytest.raises(Exception, match=r"another text and vector|other content|empty"):
                 verb()

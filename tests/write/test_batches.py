@@ -14,7 +14,7 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import BadItem, Conflict
 from semmem.model.types import IngestReport
 from semmem.stores.postgres import write
-from semmem.stores.postgres.postings import FOLD_AT
+from semmem.stores.postgres.postings import FLUSH_AT
 from tests.stores.audit import check, contents, sql
 from tests.write.sentences import items
 
@@ -149,7 +149,7 @@ def test_a_failure_at_the_end_of_a_transaction_leaves_nothing_of_it(
 
     monkeypatch.setattr(write, "index_few", failing(few))
     monkeypatch.setattr(write, "index_many", failing(many))
-    for batch in (items(20)[10:], items(40)[10:], items(FOLD_AT + 40)[10:]):
+    for batch in (items(20)[10:], items(40)[10:], items(FLUSH_AT + 40)[10:]):
         with pytest.raises(RuntimeError, match="power cut"):
             mem.remember_many(batch, batch_size=1000)
     with pytest.raises(RuntimeError, match="power cut"):

@@ -361,4 +361,4 @@ def test_a_repeat_beside_another_writer_counts_unless_contradicted(
         }
         assert links == {(changed.id, first.id), (newest.id, changed.id)}
         assert newest.seen_count == min(2, size)
-    assert list(mem.store.life.uncompared(space, 0, 50)) == []
+    assert list(mem.store.life.pending_comparisons(space, 0, 50)) == []

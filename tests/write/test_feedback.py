@@ -1,4 +1,4 @@
-"""The log of recalls, off unless it is wanted, and judgements: labels that change no ranking."""
+"""The log of recalls, off unless it is wanted, and judgments: labels that change no ranking."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_nothing_is_logged_unless_it_is_wanted(opened: Callable[..., semmem.Semm
             semmem.NotFound, match="There is no recall 'none' in the log of 'default'; recalls are logged"
         ):
             quiet.feedback("none", useful=["nine"])
-        assert quiet.judgements() == []
+        assert quiet.judgments() == []
 
 
 def test_what_was_judged_is_a_label_and_changes_no_ranking(mem: semmem.Semmem, tmp_path: Path) -> None:
@@ -48,14 +48,14 @@ def test_what_was_judged_is_a_label_and_changes_no_ranking(mem: semmem.Semmem, t
     before = [(hit.id, hit.score) for hit in found]
     assert found.id is not None
     assert mem.feedback(found.id, useful=["nine"], not_useful=["crowns"], made_by="ada") == 2
-    said = mem.judgements()
+    said = mem.judgments()
     assert [(one.id, one.useful, one.question, one.made_by, one.recall_id) for one in said] == [
         ("crowns", False, "when does the ferry leave?", "ada", found.id),
         ("nine", True, "when does the ferry leave?", "ada", found.id),
     ]
     assert [(hit.id, hit.score) for hit in mem.recall("when does the ferry leave?")] == before
     assert mem.feedback(found.id, useful=["crowns"]) == 1  # the last word counts
-    assert {one.id: (one.useful, one.made_by) for one in mem.judgements()} == {
+    assert {one.id: (one.useful, one.made_by) for one in mem.judgments()} == {
         "nine": (True, "ada"),
         "crowns": (True, None),
     }
@@ -70,8 +70,8 @@ def test_an_id_is_looked_for_in_the_namespaces_of_the_recall(mem: semmem.Semmem)
     found = mem.recall("ferry late", namespace=["me", "default"])
     assert found.id is not None
     assert mem.feedback(found.id, useful=["late", "crowns"], namespace=["default", "me"]) == 2
-    assert [one.id for one in mem.judgements()] == ["crowns"]
-    assert [one.id for one in mem.judgements(namespace="me")] == ["late"]
+    assert [one.id for one in mem.judgments()] == ["crowns"]
+    assert [one.id for one in mem.judgments(namespace="me")] == ["late"]
     with pytest.raises(semmem.NotFound, match="no recall"):
         mem.feedback(found.id, useful=["late"], namespace="elsewhere")
 
@@ -101,7 +101,7 @@ def test_what_says_nothing_or_names_what_is_not_there_is_refused_whole(
     assert found.id is not None
     with pytest.raises(error, match=sentence):
         mem.feedback(found.id, **said)
-    assert mem.judgements() == []
+    assert mem.judgments() == []
 
 
 def test_a_log_that_cannot_be_written_leaves_the_answer(mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_what_is_forgotten_is_judged_no_more(mem: semmem.Semmem) -> None:
     assert found.id is not None
     mem.feedback(found.id, useful=["nine", "crowns"])
     mem.forget("nine")
-    assert [one.id for one in mem.judgements()] == ["crowns"]
+    assert [one.id for one in mem.judgments()] == ["crowns"]
 
 
 def test_a_recall_that_is_made_anew_to_explain_one_is_not_logged(mem: semmem.Semmem) -> None:

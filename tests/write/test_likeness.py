@@ -13,7 +13,7 @@ import pytest
 
 import semmem
 from semmem.model.errors import InvalidInput, StoreError
-from semmem.model.life import MADE_BY
+from semmem.model.history import MADE_BY
 from tests.write.link_keys import links
 
 LONG = "The deploy of the planner runs every Tuesday at nine from the main branch and takes four minutes in all."

@@ -43,7 +43,7 @@ def mem(store_url: str) -> Iterator[Semmem]:
 def mentions(mem: Semmem, id: str) -> set[int]:
     """Return the names that a memory is read to mention."""
     names = names_of(mem)
-    forwards = mem.store.graph.forwards(["default"], mem.store.ords_of("default", id))
+    forwards = mem.store.graph.forwards(["default"], mem.store.row_ids_of("default", id))
     entries = recognised(forwards, names.postings(forwards.candidates["key"], shared=True)).entries
     return set(entries["key"][(entries["kind"] == Kind.NAME) & (entries["mention"] > 0)].tolist())
 
@@ -55,20 +55,20 @@ def fill(count: int) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------- reindexing
 
 
-@pytest.mark.parametrize("folded", [False, True], ids=["pending", "folded"])
-def test_reindexing_replaces_what_a_memory_holds_and_nothing_else(mem: Semmem, folded: bool) -> None:
+@pytest.mark.parametrize("flushed", [False, True], ids=["pending", "flushed"])
+def test_reindexing_replaces_what_a_memory_holds_and_nothing_else(mem: Semmem, flushed: bool) -> None:
     mem.remember("Tea and rum for Ada Lovelace.", id="a")
     mem.remember("Tea for Ada Byron.", id="b")
-    if folded:
+    if flushed:
         mem.maintain()
-    (ord,) = mem.store.ords_of("default", "a")
+    (row_id,) = mem.store.row_ids_of("default", "a")
     new = extract("Rum, rum and cake for Ada Byron and the cat.")
     ties = [(key(Kind.NAME, ("ada",)), "likes", key(Kind.NAME, ("byron",)))]
     new = Extraction(new.keys, new.kinds, new.names, new.mentions, new.subjects, new.counts, new.length, ties)
-    assert mem.store.reindex("default", [(ord, new)]) == 1
-    assert mem.store.reindex("default", [(ord, new)]) == 0
+    assert mem.store.reindex("default", [(row_id, new)]) == 1
+    assert mem.store.reindex("default", [(row_id, new)]) == 0
     df_is_exact(mem)
-    assert bool(sql(mem, "SELECT 1 FROM pending")) is not folded
+    assert bool(sql(mem, "SELECT 1 FROM pending")) is not flushed
     assert sql(mem, "SELECT subject, predicate, object FROM relationship") == ties
     assert [hit.memory.id for hit in mem.recall("cake")] == ["a"]
     assert {hit.memory.id for hit in mem.recall("tea")} == {"b"}
@@ -77,19 +77,19 @@ def test_reindexing_replaces_what_a_memory_holds_and_nothing_else(mem: Semmem, f
     mem.forget("a")
     df_is_exact(mem)
     assert sql(mem, "SELECT 1 FROM relationship") == []
-    assert mem.store.reindex("default", [(ord, new)]) == 0
+    assert mem.store.reindex("default", [(row_id, new)]) == 0
 
 
 # ---------------------------------------------------------------------- names that come and go
 
 
-@pytest.mark.parametrize("folded", [False, True], ids=["pending", "folded"])
-def test_a_name_is_mentioned_where_a_memory_is_about_it_whichever_came_first(mem: Semmem, folded: bool) -> None:
+@pytest.mark.parametrize("flushed", [False, True], ids=["pending", "flushed"])
+def test_a_name_is_mentioned_where_a_memory_is_about_it_whichever_came_first(mem: Semmem, flushed: bool) -> None:
     mem.remember(MENTION, id="old")
     assert BABBAGE_ENGINE not in mentions(mem, "old")
     mem.remember(**TITLED)
     mem.remember(MENTION, id="new")
-    if folded:
+    if flushed:
         mem.maintain()
     assert BABBAGE_ENGINE in mentions(mem, "old") & mentions(mem, "new")
     mem.forget("title")
@@ -236,7 +236,7 @@ def test_a_store_of_the_schema_before_is_migrated_and_maintain_derives_its_memor
 
 
 @pytest.mark.slow
-def test_writers_forgetting_folding_and_reading_again_side_by_side_lose_nothing(mem: Semmem) -> None:
+def test_writers_forgetting_flushing_and_reading_again_side_by_side_lose_nothing(mem: Semmem) -> None:
     texts = (MENTION, "Ada saw it.", "The Engine of babbage and Ada Lovelace met Ada.", "It was Ada lovelace's engine.")
     titles = (None, None, "Engine of Babbage", "Ada", "Ada Lovelace", "It")
     kept: list[dict[str, dict[str, Any]]] = [{} for _ in range(4)]
@@ -281,8 +281,8 @@ def test_writers_forgetting_folding_and_reading_again_side_by_side_lose_nothing(
 def test_a_rebuild_finds_again_what_was_lost_and_changes_nothing_else(mem: Semmem) -> None:
     mem.remember_many([TITLED, *({"id": f"old{n}", "text": f"{MENTION} {n}"} for n in range(80)), *fill(10)])
     whole = mem.graph_hash()
-    (ord,) = mem.store.ords_of("default", "old7")
-    mem.store.reindex("default", [(ord, extract("Something else."))])
+    (row_id,) = mem.store.row_ids_of("default", "old7")
+    mem.store.reindex("default", [(row_id, extract("Something else."))])
     assert mem.graph_hash() != whole
     seen: list[int] = []
     assert mem.rebuild(extract=True, progress=seen.append) == semmem.Rebuilt(read=91, changed=1)

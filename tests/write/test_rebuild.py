@@ -14,8 +14,8 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
+from semmem.interfaces.cli.app import run
 from semmem.stores.postgres import connection
 from tests.stores.audit import sql
 from tests.write.other_embedder import WORDS, Other, filled_by, semmem_json
@@ -100,12 +100,12 @@ def test_a_conversation_is_not_compared_with_the_vectors_of_another_model(store_
         old.remember_many(turns)
         assert old.recall("what did Ada say of the tide?").degraded == {}
         vector = old._recaller._vectors.embedded("tide")
-        ords = [ord for (ord,) in sql(old, "SELECT ord FROM memory")]
-        assert len(old.store.vectors.vectors_of(["default"], ords, vector)[0]) == 8
+        row_ids = [row_id for (row_id,) in sql(old, "SELECT ord FROM memory")]
+        assert len(old.store.vectors.vectors_of(["default"], row_ids, vector)[0]) == 8
         rebuilding.rebuild(embedder=Other())
         for ask in (old.store.vectors.vectors_of, old.store.vectors.similarities):
             with pytest.raises(semmem.EmbedderReplaced, match="filled by other"):
-                ask(["default"], ords, vector)
+                ask(["default"], row_ids, vector)
         assert "connect() again" in old.recall("what did Ada say of the tide?").degraded["dense"]
         given_ = old.recall("tide", recipe="dense", vector=np.ones(256)).degraded
         assert given_ == {}  # given now, for what fills the store now

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import semmem
-from semmem.doors.cli.app import run
 from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
+from semmem.interfaces.cli.app import run
 from semmem.write import rebuild
 from tests.stores.audit import sql
 from tests.stores.test_graph_hash import emptied

@@ -87,20 +87,20 @@ def test_the_tables_change_places_only_when_nobody_is_at_work_in_them(
     monkeypatch.setattr(vectors, "_TURNS", 2)
     other = Other()
     who = {"name": "other", "dimensions": 256, "fingerprint": "other-1"}
-    mem.store.vectors.open_shadow(who)
+    mem.store.vectors.open_staging(who)
     embed = lambda memories: other.embed([memory.text for memory in memories])  # noqa: E731
-    assert mem.store.vectors.swap_shadow(who, embed, 99) is None  # 100 are missing
+    assert mem.store.vectors.swap_staging(who, embed, 99) is None  # 100 are missing
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as busy:
         busy.execute("DELETE FROM embedding WHERE false")
-        assert mem.store.vectors.swap_shadow(who, embed, None) is None  # a writer
+        assert mem.store.vectors.swap_staging(who, embed, None) is None  # a writer
         busy.rollback()
         busy.execute("SELECT count(*) FROM embedding")
-        assert mem.store.vectors.swap_shadow(who, embed, None) is None  # a reader, such as a backup
+        assert mem.store.vectors.swap_staging(who, embed, None) is None  # a reader, such as a backup
     assert mem.recall("ferry note 7").degraded == {}
-    assert mem.store.vectors.swap_shadow(who, embed, 100) == 100
+    assert mem.store.vectors.swap_staging(who, embed, 100) == 100
     filled_by(mem, other)
     with pytest.raises(semmem.EmbedderReplaced):
-        mem.store.vectors.swap_shadow(who, embed, None)  # the shadow is nobody's now
+        mem.store.vectors.swap_staging(who, embed, None)  # the staging vectors are nobody's now
 
 
 def test_the_index_is_there_from_the_first_moment(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:

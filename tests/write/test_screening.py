@@ -55,7 +55,7 @@ def test_what_was_stored_already_is_not_warned_of_again(opened: Any) -> None:
     with noting() as noted:
         mem.remember(WIFI, id="w")
         mem.remember(WIFI, id="w")
-        mem.bring_in([{"text": WIFI, "id": "w"}])
+        mem.import_items([{"text": WIFI, "id": "w"}])
         mem.update("w", title="Wifi")
     assert len(noted) == 1
 
@@ -89,13 +89,13 @@ def test_it_is_stored_as_sensitive_where_the_setting_says_so(opened: Any) -> Non
         assert mem.remember(WIFI, id="w").version == 1
         mem.remember_many([{"text": TOKEN, "id": "t"}, {"text": "Tea.", "id": "tea"}])
         mem.remember_messages([{"role": "user", "content": WIFI}], session="s")
-        mem.bring_in([{"text": WIFI, "id": "b"}])
+        mem.import_items([{"text": WIFI, "id": "b"}])
         mem.update("tea", text=TOKEN)
     assert noted == []
     assert {m.id for m in mem.list(filters={"sensitive": True})} >= {"w", "t", "b", "tea"}
     assert [m.text for m in mem.list()] == [MASK] * 5
     assert len(mem.recall("wifi password heron")) == 0
-    assert mem.bring_in([{"text": WIFI, "id": "b"}]).unchanged == 1
+    assert mem.import_items([{"text": WIFI, "id": "b"}]).unchanged == 1
 
 
 def test_it_is_removed_from_text_and_labels_at_every_write_where_the_setting_says_so(opened: Any) -> None:
@@ -106,7 +106,7 @@ def test_it_is_removed_from_text_and_labels_at_every_write_where_the_setting_say
         assert mem.remember(f"Use {TOKEN} here.", id="again").text == "Use ghp_…[removed] here."
         mem.remember_many([{"text": WIFI, "id": "many"}, {"text": "Tea.", "id": "tea"}])
         mem.remember_messages([{"role": "user", "content": WIFI}], session="s")
-        mem.bring_in([{"text": WIFI, "id": "b"}])
+        mem.import_items([{"text": WIFI, "id": "b"}])
         mem.update("tea", text=f"Tea. {WIFI}", title=WIFI)
     assert (kept.text, kept.title, kept.source) == ("Use ghp_…[removed] here.", "ghp_…[removed]", "ghp_…[removed]")
     assert (kept.tags, kept.metadata) == (("a", "ghp_…[removed]"), {"a": [{"password": "[removed]"}], "n": 1})

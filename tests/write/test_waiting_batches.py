@@ -1,4 +1,4 @@
-"""A bulk: the batches of one call stay pending until enough keys wait, and its end folds the rest."""
+"""A bulk: the batches of one call stay pending until enough keys wait, and its end flushes the rest."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_enough_waiting_keys_are_folded_before_the_end(mem: Semmem, monkeypatch:
     monkeypatch.setattr(postings, "BULK_KEYS", 300)
     seen: list[int] = []
     mem.remember_many(many(200), batch_size=20, progress=lambda _: seen.append(waiting(mem)))
-    assert max(seen) < 120  # of the batches before, all but the last were folded when the next one was written
+    assert max(seen) < 120  # of the batches before, all but the last were flushed when the next one was written
     assert waiting(mem) < 64
     check(mem)
 
@@ -79,9 +79,9 @@ def test_the_next_batch_is_prepared_while_one_is_folded_and_written_after_it(
 ) -> None:
     monkeypatch.setattr(postings, "BULK_KEYS", 1)
     prepared, stored = threading.Event(), list[int]()
-    real = postings.fold
+    real = postings.flush
 
-    def fold(connection: Any, namespace: str, limit: int) -> int:
+    def flush(connection: Any, namespace: str, limit: int) -> int:
         assert prepared.wait(30)  # it would not come while the writer waited for this
         stored.append(connection.execute("SELECT count(*) FROM memory").fetchone()[0])
         return real(connection, namespace, limit)
@@ -92,7 +92,7 @@ def test_the_next_batch_is_prepared_while_one_is_folded_and_written_after_it(
                 prepared.set()
             yield item
 
-    monkeypatch.setattr(postings, "fold", fold)
+    monkeypatch.setattr(postings, "flush", flush)
     mem.remember_many(stream(), batch_size=30)
     assert (stored[0], stored[-1], waiting(mem)) == (30, 60, 0)
     check(mem)
@@ -103,15 +103,15 @@ def test_the_end_of_a_bulk_folds_what_failed_before_and_then_there_is_nothing_to
     mem: Semmem, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(postings, "BULK_KEYS", 1)
-    real, calls = postings.fold, list[int]()
+    real, calls = postings.flush, list[int]()
 
-    def fold(*arguments: Any, **keywords: Any) -> int:
+    def flush(*arguments: Any, **keywords: Any) -> int:
         calls.append(1)
         if len(calls) <= 3:
             raise error
         return real(*arguments, **keywords)
 
-    monkeypatch.setattr(postings, "fold", fold)
+    monkeypatch.setattr(postings, "flush", flush)
     report = mem.remember_many(many(90), batch_size=30)
     assert (report.remembered, report.degraded, waiting(mem)) == (90, {}, 0)
     check(mem)
@@ -121,7 +121,7 @@ def test_a_batch_with_several_times_as_many_keys_is_folded_whole(mem: Semmem, mo
     monkeypatch.setattr(postings, "BULK_KEYS", 100)
     mem.remember_many(iter(many(120)), batch_size=60)
     # by the end nothing would be left either way, so the end is not asked
-    monkeypatch.setattr(PostgresStore, "end_bulk", lambda self, namespaces: self._folding.finish() or {})
+    monkeypatch.setattr(PostgresStore, "end_bulk", lambda self, namespaces: self._flushing.finish() or {})
     mem.remember_many(iter({**item, "id": f"b{at}"} for at, item in enumerate(many(120))), batch_size=60)
     assert waiting(mem) < 30
 
@@ -139,16 +139,16 @@ def test_the_end_of_a_bulk_waits_for_another_one_that_folds_what_comes_first(
     def other() -> None:
         with semmem.connect(store_url, embedder="hashing", pool_size=1) as another:
 
-            def fold(connection: Any) -> None:
-                assert postings.fold(connection, "default") == 1
+            def flush(connection: Any) -> None:
+                assert postings.flush(connection, "default") == 1
                 held.set()
                 assert waited.wait(30)
 
-            another.store.transaction(fold)  # type: ignore[attr-defined]
+            another.store.transaction(flush)  # type: ignore[attr-defined]
 
     def look(report: Any) -> None:
         if report.remembered == 120:
-            monkeypatch.setattr(postings, "BULK_KEYS", 1)  # so that a fold takes one memory
+            monkeypatch.setattr(postings, "BULK_KEYS", 1)  # so that a flush takes one memory
             others.append(pool.submit(other))
             assert held.wait(30)
 
@@ -179,7 +179,7 @@ def test_a_join_that_failed_beside_a_bulk_is_made_by_its_end_or_reported(
     assert mem.remember_many(many(60), batch_size=10, namespace="good").degraded == {}
     most = 10**6
     report = mem.remember_many(many(60), batch_size=10, namespace="bad")
-    assert report.degraded == {"maintain": "Folding is left to `semmem maintain`: The disk is full."}
+    assert report.degraded == {"maintain": "Flushing is left to `semmem maintain`: The disk is full."}
     left = dict(sql(mem, "SELECT namespace, count(*) FROM fresh GROUP BY namespace"))
     assert left.get("good", 0) < 3 <= left["bad"]
     monkeypatch.setattr(postings, "compact", real)
@@ -191,39 +191,39 @@ def test_nobody_waits_for_the_fold_of_another_bulk_and_closing_waits_for_none(
 ) -> None:
     begun, leave = threading.Event(), threading.Event()
 
-    def tidy(*_: Any, **__: Any) -> int:
+    def flush_and_compact(*_: Any, **__: Any) -> int:
         begun.set()
         leave.wait(30)
         return 0
 
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
-        folding = vars(mem.store)["_folding"]
-        monkeypatch.setattr(postings, "tidy", tidy)
-        folding.begin(["default"], {})
+        flushing = vars(mem.store)["_flushing"]
+        monkeypatch.setattr(postings, "flush_and_compact", flush_and_compact)
+        flushing.begin(["default"], {})
         assert begun.wait(30)
         with ThreadPoolExecutor(1) as other:
-            other.submit(folding.finish).result(30)
+            other.submit(flushing.finish).result(30)
     assert not leave.is_set()
     leave.set()
-    folding.finish()
+    flushing.finish()
 
 
 def test_half_of_the_connections_are_left_to_recalls(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     leave, callers = threading.Event(), list[str]()
 
-    def tidy(*_: Any, **__: Any) -> int:
+    def flush_and_compact(*_: Any, **__: Any) -> int:
         callers.append(threading.current_thread().name)
-        if callers[-1] == "semmem-fold":
+        if callers[-1] == "semmem-flush":
             leave.wait(30)
         return 0
 
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
-        folding = vars(mem.store)["_folding"]
-        monkeypatch.setattr(postings, "tidy", tidy)
-        folding.begin(["one", "two", "three"], {})
+        flushing = vars(mem.store)["_flushing"]
+        monkeypatch.setattr(postings, "flush_and_compact", flush_and_compact)
+        flushing.begin(["one", "two", "three"], {})
         leave.set()
-        folding.finish()
-    assert sorted(callers) == sorted(["semmem-fold", "semmem-fold", threading.current_thread().name])
+        flushing.finish()
+    assert sorted(callers) == sorted(["semmem-flush", "semmem-flush", threading.current_thread().name])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -233,20 +233,20 @@ def test_a_child_process_does_not_wait_for_a_fold_of_its_parent(
 ) -> None:
     leave = threading.Event()
     with semmem.connect(store_url, embedder="hashing", pool_size=4) as mem:
-        folding = vars(mem.store)["_folding"]
-        monkeypatch.setattr(postings, "tidy", lambda *_, **__: 0 if leave.wait(30) else 1)
-        folding.begin(["default"], {})
+        flushing = vars(mem.store)["_flushing"]
+        monkeypatch.setattr(postings, "flush_and_compact", lambda *_, **__: 0 if leave.wait(30) else 1)
+        flushing.begin(["default"], {})
         if not (child := os.fork()):
-            folding.finish()
+            flushing.finish()
             os._exit(7)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         leave.set()
-        folding.finish()
+        flushing.finish()
 
 
 def test_an_import_leaves_out_items_of_an_impossible_namespace_and_folds_the_others(mem: Semmem) -> None:
     items = [*many(100), {"text": "x", "namespace": "a\ud800c"}, {"text": "x", "namespace": "a\0b", "id": "y"}]
-    report = mem.bring_in(items, batch_size=60, on_error="skip")
+    report = mem.import_items(items, batch_size=60, on_error="skip")
     assert (report.remembered, len(report.rejected), report.degraded, waiting(mem)) == (100, 2, {}, 0)
 
 
@@ -264,7 +264,7 @@ def test_folds_are_made_at_once_where_no_thread_can_be_started(mem: Semmem, monk
     real = threading.Thread.start
 
     def start(thread: threading.Thread) -> None:
-        if thread.name == "semmem-fold":
+        if thread.name == "semmem-flush":
             raise RuntimeError("can't start new thread at interpreter shutdown")
         real(thread)
 
@@ -288,24 +288,24 @@ def test_enough_waiting_keys_of_small_batches_are_folded_before_the_end(
 def test_a_fold_takes_no_more_than_the_first_memories_of_a_bulk_that_have_so_many_keys(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folded: list[int] = []
+    flushed: list[int] = []
 
     def stop(_: Any) -> None:
         sizes = [size for (size,) in sql(mem, "SELECT bulk FROM pending ORDER BY ord")]
         assert len(sizes) == 90
         monkeypatch.setattr(postings, "BULK_KEYS", sizes[0] + sizes[1] + 1)  # the first two are fewer, three are more
-        monkeypatch.setattr(upkeep.postings, "fold", fold)
+        monkeypatch.setattr(upkeep.postings, "flush", flush)
 
-    real = postings.fold
+    real = postings.flush
 
-    def fold(connection: Any, namespace: str, limit: int = 1024) -> int:
+    def flush(connection: Any, namespace: str, limit: int = 1024) -> int:
         count = real(connection, namespace, limit)
-        folded.append(count)
+        flushed.append(count)
         return count
 
     mem.remember_many(iter(many(90)), batch_size=90, progress=stop)
-    assert folded[0] == 3
-    assert sum(folded) == 90
+    assert flushed[0] == 3
+    assert sum(flushed) == 90
     assert waiting(mem) == 0
 
 
@@ -326,7 +326,7 @@ def test_one_memory_beside_a_bulk_does_not_fold_it(mem: Semmem) -> None:
 def test_single_memories_fold_themselves_first_and_then_a_part_of_what_a_bulk_has_left(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postings, "FOLD_AT", 4)  # a fold takes at most 64
+    monkeypatch.setattr(postings, "FLUSH_AT", 4)  # a flush takes at most 64
     left: list[tuple[int, int]] = []
 
     def beside(report: Any) -> None:
@@ -369,10 +369,10 @@ def test_what_a_bulk_could_not_fold_is_reported_and_left_to_maintain(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(postings, "fold", broken)
+        patch.setattr(postings, "flush", broken)
         report = mem.remember_many(many(200), batch_size=100)
     assert report.remembered == 200
-    assert report.degraded == {"maintain": f"Folding is left to `semmem maintain`: {error}"}
+    assert report.degraded == {"maintain": f"Flushing is left to `semmem maintain`: {error}"}
     assert waiting(mem) == 200
     assert mem.recall("When did gnu7 come?", limit=1).hits[0].id == "m7"
     assert mem.maintain()["folded"] == 200
@@ -396,14 +396,14 @@ def test_memories_of_a_bulk_that_are_extracted_again_keep_waiting(mem: Semmem) -
 def test_an_import_whose_batch_raises_after_its_commit_leaves_nothing_of_it_waiting(mem: Semmem) -> None:
     given = [{**item, "text": f"{item['text']} The password is hunter22-x.", "namespace": "other"} for item in many(70)]
     with pytest.raises(CredentialWarning):  # warnings are errors in these tests
-        mem.bring_in(given, batch_size=70)
+        mem.import_items(given, batch_size=70)
     assert (mem.stats().memories, waiting(mem)) == (70, 0)
     check(mem)
 
 
 def test_an_import_folds_its_batches_at_its_end(mem: Semmem) -> None:
     seen: list[int] = []
-    mem.bring_in(iter(many(150)), batch_size=70, progress=lambda _: seen.append(waiting(mem)))
+    mem.import_items(iter(many(150)), batch_size=70, progress=lambda _: seen.append(waiting(mem)))
     assert seen == [70, 140, 150]
     assert waiting(mem) == 0
     check(mem)

@@ -17,7 +17,7 @@ from semmem.model.errors import Conflict, InvalidInput
 from semmem.stores.packed_postings import POSTING
 from semmem.stores.postgres import postings, upkeep
 from semmem.stores.postgres.encoding import register_arrays
-from semmem.stores.postgres.postings import COMPACT_AT, FOLD_AT
+from semmem.stores.postgres.postings import COMPACT_AT, FLUSH_AT
 from tests.stores.audit import check, contents, sql
 from tests.write.sentences import items, sentence
 
@@ -31,11 +31,11 @@ def mem(store_url: str) -> Iterator[Semmem]:
         yield mem
 
 
-def fold(mem: Semmem, namespace: str = "default") -> None:
-    """Fold what is pending, and compact nothing."""
+def flush(mem: Semmem, namespace: str = "default") -> None:
+    """Flush what is pending, and compact nothing."""
     with psycopg.connect(mem.store.url, options="-c search_path=semmem,public") as connection:
         register_arrays(connection)
-        while postings.fold(connection, namespace):
+        while postings.flush(connection, namespace):
             pass
 
 
@@ -70,7 +70,7 @@ def test_remembering_other_content_under_the_same_id_names_update_and_changes_no
 
 
 def test_importing_a_file_twice_is_the_same_as_once(mem: Semmem) -> None:
-    given = items(FOLD_AT + 20)
+    given = items(FLUSH_AT + 20)
     assert mem.remember_many(given, batch_size=50).remembered == len(given)
     before = contents(mem)
     report = mem.remember_many(given, batch_size=70)
@@ -88,31 +88,31 @@ def test_what_is_remembered_is_at_once_recalled_by_every_leg(mem: Semmem) -> Non
     assert dict(found.degraded) == {}
 
 
-# ---------------------------------------------------------------------- folding and compaction
+# ---------------------------------------------------------------------- flushing and compaction
 
 
 def test_pending_memories_are_folded_by_the_writer_that_makes_them_enough(mem: Semmem) -> None:
-    given = items(FOLD_AT + 6)
-    mem.remember_many(given[: FOLD_AT - 1], batch_size=FOLD_AT - 1)
-    assert mem.stats().pending == FOLD_AT - 1
+    given = items(FLUSH_AT + 6)
+    mem.remember_many(given[: FLUSH_AT - 1], batch_size=FLUSH_AT - 1)
+    assert mem.stats().pending == FLUSH_AT - 1
     check(mem)
-    mem.remember_many(given[FOLD_AT - 1 : FOLD_AT], batch_size=1)
+    mem.remember_many(given[FLUSH_AT - 1 : FLUSH_AT], batch_size=1)
     assert mem.stats().pending == 0
     check(mem)
-    mem.remember_many(given[FOLD_AT:])
+    mem.remember_many(given[FLUSH_AT:])
     assert mem.stats().pending == 6
     check(mem)
 
 
 def test_a_large_batch_goes_straight_into_the_postings(mem: Semmem) -> None:
-    mem.remember_many(items(FOLD_AT + 1), batch_size=10_000)
+    mem.remember_many(items(FLUSH_AT + 1), batch_size=10_000)
     assert mem.stats().pending == 0
     check(mem)
 
 
 def test_the_batch_size_changes_nothing_that_is_stored(mem: Semmem, store_url: str) -> None:
-    given = items(FOLD_AT + 30)  # some with titles, whose names memories before and after them mention
-    for namespace, size in (("a", 7), ("b", FOLD_AT), ("c", 1000)):
+    given = items(FLUSH_AT + 30)  # some with titles, whose names memories before and after them mention
+    for namespace, size in (("a", 7), ("b", FLUSH_AT), ("c", 1000)):
         mem.remember_many(given, namespace=namespace, batch_size=size)
     mem.maintain()
     check(mem)
@@ -128,9 +128,9 @@ def test_the_batch_size_changes_nothing_that_is_stored(mem: Semmem, store_url: s
 def test_memories_without_a_word_are_stored_folded_and_forgotten_like_others(mem: Semmem) -> None:
     mem.remember("!?", id="a")
     mem.maintain()
-    mem.remember_many([{"id": str(n), "text": "👍"} for n in range(FOLD_AT + 1)], batch_size=1000)
+    mem.remember_many([{"id": str(n), "text": "👍"} for n in range(FLUSH_AT + 1)], batch_size=1000)
     check(mem)
-    assert mem.stats().memories == FOLD_AT + 2
+    assert mem.stats().memories == FLUSH_AT + 2
     assert mem.forget("a") == 1
     check(mem)
 
@@ -139,7 +139,7 @@ def test_compaction_joins_segments_and_changes_no_content(mem: Semmem, monkeypat
     monkeypatch.setattr(postings, "SEGMENT_FULL", 64)  # so that a common key needs several rows
     for batch in range(12):
         mem.remember_many(items(240)[20 * batch : 20 * batch + 20])
-        fold(mem)
+        flush(mem)
     before = contents(mem)
     many = sql(mem, "SELECT count(*) FROM posting WHERE NOT lone")[0][0]
     mem.maintain()
@@ -154,9 +154,9 @@ def test_compaction_joins_segments_and_changes_no_content(mem: Semmem, monkeypat
 def test_maintain_joins_a_range_of_keys_at_a_time_and_leaves_rows_that_are_alone(mem: Semmem) -> None:
     for batch in range(3):
         mem.remember_many(items(240)[20 * batch : 20 * batch + 20])
-        fold(mem)
+        flush(mem)
     mem.remember_many([{"id": f"gnu{n}", "text": "Gnus graze."} for n in range(2)])
-    fold(mem)
+    flush(mem)
     before = contents(mem)
     several = "SELECT key FROM posting WHERE NOT lone GROUP BY key HAVING count(*) > 1"
     alone = f"SELECT key, xmin::text FROM posting WHERE NOT lone AND key NOT IN ({several})"
@@ -182,7 +182,7 @@ def test_maintain_joins_a_range_of_keys_at_a_time_and_leaves_rows_that_are_alone
 def test_compaction_as_writers_do_it_keeps_a_key_within_a_few_rows(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postings, "FOLD_AT", 8)
+    monkeypatch.setattr(postings, "FLUSH_AT", 8)
     for batch in range(12 * COMPACT_AT):  # rows of 8 and of 1 memory by turns, so that the newest is always a small one
         common = 8 if batch % 2 == 0 else 1
         mem.remember_many([{"text": "tea" if n < common else "rum", "id": f"{batch}-{n}"} for n in range(8)])
@@ -198,9 +198,9 @@ def test_the_writer_of_a_bulk_joins_only_keys_with_several_fresh_rows(mem: Semme
     for batch in (given[:10], given[10:]):
         mem.remember_many(batch)
     for at, size in enumerate((2, 2, 4, 4, 4, 2, 2)):  # "tea" in five fresh segments, "rum" in three and two older ones
-        assert mem.store.transaction(lambda c, size=size: postings.fold(c, "default", size)) == size
+        assert mem.store.transaction(lambda c, size=size: postings.flush(c, "default", size)) == size
         if at == 1:
-            mem.store.transaction(lambda c: postings.mark_joined(c, "default", postings.fresh_segments(c, "default")))
+            mem.store.transaction(lambda c: postings.mark_merged(c, "default", postings.fresh_segments(c, "default")))
     rows = "SELECT count(*) FROM posting WHERE NOT lone GROUP BY key ORDER BY key"
     before = contents(mem)
     assert [count for (count,) in sql(mem, rows)] == [5, 5]
@@ -226,8 +226,8 @@ def bytes_anywhere(mem: Semmem, needle: bytes) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("folded", [False, True], ids=["pending", "folded"])
-def test_a_forgotten_memory_leaves_no_trace_in_any_table(mem: Semmem, folded: bool) -> None:
+@pytest.mark.parametrize("flushed", [False, True], ids=["pending", "flushed"])
+def test_a_forgotten_memory_leaves_no_trace_in_any_table(mem: Semmem, flushed: bool) -> None:
     kept = items(60)
     long = " ".join(f"Xanthippe number {n} drinks hemlock." for n in range(80))
     secret = {"id": "secret-id", "text": long, "title": "Xanthippe Zyx", "author": "Zyxauthor", "session": "Zyxsession",
@@ -237,12 +237,12 @@ def test_a_forgotten_memory_leaves_no_trace_in_any_table(mem: Semmem, folded: bo
     mem.remember("Xanthippe owl fox.", id="secret-too")
     mem.remember_many(kept[30:])
     mem.remember(long, namespace="secret-space", id="other")
-    if folded:
+    if flushed:
         mem.maintain()
     held = "SELECT ord FROM memory WHERE namespace = 'default' AND text LIKE '%%Xanthippe%%'"
-    ords = [o for (o,) in sql(mem, held)]
-    assert len(ords) > 4
-    assert "posting" in bytes_anywhere(mem, b"xanthipp") or not folded
+    row_ids = [o for (o,) in sql(mem, held)]
+    assert len(row_ids) > 4
+    assert "posting" in bytes_anywhere(mem, b"xanthipp") or not flushed
     mem.forget("secret-id")
     mem.forget("secret-too")
     mem.forget(namespace="secret-space", filters={"created_before": "9999-01-01"})
@@ -251,7 +251,7 @@ def test_a_forgotten_memory_leaves_no_trace_in_any_table(mem: Semmem, folded: bo
     # whoever keeps a copy is told which id went, and a namespace outlives its last memory for a day
     assert set(bytes_anywhere(mem, b"secret")) == {"change", "namespace"}
     for (raw,) in sql(mem, "SELECT entries FROM posting WHERE namespace = 'default'"):
-        assert not set(np.frombuffer(raw, dtype=POSTING)["ord"].tolist()) & set(ords)
+        assert not set(np.frombuffer(raw, dtype=POSTING)["ord"].tolist()) & set(row_ids)
     check(mem)
     mem.maintain()
     after = contents(mem)
@@ -265,7 +265,7 @@ def test_a_forgotten_memory_leaves_no_trace_in_any_table(mem: Semmem, folded: bo
 
 
 def test_forgetting_by_filter_takes_exactly_what_matches(mem: Semmem) -> None:
-    given = items(FOLD_AT + 40)
+    given = items(FLUSH_AT + 40)
     for n, item in enumerate(given):
         item["session"] = f"s{n % 3}"
     mem.remember_many(given, batch_size=50)
@@ -297,7 +297,7 @@ def test_forgetting_everything_needs_a_filter_and_an_unknown_id_is_said(mem: Sem
 def test_df_tally_and_vectors_are_exact_after_any_history(
     mem: Semmem, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postings, "FOLD_AT", 12)  # so that a short history folds often
+    monkeypatch.setattr(postings, "FLUSH_AT", 12)  # so that a short history flushes often
     chance = random.Random(seed)
     model: dict[tuple[str, str], dict[str, Any]] = {}
     for step in range(50):
@@ -345,9 +345,9 @@ def test_df_tally_and_vectors_are_exact_after_any_history(
 
 def test_a_vector_cannot_come_back_to_what_was_forgotten_meanwhile(mem: Semmem) -> None:
     memory = mem.remember("Tea.", id="a")
-    (ord,) = mem.store.ords_of("default", "a")
+    (row_id,) = mem.store.row_ids_of("default", "a")
     mem.forget("a")
-    mem.store.vectors.add_vectors([("default", ord, np.ones(256, dtype=np.float32) / 16)])
+    mem.store.vectors.add_vectors([("default", row_id, np.ones(256, dtype=np.float32) / 16)])
     assert sql(mem, "SELECT count(*) FROM embedding") == [(0,)]
     assert memory.id == "a"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from eval.datasets import KNOWN_SHA256, SEALED, Corpus
 
-__all__ = ["COMMIT", "KEPT_APART", "OURS", "TUNED_ON", "clean", "commit_of", "known_question", "role", "shared_with"]
+__all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "known_question", "role", "shared_with"]
 
 ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
 """Sets on which settings of the recipes were chosen."""
-KEPT_APART = {"agentnotes_c": "kept apart, looked at twice"}
+HELD_OUT = {"agentnotes_c": "kept apart, looked at twice"}
 OURS = {
     "harbour": "written for this project; no recipe was tuned on it, the curve of confidence was fitted on it too",
     "toy": "written for this project, not tuned on",
@@ -89,8 +89,8 @@ def role(corpus: Corpus) -> str:
         if corpus.sha256 == SEALED[name]:
             return "written for this project and sealed before its first look (ADR 0072); nothing was chosen on it"
         return "has the name of a sealed set (ADR 0072) and other bytes"
-    if name in KEPT_APART:
-        return KEPT_APART[name]
+    if name in HELD_OUT:
+        return HELD_OUT[name]
     if at := shared_with(corpus):
         return f"shares {at[1]} questions with the tuning set {at[0]}"
     return "not known to this project"

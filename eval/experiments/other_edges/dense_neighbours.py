@@ -2,7 +2,7 @@
 
 The walk is the graph's own: it starts at the heads of the other legs, and its gate, its decay, its regime and its place
 in the fusion stay. Only where it goes is another thing: from each memory to the memories whose vectors are nearest to
-that of the memory, by cosine. That is feedback without judgements (Rocchio 1971, with the first ten taken for relevant
+that of the memory, by cosine. That is feedback without judgments (Rocchio 1971, with the first ten taken for relevant
 and one neighbourhood for each), and a graph of nearest neighbours with one hop.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.experiments.other_edges.random_graph import ords_of
+from eval.experiments.other_edges.random_graph import row_ids_of
 from semmem.legs.graph import Graph
 from semmem.legs.graph_walk import Edges, Mass
 from semmem.model.errors import LegFailed
@@ -27,21 +27,23 @@ NEAREST = 20
 _NONE = (np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32))
 
 
-def nearest(matrix: NDArray[np.float32], ords: NDArray[np.int64], sources: NDArray[np.int64], strength: float) -> Edges:
-    """Return the edges from ``sources`` to their ``NEAREST`` nearest rows of ``matrix``, of unit length, row by ord.
+def nearest(
+    matrix: NDArray[np.float32], row_ids: NDArray[np.int64], sources: NDArray[np.int64], strength: float
+) -> Edges:
+    """Return the edges from ``sources`` to their ``NEAREST`` nearest rows of ``matrix``, of unit length, row by row id.
 
-    ``ords`` are ascending. Cosines below 0 count as 0; the edges of a source sum to ``strength``. A source without a
+    ``row_ids`` are ascending. Cosines below 0 count as 0; the edges of a source sum to ``strength``. A source without a
     row has none.
     """
     pieces = []
-    for source in np.intersect1d(sources, ords):
-        at = int(np.searchsorted(ords, source))
+    for source in np.intersect1d(sources, row_ids):
+        at = int(np.searchsorted(row_ids, source))
         cosines = matrix.astype(np.float64) @ matrix[at].astype(np.float64)
         cosines[at] = -np.inf
-        order = np.lexsort((ords, -cosines))[: min(NEAREST, len(ords) - 1)]
+        order = np.lexsort((row_ids, -cosines))[: min(NEAREST, len(row_ids) - 1)]
         near = np.maximum(cosines[order], 0.0)
         if near.sum() > 0:
-            pieces.append((np.full(len(order), source), ords[order], strength * near / near.sum()))
+            pieces.append((np.full(len(order), source), row_ids[order], strength * near / near.sum()))
     source, target, weight = (
         np.concatenate([p[i] for p in pieces]) if pieces else np.zeros(0, dtype) for i, dtype in enumerate("qqd")
     )
@@ -65,11 +67,11 @@ class DenseNeighbours(Graph):
         """
         super()._edges(namespace, beam, settings, walked, trace)
         if namespace not in self._rows and (vectors := self._store.vectors) is not None:
-            self._rows[namespace] = vectors.vectors_of([namespace], sorted(ords_of(self._store, namespace)))
-        ords, matrix = self._rows.get(namespace, _NONE)
-        if not len(ords):
+            self._rows[namespace] = vectors.vectors_of([namespace], sorted(row_ids_of(self._store, namespace)))
+        row_ids, matrix = self._rows.get(namespace, _NONE)
+        if not len(row_ids):
             raise LegFailed("No memory has a vector, so there are no nearest vectors to walk to.")
-        return nearest(matrix, ords, beam.ords, settings.about + settings.co_mention), {}
+        return nearest(matrix, row_ids, beam.row_ids, settings.about + settings.co_mention), {}
 
 
 @contextmanager

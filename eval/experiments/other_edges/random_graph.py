@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.legs.graph import Graph
-from semmem.model.exchange import Forwards, Ords, Postings, Question, Ranking
+from semmem.model.exchange import Forwards, Postings, Question, Ranking, RowIds
 from semmem.model.recipe import Recipe
 from semmem.model.store import GraphStore, Snapshot, Store, graph_of
 from semmem.stores.snapshot import Overlay
 
-__all__ = ["Places", "Rewired", "dealt", "ords_of", "rewired"]
+__all__ = ["Places", "Rewired", "dealt", "rewired", "row_ids_of"]
 
 BIN = 10
 """Memories among which places are dealt, next to one another in the order of their degrees."""
@@ -45,16 +45,16 @@ def dealt(degrees: Sequence[int], seed: int) -> NDArray[np.intp]:
     return takes
 
 
-def ords_of(store: Store, namespace: str) -> Iterator[int]:
+def row_ids_of(store: Store, namespace: str) -> Iterator[int]:
     """Yield the number of every memory and part of a namespace that legs can return, page by page."""
     last = -1
     while page := store.indexed_after(namespace, last, _PAGE):
-        yield from (ord for ord, _ in page)
+        yield from (row_id for row_id, _ in page)
         last = page[-1][0]
 
 
 class Places:
-    """Which place each memory of a namespace takes, and which memory has each place, by ord."""
+    """Which place each memory of a namespace takes, and which memory has each place, by row id."""
 
     def __init__(self, store: Store, graph: GraphStore, seed: int) -> None:
         self._store, self._graph, self._seed = store, graph, seed
@@ -63,22 +63,24 @@ class Places:
     def of(self, namespace: str) -> tuple[dict[int, int], dict[int, int]]:
         """Return place by memory, and memory by place."""
         if namespace not in self._dealt:
-            ords = sorted(ords_of(self._store, namespace))
-            content = self._graph.forwards([namespace], ords)
+            row_ids = sorted(row_ids_of(self._store, namespace))
+            content = self._graph.forwards([namespace], row_ids)
             ends = content.sizes.cumsum()
-            many = dict.fromkeys(ords, 0) | {
-                ord: int((content.entries["mention"][end - size : end] > 0).sum())
-                for ord, size, end in zip(content.ords.tolist(), content.sizes.tolist(), ends.tolist(), strict=True)
+            many = dict.fromkeys(row_ids, 0) | {
+                row_id: int((content.entries["mention"][end - size : end] > 0).sum())
+                for row_id, size, end in zip(
+                    content.row_ids.tolist(), content.sizes.tolist(), ends.tolist(), strict=True
+                )
             }
-            takes = dealt([many[ord] for ord in ords], self._seed)
-            place_of = {ord: ords[at] for ord, at in zip(ords, takes.tolist(), strict=True)}
-            self._dealt[namespace] = (place_of, {place: ord for ord, place in place_of.items()})
+            takes = dealt([many[row_id] for row_id in row_ids], self._seed)
+            place_of = {row_id: row_ids[at] for row_id, at in zip(row_ids, takes.tolist(), strict=True)}
+            self._dealt[namespace] = (place_of, {place: row_id for row_id, place in place_of.items()})
         return self._dealt[namespace]
 
-    def taken(self, namespace: str, ords: Ords) -> list[int]:
+    def taken(self, namespace: str, row_ids: RowIds) -> list[int]:
         """Return the places that memories take, ascending; those that are not there take none."""
         place_of, _ = self.of(namespace)
-        return sorted(place_of[int(ord)] for ord in ords if int(ord) in place_of)
+        return sorted(place_of[int(row_id)] for row_id in row_ids if int(row_id) in place_of)
 
 
 class Rewired(Overlay):
@@ -88,48 +90,48 @@ class Rewired(Overlay):
         super().__init__(behind)
         self._places = places
 
-    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+    def postings(self, namespace: str, *lookups: tuple[RowIds, int | None]) -> Sequence[Postings]:
         """Return the postings of each lookup, each entry with the memory that has the place."""
         return [self._moved(namespace, one) for one in self._behind.postings(namespace, *lookups)]
 
     def shared_postings(
-        self, namespace: str, keys: Ords, max_df: int | None = None, pending: Collection[int] = ()
+        self, namespace: str, keys: RowIds, max_df: int | None = None, pending: Collection[int] = ()
     ) -> Postings:
         """Return the shared postings of ``keys``, each entry with the memory that has the place."""
         return self._moved(namespace, self._behind.shared_postings(namespace, keys, max_df, pending))
 
     def forwards(
-        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, namespace: str, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return mentions and neighbours at each memory's place, and the real graph's keys of pending memories."""
-        places = self._places.taken(namespace, ords)
+        places = self._places.taken(namespace, row_ids)
         content, beside, pending = self._behind.forwards(namespace, places, neighbours=neighbours)
         return self._to_memories(namespace, content), self._beside(namespace, beside), pending
 
-    def titles(self, namespace: str, ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespace: str, row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title at each memory's place, with which the leg compares a name."""
         _, here = self._places.of(namespace)
-        titles = self._behind.titles(namespace, self._places.taken(namespace, ords))
-        return {here[ord]: title for ord, title in titles.items()}
+        titles = self._behind.titles(namespace, self._places.taken(namespace, row_ids))
+        return {here[row_id]: title for row_id, title in titles.items()}
 
-    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return the subjects at each memory's place: (ord, concept key, weight, name)."""
+    def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
+        """Return the subjects at each memory's place: (row id, concept key, weight, name)."""
         _, here = self._places.of(namespace)
-        rows = self._behind.subject_names(namespace, self._places.taken(namespace, ords))
-        return sorted((here[ord], key, weight, name) for ord, key, weight, name in rows)
+        rows = self._behind.subject_names(namespace, self._places.taken(namespace, row_ids))
+        return sorted((here[row_id], key, weight, name) for row_id, key, weight, name in rows)
 
     def _to_memories(self, namespace: str, forwards: Forwards) -> Forwards:
         _, here = self._places.of(namespace)
         ends = forwards.sizes.cumsum()
         pieces = {
-            here[ord]: forwards.entries[end - size : end]
-            for ord, size, end in zip(forwards.ords.tolist(), forwards.sizes.tolist(), ends.tolist(), strict=True)
+            here[row_id]: forwards.entries[end - size : end]
+            for row_id, size, end in zip(forwards.row_ids.tolist(), forwards.sizes.tolist(), ends.tolist(), strict=True)
         }
         order = sorted(pieces)
         return Forwards(
             np.array(order, dtype=np.int64),
-            np.array([len(pieces[ord]) for ord in order], dtype=np.int64),
-            np.concatenate([pieces[ord] for ord in order]) if order else forwards.entries[:0],
+            np.array([len(pieces[row_id]) for row_id in order], dtype=np.int64),
+            np.concatenate([pieces[row_id] for row_id in order]) if order else forwards.entries[:0],
         )
 
     def _beside(self, namespace: str, rows: Sequence[tuple[int, int, bool]]) -> Sequence[tuple[int, int, bool]]:
@@ -139,7 +141,7 @@ class Rewired(Overlay):
     def _moved(self, namespace: str, postings: Postings) -> Postings:
         _, here = self._places.of(namespace)
         entries = postings.entries.copy()
-        entries["ord"] = [here[ord] for ord in entries["ord"].tolist()]
+        entries["ord"] = [here[row_id] for row_id in entries["ord"].tolist()]
         of_key = np.repeat(np.arange(len(postings.sizes)), postings.sizes)
         return Postings(
             postings.memories,

@@ -1,1 +1,1 @@
-"""The probe: a witness of one leg through the real pipeline, in a scene of its own, stage by stage."""
+"""The probe: a witness of one leg through the real pipeline, in a fixture of its own, stage by stage."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from semmem.client.probe.scene import WITNESS, Scene, regimes, rows, scene, witness_keys
+from semmem.client.probe.fixture import WITNESS, ProbeFixture, fixture, regimes, rows, witness_keys
 from semmem.client.probe.stages import Probe, Probed, Stage, fate
 from semmem.embedders.binding import embed_question, embed_texts
 from semmem.model.errors import InvalidInput, SemmemError
@@ -83,13 +83,13 @@ class Prober:
                     left_out[name] = f"The leg {name} names no witness of its own; give a question and a text it finds."
                     continue
                 for regime in regimes(recipe) if own is None else recipe.regimes[-1:]:  # the question decides, not we
-                    one = self.run(recipe, scene(recipe, name, regime, k, own), k, filters or Filters())
+                    one = self.run(recipe, fixture(recipe, name, regime, k, own), k, filters or Filters())
                     if (one.leg, one.regime) not in {(other.leg, other.regime) for other in probed}:
                         probed.append(one)  # a store that links no names has one regime, whatever was asked
         return Probe(recipe.name, k, tuple(probed), left_out, time.monotonic() - started)
 
-    def run(self, recipe: Recipe, of: Scene, k: int, filters: Filters) -> Probed:
-        """Put the witness of one scene through, in a namespace of its own."""
+    def run(self, recipe: Recipe, of: ProbeFixture, k: int, filters: Filters) -> Probed:
+        """Put the witness of one fixture through, in a namespace of its own."""
         with self._scratch() as namespace:
             return self._follow(recipe, of, k, filters, namespace)
 
@@ -103,7 +103,7 @@ class Prober:
 
     # ------------------------------------------------------------------ stage by stage
 
-    def _follow(self, recipe: Recipe, of: Scene, k: int, filters: Filters, namespace: str) -> Probed:
+    def _follow(self, recipe: Recipe, of: ProbeFixture, k: int, filters: Filters, namespace: str) -> Probed:
         def dropped(stage: Stage, why: str, regime: str = of.regime, rank: int | None = None) -> Probed:
             return Probed(of.leg, regime, k, of.question, of.text, stage, why, rank)
 
@@ -127,8 +127,8 @@ class Prober:
             rank, end.others, end.place, end.class_, end.alone,
         )  # fmt: skip
 
-    def _write(self, of: Scene, namespace: str) -> tuple[Stage, str] | None:
-        """Remember the witness as every memory is, then its rivals; return the stage that failed, and why."""
+    def _write(self, of: ProbeFixture, namespace: str) -> tuple[Stage, str] | None:
+        """Remember the witness as every memory is, then its competitors; return the stage that failed, and why."""
         keys = witness_keys(of, self._language)
         try:
             self._ingest.remember({**of.item, "namespace": namespace})
@@ -136,8 +136,8 @@ class Prober:
             return self._failing_stage(of, error)
         except Exception as error:  # noqa: BLE001  # an extractor or embedder of somebody's own may raise anything
             return self._failing_stage(of, error)
-        ords = self._store.ords_of(namespace, WITNESS)
-        if not ords:
+        row_ids = self._store.row_ids_of(namespace, WITNESS)
+        if not row_ids:
             return "stored", "It was acknowledged, and the store does not have it."
         if lacking(self._store, of.leg) is not None:
             return None  # the leg says so itself when it is asked
@@ -151,15 +151,15 @@ class Prober:
                 return "embedded", embedder
             vector = None
         else:
-            if of.leg == "dense" and not len(vectors.vectors_of([namespace], list(ords))[0]):
+            if of.leg == "dense" and not len(vectors.vectors_of([namespace], list(row_ids))[0]):
                 return "embedded", "It was stored without a vector."
             vector = embed_question(embedder, of.question)
-        near = {} if vector is None or vectors is None else vectors.similarities([namespace], list(ords), vector)
-        rivals = rows(of, namespace, vector, max(near.values(), default=0.0), self._language)
-        self._store.write(rivals, on_conflict="abort")
+        near = {} if vector is None or vectors is None else vectors.similarities([namespace], list(row_ids), vector)
+        competitors = rows(of, namespace, vector, max(near.values(), default=0.0), self._language)
+        self._store.write(competitors, on_conflict="abort")
         return None
 
-    def _failing_stage(self, of: Scene, error: Exception) -> tuple[Stage, str]:
+    def _failing_stage(self, of: ProbeFixture, error: Exception) -> tuple[Stage, str]:
         """Return which part of remembering raised ``error``: the one that raises again when it is tried by itself."""
         reason = " ".join(str(error).split()) or type(error).__name__
         try:
@@ -175,13 +175,13 @@ class Prober:
         return "stored", f"The store did not take it: {reason}"
 
     def _why_missing(
-        self, recall: Recall, of: Scene, recipe: Recipe, filters: Filters, namespace: str
+        self, recall: Recall, of: ProbeFixture, recipe: Recipe, filters: Filters, namespace: str
     ) -> tuple[Stage, str]:
         """Return why the leg's list has no witness: out of scope, too deep, or not found at all."""
         import numpy as np
 
-        ords = np.array(self._store.ords_of(namespace, WITNESS), dtype=np.int64)
-        if not recall.candidates.scope.admits(ords).any():
+        row_ids = np.array(self._store.row_ids_of(namespace, WITNESS), dtype=np.int64)
+        if not recall.candidates.scope.matches(row_ids).any():
             return "scope", f"The filters do not let it through: {_narrowed(filters, namespace)}."
         deep = replace(recipe, depths={**recipe.depths, of.leg: _DEEPEST})
         again = self._recaller.candidates(recall, deep)

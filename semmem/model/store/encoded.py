@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Encoded", "encoded", "maker"]
+__all__ = ["Encoded", "encoded", "vector_embedder"]
 
 
 class Encoded(np.ndarray[Any, np.dtype[np.float32]]):
     """A unit vector of shape (dimensions,) with the identity of its embedder; a vector computed from it has none."""
 
-    maker: Mapping[str, Any] | None = None
+    vector_embedder: Mapping[str, Any] | None = None
 
 
 def encoded(vector: NDArray[np.float32], by: Mapping[str, Any]) -> NDArray[np.float32]:
     """Return ``vector`` with the identity ``by`` of the embedder that made it."""
     result = np.asarray(vector).view(Encoded)
-    result.maker = by
+    result.vector_embedder = by
     return result
 
 
-def maker(vector: Any) -> Mapping[str, Any] | None:
+def vector_embedder(vector: Any) -> Mapping[str, Any] | None:
     """Return the identity of the embedder that made ``vector``, None where it is not known."""
-    return getattr(vector, "maker", None)
+    return getattr(vector, "vector_embedder", None)

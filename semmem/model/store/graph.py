@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from semmem.model.exchange import Corrections, Forwards, Ords
+from semmem.model.exchange import Corrections, Forwards, RowIds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +28,8 @@ class GraphStore(Protocol):
         """Return the spelling of each key's name."""
         ...
 
-    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
+    def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
+        """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
         ...
 
     def concept_counts(self, namespace: str, like: str | None, limit: int) -> Sequence[tuple[int, str, int, int]]:
@@ -40,12 +40,12 @@ class GraphStore(Protocol):
         """Return the pairs (one of ``keys``, key of a related concept), each once."""
         ...
 
-    def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
+    def forwards(self, namespaces: Sequence[str], row_ids: RowIds) -> Forwards:
         """Return the forward entries (concepts and terms) and the candidates of each memory."""
         ...
 
     def forwards_and_neighbours(
-        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, namespace: str, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return the forward entries, the neighbours if asked for, and the keys of pending memories.
 
@@ -53,12 +53,12 @@ class GraphStore(Protocol):
         """
         ...
 
-    def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
-        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+    def neighbours(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[tuple[int, int, bool]]:
+        """Return (row id, its previous or next memory in the session, whether both have the same author)."""
         ...
 
-    def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return those of ``ords`` whose author is ``author``, ascending."""
+    def by_author(self, namespaces: Sequence[str], row_ids: RowIds, author: str) -> NDArray[np.int64]:
+        """Return those of ``row_ids`` whose author is ``author``, ascending."""
         ...
 
     def corrections(self, namespaces: Collection[str]) -> Mapping[str, Corrections]:
@@ -80,7 +80,7 @@ class GraphStore(Protocol):
         """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
         ...
 
-    def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
         ...
 

@@ -6,23 +6,34 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from semmem.model.exchange import Ords
-from semmem.model.life import Access, Change, Earlier, Forgotten, Link, Made, Newer, Similar, Uncompared, Version
+from semmem.model.exchange import RowIds
+from semmem.model.history import (
+    Access,
+    Change,
+    Earlier,
+    Forgotten,
+    Link,
+    Made,
+    Newer,
+    PendingComparison,
+    Similar,
+    Version,
+)
 from semmem.model.recall_log import LogFilters, LoggedRecall
-from semmem.model.reports import Judgement, Limits
-from semmem.model.store.makers import Mark, Span
+from semmem.model.reports import Limits, RelevanceJudgment
+from semmem.model.store.derivations import Mark, Span
 from semmem.model.types import LinkType, Memory, Undecided
 
 __all__ = ["ChangeLog", "LifeStore", "LinkStore", "Moving", "NamespaceStore", "RecallStore", "VersionStore"]
 
 
 class ChangeLog(NamedTuple):
-    """Changes of one namespace after a change number, each with its number, and facts about the whole log.
+    """Changes of one namespace after a sequence number, each with its number, and facts about the whole log.
 
     ``origin`` tells a namespace from an earlier one of the same name; None where there is no namespace. ``number`` is
-    the last change number, ``swept`` the last one whose change was removed. ``restored`` describes the backup that the
-    store was restored from: the id of that restore (``life``), the restore from which the backed-up store itself came
-    (``before``), and the last change number in the backup (``number``).
+    the last sequence number, ``swept`` the last one whose change was removed. ``restored`` describes the backup that
+    the store was restored from: the id of that restore (``life``), the restore from which the backed-up store itself
+    came (``before``), and the last sequence number in the backup (``number``).
     """
 
     changes: Sequence[tuple[int, Change]]
@@ -75,11 +86,11 @@ class VersionStore(Protocol):
         ...
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
-        """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
+        """Return up to ``limit`` changes of each namespace after a sequence number, or after an id within it."""
         ...
 
-    def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
-        """Return, for each namespace that holds memories, its last ord and its marks (semmem.model.store.makers)."""
+    def derivations(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return the last row id and the marks (semmem.model.store.derivations) of each namespace with memories."""
         ...
 
     def mark_made(self, namespace: str, span: Span) -> None:
@@ -87,11 +98,11 @@ class VersionStore(Protocol):
         ...
 
     def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
-        """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
+        """Return up to ``limit`` indexed memories with row ids above ``after`` up to ``upto``, ascending."""
         ...
 
     def count_made(self, namespace: str, after: int, upto: int) -> int:
-        """Return how many indexed memories have ords above ``after`` up to ``upto``."""
+        """Return how many indexed memories have row ids above ``after`` up to ``upto``."""
         ...
 
 
@@ -124,8 +135,8 @@ class LinkStore(Protocol):
         """
         ...
 
-    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory.
+    def linked(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (row id, linked row id, type of link) in both directions; a bounded number for each memory.
 
         Links that semmem made by itself (MADE_BY) are left out.
         """
@@ -137,17 +148,17 @@ class LinkStore(Protocol):
         """Return the memories that supersede others, along each chain to its end.
 
         ``names`` are the superseded ids by namespace. A memory that is not valid yet supersedes nothing, and an expired
-        one does not exist. With ``at``, the links are those of that time, when later memories did not exist. The ords
-        of the heads are placed for ``namespaces``.
+        one does not exist. With ``at``, the links are those of that time, when later memories did not exist. The row
+        ids of the heads are placed for ``namespaces``.
         """
         ...
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
-        """Store the keys of memories that have none, by ord; return what has some of them too, before or after.
+        """Store the keys of memories that have none, by row id; return what has some of them too, before or after.
 
         Of each key the newest MOST_SIMILAR; of these for each memory as many, those with most keys in common first.
         What has been forgotten meanwhile is left out. A write by itself finds only what was there before. What has
-        found something is uncompared until ``compared`` says otherwise.
+        found something has a pending comparison until ``compared`` says otherwise.
         """
         ...
 
@@ -162,22 +173,22 @@ class LinkStore(Protocol):
         """
         ...
 
-    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[Uncompared]:
+    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[PendingComparison]:
         """Return the memories whose links nobody has made yet and that share keys with some."""
         ...
 
-    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
-        """Return memories that have no keys, or no links yet, ascending from above the ord ``after``.
+    def pending_comparisons(self, namespace: str, after: int, limit: int) -> Sequence[PendingComparison]:
+        """Return memories that have no keys, or no links yet, ascending from above the row id ``after``.
 
         No sensitive ones or turns.
         """
         ...
 
-    def waiting(self, namespace: str, limit: int) -> Sequence[Uncompared]:
+    def waiting(self, namespace: str, limit: int) -> Sequence[PendingComparison]:
         """Return some memories whose links nobody has made for WAITING_S, or that are to be compared again."""
         ...
 
-    def compared(self, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+    def compared(self, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
         """Store the links of memories that were compared, but for those that may not be, and that they were.
 
         Return whether others are ``waiting``.
@@ -203,7 +214,7 @@ class RecallStore(Protocol):
         ...
 
     def judge(
-        self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
+        self, recall_id: str, judgments: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
         """Record with a logged recall which (namespace, id) were useful.
 
@@ -211,8 +222,8 @@ class RecallStore(Protocol):
         """
         ...
 
-    def judgements(self, namespace: str) -> Sequence[Judgement]:
-        """Return the judgements of a namespace's present memories, oldest first."""
+    def judgments(self, namespace: str) -> Sequence[RelevanceJudgment]:
+        """Return the judgments of a namespace's present memories, oldest first."""
         ...
 
     def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:

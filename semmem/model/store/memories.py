@@ -1,7 +1,7 @@
 """The protocol of a store of memories. Vectors, graph and life of memories have protocols of their own.
 
-``ord`` is the number a store gives each memory or part within its namespace; users never see it. In a call about
-several ``namespaces`` an ord also encodes the namespace: see semmem.model.exchange.placed.
+``row_id`` is the number a store gives each memory or part within its namespace; users never see it. In a call about
+several ``namespaces`` a row id also encodes the namespace: see semmem.model.exchange.placed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,18 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from semmem.model.exchange import Extraction, Head, Kinds, Ords, Postings, Row, Scope, Stored, Turn, Written
+from semmem.model.exchange import (
+    CandidateMetadata,
+    Extraction,
+    Kinds,
+    Postings,
+    Row,
+    RowIds,
+    Scope,
+    Stored,
+    Turn,
+    Written,
+)
 from semmem.model.reports import Namespace, Stats
 from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.types import Filters, ListOrder, Memory, Page
@@ -136,7 +147,7 @@ class Store(Protocol):
         """Remove memories with all that was derived from them; return how many whole memories.
 
         ``soft`` keeps their texts in the history, as forgotten ``by`` somebody, in no index. Otherwise versions, links
-        and judgements are removed too, also those of matching memories that were softly forgotten before.
+        and judgments are removed too, also those of matching memories that were softly forgotten before.
         """
         ...
 
@@ -145,7 +156,7 @@ class Store(Protocol):
         ...
 
     def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
-        """Remove what is due, fold pending memories, join segments, index vectors; return the count of each."""
+        """Remove what is due, flush pending memories, merge segments, index vectors; return the count of each."""
         ...
 
     def stats(self, namespace: str | None) -> Stats:
@@ -184,7 +195,7 @@ class Store(Protocol):
         names: Collection[str] | None = None,
         at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections.
+        """Resolve filters and excluded ids to row ids; with ``names`` also load conversation facts and corrections.
 
         Expired memories are out of scope. With ``at``, all memories that were not valid at that time are, too.
         """
@@ -233,16 +244,16 @@ class Store(Protocol):
         """
         ...
 
-    def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords`` in order of position, then time; at most MOST_TURNS and one turn."""
+    def session_turns(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[Turn]:
+        """Return the sessions of ``row_ids`` in order of position, then time; at most MOST_TURNS and one turn."""
         ...
 
-    def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
+    def candidate_metadata(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of each candidate, which is what fusion needs; forgotten memories are left out."""
         ...
 
-    def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return the indexed memories by ord; of a split memory its parts, each with its own id and text."""
+    def indexed_memories(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, Memory]:
+        """Return the indexed memories by row id; of a split memory its parts, each with its own id and text."""
         ...
 
     def whole_memories(
@@ -254,12 +265,12 @@ class Store(Protocol):
         """
         ...
 
-    def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
-        """Return the ords that index a memory: one, or one for each part; empty for an unknown id."""
+    def row_ids_of(self, namespace: str, id: str) -> tuple[int, ...]:
+        """Return the row ids that index a memory: one, or one for each part; empty for an unknown id."""
         ...
 
-    def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) for up to ``limit`` indexed memories after ``ord``, in order."""
+    def indexed_after(self, namespace: str, row_id: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return (row id, memory) for up to ``limit`` indexed memories after ``row_id``, in order."""
         ...
 
     def reindex(
@@ -271,8 +282,8 @@ class Store(Protocol):
         """
         ...
 
-    def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
-        """Return title and text of each memory, by ord, for checking quoted phrases."""
+    def texts(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str]:
+        """Return title and text of each memory, by row id, for checking quoted phrases."""
         ...
 
     def scrub(self) -> None:

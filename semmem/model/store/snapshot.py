@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn
-from semmem.model.life import Access, Newer
+from semmem.model.exchange import CandidateMetadata, Forwards, Postings, Ranking, RowIds, Scope, Turn
+from semmem.model.history import Access, Newer
 from semmem.model.types import Filters, LinkType, Memory, Passage
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class Moved(Exception):
 class Snapshot(Protocol):
     """What one recall reads: the memories of the namespaces in ``scope``. Every method is safe to call from any thread.
 
-    A method about one ``namespace`` takes and returns local ords; ``heads``, ``memories``, ``heads_of`` and ``newer``
-    deal with placed ones.
+    A method about one ``namespace`` takes and returns local row ids; ``metadata``, ``memories``, ``metadata_of`` and
+    ``newer`` deal with placed ones.
     """
 
     @property
@@ -49,17 +49,17 @@ class Snapshot(Protocol):
 
     @property
     def earlier(self) -> frozenset[int]:
-        """The local ords of the earlier versions in it; none unless it is of an earlier time."""
+        """The local row ids of the earlier versions in it; none unless it is of an earlier time."""
         ...
 
     # ------------------------------------------------------------------ words and concepts
 
-    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+    def postings(self, namespace: str, *lookups: tuple[RowIds, int | None]) -> Sequence[Postings]:
         """Return the postings of the keys of each (keys, most memories that mention one), in one round trip."""
         ...
 
     def shared_postings(
-        self, namespace: str, keys: Ords, max_df: int | None = None, pending: Collection[int] = ()
+        self, namespace: str, keys: RowIds, max_df: int | None = None, pending: Collection[int] = ()
     ) -> Postings:
         """Return the postings of ``keys`` without those that one memory alone has, which may be there or not.
 
@@ -68,9 +68,9 @@ class Snapshot(Protocol):
         ...
 
     def forwards(
-        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, namespace: str, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
-        """Return forward entries, (ord, neighbour in its session, same author) if asked for, and pending keys.
+        """Return forward entries, (row id, neighbour in its session, same author) if asked for, and pending keys.
 
         Where ``shared``, entries of keys that no other memory has, and that none is about, may be left out.
         """
@@ -80,30 +80,30 @@ class Snapshot(Protocol):
         """Return the pairs (one of ``keys``, key of a related concept), each once."""
         ...
 
-    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
+    def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
+        """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
         ...
 
     # ------------------------------------------------------------------ memories around others
 
-    def titles(self, namespace: str, ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespace: str, row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
         ...
 
-    def texts(self, namespace: str, ords: Ords) -> Mapping[int, str]:
+    def texts(self, namespace: str, row_ids: RowIds) -> Mapping[int, str]:
         """Return title and text of each memory, for checking quoted phrases."""
         ...
 
-    def by_author(self, namespace: str, ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return those of ``ords`` whose author is ``author``, ascending."""
+    def by_author(self, namespace: str, row_ids: RowIds, author: str) -> NDArray[np.int64]:
+        """Return those of ``row_ids`` whose author is ``author``, ascending."""
         ...
 
-    def turns(self, namespace: str, ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords`` in order; more than MOST_TURNS turns mean that one was cut."""
+    def turns(self, namespace: str, row_ids: RowIds) -> Sequence[Turn]:
+        """Return the sessions of ``row_ids`` in order; more than MOST_TURNS turns mean that one was cut."""
         ...
 
-    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, ord of a linked memory, type of link), without the links that semmem made by itself."""
+    def linked(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (row id, linked row id, type of link), without the links that semmem made by itself."""
         ...
 
     # ------------------------------------------------------------------ vectors
@@ -115,23 +115,23 @@ class Snapshot(Protocol):
     def nearest_with_turns(
         self, part: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return ``nearest``, the session turns around it, and the ords and vectors of whole sessions."""
+        """Return ``nearest``, the session turns around it, and the row ids and vectors of whole sessions."""
         ...
 
     def vectors(
-        self, namespace: str, ords: Ords, like: NDArray[np.float32]
+        self, namespace: str, row_ids: RowIds, like: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
+        """Return the row ids with a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
         ...
 
     # ------------------------------------------------------------------ candidates and hits
 
-    def heads(self, ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
+    def metadata(self, row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of each candidate, which is what fusion needs; forgotten memories are left out."""
         ...
 
-    def heads_of(self, ids: Collection[str]) -> Mapping[int, Head]:
-        """Return the heads of all that is indexed under these ids, parts included."""
+    def metadata_of(self, ids: Collection[str]) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of all that is indexed under these ids, parts included."""
         ...
 
     def newer(self, names: Mapping[str, Collection[str]]) -> Sequence[Newer]:
@@ -142,8 +142,8 @@ class Snapshot(Protocol):
         """Return when recalls returned these memories; those that none has returned are left out."""
         ...
 
-    def memories(self, heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
-        """Return, by ord, the whole memory and the indexed passage of each head; forgotten memories are left out.
+    def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
+        """Return, by row id, the whole memory and the indexed passage of each head; forgotten memories are left out.
 
         Raises Moved where this snapshot turns out to be outdated.
         """

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from semmem.model.exchange import Ords, Ranking, Scope, Turn
+from semmem.model.exchange import Ranking, RowIds, Scope, Turn
 from semmem.model.protocols import Embed
 from semmem.model.types import Memory
 
@@ -18,7 +18,7 @@ __all__ = ["VectorStore"]
 
 
 class VectorStore(Protocol):
-    """The vectors of a store, and their shadow: the vectors of another embedder that a rebuild is making."""
+    """The vectors of a store, and its staging vectors: those of another embedder that a rebuild is making."""
 
     def embedder(self) -> Mapping[str, Any] | None:
         """Return the embedder that filled the store (name, dimensions, fingerprint); None before the first vector."""
@@ -43,19 +43,21 @@ class VectorStore(Protocol):
         ...
 
     def turns_with_vectors(
-        self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32]
+        self, namespaces: Sequence[str], row_ids: RowIds, like: NDArray[np.float32]
     ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return the session turns around ``ords``, and the vectors of whole sessions, to be compared with ``like``."""
+        """Return the session turns around ``row_ids``, and vectors of whole sessions to be compared with ``like``."""
         ...
 
-    def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
+    def similarities(
+        self, namespaces: Sequence[str], row_ids: RowIds, vector: NDArray[np.float32]
+    ) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
         ...
 
     def vectors_of(
-        self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32] | None = None
+        self, namespaces: Sequence[str], row_ids: RowIds, like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
+        """Return the row ids with a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
         ...
 
     def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
@@ -63,11 +65,11 @@ class VectorStore(Protocol):
         ...
 
     def missing_vectors(
-        self, after: tuple[str, int], limit: int, *, shadow: bool = False
+        self, after: tuple[str, int], limit: int, *, staging: bool = False
     ) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on.
+        """Return (row id, memory) of indexed memories without a vector, by (namespace, row id), from ``after`` on.
 
-        With ``shadow``, those without a vector in the shadow; see ``open_shadow``.
+        With ``staging``, those without a staging vector; see ``open_staging``.
         """
         ...
 
@@ -76,7 +78,7 @@ class VectorStore(Protocol):
         ...
 
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
-        """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far."""
+        """Return which rebuilds of ``vectors`` and ``concepts`` are unfinished or running: for what, and how far."""
         ...
 
     def add_vectors(
@@ -84,11 +86,12 @@ class VectorStore(Protocol):
         rows: Sequence[tuple[str, int, NDArray[np.float32]]],
         by: Mapping[str, Any] | None = None,
         *,
-        shadow: bool = False,
+        staging: bool = False,
     ) -> None:
-        """Store (namespace, ord, vector) of memories that have none; those forgotten meanwhile are left out.
+        """Store (namespace, row id, vector) of memories that have none; those forgotten meanwhile are left out.
 
-        Raises EmbedderReplaced, and stores none, when ``by`` is not the embedder that fills the store or its shadow.
+        Raises EmbedderReplaced, and stores none, when ``by`` is not the embedder that fills the store or its staging
+        vectors.
         """
         ...
 
@@ -96,23 +99,23 @@ class VectorStore(Protocol):
         """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
         ...
 
-    def open_shadow(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
-        """Let ``identity`` fill the shadow of the vectors, which nobody reads.
+    def open_staging(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
+        """Let ``identity`` fill the staging vectors, which nobody reads.
 
-        Returns its present number of vectors, and the name of the embedder whose shadow was deleted for it, if any.
+        Returns how many there are, and the name of the embedder whose staging vectors were deleted for it, if any.
         """
         ...
 
-    def drop_shadow(self) -> str | None:
-        """Delete the shadow; return the name of its embedder, None where there was no shadow."""
+    def drop_staging(self) -> str | None:
+        """Delete the staging vectors; return the name of their embedder, None where there were none."""
         ...
 
-    def index_shadow(self, dimensions: int) -> int:
-        """Index the shadow, if it is large enough, before it is swapped in; return the number of indexed vectors."""
+    def index_staging(self, dimensions: int) -> int:
+        """Index the staging vectors, if they are many, before they are swapped in; return how many were indexed."""
         ...
 
-    def swap_shadow(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
-        """Replace the vectors by the shadow at once; return how many ``embed`` made while writers waited.
+    def swap_staging(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
+        """Replace the vectors by the staging vectors at once; return how many ``embed`` made while writers waited.
 
         Returns None, and changes nothing, if more than ``most`` are missing or the vectors stay in use for long.
         """

@@ -10,9 +10,9 @@ from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any
 
 from semmem.fusion import IMPORTANCE, SUPERSEDING, Fused
-from semmem.legs.graph_ways import Step, way_line, ways_to
+from semmem.legs.graph_paths import Step, path_line, paths_to
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.exchange import Head, local
+from semmem.model.exchange import CandidateMetadata, local
 from semmem.model.filters import string
 from semmem.model.short_ids import MOST_ALIKE, is_short, whole_id
 from semmem.model.store import Snapshot, Store
@@ -54,8 +54,8 @@ class LegExplanation:
 class Explanation:
     """Why a memory is at its rank. ``rank`` is None where no leg found the memory or it was folded into another hit.
 
-    ``part`` is the best matching part of a split text. ``path`` is the way by which the graph leg reached the memory,
-    hop by hop; several ways follow one another, see ``ways``. ``bar`` is the score of the last memory returned; None
+    ``part`` is the best matching part of a split text. ``path`` is the path by which the graph leg reached the memory,
+    hop by hop; several paths follow one another, see ``paths``. ``bar`` is the score of the last memory returned; None
     when fewer than ``limit`` were returned or when the hits are not ordered by score. ``withheld_below`` is the
     ``min_confidence`` that withheld a memory whose rank was good enough; ``superseded_by`` is the newest memory that
     supersedes this one and stands above it; ``over_budget`` is the ``token_budget`` that had no room for the memory;
@@ -83,8 +83,8 @@ class Explanation:
     periods: tuple[str, ...] = ()
 
     @property
-    def ways(self) -> tuple[tuple[Step, ...], ...]:
-        """Return ``path`` split into ways; each begins at the question and ends at the memory."""
+    def paths(self) -> tuple[tuple[Step, ...], ...]:
+        """Return ``path`` split into paths; each begins at the question and ends at the memory."""
         last = [(step.to, step.part) for step in self.path[-1:]]
         ends = [at for at, step in enumerate(self.path, 1) if (step.to, step.part) in last]
         return tuple(self.path[start:end] for start, end in zip([0, *ends], ends, strict=False))
@@ -104,8 +104,8 @@ class Explanation:
             for one in self.legs.values()
         ]  # fmt: skip
         table = html_table(str(self).partition("\n")[0], rows, ("leg", "rank", "share", "status", "enough"))
-        ways = "".join(f"<li>{escape(way_line(way))}</li>" for way in self.ways)
-        return table + (f"<ol>{ways}</ol>" if ways else "")
+        paths = "".join(f"<li>{escape(path_line(path))}</li>" for path in self.paths)
+        return table + (f"<ol>{paths}</ol>" if paths else "")
 
     def __str__(self) -> str:
         place = f"rank {self.rank}" if self.rank else "folded" if self.folded_into else "not found"
@@ -134,7 +134,7 @@ class Explanation:
             lines.append(f"  superseding: {rise:+.4f}, because it takes the place of a memory that it supersedes")
         lines += [f"  {self.not_valid}"] * bool(self.not_valid)
         lines += [f"  superseded by {self.superseded_by}, so it ranks below it"] * bool(self.superseded_by)
-        lines += [f"  graph: {way_line(way)}" for way in self.ways]
+        lines += [f"  graph: {path_line(path)}" for path in self.paths]
         return "\n".join(lines)
 
 
@@ -153,14 +153,14 @@ def explain(
     """
     memory = _memory(candidates, id, store, namespace)
     namespace, id = memory.namespace, memory.id
-    heads = _heads(memory, snapshot)
+    metadata = _heads(memory, snapshot)
     candidates = with_newer(candidates, snapshot, [(id, namespace)])
-    inside = dict(zip(heads, _admitted(candidates, list(heads.values())), strict=True))
+    inside = dict(zip(metadata, _matching(candidates, list(metadata.values())), strict=True))
     ranked = {fused.key: fused for fused in candidates.ranked}
     groups = cut(candidates, window)
-    place = next((at for at, (f, _) in enumerate(groups, 1) if f.key in heads), None)
-    order = [groups[place - 1][0].key] if place is not None else [f.key for f in candidates.ranked if f.key in heads]
-    key = next(iter([*order, *(k for k in heads if inside[k]), *heads]))
+    place = next((at for at, (f, _) in enumerate(groups, 1) if f.key in metadata), None)
+    order = [groups[place - 1][0].key] if place is not None else [f.key for f in candidates.ranked if f.key in metadata]
+    key = next(iter([*order, *(k for k in metadata if inside[k]), *metadata]))
     fused = ranked.get(key)
     final = groups[place - 1][0] if place is not None else fused  # reranker and superseding change the components
     newer = newest(candidates, (id, namespace))
@@ -174,8 +174,8 @@ def explain(
     wanting = (
         by_score and inside[key] and not folded_into and (place is None or place > last) and not candidates.reranked
     )
-    opening = Opening(candidates, window, key, heads) if wanting else None
-    lapsed = _lapsed(candidates, memory, heads[key], store, any(inside.values()))
+    opening = Opening(candidates, window, key, metadata) if wanting else None
+    lapsed = _lapsed(candidates, memory, metadata[key], store, any(inside.values()))
     outside = "" if inside[key] else lapsed if candidates.scope.at is not None else None
     return Explanation(
         id,
@@ -186,9 +186,9 @@ def explain(
         bar,
         window.limit,
         candidates.regime,
-        {leg: _leg(leg, candidates, key, fused, outside, opening, heads[key]) for leg in candidates.recipe.weights},
+        {leg: _leg(leg, candidates, key, fused, outside, opening, metadata[key]) for leg in candidates.recipe.weights},
         dict(final.components) if final else {},
-        _path(candidates, store, snapshot, heads[key].ord, language) if fused is not None else (),
+        _path(candidates, store, snapshot, metadata[key].row_id, language) if fused is not None else (),
         folded_into,
         key[1] or None,
         superseded_by=newer[0] if newer is not None else None,
@@ -224,21 +224,23 @@ def _whole(id: str, namespace: str, store: Store) -> str:
     return whole_id(id, store.ids_with_prefix(namespace, [id], MOST_ALIKE)[id], namespace)
 
 
-def _lapsed(candidates: Candidates, memory: Memory, head: Head, store: Store, inside: bool) -> str | None:
+def _lapsed(
+    candidates: Candidates, memory: Memory, candidate: CandidateMetadata, store: Store, inside: bool
+) -> str | None:
     """Return since when the memory is not valid and what follows from it; None where nothing follows."""
     at = candidates.scope.at
     if at is not None and not inside and store.life is not None:
         version = store.life.version_at(memory.namespace, memory.id, at)
         return f"{not_valid_at(at)}, so it is not there" if version is None else None
-    reason = not_valid(memory, datetime.now(UTC)) if head.ord in candidates.scope.lapsed else None
+    reason = not_valid(memory, datetime.now(UTC)) if candidate.row_id in candidates.scope.lapsed else None
     return reason and f"{reason}: it ranks below valid memories"
 
 
-def _heads(memory: Memory, snapshot: Snapshot) -> dict[Key, Head]:
-    """Return the heads of all rows that index the memory, by key."""
+def _heads(memory: Memory, snapshot: Snapshot) -> dict[Key, CandidateMetadata]:
+    """Return the metadata of all rows that index the memory, by key."""
     namespace, id = memory.namespace, memory.id
-    heads = (head for head in snapshot.heads_of([id]).values() if head.namespace == namespace)
-    keys = {(h.id, h.part, h.namespace): h for h in sorted(heads, key=lambda h: h.part)}
+    metadata = (candidate for candidate in snapshot.metadata_of([id]).values() if candidate.namespace == namespace)
+    keys = {(h.id, h.part, h.namespace): h for h in sorted(metadata, key=lambda h: h.part)}
     if not keys and memory.sensitive:
         raise InvalidInput(
             f"The memory {shown(id)} is sensitive: it is in no index, and no recall finds it; `get` does by its exact "
@@ -249,11 +251,11 @@ def _heads(memory: Memory, snapshot: Snapshot) -> dict[Key, Head]:
     return keys
 
 
-def _admitted(candidates: Candidates, heads: list[Head]) -> list[bool]:
+def _matching(candidates: Candidates, metadata: list[CandidateMetadata]) -> list[bool]:
     import numpy as np
 
-    admitted: list[bool] = candidates.scope.admits(np.array([h.ord for h in heads], dtype=np.int64)).tolist()
-    return admitted
+    matching: list[bool] = candidates.scope.matches(np.array([h.row_id for h in metadata], dtype=np.int64)).tolist()
+    return matching
 
 
 def _holds(fused: Fused[Key], folded: tuple[Key, ...], key: Key, window: Cut) -> bool:
@@ -268,7 +270,7 @@ def _leg(
     fused: Fused[Key] | None,
     outside: str | None,
     opening: Opening | None,
-    head: Head,
+    candidate: CandidateMetadata,
 ) -> LegExplanation:
     """Return what one leg did with the memory.
 
@@ -291,7 +293,7 @@ def _leg(
             status = f"rank {rank}, {share:.4f} by {recipe.fusion} at weight {weight:g}"
     elif outside != "":
         status = f"out of scope: {outside or 'a filter or exclude leaves it out'}"
-    elif leg in unseen(candidates) and _is_version(head):
+    elif leg in unseen(candidates) and _is_version(candidate):
         return LegExplanation(leg, None, None, 0.0, weight, constant, "not in the list: it sees no earlier version", {})
     else:
         status = f"not in the list (depth {recipe.depths.get(leg, 100)})"
@@ -299,11 +301,11 @@ def _leg(
     return LegExplanation(leg, rank, score, share, weight, constant, status, needs)
 
 
-def _is_version(head: Head) -> bool:
+def _is_version(candidate: CandidateMetadata) -> bool:
     """Return whether a row is an earlier version of a memory, as a recall of an earlier time finds it."""
     from semmem.stores.packed_postings import FIRST_EARLIER
 
-    return bool(local(head.ord) >= FIRST_EARLIER)
+    return bool(local(candidate.row_id) >= FIRST_EARLIER)
 
 
 def _path(candidates: Candidates, store: Store, snapshot: Snapshot, target: int, language: str) -> tuple[Step, ...]:
@@ -313,4 +315,4 @@ def _path(candidates: Candidates, store: Store, snapshot: Snapshot, target: int,
     trace = candidates.traces.get("graph")
     if not isinstance(trace, WalkTrace) or store.graph is None or "graph" not in candidates.rankings:
         return ()
-    return ways_to(target, trace, snapshot, store.graph, language)
+    return paths_to(target, trace, snapshot, store.graph, language)

@@ -1,8 +1,8 @@
 """Find what would let a memory in: the weight, rank constant or rank of one leg, by fusing the same lists again.
 
-A weight or rank constant applies to the whole leg, so changing it moves the rivals as well. Whether the memory comes in
-is therefore not monotone, and its own share alone does not answer the question. Arithmetic finds the values worth
-trying; a full fusion with prior, reserve and folding decides.
+A weight or rank constant applies to the whole leg, so changing it moves the competitors as well. Whether the memory
+comes in is therefore not monotone, and its own share alone does not answer the question. Arithmetic finds the values
+worth trying; a full fusion with prior, reserve and folding decides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from semmem.fusion import scaled, shares_of
-from semmem.model.exchange import Head
+from semmem.model.exchange import CandidateMetadata
 from semmem.model.process.forks import cached_property
 from semmem.read.candidates import Candidates, Cut, Key
 from semmem.read.steps import cut
@@ -35,11 +35,13 @@ _BY_RANK = ("rrf", "rank-scaled")
 class Opening:
     """Search for the changes that would return a memory that was not returned."""
 
-    def __init__(self, candidates: Candidates, window: Cut, key: Key, heads: Mapping[Key, Head]) -> None:
+    def __init__(
+        self, candidates: Candidates, window: Cut, key: Key, metadata: Mapping[Key, CandidateMetadata]
+    ) -> None:
         self._candidates = candidates
         self._window = window
         self._key = key
-        self._heads = heads
+        self._heads = metadata
         self._weights = candidates.recipe.weights_in(candidates.regime)
         self._constants = candidates.recipe.constants(candidates.regime)
 
@@ -50,8 +52,8 @@ class Opening:
 
     def _is_in(self, **changed: Any) -> bool:
         """Return whether the memory is a hit after fusing and folding with the ``changed`` numbers or lists."""
-        heads = {**self._candidates.heads, self._key: self._heads[self._key]}
-        again = replace(self._candidates, heads=heads)
+        metadata = {**self._candidates.metadata, self._key: self._heads[self._key]}
+        again = replace(self._candidates, metadata=metadata)
         again = replace(again, ranked=again.fuse(**changed))
         shown = cut(again, self._window)[: self._window.offset + self._window.limit]
         return any(fused.key in self._heads for fused, _ in shown)
@@ -61,7 +63,8 @@ class Opening:
     def _weight(self, leg: str) -> float | None:
         """Return the weight just above which the memory is in.
 
-        Scores are linear in the weight, so only weights at which a rival's line crosses the memory's line are tried.
+        Scores are linear in the weight, so only weights at which a competitor's line crosses the memory's line are
+        tried.
         """
         import numpy as np
 
@@ -156,7 +159,7 @@ class Opening:
             good, too_low = (middle, too_low) if is_in(middle) else (good, middle)
         return float(good)
 
-    # ------------------------------------------------------------------ arithmetic on all rivals at once
+    # ------------------------------------------------------------------ arithmetic on all competitors at once
 
     @cached_property
     def _at(self) -> int | None:

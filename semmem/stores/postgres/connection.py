@@ -22,7 +22,7 @@ from semmem.model.errors import (
     StoreError,
     StoreUnavailable,
 )
-from semmem.model.exchange import Ords, apart
+from semmem.model.exchange import RowIds, apart
 from semmem.model.filters import UNSTORABLE_TEXT
 from semmem.model.process.clock import standing
 from semmem.stores.postgres.encoding import register_arrays
@@ -381,13 +381,13 @@ class Pooled:
         return list(zip(each, rows, strict=True))
 
     def among(
-        self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any
+        self, statement: str, namespaces: Sequence[str], row_ids: RowIds, **more: Any
     ) -> list[tuple[int, list[TupleRow]]]:
-        """Fetch the rows of a statement about some ords, each with the place of its namespace, in one round trip.
+        """Fetch the rows of a statement about some row ids, each with the place of its namespace, in one round trip.
 
-        An ord in a row is local to its namespace: see ``placed``.
+        A row id in a row is local to its namespace: see ``placed``.
         """
-        groups = apart(namespaces, ords)
+        groups = apart(namespaces, row_ids)
         queries = [(statement, {"namespace": n, "ords": own, **more}) for _, n, own in groups]
         rows = self.together(*queries) if len(queries) > 1 else [self.rows(*one) for one in queries]
         return [(at, group_rows) for (at, _, _), group_rows in zip(groups, rows, strict=True)]

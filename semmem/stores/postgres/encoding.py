@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from semmem.model.exchange import BEHIND, LAST, Corrections, Kinds, Row, Turn
 from semmem.model.field_kinds import Json, Kind, Tags
 from semmem.model.memory_fields import FILTERS, STORED, Filter
-from semmem.model.store.encoded import maker
+from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Filters, Memory
 from semmem.stores.packed_postings import FORWARD, POSTING, Segments, cut
 from semmem.stores.postgres.typed import Connection
@@ -57,7 +57,7 @@ _ENCODERS: Mapping[type[Kind], Callable[[Any], Any]] = {
 def memory_of(row: Sequence[Any]) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
-    fields = dict(zip(STORED, values, strict=False))  # behind them stands the ord
+    fields = dict(zip(STORED, values, strict=False))  # behind them stands the row id
     fields |= {name: tuple(fields[name]) for name in _LISTS}
     counts = {"seen_count": seen_count, "last_seen": last_seen}
     name, parent = (f"{id}#{part}", id) if part else (id, None)
@@ -208,7 +208,7 @@ def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: C
     lasts = map(last.__getitem__, alone.tolist())
     parts = repeat(head), cut(fixed), shown, cut(sizes), segments.packed(), lasts
     rows = tuple(map(b"".join, zip(*parts, strict=False)))  # a head for each
-    return (*compress(rows, ~alone), *compress(rows, alone))  # the first are joined later: few pages hold them
+    return (*compress(rows, ~alone), *compress(rows, alone))  # the first are merged later: few pages hold them
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:
@@ -241,11 +241,11 @@ def labels_of(rows: Sequence[tuple[bytes, Sequence[str]]], keys: Collection[int]
 
 
 def turns_of(rows: Sequence[Any], dimensions: int) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-    """Return turns from rows that end in a vector or NULL, the ords that have a vector, ascending, and the vectors."""
+    """Return turns from rows that end in a vector or NULL, the row ids with a vector, ascending, and the vectors."""
     pairs = sorted((row[1], row[-1]) for row in rows if row[-1] is not None)
     packed = b"".join(raw[4:] for _, raw in pairs)  # each begins with its length
     vectors = np.frombuffer(packed, dtype=">f4").reshape(len(pairs), dimensions).astype(np.float32)
-    return [Turn(*row[:-1]) for row in rows], np.array([ord for ord, _ in pairs], dtype=np.int64), vectors
+    return [Turn(*row[:-1]) for row in rows], np.array([row_id for row_id, _ in pairs], dtype=np.int64), vectors
 
 
 def corrections_of(rows: Sequence[Any]) -> Corrections:
@@ -258,6 +258,6 @@ def corrections_of(rows: Sequence[Any]) -> Corrections:
 
 
 def made_by(vector: NDArray[np.float32]) -> str | None:
-    """Return the maker of a vector in the form that statements compare; None where it is unknown."""
-    by = maker(vector)
+    """Return the embedder of a vector in the form that statements compare; None where it is unknown."""
+    by = vector_embedder(vector)
     return None if by is None else json.dumps(dict(by))

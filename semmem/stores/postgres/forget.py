@@ -46,7 +46,7 @@ FORGET_AT_ONCE = 5_000
 _KEYS = ("namespace_own", "likeness_forget")
 _OTHERS = ("history", "link", "likeness", "uncompared", "access", "change")
 _PURGES = (
-    "uncompared_around", "purge_history", "purge_earlier", "purge_link", "purge_recall_log", "purge_change",
+    "comparison_around", "purge_history", "purge_earlier", "purge_link", "purge_recall_log", "purge_change",
     "access_purge",
 )  # fmt: skip
 _SQL = statements("postgres")
@@ -81,28 +81,28 @@ def forget(
         count_statement = _SQL["forget_count" if soft else "purge_count"]
         return int(only(connection.execute(count_statement, parameters))[0])
     rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
-    ords = [ord for _, _, ord in rows]
+    row_ids = [row_id for _, _, row_id in rows]
     ids = {id for id, part, _ in rows if part == 0}
     lives = connection.execute(_SQL["purge_select"], parameters).fetchall() if earlier and not soft else []
     all_ids = ids | {id for id, _ in lives}
-    if not ords:
+    if not row_ids:
         purge(connection, namespace, (), lives)
         return len(all_ids)
     where = {"namespace": namespace}
     indexed = length = 0
-    for start in range(0, len(ords), FORGET_AT_ONCE):
-        some = ords[start : start + FORGET_AT_ONCE]
+    for start in range(0, len(row_ids), FORGET_AT_ONCE):
+        some = row_ids[start : start + FORGET_AT_ONCE]
         history = life.history_parameters(ids, by) if soft else None
-        forwards, folded = delete_rows(connection, {**where, "ords": some}, history, last=_KEYS)
-        if folded:
-            clear_postings(connection, namespace, folded)
+        forwards, flushed = delete_rows(connection, {**where, "ords": some}, history, last=_KEYS)
+        if flushed:
+            clear_postings(connection, namespace, flushed)
         indexed += len(forwards)
         length += sum(n for _, n, _ in forwards)
     if not soft:
         purge(connection, namespace, ids, lives)
     fates = dict.fromkeys(ids, "forgotten")
     with pipelined(connection):
-        for statement in ("namespace_own", "uncompared_around") if soft else ():
+        for statement in ("namespace_own", "comparison_around") if soft else ():
             connection.execute(_SQL[statement], {"namespace": namespace, "ids": sorted(ids)})
         number = send_change(connection, namespace, {"memories": -indexed, "length": -length}, fates)
     _, memory_count = number.fetchone() or (0, 0)
@@ -133,7 +133,7 @@ def purge(
 def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
     """Remove the settings and the log of a namespace, and mark it as being dropped.
 
-    Returns how many memories go, and their last ord. Memories that others remember from now on stay.
+    Returns how many memories go, and their last row id. Memories that others remember from now on stay.
     """
     where = {"namespace": namespace}
     connection.execute(_SQL["drop_setting"], where)
@@ -152,15 +152,15 @@ def begin_drop(connection: Connection, namespace: str) -> tuple[int, int]:
 def _drop_memories(connection: Connection, namespace: str, upto: int) -> bool:
     """Remove some memories of a namespace with the data derived from them; False when there are none."""
     bounded = {"namespace": namespace, "upto": upto, "limit": FORGET_AT_ONCE}
-    ords = [ord for (ord,) in connection.execute(_SQL["drop_select"], bounded)]
-    if not ords:
+    row_ids = [row_id for (row_id,) in connection.execute(_SQL["drop_select"], bounded)]
+    if not row_ids:
         return False
-    which = {"namespace": namespace, "ords": ords}
+    which = {"namespace": namespace, "ords": row_ids}
     connection.execute(_SQL["forget_pending"], which)
     with pipelined(connection):
         cursor = connection.execute(_SQL["drop_forward"], which)
         for statement in (
-            "forget_embedding", "forget_shadow", "relationship_forget", "forget_memory",
+            "forget_embedding", "forget_staging", "relationship_forget", "forget_memory",
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
     indexed, length = only(cursor)
@@ -176,10 +176,10 @@ def _drop_postings(connection: Connection, namespace: str, upto: int) -> bool:
         return True
     mixed: dict[int, set[int]] = {}
     for key, _, raw in connection.execute(_SQL["drop_mixed"], bounded, binary=True):
-        ords = np.frombuffer(raw, dtype=POSTING)["ord"]
-        mixed.setdefault(key, set()).update(ords[ords <= upto].tolist())
-    _clear_keys(connection, namespace, {key: sorted(ords) for key, ords in mixed.items()})
-    return bool(mixed) or only(connection.execute(_SQL["drop_lone"], bounded))[0] > 0
+        row_ids = np.frombuffer(raw, dtype=POSTING)["ord"]
+        mixed.setdefault(key, set()).update(row_ids[row_ids <= upto].tolist())
+    _clear_keys(connection, namespace, {key: sorted(row_ids) for key, row_ids in mixed.items()})
+    return bool(mixed) or only(connection.execute(_SQL["drop_singletons"], bounded))[0] > 0
 
 
 def _drop_rest(connection: Connection, namespace: str, upto: int) -> bool:
@@ -230,10 +230,10 @@ def delete_rows(
     *,
     last: Collection[str] = (),
 ) -> tuple[list[tuple[int, int, bytes]], dict[int, Any]]:
-    """Delete the rows of some ords; return (ord, length, entries) of the indexed ones, and by ord their keys.
+    """Delete the rows of some row ids; return (row id, length, entries) of the indexed ones, and by row id their keys.
 
     The keys are those that stand in postings, to be removed there under the lock of the namespace's row. That lock is
-    taken here, after the rows of memories and the rows that a fold may hold. ``history`` are the parameters by which
+    taken here, after the rows of memories and the rows that a flush may hold. ``history`` are the parameters by which
     the history keeps the memories, or None; ``last`` are statements that are sent after all others.
     """
     with pipelined(connection):
@@ -243,12 +243,14 @@ def delete_rows(
         pending_cursor = connection.execute(_SQL["forget_pending"], which)
         forward_cursor = connection.execute(_SQL["forget_forward"], which, binary=True)
         for statement in (
-            "forget_embedding", "forget_shadow", "uncompared_forget", "forget_memory", "relationship_forget", *last,
+            "forget_embedding", "forget_staging", "comparison_forget", "forget_memory", "relationship_forget", *last,
         ):  # fmt: skip
             connection.execute(_SQL[statement], which)
-    pending = {ord for (ord,) in pending_cursor.fetchall()}
+    pending = {row_id for (row_id,) in pending_cursor.fetchall()}
     forwards: list[tuple[int, int, bytes]] = forward_cursor.fetchall()
-    return forwards, {ord: np.frombuffer(raw, dtype=FORWARD)["key"] for ord, _, raw in forwards if ord not in pending}
+    return forwards, {
+        row_id: np.frombuffer(raw, dtype=FORWARD)["key"] for row_id, _, raw in forwards if row_id not in pending
+    }
 
 
 def scrub(connection: Connection) -> None:
@@ -298,30 +300,30 @@ def _rewrite(connection: Connection, table: str) -> None:
 
 
 def clear_postings(connection: Connection, namespace: str, keys_of: Mapping[int, Any]) -> None:
-    """Remove memories from the segments of their keys; ``keys_of`` maps an ord to an array of keys."""
-    ords_by_key: dict[int, list[int]] = defaultdict(list)
-    for ord, keys in keys_of.items():
+    """Remove memories from the segments of their keys; ``keys_of`` maps a row id to an array of keys."""
+    row_ids_by_key: dict[int, list[int]] = defaultdict(list)
+    for row_id, keys in keys_of.items():
         for key in keys.tolist():
-            ords_by_key[key].append(ord)
-    _clear_keys(connection, namespace, ords_by_key)
+            row_ids_by_key[key].append(row_id)
+    _clear_keys(connection, namespace, row_ids_by_key)
 
 
-def _clear_keys(connection: Connection, namespace: str, ords_by_key: Mapping[int, Sequence[int]]) -> None:
-    """Remove memories from the segments of some keys; ``ords_by_key`` has the ords of each key."""
-    if not ords_by_key:
+def _clear_keys(connection: Connection, namespace: str, row_ids_by_key: Mapping[int, Sequence[int]]) -> None:
+    """Remove memories from the segments of some keys; ``row_ids_by_key`` has the row ids of each key."""
+    if not row_ids_by_key:
         return
-    keys = sorted(ords_by_key)
+    keys = sorted(row_ids_by_key)
     parameters = {
         "namespace": namespace,
         "keys": keys,
-        "lows": [min(ords_by_key[k]) for k in keys],
-        "highs": [max(ords_by_key[k]) for k in keys],
+        "lows": [min(row_ids_by_key[k]) for k in keys],
+        "highs": [max(row_ids_by_key[k]) for k in keys],
     }
     rewritten: dict[str, list[Any]] = defaultdict(list)
     empty: dict[str, list[int]] = {"keys": [], "segments": []}
     for key, segment, raw in connection.execute(_SQL["posting_lock"], parameters, binary=True).fetchall():
         entries = np.frombuffer(raw, dtype=POSTING)
-        rest = entries[~np.isin(entries["ord"], ords_by_key[key])]
+        rest = entries[~np.isin(entries["ord"], row_ids_by_key[key])]
         if len(rest) == len(entries):
             continue
         if not len(rest):
@@ -338,12 +340,19 @@ def _clear_keys(connection: Connection, namespace: str, ords_by_key: Mapping[int
         connection.execute(_SQL["posting_delete"], {"namespace": namespace, **empty})
     if rewritten:
         connection.execute(_SQL["posting_rewrite"], {"namespace": namespace, **rewritten})
-    sizes = [len(ords_by_key[key]) for key in keys]
-    ords = np.fromiter((ord for key in keys for ord in ords_by_key[key]), np.int64, sum(sizes))
-    lone_parameters = {"namespace": namespace, "keys": np.repeat(np.array(keys, dtype=np.int64), sizes), "ords": ords}
-    connection.execute(_SQL["lone_clear"], lone_parameters)
+    sizes = [len(row_ids_by_key[key]) for key in keys]
+    row_ids = np.fromiter((row_id for key in keys for row_id in row_ids_by_key[key]), np.int64, sum(sizes))
+    singleton_parameters = {
+        "namespace": namespace,
+        "keys": np.repeat(np.array(keys, dtype=np.int64), sizes),
+        "ords": row_ids,
+    }
+    connection.execute(_SQL["singleton_clear"], singleton_parameters)
 
 
 def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
-    subjects, ords = int((entries["subject"] > 0).sum()), entries["ord"]  # the ords in joined rows need not be sorted
-    return entries.tobytes(), int(mentions(entries).sum()), subjects, int(ords.min()), int(ords.max())
+    subjects, row_ids = (
+        int((entries["subject"] > 0).sum()),
+        entries["ord"],
+    )  # the row ids in merged rows need not be sorted
+    return entries.tobytes(), int(mentions(entries).sum()), subjects, int(row_ids.min()), int(row_ids.max())

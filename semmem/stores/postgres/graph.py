@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.types.json import Jsonb
 
-from semmem.model.exchange import Corrections, Extraction, Forwards, Kind, Ords, placed
+from semmem.model.exchange import Corrections, Extraction, Forwards, Kind, RowIds, placed
 from semmem.model.store.graph import PLACE
 from semmem.stores.packed_postings import (
     FORWARD,
@@ -51,47 +51,50 @@ def reindex(
 ) -> int:
     """Store new extractions of memories; return how many memories changed.
 
-    A pending memory stays pending. Of a folded memory only the changed keys leave their segments, and enter a segment
+    A pending memory stays pending. Of a flushed memory only the changed keys leave their segments, and enter a segment
     of this transaction. Memories forgotten meanwhile are left out.
     """
-    which: dict[str, Any] = {"namespace": namespace, "ords": _array([ord for ord, _ in extractions])}
-    locked_ords = {ord for (ord,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
+    which: dict[str, Any] = {"namespace": namespace, "ords": _array([row_id for row_id, _ in extractions])}
+    locked_row_ids = {row_id for (row_id,) in connection.execute(_SQL["reindex_lock"], which, binary=True)}
     old = {
-        ord: (length, bytes(raw), bytes(runs))
-        for ord, length, raw, runs in connection.execute(_SQL["reindex_forwards"], which, binary=True)
-        if ord in locked_ords
+        row_id: (length, bytes(raw), bytes(runs))
+        for row_id, length, raw, runs in connection.execute(_SQL["reindex_forwards"], which, binary=True)
+        if row_id in locked_row_ids
     }
     ties: dict[int, set[tuple[int, str, int]]] = {}
-    for ord, *tie in connection.execute(_SQL["reindex_relationships"], which, binary=True):
-        ties.setdefault(ord, set()).add((tie[0], tie[1], tie[2]))
-    raw = {ord: forward_entries([e]).tobytes() for ord, e in extractions if ord in old}
-    runs = {ord: candidates(e) for ord, e in extractions if ord in old}
+    for row_id, *tie in connection.execute(_SQL["reindex_relationships"], which, binary=True):
+        ties.setdefault(row_id, set()).add((tie[0], tie[1], tie[2]))
+    raw = {row_id: forward_entries([e]).tobytes() for row_id, e in extractions if row_id in old}
+    runs = {row_id: candidates(e) for row_id, e in extractions if row_id in old}
     new = {
-        ord: e
-        for ord, e in extractions
-        if ord in old and ((e.length, raw[ord], runs[ord]) != old[ord] or set(e.relationships) != ties.get(ord, set()))
+        row_id: e
+        for row_id, e in extractions
+        if row_id in old
+        and ((e.length, raw[row_id], runs[row_id]) != old[row_id] or set(e.relationships) != ties.get(row_id, set()))
     }
     if not new:
         return 0
     which["ords"] = _array(new)
     pending: dict[int, int] = dict(connection.execute(_SQL["reindex_pending"], which, binary=True))
     if pending:
-        copy_pending(connection, namespace, [(ord, new[ord].names, pending[ord] > 0) for ord in sorted(pending)])
-    longer = sum(e.length - old[ord][0] for ord, e in new.items())
+        copy_pending(
+            connection, namespace, [(row_id, new[row_id].names, pending[row_id] > 0) for row_id in sorted(pending)]
+        )
+    longer = sum(e.length - old[row_id][0] for row_id, e in new.items())
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": longer})  # before any posting
     if language is not None:
         check_language(namespace, only(connection.execute(_SQL["language_of"], which))[0], language)
     _move(
         connection,
         namespace,
-        {ord: (old[ord][:2], raw[ord], e) for ord, e in sorted(new.items()) if ord not in pending},
+        {row_id: (old[row_id][:2], raw[row_id], e) for row_id, e in sorted(new.items()) if row_id not in pending},
     )
     forwards = {
         "namespace": namespace,
         "ords": which["ords"],
-        "lengths": [new[ord].length for ord in which["ords"].tolist()],
-        "entries": [raw[ord] for ord in which["ords"].tolist()],
-        "candidates": [runs[ord] for ord in which["ords"].tolist()],
+        "lengths": [new[row_id].length for row_id in which["ords"].tolist()],
+        "entries": [raw[row_id] for row_id in which["ords"].tolist()],
+        "candidates": [runs[row_id] for row_id in which["ords"].tolist()],
     }
     connection.execute(_SQL["reindex_forward"], forwards)
     connection.execute(_SQL["relationship_forget"], which)
@@ -102,10 +105,10 @@ def reindex(
 def _move(
     connection: Connection, namespace: str, changed: Mapping[int, tuple[tuple[int, bytes], bytes, Extraction]]
 ) -> None:
-    """Remove changed entries of folded memories from their segments, and write the new entries as one segment."""
+    """Remove changed entries of flushed memories from their segments, and write the new entries as one segment."""
     removals: dict[int, NDArray[np.int64]] = {}
     additions, names = [], []
-    for ord, ((length, before), after, extraction) in changed.items():
+    for row_id, ((length, before), after, extraction) in changed.items():
         old_entries, new_entries = np.frombuffer(before, dtype=FORWARD), np.frombuffer(after, dtype=FORWARD)
         if length == extraction.length:  # each posting holds the length
             old_entries, new_entries = (
@@ -113,16 +116,16 @@ def _move(
                 new_entries[~_same(new_entries, old_entries)],
             )
         if len(old_entries):
-            removals[ord] = old_entries["key"]
+            removals[row_id] = old_entries["key"]
         if len(new_entries):
-            additions.append((ord, extraction.length, new_entries))
+            additions.append((row_id, extraction.length, new_entries))
             name_of = dict(zip(extraction.keys, extraction.names, strict=True))
             names += [name_of[key] for key in new_entries["key"].tolist()]
     clear_postings(connection, namespace, removals)
     if additions:
-        ords, lengths = (np.array([row[at] for row in additions], dtype=np.int64) for at in (0, 1))
+        row_ids, lengths = (np.array([row[at] for row in additions], dtype=np.int64) for at in (0, 1))
         sizes = np.array([len(row[2]) for row in additions], dtype=np.int64)
-        segments = invert(ords, lengths, sizes, np.concatenate([row[2] for row in additions]), names)
+        segments = invert(row_ids, lengths, sizes, np.concatenate([row[2] for row in additions]), names)
         copy_segments(connection, namespace, segments)
 
 
@@ -214,10 +217,10 @@ class PostgresGraph:
         rows = self._pool.together(*(("relationships_of", {"namespace": n, **more}) for n in namespaces))
         return sorted({pair for pairs in rows for pair in pairs})[:limit]
 
-    def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
+    def forwards(self, namespaces: Sequence[str], row_ids: RowIds) -> Forwards:
         """Return the forward entries (concepts and terms) of each memory."""
         groups = [unpack_forwards(b"", b"", b"")]
-        for at, ((heads, raw, runs),) in self._pool.among("forwards", namespaces, ords):
+        for at, ((heads, raw, runs),) in self._pool.among("forwards", namespaces, row_ids):
             one = unpack_forwards(heads or b"", raw or b"", runs or b"")
             one[3]["ord"] = placed(one[3]["ord"], at)
             groups.append((placed(one[0], at), *one[1:]))
@@ -226,10 +229,10 @@ class PostgresGraph:
         return Forwards(*(np.concatenate(column) for column in zip(*groups, strict=True)))
 
     def forwards_and_neighbours(
-        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, namespace: str, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return the forward entries of each memory, its neighbours if asked for, and the keys of pending memories."""
-        which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords))}
+        which = {"namespace": namespace, "ords": np.fromiter(row_ids, np.int64, len(row_ids))}
         queries: dict[str, Any] = {"forwards": which, "pending_entries": {"namespace": namespace}}
         if neighbours:
             queries["memory_neighbours"] = which
@@ -249,28 +252,30 @@ class PostgresGraph:
                 spellings = {**labels_of(rows, missing), **spellings}
         return spellings
 
-    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
-        which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "kind": int(Kind.NAME)}
+    def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
+        """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
+        which = {"namespace": namespace, "ords": np.fromiter(row_ids, np.int64, len(row_ids)), "kind": int(Kind.NAME)}
         rows, pending = self._pool.together(("subject_names", which), ("names_pending", {"namespace": namespace}))
         missing = {key for _, key, _, name in rows if name is None}
         labels = labels_of(pending, missing) if missing else {}
-        return [(ord, key, weight, labels.get(key, "") if name is None else name) for ord, key, weight, name in rows]
+        return [
+            (row_id, key, weight, labels.get(key, "") if name is None else name) for row_id, key, weight, name in rows
+        ]
 
-    def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
-        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
-        groups = self._pool.among("memory_neighbours", namespaces, ords)
-        return [(placed(ord, at), placed(other, at), own) for at, rows in groups for ord, other, own in rows]
+    def neighbours(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[tuple[int, int, bool]]:
+        """Return (row id, its previous or next memory in the session, whether both have the same author)."""
+        groups = self._pool.among("memory_neighbours", namespaces, row_ids)
+        return [(placed(row_id, at), placed(other, at), own) for at, rows in groups for row_id, other, own in rows]
 
-    def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return those of ``ords`` whose author is ``author``, ascending."""
-        groups = self._pool.among("memory_written_by", namespaces, ords, author=author)
-        return np.array([placed(ord, at) for at, rows in groups for (ord,) in rows], dtype=np.int64)
+    def by_author(self, namespaces: Sequence[str], row_ids: RowIds, author: str) -> NDArray[np.int64]:
+        """Return those of ``row_ids`` whose author is ``author``, ascending."""
+        groups = self._pool.among("memory_written_by", namespaces, row_ids, author=author)
+        return np.array([placed(row_id, at) for at, rows in groups for (row_id,) in rows], dtype=np.int64)
 
-    def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
-        groups = self._pool.among("memory_titles", namespaces, ords)
-        return {placed(ord, at): title for at, rows in groups for ord, title in rows}
+        groups = self._pool.among("memory_titles", namespaces, row_ids)
+        return {placed(row_id, at): title for at, rows in groups for row_id, title in rows}
 
     def rebuilding(self) -> AbstractContextManager[None]:
         """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""

@@ -15,11 +15,11 @@ from psycopg.types.json import Jsonb
 
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
-from semmem.model.life import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
+from semmem.model.history import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
 from semmem.model.recall_log import LogFilters, LoggedRecall, hits_within, logged_of, mark_of
-from semmem.model.reports import Judgement, Limits
+from semmem.model.reports import Limits, RelevanceJudgment
+from semmem.model.store.derivations import Mark, Span, marked, spans
 from semmem.model.store.life import ChangeLog, Moving
-from semmem.model.store.makers import Mark, Span, marked, spans
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
 from semmem.stores.packed_postings import FORWARD, merged
@@ -78,7 +78,7 @@ class PostgresLife(PostgresLinks):
         return [Version(memory_of(row[:-2]), forgotten_at=row[-1], forgotten_by=row[-2]) for row in rows]
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
-        """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
+        """Return up to ``limit`` changes of each namespace after a sequence number, or after an id within it."""
         places = {n: {"namespace": n, "number": number, "id": id, "limit": limit} for n, (number, id) in after.items()}
         queries = [(name, where) for where in places.values() for name in ("change_list", "change_head")]
         results = iter(self._pool.together(*queries))
@@ -166,42 +166,42 @@ class PostgresLife(PostgresLinks):
         return [logged_of(*row) for row in self._pool.rows("log_get", where)]
 
     def judge(
-        self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
+        self, recall_id: str, judgments: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
         """Record with a logged recall which (namespace, id) were useful; return those that do not exist."""
         now = datetime.now(UTC)
-        names = by_namespace(judgements)
-        columns = {"namespaces": [name for name, _ in judgements], "ids": [id for _, id in judgements]}
+        names = by_namespace(judgments)
+        columns = {"namespaces": [name for name, _ in judgments], "ids": [id for _, id in judgments]}
 
         def run(connection: Connection) -> Collection[tuple[str, str]]:
             with connection.transaction() as whole:
                 for namespace in sorted(names):
                     connection.execute(_SQL["namespace_hold"], {"namespace": namespace})
                 there = connection.execute(_SQL["judged_there"], columns).fetchall()
-                if missing := sorted(set(judgements) - set(there)):
+                if missing := sorted(set(judgments) - set(there)):
                     raise Rollback(whole)
                 for namespace, ids in sorted(names.items()):
-                    marks = [Jsonb(mark_of(judgements[namespace, id], made_by, now)) for id in ids]
+                    marks = [Jsonb(mark_of(judgments[namespace, id], made_by, now)) for id in ids]
                     which = {"namespace": namespace, "recall_id": recall_id, "ids": ids, "marks": marks}
                     connection.execute(_SQL["judge"], which)
             return missing
 
         return self._pool.run(run)
 
-    def judgements(self, namespace: str) -> Sequence[Judgement]:
-        """Return the judgements of a namespace's present memories, oldest first."""
-        return [Judgement(*row) for row in self._pool.rows("judgement_list", {"namespace": namespace})]
+    def judgments(self, namespace: str) -> Sequence[RelevanceJudgment]:
+        """Return the judgments of a namespace's present memories, oldest first."""
+        return [RelevanceJudgment(*row) for row in self._pool.rows("judgment_list", {"namespace": namespace})]
 
-    def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
-        """Return, for each namespace that holds memories, its last ord and its marks."""
-        return {name: (last, _marks(column)) for name, last, column in self._pool.rows("makers_list", {})}
+    def derivations(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return, for each namespace that holds memories, its last row id and its marks."""
+        return {name: (last, _marks(column)) for name, last, column in self._pool.rows("derivations_list", {})}
 
     def mark_made(self, namespace: str, span: Span) -> None:
         """Record what has made the memories of a span."""
         self._pool.transaction(lambda c: mark_made(c, namespace, span))
 
     def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
-        """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
+        """Return up to ``limit`` indexed memories with row ids above ``after`` up to ``upto``, ascending."""
         parameters = {"namespace": namespace, "after": after, "upto": upto, "limit": limit}
         return [
             Made(row[-5], memory_of(row[:-4]), bytes(row[-4]), row[-3], tuple(row[-2]), tuple(row[-1]))
@@ -209,7 +209,7 @@ class PostgresLife(PostgresLinks):
         ]
 
     def count_made(self, namespace: str, after: int, upto: int) -> int:
-        """Return how many indexed memories have ords above ``after`` up to ``upto``."""
+        """Return how many indexed memories have row ids above ``after`` up to ``upto``."""
         return int(self._pool.rows("count_made", {"namespace": namespace, "after": after, "upto": upto})[0][0])
 
     def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
@@ -218,23 +218,23 @@ class PostgresLife(PostgresLinks):
 
 
 def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, dict[int, NDArray[np.float32]]]:
-    """Return the maker of a version's vectors, and the vector of each part, as packed by the statement history_keep."""
+    """Return the embedder of a version's vectors, and the vector of each part, as history_keep packed them."""
     if packed is None:
         return None, {}
     (size,) = _INT4.unpack_from(packed)
     at = 4 + size
-    maker: Mapping[str, Any] = json.loads(packed[4:at])
+    made_with: Mapping[str, Any] = json.loads(packed[4:at])
     vectors = {}
     while at < len(packed):
         part, size = _TWO_INT4.unpack_from(packed, at)
         start = at + 8 + 4  # behind the number of dimensions
         at += 8 + size
         vectors[part] = np.frombuffer(packed[start:at], dtype=">f4").astype(np.float32)
-    return maker, vectors
+    return made_with, vectors
 
 
 def unpacked_entries(packed: bytes) -> NDArray[Any]:
-    """Return the entries of a version, all passages together, as packed by the statement history_keep."""
+    """Return the entries of a version, all passages together, as history_keep packed them."""
     passages, at = [], 0
     while at < len(packed):
         _, _, size = _THREE_INT4.unpack_from(packed, at)
@@ -245,22 +245,29 @@ def unpacked_entries(packed: bytes) -> NDArray[Any]:
 
 
 def keep(
-    connection: Connection, namespace: str, ords: Sequence[int], *, by: Mapping[str, str], versions: int | None = None
+    connection: Connection,
+    namespace: str,
+    row_ids: Sequence[int],
+    *,
+    by: Mapping[str, str],
+    versions: int | None = None,
 ) -> None:
     """Copy memories into the history before they are changed, in the transaction that changes them.
 
     Their rows are locked. ``by`` says who changes each, by id. ``versions`` is how many earlier ones are kept of each:
     a few of the others go, and the rest at the next writes or by ``maintain``.
     """
-    which = {"namespace": namespace, "ords": list(ords), "by": Jsonb(dict(by)), "forgotten": False}
+    which = {"namespace": namespace, "ords": list(row_ids), "by": Jsonb(dict(by)), "forgotten": False}
     connection.execute(_SQL["history_keep"], which)
     if versions is not None:
         connection.execute(_SQL["history_trim"], {**which, "versions": versions})
 
 
-def seen_counts(connection: Connection, namespace: str, ords: Sequence[int]) -> list[tuple[str, int, datetime | None]]:
+def seen_counts(
+    connection: Connection, namespace: str, row_ids: Sequence[int]
+) -> list[tuple[str, int, datetime | None]]:
     """Return (id, how often it was seen, when last) of memories of which all that is derived is made anew."""
-    rows = connection.execute(_SQL["made_seen"], {"namespace": namespace, "ords": list(ords)}).fetchall()
+    rows = connection.execute(_SQL["made_seen"], {"namespace": namespace, "ords": list(row_ids)}).fetchall()
     return [(id, count, at) for id, count, at in rows]
 
 
@@ -273,18 +280,22 @@ def see_again(connection: Connection, namespace: str, rows: Sequence[tuple[str, 
 
 def mark_made(connection: Connection, namespace: str, span: Span) -> None:
     """Record what has made the memories of a span, under the lock of the namespace, unless it is recorded already."""
-    row = connection.execute(_SQL["makers_own"], {"namespace": namespace}).fetchone()
+    row = connection.execute(_SQL["derivations_own"], {"namespace": namespace}).fetchone()
     if row is None:
         return
     last, marks = row[0], _marks(row[1])
-    if all(one.maker == span.maker for one in spans(marks, last) if one.upto > span.after and one.after < span.upto):
+    if all(
+        one.derivation == span.derivation
+        for one in spans(marks, last)
+        if one.upto > span.after and one.after < span.upto
+    ):
         return
     now = [list(mark) for mark in marked(marks, span, last)]
-    connection.execute(_SQL["makers_set"], {"namespace": namespace, "makers": Jsonb(now)})
+    connection.execute(_SQL["derivations_set"], {"namespace": namespace, "makers": Jsonb(now)})
 
 
 def _marks(column: Any) -> list[Mark]:
-    """Return the marks of makers from a column ``makers``."""
+    """Return the marks of derivation versions from a column ``makers``."""
     return [(int(first), str(by)) for first, by in column or ()]
 
 

@@ -1,6 +1,6 @@
 """Store links between memories in PostgreSQL, and find similar memories that may be linked.
 
-Links refer to ids, because an update gives a memory another ord. Functions take an open connection inside a
+Links refer to ids, because an update gives a memory another row id. Functions take an open connection inside a
 transaction. ``link`` locks the row of the namespace first, like every writer: of two links that would close a circle,
 the second sees the first.
 """
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from psycopg.errors import SerializationFailure
 
-from semmem.model.exchange import Head, Ords, Row, placed
-from semmem.model.life import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, Similar, Uncompared
+from semmem.model.exchange import CandidateMetadata, Row, RowIds, placed
+from semmem.model.history import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, PendingComparison, Similar
 from semmem.model.types import LinkType, Undecided
 from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.postgres.connection import pipelined
@@ -101,12 +101,12 @@ def link(connection: Connection, namespace: str, rows: Sequence[Link], *, skip: 
     return [stored[row.key] for row in rows if row.key in stored]
 
 
-def compared(connection: Connection, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+def compared(connection: Connection, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
     """Store the links of memories, and that they were compared; return whether others wait; see LifeStore."""
     if links:
         link(connection, namespace, links, skip=True)
-    which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "seconds": WAITING_S}
-    return bool(only(connection.execute(_SQL["uncompared_done"], which))[0])
+    which = {"namespace": namespace, "ords": np.fromiter(row_ids, np.int64, len(row_ids)), "seconds": WAITING_S}
+    return bool(only(connection.execute(_SQL["comparison_done"], which))[0])
 
 
 def part(connection: Connection, namespace: str, ids: Collection[str]) -> None:
@@ -116,7 +116,7 @@ def part(connection: Connection, namespace: str, ids: Collection[str]) -> None:
     """
     which = {"namespace": namespace, "ids": sorted(ids)}
     with pipelined(connection):
-        connection.execute(_SQL["uncompared_around"], which)
+        connection.execute(_SQL["comparison_around"], which)
         cursor = connection.execute(_SQL["link_forget_made"], which)
     if ends := cursor.fetchall():
         fates = fates_of((), ends)
@@ -158,10 +158,10 @@ class PostgresLinks:
         rows = self._pool.rows("link_undecided", {"namespace": namespace, "type": type, "limit": limit})
         return [Link(namespace, *row) for row in rows]
 
-    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory."""
-        which = {"namespace": namespace, "ords": np.fromiter(ords, np.int64, len(ords)), "limit": MOST_LINKS}
-        return [(ord, other, type) for ord, other, type in self._pool.rows("link_neighbours", which)]
+    def linked(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (row id, linked row id, type of link) in both directions; a bounded number for each memory."""
+        which = {"namespace": namespace, "ords": np.fromiter(row_ids, np.int64, len(row_ids)), "limit": MOST_LINKS}
+        return [(row_id, other, type) for row_id, other, type in self._pool.rows("link_neighbours", which)]
 
     def corroborate(
         self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
@@ -169,28 +169,28 @@ class PostgresLinks:
         """Add, for each id, how often it was remembered again just now; return the ids that were; see LifeStore."""
         return self._pool.transaction(partial(corroborate, namespace=namespace, times=times, besides=besides))
 
-    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[Uncompared]:
+    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[PendingComparison]:
         """Return the memories whose links nobody has made yet and that share keys with some."""
-        rows = self._pool.rows("uncompared_like", {"namespace": namespace, "ids": sorted(ids)})
-        return [_uncompared(row) for row in rows]
+        rows = self._pool.rows("comparison_like", {"namespace": namespace, "ids": sorted(ids)})
+        return [_pending_comparison(row) for row in rows]
 
-    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
+    def pending_comparisons(self, namespace: str, after: int, limit: int) -> Sequence[PendingComparison]:
         """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
         rows = self._pool.rows("likeness_missing", {"namespace": namespace, "after": after, "limit": limit})
-        return [_uncompared(row) for row in rows]
+        return [_pending_comparison(row) for row in rows]
 
-    def waiting(self, namespace: str, limit: int) -> Sequence[Uncompared]:
+    def waiting(self, namespace: str, limit: int) -> Sequence[PendingComparison]:
         """Return some memories whose links nobody has made for long, or that are to be compared again."""
         parameters = {"namespace": namespace, "limit": limit, "seconds": WAITING_S}
-        return [_uncompared(row) for row in self._pool.rows("uncompared_waiting", parameters)]
+        return [_pending_comparison(row) for row in self._pool.rows("comparison_waiting", parameters)]
 
-    def compared(self, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+    def compared(self, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
         """Store the links of memories, and that they were compared; return whether others wait."""
-        work = partial(compared, namespace=namespace, ords=ords, links=links)
+        work = partial(compared, namespace=namespace, row_ids=row_ids, links=links)
         return self._pool.transaction(work) if links else self._pool.run(work)
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
-        """Store missing keys of memories, by ord; return the memories that share keys with each."""
+        """Store missing keys of memories, by row id; return the memories that share keys with each."""
         return self._pool.transaction(partial(similar, namespace=namespace, keys=keys))
 
     def newer(
@@ -201,17 +201,17 @@ class PostgresLinks:
         parameters = ({"namespace": n, "ids": sorted(names[n]), "deepest": DEEPEST, "at": at} for n in some)
         results = self._pool.together(*(("link_newer", one) for one in parameters))
         return [
-            Newer(old, Head(placed(ord, namespaces.index(name)), *rest), bool(hidden))
+            Newer(old, CandidateMetadata(placed(row_id, namespaces.index(name)), *rest), bool(hidden))
             for name, rows in zip(some, results, strict=True)
-            for old, hidden, ord, *rest in rows
+            for old, hidden, row_id, *rest in rows
         ]
 
 
-def _uncompared(row: TupleRow) -> Uncompared:
+def _pending_comparison(row: TupleRow) -> PendingComparison:
     memory = memory_of(row[:-1])
     at = row[-1] or memory.created_at
     assert at is not None
-    return Uncompared(row[-2], at, memory)
+    return PendingComparison(row[-2], at, memory)
 
 
 def firsts(connection: Connection, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
@@ -254,14 +254,18 @@ def corroborate(
 
 
 def similar(connection: Connection, namespace: str, keys: Mapping[int, Sequence[int]]) -> dict[int, list[Similar]]:
-    """Store the keys of memories, by ord; return the memories that share keys with each; see LifeStore."""
-    ords = np.fromiter(keys, np.int64, len(keys))
-    forget_keys(connection, namespace, ords)
-    stored_ords = [ord for ord, _ in connection.execute(_SQL["memory_titles"], {"namespace": namespace, "ords": ords})]
+    """Store the keys of memories, by row id; return the memories that share keys with each; see LifeStore."""
+    row_ids = np.fromiter(keys, np.int64, len(keys))
+    forget_keys(connection, namespace, row_ids)
+    stored_row_ids = [
+        row_id for row_id, _ in connection.execute(_SQL["memory_titles"], {"namespace": namespace, "ords": row_ids})
+    ]
     cursors = (
-        ask_similar(connection, {namespace: {ord: keys[ord] for ord in stored_ords}}, upto=2**62) if stored_ords else ()
+        ask_similar(connection, {namespace: {row_id: keys[row_id] for row_id in stored_row_ids}}, upto=2**62)
+        if stored_row_ids
+        else ()
     )
-    return {ord: rows for _, cursor in cursors for ord, rows in similar_of(cursor).items()}
+    return {row_id: rows for _, cursor in cursors for row_id, rows in similar_of(cursor).items()}
 
 
 def ask_similar(
@@ -269,18 +273,18 @@ def ask_similar(
 ) -> list[tuple[str, Cursor]]:
     """Send the keys of each namespace's memories and the query for memories that share some; return the cursors.
 
-    The query finds earlier memories than each one, or those with ords below ``upto``.
+    The query finds earlier memories than each one, or those with row ids below ``upto``.
     """
     cursors = []
     for namespace, each in sorted(keys.items()):
         sizes = [len(some) for some in each.values()]
         key_column = np.fromiter((key for some in each.values() for key in some), np.int64, sum(sizes)).astype(np.int32)
-        ords = np.repeat(np.fromiter(each, np.int64, len(each)), sizes)
-        order = np.lexsort((ords, key_column))  # in the order of the index
-        key_column, ords = key_column[order].astype(np.int64), ords[order]
+        row_ids = np.repeat(np.fromiter(each, np.int64, len(each)), sizes)
+        order = np.lexsort((row_ids, key_column))  # in the order of the index
+        key_column, row_ids = key_column[order].astype(np.int64), row_ids[order]
         once = np.ones(len(key_column), dtype=bool)  # two keys of a memory may have their lower four bytes in common
-        once[1:] = (key_column[1:] != key_column[:-1]) | (ords[1:] != ords[:-1])
-        columns = {"namespace": namespace, "keys": key_column[once], "ords": ords[once]}
+        once[1:] = (key_column[1:] != key_column[:-1]) | (row_ids[1:] != row_ids[:-1])
+        columns = {"namespace": namespace, "keys": key_column[once], "ords": row_ids[once]}
         connection.execute(_SQL["likeness_add"], columns)
         cursors.append(
             (namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR, "upto": upto}))
@@ -288,10 +292,10 @@ def ask_similar(
     return cursors
 
 
-def forget_keys(connection: Connection, namespace: str, ords: NDArray[np.int64]) -> None:
+def forget_keys(connection: Connection, namespace: str, row_ids: NDArray[np.int64]) -> None:
     """Send that the keys of memories go, under the lock of the namespace, which is taken now."""
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": ords})
+    connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": row_ids})
 
 
 def pack_steps(connection: Connection, namespace: str) -> int:
@@ -318,8 +322,8 @@ def pack(connection: Connection, namespace: str, since: int, steps: int) -> tupl
 
 
 def similar_of(cursor: Cursor) -> dict[int, list[Similar]]:
-    """Return the rows of the statement ``likeness_find``, by ord."""
+    """Return the rows of the statement ``likeness_find``, by row id."""
     neighbours: dict[int, list[Similar]] = defaultdict(list)
-    for ord, *rest in cursor.fetchall():
-        neighbours[ord].append(Similar(*rest))
+    for row_id, *rest in cursor.fetchall():
+        neighbours[row_id].append(Similar(*rest))
     return neighbours

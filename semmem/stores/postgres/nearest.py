@@ -34,7 +34,7 @@ INDEX_FROM = 10_000
 """Vectors of a namespace from which on it is worth indexing: below, the exact scan takes about 0.6 ms a thousand."""
 
 _WITHIN = 5_000
-"""A filter that admits fewer memories is scanned exactly; one that admits more widens the index scan."""
+"""A filter that matches fewer memories is scanned exactly; one that matches more widens the index scan."""
 
 _TAKEN_IN = 5_000
 
@@ -55,14 +55,14 @@ _BREADTH = 1_000
 
 
 def nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], depth: int) -> list[tuple[int, float]]:
-    """Return (ord, cosine) of the ``depth`` nearest within scope, best first, ties by ord.
+    """Return (row id, cosine) of the ``depth`` nearest within scope, best first, ties by row id.
 
     A scope never makes this return too few: an exact scan replaces what the index found outside the scope. Nothing is
     returned where the vector is of another embedder than the one that fills the store.
     """
     if len(scope.namespaces) > 1:
         each = (nearest(connection, one, vector, depth) for one in scope.each())
-        together = ((placed(ord, at), cosine) for at, rows in enumerate(each) for ord, cosine in rows)
+        together = ((placed(row_id, at), cosine) for at, rows in enumerate(each) for row_id, cosine in rows)
         return sorted(together, key=lambda row: (-row[1], row[0]))[:depth]
     excluded = 0 if scope.excluded is None else len(scope.excluded)
     parameters = {
@@ -80,7 +80,7 @@ def nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], d
     else:
         within = {**parameters, "ords": scope.allowed}
         rows = connection.execute(_SQL["nearest_within"], within, binary=True).fetchall()
-    return _admitted(rows, scope)[:depth]
+    return _matching(rows, scope)[:depth]
 
 
 def _indexed(
@@ -102,13 +102,13 @@ def _indexed(
     rows = cursor.fetchall()
     if not rows or rows[0][2] < count:  # a small share of a large index: the index scan stopped early
         return []
-    return _admitted([row[:2] for row in rows], scope)[:depth]
+    return _matching([row[:2] for row in rows], scope)[:depth]
 
 
-def _admitted(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, float]]:
+def _matching(rows: list[tuple[int, float]], scope: Scope) -> list[tuple[int, float]]:
     if scope.allowed is None and scope.excluded is None:
         return rows
-    inside = scope.admits(np.array([ord for ord, _ in rows], dtype=np.int64))
+    inside = scope.matches(np.array([row_id for row_id, _ in rows], dtype=np.int64))
     return [row for row, is_inside in zip(rows, inside.tolist(), strict=True) if is_inside]
 
 

@@ -1,4 +1,4 @@
-"""Postings in PostgreSQL: index new memories, fold pending ones, join segments.
+"""Postings in PostgreSQL: index new memories, flush pending ones, merge segments.
 
 Every function takes an open connection inside a transaction and holds no state. Rows of postings are locked in the
 order of (key, segment), after the row of their namespace.
@@ -34,8 +34,8 @@ __all__ = [
     "BULK_KEYS",
     "COMPACT_AT",
     "FIRST_KEY",
-    "FOLDED_AT_ONCE",
-    "FOLD_AT",
+    "FLUSHED_AT_ONCE",
+    "FLUSH_AT",
     "LAST_KEY",
     "are_few",
     "ask_grounds",
@@ -45,30 +45,30 @@ __all__ = [
     "copy_pending",
     "copy_segments",
     "count_change",
-    "fold",
+    "flush",
+    "flush_and_compact",
     "fresh_segments",
     "index_few",
     "index_many",
-    "mark_joined",
+    "mark_merged",
     "send_change",
-    "tidy",
     "write_relationships",
 ]
 
-FOLD_AT = 64
-"""The number of pending memories of a namespace at which a writer folds them into the postings."""
+FLUSH_AT = 64
+"""The number of pending memories of a namespace at which a writer flushes them into the postings."""
 BULK_KEYS = 100_000
-"""The number of keys that pending memories of a bulk have when its writer folds them: 1,000 memories of 70 words."""
+"""The number of keys that pending memories of a bulk have when its writer flushes them: 1,000 memories of 70 words."""
 COMPACT_AT = 4
-"""The number of fresh segments of a namespace at which a writer compacts, and of rows of a key worth joining."""
+"""The number of fresh segments of a namespace at which a writer compacts, and of rows of a key worth merging."""
 BULK_COMPACT_AT = 32
 """The same number for the writer of a bulk, chosen while each batch left a small segment of memories made anew."""
 SEGMENT_FULL = 4_096
 """The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
 _FEW = 16
 """Up to this many rows are written by one statement each, all sent together; more go faster by COPY."""
-FOLDED_AT_ONCE = 10_000
-"""The most memories of a bulk that one fold takes; their keys bound it before."""
+FLUSHED_AT_ONCE = 10_000
+"""The most memories of a bulk that one flush takes; their keys bound it before."""
 FIRST_KEY, LAST_KEY = -(1 << 63), (1 << 63) - 1
 """The range of the keys of postings, which are hashes."""
 _SQL = statements("postgres")
@@ -121,16 +121,16 @@ def index_few(
     cursors: the numbers of pending memories and of fresh segments, and the memory as it is stored, if it is only one.
     """
     where = {"namespace": namespace}
-    for ord, row in stored:
+    for row_id, row in stored:
         if row.extraction is None:
             continue
         entries = forward_entries([row.extraction]).tobytes()
         held = {"entries": entries, "candidates": packed_postings.candidates(row.extraction)}
-        forward = {**where, "ord": ord, "length": row.extraction.length, **held}
+        forward = {**where, "ord": row_id, "length": row.extraction.length, **held}
         connection.execute(_SQL["forward_add"], forward)
         if row.vector is not None:
-            connection.execute(_SQL["embedding_put"], {**where, "ord": ord, "vector": Vector(row.vector)})
-        connection.execute(_SQL["pending_add"], {**where, "ord": ord, "names": row.extraction.names, "bulk": bulk})
+            connection.execute(_SQL["embedding_put"], {**where, "ord": row_id, "vector": Vector(row.vector)})
+        connection.execute(_SQL["pending_add"], {**where, "ord": row_id, "names": row.extraction.names, "bulk": bulk})
     send_change(connection, namespace, count, fates)
     backlog = connection.execute(_SQL["backlog"], where)
     ids = {row.name[1] for _, row in stored}
@@ -150,8 +150,8 @@ def index_many(
 ) -> None:
     """Write the data derived from new memories by COPY, and count them under the lock of their namespace.
 
-    ``last`` is their last ord. Those of a ``bulk`` stay pending. See ``count_change`` for the other arguments. Raises
-    EmbedderReplaced.
+    ``last`` is their last row id. Those of a ``bulk`` stay pending. See ``count_change`` for the other arguments.
+    Raises EmbedderReplaced.
     """
     language = stored[0][1].language
     stored = [pair for pair in stored if pair[1].extraction is not None]
@@ -167,12 +167,14 @@ def index_many(
         "forward",
         ("namespace", "ord", "length", "entries", "candidates"),
         [
-            (name, encoding.int8(ord), encoding.int4(e.length), raw[start:end], packed_postings.candidates(e))
-            for (ord, _), e, start, end in zip(stored, extractions, starts.tolist(), ends.tolist(), strict=True)
+            (name, encoding.int8(row_id), encoding.int4(e.length), raw[start:end], packed_postings.candidates(e))
+            for (row_id, _), e, start, end in zip(stored, extractions, starts.tolist(), ends.tolist(), strict=True)
         ],
     )
     vectors = [
-        (name, encoding.int8(ord), Vector(row.vector).to_binary()) for ord, row in stored if row.vector is not None
+        (name, encoding.int8(row_id), Vector(row.vector).to_binary())
+        for row_id, row in stored
+        if row.vector is not None
     ]
     if vectors:
         copy_rows(connection, "embedding", ("namespace", "ord", "vector"), vectors)
@@ -181,28 +183,28 @@ def index_many(
     row = connection.execute(_SQL["meta_get"], {"key": "embedder"}).fetchone()
     filled_by = row[0] if row else None
     _filled_by(connection, filled_by, next((row.embedder for _, row in stored if row.vector is not None), None))
-    if bulk or len(stored) < FOLD_AT:
+    if bulk or len(stored) < FLUSH_AT:
         copy_pending(
-            connection, namespace, [(ord, e.names, bulk) for (ord, _), e in zip(stored, extractions, strict=True)]
+            connection, namespace, [(row_id, e.names, bulk) for (row_id, _), e in zip(stored, extractions, strict=True)]
         )
     else:
-        ords = np.array([ord for ord, _ in stored], dtype=np.int64)
+        row_ids = np.array([row_id for row_id, _ in stored], dtype=np.int64)
         lengths = np.array([e.length for e in extractions], dtype=np.int64)
         names = [n for e in extractions for n in e.names]
-        copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, entries, names))
+        copy_segments(connection, namespace, packed_postings.invert(row_ids, lengths, sizes, entries, names))
     claim = {"namespace": namespace, "language": language}
     _, dropping = only(connection.execute(_SQL["namespace_claim"], claim))
-    if dropping is not None and last <= dropping:  # these ords are older than the drop: take others
+    if dropping is not None and last <= dropping:  # these row ids are older than the drop: take others
         raise SerializationFailure("The namespace was dropped while memories were written to it.")
     count_change(connection, namespace, count, fates)
 
 
 def copy_pending(connection: Connection, namespace: str, rows: Sequence[tuple[int, Sequence[str], bool]]) -> None:
-    """Mark memories as pending, given as (ord, names of its keys, whether a bulk brought it)."""
+    """Mark memories as pending, given as (row id, names of its keys, whether a bulk brought it)."""
     name, columns = text(namespace), ("namespace", "ord", "names", "bulk")
     packed = [
-        (name, encoding.int8(ord), text_array(names), encoding.int4(len(names) if bulk else 0))
-        for ord, names, bulk in rows
+        (name, encoding.int8(row_id), text_array(names), encoding.int4(len(names) if bulk else 0))
+        for row_id, names, bulk in rows
     ]
     copy_rows(connection, "pending", columns, packed)
 
@@ -228,7 +230,11 @@ def copy_segments(connection: Connection, namespace: str, segments: Segments) ->
     segment = only(connection.execute(_SQL["segment_next"], {"namespace": namespace}))[0]
     shared_keys: set[int] = set()
     keys = segments.keys
-    for statement in ("segments_known", "segments_meet", "lone_meet"):  # each looks at what is left of the keys alone
+    for statement in (
+        "segments_known",
+        "segments_meet",
+        "singleton_meet",
+    ):  # each looks at what is left of the keys alone
         parameters = {"namespace": namespace, "keys": keys}
         found = [key for (key,) in connection.execute(_SQL[statement], parameters, binary=True)]
         shared_keys.update(found)
@@ -243,7 +249,7 @@ def count_change(
 ) -> tuple[int, int]:
     """Number a change of a namespace, and record what happened to each id.
 
-    Locks the row of the namespace until the commit. Returns the change number and the number of indexed memories; (0,
+    Locks the row of the namespace until the commit. Returns the sequence number and the number of indexed memories; (0,
     0) where the namespace was never written to.
     """
     with pipelined(connection):
@@ -266,35 +272,35 @@ def write_relationships(connection: Connection, namespace: str, extractions: Seq
     """Store the relationships extracted from memories that have none yet."""
     name = text(namespace)
     rows = [
-        (name, encoding.int8(ord), encoding.int8(one), text(what), encoding.int8(other))
-        for ord, extraction in extractions
+        (name, encoding.int8(row_id), encoding.int8(one), text(what), encoding.int8(other))
+        for row_id, extraction in extractions
         for one, what, other in extraction.relationships
     ]
     if rows:
         copy_rows(connection, "relationship", ("namespace", "ord", "subject", "predicate", "object"), rows)
 
 
-def fold(connection: Connection, namespace: str, limit: int = 16 * FOLD_AT) -> int:
+def flush(connection: Connection, namespace: str, limit: int = 16 * FLUSH_AT) -> int:
     """Move up to ``limit`` pending memories of ``namespace`` into one posting segment; return how many.
 
     Those of a bulk come last, and are fewer where they have ``BULK_KEYS`` keys together.
     """
     which = {"namespace": namespace, "limit": limit, "keys": BULK_KEYS}
-    rows = connection.execute(_SQL["fold_take"], which).fetchall()
+    rows = connection.execute(_SQL["flush_take"], which).fetchall()
     if not rows:
         return 0
     names: dict[int, list[str]] = dict(rows)
     parameters = {"namespace": namespace, "ords": list(names)}
-    forwards = connection.execute(_SQL["fold_forwards"], parameters, binary=True).fetchall()
-    ords = np.array([ord for ord, _, _ in forwards], dtype=np.int64)
+    forwards = connection.execute(_SQL["flush_forwards"], parameters, binary=True).fetchall()
+    row_ids = np.array([row_id for row_id, _, _ in forwards], dtype=np.int64)
     if not forwards:  # they are just being emptied
         return 0
     lengths = np.array([length for _, length, _ in forwards], dtype=np.int64)
     packed = [np.frombuffer(raw, dtype=FORWARD) for _, _, raw in forwards]
     sizes = np.array([len(p) for p in packed], dtype=np.int64)
-    flat = [n for ord, _, _ in forwards for n in names[ord]]
-    copy_segments(connection, namespace, packed_postings.invert(ords, lengths, sizes, np.concatenate(packed), flat))
-    connection.execute(_SQL["fold_done"], {**parameters, "ords": ords})
+    flat = [n for row_id, _, _ in forwards for n in names[row_id]]
+    copy_segments(connection, namespace, packed_postings.invert(row_ids, lengths, sizes, np.concatenate(packed), flat))
+    connection.execute(_SQL["flush_done"], {**parameters, "ords": row_ids})
     return len(forwards)
 
 
@@ -302,7 +308,7 @@ def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> in
     """Join posting rows of the keys written lately; return how many rows were written.
 
     In a ``bulk`` only those of keys that have several of these rows: the others are found one by one, in places of
-    their own all over the table, and ``maintain`` joins them in order. Size-tiered: a row is joined with newer ones
+    their own all over the table, and ``maintain`` merges them in order. Size-tiered: a row is merged with newer ones
     when it is at most twice as large as all of them together. So an entry is rewritten a logarithmic number of times,
     and a key stays within a few rows.
     """
@@ -313,7 +319,7 @@ def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> in
     sizes = {"least": COMPACT_AT, "full": SEGMENT_FULL, "fresh": COMPACT_AT if bulk else 1}
     parameters = {"namespace": namespace, "segments": segments, **sizes}
     written = int(connection.execute(_SQL["compact"], parameters).rowcount)
-    mark_joined(connection, namespace, segments)
+    mark_merged(connection, namespace, segments)
     return written
 
 
@@ -322,24 +328,26 @@ def fresh_segments(connection: Connection, namespace: str) -> list[int]:
     return [segment for (segment,) in connection.execute(_SQL["fresh_list"], {"namespace": namespace})]
 
 
-def mark_joined(connection: Connection, namespace: str, segments: Sequence[int]) -> None:
-    """Unmark segments as fresh, and count a revision: recalls read other rows."""
+def mark_merged(connection: Connection, namespace: str, segments: Sequence[int]) -> None:
+    """Unmark segments as fresh, and advance the sequence number: recalls read other rows."""
     connection.execute(_SQL["fresh_done"], {"namespace": namespace, "segments": segments})
     connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
 
 
-def tidy(
+def flush_and_compact(
     store: PostgresStore, namespace: str, backlog: tuple[int, int, int] | None = None, *, bulk: bool = False
 ) -> int:
-    """Fold a namespace with many pending memories, and compact one with many fresh segments; return how many it folded.
+    """Flush a namespace of many pending memories, compact one of many fresh segments; return how many it flushed.
 
     A writer of few memories leaves to a ``bulk`` most of what it brought. ``backlog`` is the row of that statement.
     """
     pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
-    folded = 0
-    if bulk_keys >= BULK_KEYS if bulk else pending >= FOLD_AT:
-        folded = store.transaction(partial(fold, namespace=namespace, limit=FOLDED_AT_ONCE if bulk else 16 * FOLD_AT))
+    flushed = 0
+    if bulk_keys >= BULK_KEYS if bulk else pending >= FLUSH_AT:
+        flushed = store.transaction(
+            partial(flush, namespace=namespace, limit=FLUSHED_AT_ONCE if bulk else 16 * FLUSH_AT)
+        )
         segments += 1
     if segments >= (BULK_COMPACT_AT if bulk else COMPACT_AT):
         store.transaction(partial(compact, namespace=namespace, bulk=bulk))
-    return folded
+    return flushed

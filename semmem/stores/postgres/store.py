@@ -15,12 +15,12 @@ from psycopg.types.json import Jsonb
 from semmem.model.errors import SemmemError, StoreUnavailable
 from semmem.model.exchange import (
     MOST_TURNS,
+    CandidateMetadata,
     Extraction,
-    Head,
     Kinds,
-    Ords,
     Postings,
     Row,
+    RowIds,
     Scope,
     Stored,
     Turn,
@@ -31,7 +31,7 @@ from semmem.model.exchange import (
 from semmem.model.reports import Namespace, Stats
 from semmem.model.store import KEEP, Keep, Snapshot
 from semmem.model.types import Filters, ListOrder, Memory, Page
-from semmem.stores.admitted import Admitted
+from semmem.stores.filter_matches import FilterMatches
 from semmem.stores.past import PastSnapshot, versions_at
 from semmem.stores.postgres import forget, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
@@ -66,7 +66,7 @@ class PostgresStore(Pooled):
         start_timeout_s: float = 120.0,
         before_migration: Callable[[Connection, int, int], None] | None = None,
     ) -> None:
-        self._folding = upkeep.Folding(self, connections=pool_size)
+        self._flushing = upkeep.Flushing(self, connections=pool_size)
         super().__init__(
             url, conninfo, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before_migration
         )
@@ -74,7 +74,7 @@ class PostgresStore(Pooled):
         self.graph = PostgresGraph(self)
         self.life = PostgresLife(self)
         self.serving = PostgresServing(self)
-        self.admitted = Admitted()
+        self.matching = FilterMatches()
 
     def write(
         self,
@@ -83,7 +83,7 @@ class PostgresStore(Pooled):
         on_conflict: str,
         bulk: bool = False,
     ) -> Written:
-        """Store ``rows`` in one transaction; fold namespaces that have many pending memories."""
+        """Store ``rows`` in one transaction; flush namespaces that have many pending memories."""
         few = postings.are_few(rows) and psycopg.Pipeline.is_supported()
         backlog: dict[str, tuple[int, int, int]] = {}
         losses: list[bool] = []
@@ -101,16 +101,16 @@ class PostgresStore(Pooled):
                 return write.write(connection, rows, on_conflict, numbers=numbers, bulk=bulk)()
 
         if bulk:
-            self._folding.finish()
+            self._flushing.finish()
         written = self.run(run, on_loss=lambda: losses.append(True))
         namespaces = sorted({n for n, _ in written.new | written.replaced})
         if bulk:
-            self._folding.begin(namespaces, backlog)
+            self._flushing.begin(namespaces, backlog)
             return written
         try:
             for namespace in namespaces:
-                postings.tidy(self, namespace, backlog.get(namespace))
-        except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain folds
+                postings.flush_and_compact(self, namespace, backlog.get(namespace))
+        except (SemmemError, psycopg.Error) as error:  # the rows are committed; the next writer or maintain flushes
             return replace(written, degraded=upkeep.left_to_maintain(error))
         return written
 
@@ -136,8 +136,8 @@ class PostgresStore(Pooled):
         return upkeep.sweep_expired(self, names) > 0 or bool(unfinished)
 
     def end_bulk(self, namespaces: Collection[str]) -> Mapping[str, str]:
-        """Fold what the batches of a bulk have left pending; see Store.end_bulk."""
-        return upkeep.end_bulk(self, namespaces, failed=self._folding.end())
+        """Flush what the batches of a bulk have left pending; see Store.end_bulk."""
+        return upkeep.end_bulk(self, namespaces, failed=self._flushing.end())
 
     def forget(
         self,
@@ -175,13 +175,13 @@ class PostgresStore(Pooled):
         return count
 
     def drop(self, namespace: str, upto: int) -> None:
-        """Remove memories with ords up to ``upto``, in transactions of bounded size; maintain can continue."""
+        """Remove memories with row ids up to ``upto``, in transactions of bounded size; maintain can continue."""
         for step in forget.DROP_STEPS if upto else ():
             while self.transaction(partial(step, namespace=namespace, upto=upto)):
                 pass
 
     def maintain(self, keep: Keep = KEEP) -> Mapping[str, int]:
-        """Sweep what is due, fold pending memories, join small segments; see semmem.stores.postgres.upkeep."""
+        """Sweep what is due, flush pending memories, merge small segments; see semmem.stores.postgres.upkeep."""
         return upkeep.maintain(self, keep)
 
     # ------------------------------------------------------------------ reading memories
@@ -230,9 +230,9 @@ class PostgresStore(Pooled):
         by_name |= {n: replace(by_name.get(n, Namespace(n, 0, at)), state=state) for n, state, _, at in move_rows}
         return [by_name[name] for name in sorted(by_name)]
 
-    def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return the indexed memories and parts by ord; a part has the memory's id in ``parent_id``."""
-        groups = self.among("memory_by_ords", namespaces, ords)
+    def indexed_memories(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, Memory]:
+        """Return the indexed memories and parts by row id; a part has the memory's id in ``parent_id``."""
+        groups = self.among("memory_by_row_ids", namespaces, row_ids)
         return {placed(row[-1], at): memory_of(row) for at, rows in groups for row in rows}
 
     def whole_memories(
@@ -241,23 +241,23 @@ class PostgresStore(Pooled):
         """Return whole memories by (namespace, id), each with the lengths of its parts in characters, in order."""
         return _wholes(row for _, group in self.named("memory_wholes", names) for row in group)
 
-    def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) for up to ``limit`` indexed memories after ``ord``, in order."""
-        parameters = {"namespace": namespace, "ord": ord, "limit": limit}
+    def indexed_after(self, namespace: str, row_id: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return (row id, memory) for up to ``limit`` indexed memories after ``row_id``, in order."""
+        parameters = {"namespace": namespace, "ord": row_id, "limit": limit}
         return [(r[-1], memory_of(r)) for r in self.rows("indexed_after", parameters)]
 
-    def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
-        groups = self.among("memory_heads", namespaces, ords)
-        heads = (Head(placed(row[0], at), *row[1:]) for at, rows in groups for row in rows)
-        return {head.ord: head for head in heads}
+    def candidate_metadata(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of each candidate, which is what fusion needs; forgotten memories are left out."""
+        groups = self.among("candidate_metadata", namespaces, row_ids)
+        metadata = (CandidateMetadata(placed(row[0], at), *row[1:]) for at, rows in groups for row in rows)
+        return {candidate.row_id: candidate for candidate in metadata}
 
-    def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
-        """Return title and text of each memory, by ord, for checking quoted phrases."""
-        return {placed(o, at): text for at, rows in self.among("memory_texts", namespaces, ords) for o, text in rows}
+    def texts(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str]:
+        """Return title and text of each memory, by row id, for checking quoted phrases."""
+        return {placed(o, at): text for at, rows in self.among("memory_texts", namespaces, row_ids) for o, text in rows}
 
-    def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
-        """Return the ords that index a memory: one, or one for each part; empty for an unknown id."""
+    def row_ids_of(self, namespace: str, id: str) -> tuple[int, ...]:
+        """Return the row ids that index a memory: one, or one for each part; empty for an unknown id."""
         return tuple(o for (o,) in self.rows("memory_locate", {"namespace": namespace, "id": id}))
 
     def scope(
@@ -268,8 +268,8 @@ class PostgresStore(Pooled):
         names: Collection[str] | None = None,
         at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections."""
-        return scopes.scope(self, self.admitted, namespaces, filters, exclude, names, at)[0]
+        """Resolve filters and excluded ids to row ids; with ``names`` also load conversation facts and corrections."""
+        return scopes.scope(self, self.matching, namespaces, filters, exclude, names, at)[0]
 
     def snapshot(
         self,
@@ -291,15 +291,15 @@ class PostgresStore(Pooled):
         namespaces: tuple[str, ...],
         filters: Filters,
         exclude: Sequence[str],
-        ords: Ords,
+        row_ids: RowIds,
         names: Collection[tuple[str, str]],
     ) -> tuple[Scope, Mapping[int, Memory], Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]]:
         """Return ``scope``, after ``indexed_memories`` and ``whole_memories``, all in one round trip."""
-        groups, each = apart(namespaces, ords) if len(ords) else [], by_namespace(names)
-        text_queries = [("memory_by_ords", {"namespace": namespace, "ords": own}) for _, namespace, own in groups]
+        groups, each = apart(namespaces, row_ids) if len(row_ids) else [], by_namespace(names)
+        text_queries = [("memory_by_row_ids", {"namespace": namespace, "ords": own}) for _, namespace, own in groups]
         whole_queries = [("memory_wholes", {"namespace": namespace, "ids": ids}) for namespace, ids in each.items()]
         before: list[tuple[str, Any]] = [*text_queries, *whole_queries]
-        found, rows = scopes.scope(self, self.admitted, namespaces, filters, exclude, after=before)
+        found, rows = scopes.scope(self, self.matching, namespaces, filters, exclude, after=before)
         answers = zip(groups, rows[: len(groups)], strict=True)
         memories = {placed(row[-1], at): memory_of(row) for (at, *_), own in answers for row in own}
         return found, memories, _wholes(row for own in rows[len(groups) :] for row in own)
@@ -334,10 +334,10 @@ class PostgresStore(Pooled):
         rows = self.together(*(("memory_kinds", facts_parameters(n, keys)) for n in namespaces))
         return facts_of(dict(zip(namespaces, rows, strict=True)))
 
-    def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in order; more than MOST_TURNS turns mean that one was cut."""
-        groups = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
-        return [Turn(*row)._replace(ord=placed(row[1], at)) for at, rows in groups for row in rows]
+    def session_turns(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[Turn]:
+        """Return the sessions of ``row_ids``, each in order; more than MOST_TURNS turns mean that one was cut."""
+        groups = self.among("memory_turns", namespaces, row_ids, limit=MOST_TURNS + 1)
+        return [Turn(*row)._replace(row_id=placed(row[1], at)) for at, rows in groups for row in rows]
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that hold memories."""
@@ -350,7 +350,7 @@ class PostgresStore(Pooled):
         changed = self.transaction(lambda c: reindex(c, namespace, extractions, language)) if extractions else 0
         if changed:
             with suppress(SemmemError, psycopg.Error):  # all is stored; the next writer or maintain tidies
-                postings.tidy(self, namespace, bulk=True)  # the segments that it leaves are small
+                postings.flush_and_compact(self, namespace, bulk=True)  # the segments that it leaves are small
         return changed
 
     @contextmanager

@@ -1,6 +1,6 @@
-"""Maintain a store on PostgreSQL: sweep what is due in bounded steps, fold pending memories, index vectors.
+"""Maintain a store on PostgreSQL: sweep what is due in bounded steps, flush pending memories, index vectors.
 
-What a bulk leaves is folded in a thread while its writer prepares the next batch. A fold holds the lock of its
+What a bulk leaves is flushed in a thread while its writer prepares the next batch. A flush holds the lock of its
 namespace, so the next batch could not be written earlier anyway.
 
 Each step is a transaction of its own, so it can be interrupted anywhere, and run beside writers and other upkeep.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SWEEPS",
-    "Folding",
+    "Flushing",
     "Sweep",
     "end_bulk",
     "left_to_maintain",
@@ -59,13 +59,13 @@ _MANY = 10_000
 LONE_FULL = 32
 """Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
 _FOLDING_THREADS = 4
-"""Folds at the same time at most, and half of the connections: the others are for recalls."""
+"""Flushes at the same time at most, and half of the connections: the others are for recalls."""
 _ROWS_AT_ONCE = 50_000
 """Rows and packed keys that one step of ``settle`` reads."""
 _SAMPLED, _SAMPLE = 64, 1_000
 """Rows are counted in this part of the keys, where there are so many; a count is a thirtieth off, more or less."""
 _LONE_SHARE = 8
-"""Pack the lone keys when those with rows of their own are at least one in this many of the packed ones."""
+"""Pack the singleton keys when those with rows of their own are at least one in this many of the packed ones."""
 
 HUB = GraphSettings().max_df
 """The number of mentions up to which a concept carries weight in the graph leg, by the default recipe."""
@@ -148,10 +148,10 @@ SWEEPS: tuple[Sweep, ...] = (
 """What maintain removes, in this order. A new kind of row with a limited life is one more entry."""
 
 
-class Folding:
-    """The folds of one store that go on beside its bulks, on connections of their own; safe for several threads.
+class Flushing:
+    """The flushes of one store that go on beside its bulks, on connections of their own; safe for several threads.
 
-    What fails is done by the end of the bulk, which says where it fails again. Nobody waits for a fold but the bulk
+    What fails is done by the end of the bulk, which says where it fails again. Nobody waits for a flush but the bulk
     that began it, which is known by its thread.
     """
 
@@ -164,7 +164,7 @@ class Folding:
         self._failed: set[int] = set()
 
     def begin(self, namespaces: Iterable[str], backlog: Mapping[str, tuple[int, int, int]]) -> None:
-        """Fold and compact namespaces where that is due for a bulk, in a thread each where there is a place for one.
+        """Flush and compact namespaces where that is due for a bulk, in a thread each where there is a place for one.
 
         ``backlog`` has the row of that statement where it is known.
         """
@@ -175,8 +175,8 @@ class Folding:
 
     def _tidy(self, namespace: str, backlog: tuple[int, int, int] | None, bulk: int) -> None:
         try:
-            while postings.tidy(self._store, namespace, backlog, bulk=True):
-                backlog = None  # a batch may bring several times as many keys as one fold takes
+            while postings.flush_and_compact(self._store, namespace, backlog, bulk=True):
+                backlog = None  # a batch may bring several times as many keys as one flush takes
         except Exception:  # noqa: BLE001  # all is stored and found; no call must end for this
             self._failed.add(bulk)
 
@@ -191,7 +191,7 @@ class Folding:
             finally:
                 self._places.release()
 
-        thread = threading.Thread(target=run, name="semmem-fold", daemon=True)
+        thread = threading.Thread(target=run, name="semmem-flush", daemon=True)
         try:
             thread.start()
         except RuntimeError:  # the process ends
@@ -202,7 +202,7 @@ class Folding:
         return True
 
     def finish(self) -> None:
-        """Wait for the folds that this thread has begun."""
+        """Wait for the flushes that this thread has begun."""
         if self._process == os.getpid():
             with self._lock:
                 running = self._running.pop(threading.get_ident(), ())
@@ -210,7 +210,7 @@ class Folding:
                 thread.join()
 
     def end(self) -> bool:
-        """Wait for the folds of the bulk that this thread ends; return whether one has failed."""
+        """Wait for the flushes of the bulk that this thread ends; return whether one has failed."""
         self.finish()
         failed = threading.get_ident() in self._failed
         self._failed.discard(threading.get_ident())
@@ -218,26 +218,26 @@ class Folding:
 
 
 def left_to_maintain(error: Exception) -> dict[str, str]:
-    """Return the sentence for a fold that failed, by "maintain": the memories are stored and found all the same."""
-    return {"maintain": f"Folding is left to `semmem maintain`: {error}"}
+    """Return the sentence for a flush that failed, by "maintain": the memories are stored and found all the same."""
+    return {"maintain": f"Flushing is left to `semmem maintain`: {error}"}
 
 
 def end_bulk(store: PostgresStore, namespaces: Collection[str], *, failed: bool) -> dict[str, str]:
-    """Fold what the batches of a bulk have left pending; return why it is left to maintain, by "maintain".
+    """Flush what the batches of a bulk have left pending; return why it is left to maintain, by "maintain".
 
-    Where a fold beside it has ``failed``, also what is due of fewer memories, and of fresh segments.
+    Where a flush beside it has ``failed``, also what is due of fewer memories, and of fresh segments.
     """
-    left = {"namespaces": sorted(namespaces), "least": postings.FOLD_AT}
+    left = {"namespaces": sorted(namespaces), "least": postings.FLUSH_AT}
     try:
         for waits in (False, True):
             for (namespace,) in store.rows("bulk_ends", left):
-                if waits:  # another one folds the first of them; it holds the lock of the namespace
+                if waits:  # another one flushes the first of them; it holds the lock of the namespace
                     store.transaction(partial(_owned, namespace=namespace))
-                while store.transaction(partial(postings.fold, namespace=namespace, limit=postings.FOLDED_AT_ONCE)):
+                while store.transaction(partial(postings.flush, namespace=namespace, limit=postings.FLUSHED_AT_ONCE)):
                     pass
-                postings.tidy(store, namespace)
+                postings.flush_and_compact(store, namespace)
         for namespace in sorted(namespaces) if failed else ():
-            while postings.tidy(store, namespace, bulk=True):
+            while postings.flush_and_compact(store, namespace, bulk=True):
                 pass
     except Exception as error:  # noqa: BLE001  # all is stored, and the report of the call must not be lost
         return left_to_maintain(error)
@@ -249,8 +249,8 @@ def _owned(connection: Connection, namespace: str) -> None:
 
 
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
-    """Finish drops, sweep, fold every pending memory and join small segments; return the count of each."""
-    folded = joined = packed = alike = 0
+    """Finish drops, sweep, flush every pending memory and merge small segments; return the count of each."""
+    flushed = merged = packed = alike = 0
     busy = {name for name, *_ in store.rows("moved_unfinished", {})}
     for namespace, upto in store.rows("drop_unfinished", {}):
         store.drop(namespace, upto)
@@ -258,11 +258,11 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
         sweep.name: _swept(store, sweep, {**asdict(keep), "limit": AT_ONCE, "ids": None}, busy) for sweep in SWEEPS
     }
     for namespace in _others(store, "pending_namespaces", busy):
-        while count := store.transaction(partial(postings.fold, namespace=namespace)):
-            folded += count
+        while count := store.transaction(partial(postings.flush, namespace=namespace)):
+            flushed += count
     for namespace in _others(store, "namespace_names", busy):
         written, removed = _settled(store, namespace)
-        joined += written
+        merged += written
         packed += removed
         alike += _packed(store, namespace)
     embedded = store.url.startswith("embedded:")  # a server of one's own
@@ -272,7 +272,7 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     tables = (*_TABLES, *_EMPTIED) if embedded else _TABLES
     store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(tables)}"))
     indexed = _indexed(store, store.vectors.embedder(), embedded)
-    counts = {"folded": folded, "joined": joined, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
+    counts = {"folded": flushed, "joined": merged, "indexed": indexed or 0, **({"busy": 1} if indexed is None else {})}
     if embedded:
         store.run(lambda c: c.execute("CHECKPOINT"))  # moves what the log holds into the tables
     return {**{name: count for name, count in sweep_counts.items() if count}, **counts, **_report(store)}
@@ -300,14 +300,14 @@ def settle(connection: Connection, namespace: str, since: int, steps: int, *, pa
     """Pack the keys of a range that only one memory has, where ``packs``, and join the rows of each other key.
 
     The range begins at ``since``. Both at once, for they lie in the same pages. Returns the key to continue from, how
-    many posting rows were written by joining, and how many were removed by packing; see lone_posting.
+    many posting rows were written by merging, and how many were removed by packing; see lone_posting.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
     width, removed = (postings.LAST_KEY - postings.FIRST_KEY) // steps, 0  # equal ranges hold as many keys
     upto = min(postings.LAST_KEY, since + width)
     if packs:
         parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
-        upto, removed = only(connection.execute(_SQL["lone_pack"], parameters))
+        upto, removed = only(connection.execute(_SQL["singleton_pack"], parameters))
     parameters = {"namespace": namespace, "since": since, "upto": upto, "full": postings.SEGMENT_FULL}
     written = int(connection.execute(_SQL["compact_range"], parameters).rowcount)
     if written:
@@ -319,16 +319,16 @@ def _settled(store: PostgresStore, namespace: str) -> tuple[int, int]:
     """Join and pack posting rows, a range of keys at a time; return how many were written, and how many removed."""
     steps, packs = store.run(partial(settle_steps, namespace=namespace))
     segments = store.run(partial(postings.fresh_segments, namespace=namespace))
-    joined = packed = 0
+    merged = packed = 0
     since = postings.FIRST_KEY if steps else postings.LAST_KEY + 1
     while since <= postings.LAST_KEY:
         step = partial(settle, namespace=namespace, since=since, steps=steps, packs=packs)
         since, written, removed = store.transaction(step)
-        joined += written
+        merged += written
         packed += removed
     if segments:  # those that writers have added meanwhile stay fresh
-        store.transaction(partial(postings.mark_joined, namespace=namespace, segments=segments))
-    return joined, packed
+        store.transaction(partial(postings.mark_merged, namespace=namespace, segments=segments))
+    return merged, packed
 
 
 def _packed(store: PostgresStore, namespace: str) -> int:

@@ -1,8 +1,9 @@
-"""Vectors in PostgreSQL: the embedder that fills the store, missing vectors, and the shadow of another embedder.
+"""Vectors in PostgreSQL: the embedder that fills the store, missing vectors, and another embedder's staging vectors.
 
-The shadow (``embedding_next``) is a table like ``embedding`` that a rebuild fills while reads and writes go on. When
-few vectors are missing in it, the two tables swap names in one transaction. A writer of vectors reads which embedder
-fills the store once it holds its lock on the table, so no vector of the old embedder can be written after the swap.
+The staging vectors (``embedding_next``) are a table like ``embedding`` that a rebuild fills while reads and writes go
+on. When few vectors are missing in it, the two tables swap names in one transaction. A writer of vectors reads which
+embedder fills the store once it holds its lock on the table, so no vector of the old embedder can be written after the
+swap.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from pgvector import Vector
 from psycopg.types.json import Jsonb
 
 from semmem.model.errors import StoreUnavailable
-from semmem.model.exchange import MOST_TURNS, Ords, Ranking, Scope, Turn, placed
+from semmem.model.exchange import MOST_TURNS, Ranking, RowIds, Scope, Turn, placed
 from semmem.model.protocols import Embed
-from semmem.model.store.encoded import maker
+from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Memory
 from semmem.stores.filled_by import agree, claimed, unfinished
 from semmem.stores.postgres import nearest
@@ -34,7 +35,7 @@ __all__ = ["PostgresVectors", "claim", "fact"]
 
 _SQL = statements("postgres")
 
-_TABLE, _SHADOW = "embedding", "embedding_next"
+_TABLE, _STAGING = "embedding", "embedding_next"
 
 _PATIENCE = "1500ms"
 """How long writers may queue while this waits for a running writer, or for autovacuum to give way."""
@@ -58,7 +59,7 @@ def claim(connection: Connection, embedder: Mapping[str, Any]) -> None:
 
 
 class PostgresVectors:
-    """The vectors of a store: their embedder, the nearest to a question, and the shadow of another embedder."""
+    """The vectors of a store: their embedder, the nearest to a question, and another embedder's staging vectors."""
 
     def __init__(self, pool: Pooled) -> None:
         self._pool = pool
@@ -78,7 +79,7 @@ class PostgresVectors:
 
         def work(connection: Connection) -> None:
             connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
-            _locked(connection, "shadow_write_lock")
+            _locked(connection, "staging_write_lock")
             connection.execute(_SQL["meta_release"])
 
         with suppress(_NotNow):
@@ -95,26 +96,28 @@ class PostgresVectors:
         self._compare(vector, bool(rows))
         return Ranking(tuple(o for o, _ in rows), tuple(s for _, s in rows), len(rows))
 
-    def similarities(self, namespaces: Sequence[str], ords: Ords, vector: NDArray[np.float32]) -> Mapping[int, float]:
+    def similarities(
+        self, namespaces: Sequence[str], row_ids: RowIds, vector: NDArray[np.float32]
+    ) -> Mapping[int, float]:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
         more = {"vector": Vector(vector), "embedder": made_by(vector)}
-        groups = self._pool.among("similarities", namespaces, ords, **more)
-        cosines = {placed(ord, at): value for at, rows in groups for ord, value in rows}
+        groups = self._pool.among("similarities", namespaces, row_ids, **more)
+        cosines = {placed(row_id, at): value for at, rows in groups for row_id, value in rows}
         self._compare(vector, bool(cosines))
         return cosines
 
     def _compare(self, vector: NDArray[np.float32] | None, has_rows: bool) -> None:
         """Raise EmbedderReplaced where nothing was found because the vector is of another embedder than the store's."""
-        if not has_rows and (by := maker(vector)) is not None:
+        if not has_rows and (by := vector_embedder(vector)) is not None:
             rows = self._pool.rows("meta_get", {"key": "embedder"})
             agree(rows[0][0] if rows else by, by)
 
     def turns_with_vectors(
-        self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32]
+        self, namespaces: Sequence[str], row_ids: RowIds, like: NDArray[np.float32]
     ) -> tuple[Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return the session turns around ``ords`` and their vectors; no vectors where the sessions were cut."""
+        """Return the session turns around ``row_ids`` and their vectors; no vectors where the sessions were cut."""
         more = {"limit": MOST_TURNS + 1, "embedder": made_by(like)}
-        groups = self._pool.among("memory_turns_vectors", namespaces, ords, **more)
+        groups = self._pool.among("memory_turns_vectors", namespaces, row_ids, **more)
         rows = [(row[0], placed(row[1], at), *row[2:]) for at, own_rows in groups for row in own_rows]
         turns, owners, values = turns_of(rows, len(like))
         if 0 < len(turns) <= MOST_TURNS:
@@ -128,7 +131,7 @@ class PostgresVectors:
         narrowed = scope.allowed is not None or scope.excluded is not None
         if narrowed or len(scope.namespaces) > 1 or scope.size >= nearest.INDEX_FROM:
             ranking = self.nearest(scope, vector, depth)
-            return ranking, *self.turns_with_vectors(scope.namespaces, ranking.ords, vector)
+            return ranking, *self.turns_with_vectors(scope.namespaces, ranking.row_ids, vector)
         parameters = {
             "namespace": scope.namespaces[0],
             "vector": Vector(vector),
@@ -139,25 +142,25 @@ class PostgresVectors:
         rows = self._pool.rows("nearest_turns", parameters)
         near = [(row[1], row[8]) for row in rows if row[0] is None]
         self._compare(vector, bool(near))
-        ranking = Ranking(tuple(ord for ord, _ in near), tuple(cosine for _, cosine in near), len(near))
+        ranking = Ranking(tuple(row_id for row_id, _ in near), tuple(cosine for _, cosine in near), len(near))
         return ranking, *turns_of([row[:-1] for row in rows if row[0] is not None], len(vector))
 
     def vectors_of(
-        self, namespaces: Sequence[str], ords: Ords, like: NDArray[np.float32] | None = None
+        self, namespaces: Sequence[str], row_ids: RowIds, like: NDArray[np.float32] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
+        """Return the row ids with a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
         by = None if like is None else made_by(like)
-        ord_arrays, packed = [], b""
-        for at, ((heads, raw),) in self._pool.among("embedding_vectors", namespaces, ords, embedder=by):
+        row_id_arrays, packed = [], b""
+        for at, ((heads, raw),) in self._pool.among("embedding_vectors", namespaces, row_ids, embedder=by):
             if heads is not None:
-                ord_arrays.append(placed(np.frombuffer(heads, dtype=">i8").astype(np.int64), at))
+                row_id_arrays.append(placed(np.frombuffer(heads, dtype=">i8").astype(np.int64), at))
                 packed += raw
-        if not ord_arrays:
+        if not row_id_arrays:
             self._compare(like, False)
             return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
-        all_ords = np.concatenate(ord_arrays)
-        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(all_ords), -1)[:, 4:]  # each begins with its length
-        return all_ords, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(all_ords), -1).astype(np.float32)
+        all_row_ids = np.concatenate(row_id_arrays)
+        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(all_row_ids), -1)[:, 4:]  # each begins with its length
+        return all_row_ids, np.frombuffer(rows.tobytes(), dtype=">f4").reshape(len(all_row_ids), -1).astype(np.float32)
 
     def stored_vectors(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str, int], NDArray[np.float32]]:
         """Return the vectors of each (namespace, id), by (namespace, id, part)."""
@@ -167,20 +170,20 @@ class PostgresVectors:
     # ------------------------------------------------------------------ filling in
 
     def missing_vectors(
-        self, after: tuple[str, int], limit: int, *, shadow: bool = False
+        self, after: tuple[str, int], limit: int, *, staging: bool = False
     ) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) of indexed memories without a vector, by (namespace, ord), from ``after`` on."""
-        return self._pool.run(lambda c: _missing(c, after, limit, _SHADOW if shadow else _TABLE))
+        """Return (row id, memory) of indexed memories without a vector, by (namespace, row id), from ``after`` on."""
+        return self._pool.run(lambda c: _missing(c, after, limit, _STAGING if staging else _TABLE))
 
     def count_missing(self) -> int:
         """Return how many indexed memories, or parts of one, have no vector."""
         return int(self._pool.rows("embedding_missing_count", {})[0][0])
 
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
-        """Return the unfinished or running rebuilds of ``vectors`` and ``concepts``: for which maker, and how far."""
+        """Return which rebuilds of ``vectors`` and ``concepts`` are unfinished or running: for what, and how far."""
         return self._pool.run(
             lambda c: unfinished(
-                lambda key: fact(c, key), "embedder_next", lambda: only(c.execute(_SQL["shadow_count"]))[0]
+                lambda key: fact(c, key), "embedder_next", lambda: only(c.execute(_SQL["staging_count"]))[0]
             )
         )
 
@@ -189,17 +192,18 @@ class PostgresVectors:
         rows: Sequence[tuple[str, int, NDArray[Any]]],
         by: Mapping[str, Any] | None = None,
         *,
-        shadow: bool = False,
+        staging: bool = False,
     ) -> None:
         """Store vectors of memories that have none; memories forgotten meanwhile are left out.
 
-        Raises EmbedderReplaced, and stores none, when ``by`` does not (any longer) fill the store or its shadow.
+        Raises EmbedderReplaced, and stores none, when ``by`` does not (any longer) fill the store or its staging
+        vectors.
         """
-        table = _SHADOW if shadow else _TABLE
+        table = _STAGING if staging else _TABLE
 
         def work(connection: Connection) -> None:
             _add(connection, rows, table, "FOR KEY SHARE OF m")
-            if shadow:
+            if staging:
                 agree(fact(connection, "embedder_next") if by else None, by)
             elif rows:
                 recorded = fact(connection, "embedder")
@@ -210,60 +214,60 @@ class PostgresVectors:
 
         self._pool.transaction(work)
 
-    # ------------------------------------------------------------------ the shadow
+    # ------------------------------------------------------------------ the staging vectors
 
     def rebuilding(self) -> AbstractContextManager[None]:
         """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""
         return self._pool.rebuilding()
 
-    def open_shadow(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
-        """Let ``identity`` fill the shadow; return its present size, and whose shadow was deleted for it."""
+    def open_staging(self, identity: Mapping[str, Any]) -> tuple[int, str | None]:
+        """Let ``identity`` fill the staging vectors; return how many there are, and whose were deleted for it."""
 
         def work(connection: Connection) -> tuple[int, str | None]:
             before = fact(connection, "embedder_next")
             if before is not None and dict(before) == dict(identity):
-                return int(only(connection.execute(_SQL["shadow_count"]))[0]), None
+                return int(only(connection.execute(_SQL["staging_count"]))[0]), None
             dropped = _clear(connection)
             connection.execute(_SQL["meta_set"], {"key": "embedder_next", "value": Jsonb(dict(identity))})
             return 0, dropped
 
         return self._pool.transaction(work)
 
-    def drop_shadow(self) -> str | None:
-        """Delete the shadow; return the name of its embedder, None where there was no shadow."""
+    def drop_staging(self) -> str | None:
+        """Delete the staging vectors; return the name of their embedder, None where there were none."""
         return (
             self._pool.transaction(_clear) if self._pool.run(lambda c: fact(c, "embedder_next")) is not None else None
         )
 
-    def index_shadow(self, dimensions: int) -> int:
-        """Index and analyse the shadow, if it is large enough; return the number of indexed vectors."""
+    def index_staging(self, dimensions: int) -> int:
+        """Index and analyse the staging vectors, if they are many; return the number of indexed vectors."""
 
         def work(connection: Connection) -> int:
-            count = nearest.index(connection, dimensions, _SHADOW) or 0
-            connection.execute(f"VACUUM (ANALYZE) {_SHADOW}")
+            count = nearest.index(connection, dimensions, _STAGING) or 0
+            connection.execute(f"VACUUM (ANALYZE) {_STAGING}")
             return count
 
         return self._pool.run(work)
 
-    def swap_shadow(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
-        """Replace the vectors by the shadow; return how many were made while writers waited.
+    def swap_staging(self, identity: Mapping[str, Any], embed: Embed, most: int | None) -> int | None:
+        """Replace the vectors by the staging vectors; return how many were made while writers waited.
 
         Writers wait while the last vectors are made, readers only for the swap. Returns None, and changes nothing, if
-        more than ``most`` are missing or the table stays in use. Raises EmbedderReplaced when the shadow is another
-        embedder's by now.
+        more than ``most`` are missing or the table stays in use. Raises EmbedderReplaced when the staging vectors are
+        another embedder's by now.
         """
 
         def work(connection: Connection) -> int:
             connection.execute(f"SET LOCAL lock_timeout TO '{_PATIENCE}'")
-            _locked(connection, "shadow_write_lock")
+            _locked(connection, "staging_write_lock")
             agree(fact(connection, "embedder_next"), identity)
-            late = _missing(connection, ("", 0), 2**31 if most is None else most + 1, _SHADOW)
+            late = _missing(connection, ("", 0), 2**31 if most is None else most + 1, _STAGING)
             if most is not None and len(late) > most:
                 raise _NotNow
             if late:
                 vectors = embed([memory for _, memory in late])
-                rows = [(m.namespace, ord, v) for (ord, m), v in zip(late, vectors, strict=True)]
-                _add(connection, rows, _SHADOW, "")  # no row lock: who forgets now waits for us, and deletes then
+                rows = [(m.namespace, row_id, v) for (row_id, m), v in zip(late, vectors, strict=True)]
+                _add(connection, rows, _STAGING, "")  # no row lock: who forgets now waits for us, and deletes then
             connection.execute(f"SET LOCAL lock_timeout TO '{_READERS_PATIENCE}'")
             _swap(connection)
             return len(late)
@@ -278,8 +282,8 @@ def _swap(connection: Connection) -> None:
     for _ in range(_TURNS):  # each try lets readers queue only for a moment
         try:
             with connection.transaction():
-                connection.execute(_SQL["shadow_own_lock"])
-                for command in _SQL["shadow_swap"].split(";\n"):  # one by one, as a cluster of several nodes requires
+                connection.execute(_SQL["staging_own_lock"])
+                for command in _SQL["staging_swap"].split(";\n"):  # one by one, as a cluster of several nodes requires
                     connection.execute(command)
             return
         except psycopg.errors.LockNotAvailable:
@@ -301,8 +305,8 @@ def _locked(connection: Connection, statement: str) -> None:
 
 def _clear(connection: Connection) -> str | None:
     before = fact(connection, "embedder_next")
-    connection.execute(_SQL["embedding_index_drop"].format(table=_SHADOW))
-    connection.execute(_SQL["shadow_clear"])
+    connection.execute(_SQL["embedding_index_drop"].format(table=_STAGING))
+    connection.execute(_SQL["staging_clear"])
     connection.execute(_SQL["meta_drop"], {"key": "embedder_next"})
     return None if before is None else str(before["name"])
 
@@ -320,10 +324,10 @@ def _missing(connection: Connection, after: tuple[str, int], limit: int, table: 
 
 def _add(connection: Connection, rows: Sequence[tuple[str, int, NDArray[Any]]], table: str, lock: str) -> None:
     for namespace in sorted({namespace for namespace, _, _ in rows}):
-        own_rows = [(ord, vector) for n, ord, vector in rows if n == namespace]
+        own_rows = [(row_id, vector) for n, row_id, vector in rows if n == namespace]
         parameters = {
             "namespace": namespace,
-            "ords": [ord for ord, _ in own_rows],
+            "ords": [row_id for row_id, _ in own_rows],
             "vectors": [Vector(vector).to_text() for _, vector in own_rows],
         }
         connection.execute(_SQL["embedding_add"].format(table=table, lock=lock), parameters)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from psycopg.errors import SerializationFailure
 
 from semmem.model.exchange import Row, Written
-from semmem.model.store.makers import Span, maker_of
+from semmem.model.store.derivations import Span, derivation_of
 from semmem.model.types import Memory
 from semmem.stores.batch import check_conflicts, fates_of_rows
 from semmem.stores.packed_postings import FIRST_EARLIER, without_numbers
@@ -52,10 +52,10 @@ def write(
 ) -> Callable[[], Written]:
     """Store a batch; see Store.write. A large batch is a segment; those of a small one, or of a bulk, stay pending.
 
-    In a pipeline (rows that ``are_few``) pass a ``backlog``, which is filled with the numbers that ``tidy`` needs. The
-    pipeline waits once, for the ords and for all that may forbid the rows; the rest is sent without waiting.
-    ``numbers`` are the ords before each namespace's first row, if they were reserved before the transaction. Returns a
-    function that returns the result; it waits where the pipeline has not ended.
+    In a pipeline (rows that ``are_few``) pass a ``backlog``, which is filled with the numbers that
+    ``flush_and_compact`` needs. The pipeline waits once, for the row ids and for all that may forbid the rows; the rest
+    is sent without waiting. ``numbers`` are the row ids before each namespace's first row, if they were reserved before
+    the transaction. Returns a function that returns the result; it waits where the pipeline has not ended.
     """
     ordered = sorted(rows, key=lambda r: (r.memory.namespace, r.memory.id, r.part))
     wholes = [r for r in ordered if r.part == 0]
@@ -69,8 +69,8 @@ def write(
     grounds = (
         {} if backlog is None else {n: ask_grounds(connection, n, rows) for n in by_namespace(r.name for r in writable)}
     )
-    ords = _ords_of(cursors)
-    new = {(namespace, id) for namespace, id, _ in ords}
+    row_ids = _row_ids_of(cursors)
+    new = {(namespace, id) for namespace, id, _ in row_ids}
     for namespace, ids in by_namespace([row.name for row in restorations if row.name in new]).items():
         connection.execute(_SQL["history_seen"], {"namespace": namespace, "ids": ids})
     for namespace, seen_rows in seen_by_namespace.items():
@@ -80,11 +80,11 @@ def write(
     unchanged, conflicts = _compare(connection, [r for r in unstored if r.name not in corroborated])
     conflicts |= stale
     check_conflicts(conflicts, on_conflict)
-    ords |= _ords_of(place.send([r for r in ordered if r.part > 0 and r.name in new]))
-    keys = _likeness_keys(wholes, new, ords)
+    row_ids |= _row_ids_of(place.send([r for r in ordered if r.part > 0 and r.name in new]))
+    keys = _likeness_keys(wholes, new, row_ids)
     similar_cursors = [] if backlog is None else ask_similar(connection, keys)  # under the lock, and in the pipeline
     index_cursors: dict[str, tuple[Cursor, Cursor | None]] = {}
-    for namespace, stored in _derived(ordered, new, ords).items():
+    for namespace, stored in _derived(ordered, new, row_ids).items():
         fates = fates_of_rows(wholes, namespace, new, replaced)
         count = _total(stored, removal_counts.get(namespace, (0, 0)))
         if backlog is not None:
@@ -94,8 +94,8 @@ def write(
             index_many(connection, namespace, stored, count, fates, place.last(namespace), bulk)
             holds = connection.execute(_SQL["namespace_check"], {"namespace": namespace})
             checked(holds, namespace, stored, fates)
-            if numbers is not None and (by := stored[0][1].made_by):  # the ords were reserved some time ago
-                span = Span(numbers[namespace], place.last(namespace), maker_of(by))
+            if numbers is not None and (by := stored[0][1].made_by):  # the row ids were reserved some time ago
+                span = Span(numbers[namespace], place.last(namespace), derivation_of(by))
                 mark_made(connection, namespace, span)
         if any(name[0] == namespace for name in anew_names):  # no change names them, so nobody can follow this one
             if fates:  # nor is it taken for one of those that are named
@@ -104,7 +104,7 @@ def write(
     if backlog is None:  # from here on each namespace is locked
         check_merged(connection, [r for r in writable if r.merges and r.name in new])
         similar_cursors = ask_similar(connection, keys)
-    named = {(n, ords[n, id, 0]): (n, id) for n, id in new}
+    named = {(n, row_ids[n, id, 0]): (n, id) for n, id in new}
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
 
     def written() -> Written:
@@ -113,43 +113,45 @@ def write(
             if backlog is not None:
                 backlog[namespace] = only(backlog_cursor)
             memories |= {(namespace, memory.id): memory for memory in map(memory_of, memory_rows or ())}
-        alike = {named[n, ord]: rows for n, cursor in similar_cursors for ord, rows in similar_of(cursor).items()}
+        alike = {named[n, row_id]: rows for n, cursor in similar_cursors for row_id, rows in similar_of(cursor).items()}
         fields: dict[str, Any] = {"memories": memories, "corroborated": corroborated, "similar": alike}
-        return Written(*fates_, ords, frozenset(replaced), **fields)
+        return Written(*fates_, row_ids, frozenset(replaced), **fields)
 
     return written
 
 
 def _derived(
-    rows: Sequence[Row], new: Collection[_Name], ords: Mapping[tuple[str, str, int], int]
+    rows: Sequence[Row], new: Collection[_Name], row_ids: Mapping[tuple[str, str, int], int]
 ) -> dict[str, list[tuple[int, Row]]]:
-    """Return the new rows from which data are derived, each behind its ord, by namespace and in order of the ords."""
+    """Return the new rows from which data are derived, each behind its row id, by namespace and in order of the row
+    ids.
+    """
     stored: dict[str, list[tuple[int, Row]]] = defaultdict(list)
     for row in rows:
         if row.name in new and (row.extraction is not None or row.memory.sensitive):
-            stored[row.memory.namespace].append((ords[(*row.name, row.part)], row))
+            stored[row.memory.namespace].append((row_ids[(*row.name, row.part)], row))
     return {namespace: sorted(pairs, key=lambda pair: pair[0]) for namespace, pairs in stored.items()}
 
 
 def _likeness_keys(
-    wholes: Sequence[Row], new: Collection[_Name], ords: Mapping[tuple[str, str, int], int]
+    wholes: Sequence[Row], new: Collection[_Name], row_ids: Mapping[tuple[str, str, int], int]
 ) -> dict[str, dict[int, Sequence[int]]]:
-    """Return the likeness keys of new memories, by namespace and ord."""
+    """Return the likeness keys of new memories, by namespace and row id."""
     keys: dict[str, dict[int, Sequence[int]]] = defaultdict(dict)
     for row in wholes:
         if row.likeness and row.name in new:
-            keys[row.memory.namespace][ords[(*row.name, 0)]] = row.likeness
+            keys[row.memory.namespace][row_ids[(*row.name, 0)]] = row.likeness
     return keys
 
 
 def numbers_for(connection: Connection, rows: Sequence[Row]) -> dict[str, int]:
-    """Reserve ords for ``rows``, outside their transaction; return for each namespace the ord before its first."""
+    """Reserve row ids for ``rows``, outside their transaction; return the row id before the first of each namespace."""
     count = Counter(row.memory.namespace for row in rows)
     common = {"language": rows[0].language, "made_by": rows[0].made_by} if rows else {}
     before = {}
     for namespace, size in sorted(count.items()):
         parameters = {**common, "namespace": namespace, "count": size}
-        last, language = only(connection.execute(_SQL["ords_take"], parameters))
+        last, language = only(connection.execute(_SQL["row_ids_take"], parameters))
         check_language(namespace, language, rows[0].language)  # now, and not after everything was written
         before[namespace] = last - size
         if last >= FIRST_EARLIER:
@@ -164,7 +166,7 @@ def _total(stored: Sequence[tuple[int, Row]], removal: tuple[int, int]) -> dict[
 
 
 class _Numbers:
-    """The ords of a batch: reserved before its transaction, or under the locks of the namespaces when first needed."""
+    """The row ids of a batch: reserved before its transaction, or under their namespaces' locks when first needed."""
 
     def __init__(self, connection: Connection, rows: Sequence[Row], before: Mapping[str, int] | None) -> None:
         self._connection = connection
@@ -185,11 +187,11 @@ class _Numbers:
         if not self._counts_sent:
             for namespace, count in sorted(self._count.items()):
                 parameters = {"namespace": namespace, "count": count, **self._common}
-                self._connection.execute(_SQL["ords_take"], parameters)
+                self._connection.execute(_SQL["row_ids_take"], parameters)
                 self._counts_sent[namespace] = 0
 
     def last(self, namespace: str) -> int:
-        """Return the last ord of the batch; 0 where the ords were reserved under the lock."""
+        """Return the last row id of the batch; 0 where the row ids were reserved under the lock."""
         return 0 if self._before is None else self._before[namespace] + self._count[namespace]
 
     def send(self, rows: Sequence[Row]) -> list[tuple[str, Cursor]]:
@@ -207,9 +209,9 @@ class _Numbers:
         return cursors
 
 
-def _ords_of(cursors: Sequence[tuple[str, Cursor]]) -> dict[tuple[str, str, int], int]:
-    """Return the ords of the stored rows, by (namespace, id, part)."""
-    return {(namespace, id, part): ord for namespace, cursor in cursors for id, part, ord in cursor.fetchall()}
+def _row_ids_of(cursors: Sequence[tuple[str, Cursor]]) -> dict[tuple[str, str, int], int]:
+    """Return the row ids of the stored rows, by (namespace, id, part)."""
+    return {(namespace, id, part): row_id for namespace, cursor in cursors for id, part, row_id in cursor.fetchall()}
 
 
 def _take_place(
@@ -231,31 +233,31 @@ def _take_place(
     ]
     stored_rows = [(n, *row) for n, cursor in cursors for row in cursor.fetchall()]
     same = {(n, i) for n, i, part, _, *life in stored_rows if part == 0 and tuple(life) == replaces[n, i]}
-    ords: dict[str, list[int]] = defaultdict(list)
-    anew_ords: dict[str, list[int]] = defaultdict(list)
+    row_ids: dict[str, list[int]] = defaultdict(list)
+    anew_row_ids: dict[str, list[int]] = defaultdict(list)
     versions = rows[0].versions
-    for namespace, id, _, ord, *_ in stored_rows:
+    for namespace, id, _, row_id, *_ in stored_rows:
         if (namespace, id) in same:
-            ords[namespace].append(ord)
+            row_ids[namespace].append(row_id)
         if (namespace, id) in anew_names:
-            anew_ords[namespace].append(ord)
+            anew_row_ids[namespace].append(row_id)
     by = {r.name: r.changed_by for r in rows if r.part == 0 and r.changed_by is not None}
-    for namespace, some in ords.items():
-        history_ords = sorted({*some}.difference(anew_ords[namespace]))
+    for namespace, some in row_ids.items():
+        history_row_ids = sorted({*some}.difference(anew_row_ids[namespace]))
         who_did = {id: who for (n, id), who in by.items() if n == namespace}
-        if history_ords:
-            keep(connection, namespace, history_ords, by=who_did, versions=versions)
+        if history_row_ids:
+            keep(connection, namespace, history_row_ids, by=who_did, versions=versions)
         hidden = [r.name[1] for r in rows if r.memory.sensitive and r.name[0] == namespace and r.name in same]
         if hidden:
             hide = {"namespace": namespace, "ids": hidden, "payload": os.urandom(16)}
             connection.execute(_SQL["history_hide"], hide)
-    seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in anew_ords.items() if some}
-    deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in ords.items()}
+    seen_by_namespace = {n: seen_counts(connection, n, some) for n, some in anew_row_ids.items() if some}
+    deletions = {n: delete_rows(connection, {"namespace": n, "ords": some}) for n, some in row_ids.items()}
     numbers.lock()
     removal_counts = {}
-    for namespace, (forwards, folded) in deletions.items():
-        connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": ords[namespace]})
-        clear_postings(connection, namespace, folded)
+    for namespace, (forwards, flushed) in deletions.items():
+        connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": row_ids[namespace]})
+        clear_postings(connection, namespace, flushed)
         removal_counts[namespace] = len(forwards), sum(n for _, n, _ in forwards)
     for namespace, ids in by_namespace(r.name for r in rows if r.retells and r.name in same).items():
         part(connection, namespace, ids)
@@ -300,18 +302,20 @@ def write_again(connection: Connection, rows: Sequence[Row], on_conflict: str) -
     }
     written = write(connection, [row for row in rows if row.name not in stored_names], on_conflict)()
     replaced = {name for name in stored_names if wholes[name].replaces is not None}
-    ords = {
-        (namespace, id, part): ord for namespace, id, part, _, ord, _ in stored_rows if (namespace, id) in stored_names
+    row_ids = {
+        (namespace, id, part): row_id
+        for namespace, id, part, _, row_id, _ in stored_rows
+        if (namespace, id) in stored_names
     }
     alike = dict(written.similar)
     for namespace, ids in by_namespace(name for name in stored_names if wholes[name].likeness).items():
-        keys = {ords[namespace, id, 0]: wholes[namespace, id].likeness for id in ids}
-        named = {ords[namespace, id, 0]: (namespace, id) for id in ids}
-        alike |= {named[ord]: rows for ord, rows in similar(connection, namespace, keys).items()}
+        keys = {row_ids[namespace, id, 0]: wholes[namespace, id].likeness for id in ids}
+        named = {row_ids[namespace, id, 0]: (namespace, id) for id in ids}
+        alike |= {named[row_id]: rows for row_id, rows in similar(connection, namespace, keys).items()}
     return replace(
         written,
         new=written.new | (stored_names - replaced),
         replaced=written.replaced | replaced,
-        ords={**written.ords, **ords},
+        row_ids={**written.row_ids, **row_ids},
         similar=alike,
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import Head
+from semmem.model.exchange import CandidateMetadata
 from semmem.model.process.forks import cached_property
 from semmem.stores.packed_postings import FORWARD, POSTING, mentions
 from semmem.stores.resident.coarse import Coarse, is_possible
@@ -29,10 +29,10 @@ _WEIGHTS = ("count", "mention", "subject")
 
 @dataclass(frozen=True)
 class Rows:
-    """Memories as they are stored, ords ascending, in parallel columns with one element per memory.
+    """Memories as they are stored, row ids ascending, in parallel columns with one element per memory.
 
-    ``sizes`` is the number of ``entries`` of each memory, ``candidates`` are (ord, key, place), by ord. ``vector_ords``
-    are the ords that have a vector, ``vectors`` has one row for each of these.
+    ``sizes`` is the number of ``entries`` of each memory, ``candidates`` are (row id, key, place), by row id.
+    ``vector_row_ids`` are the row ids that have a vector, ``vectors`` has one row for each of these.
     """
 
     turns: Turns
@@ -40,47 +40,47 @@ class Rows:
     sizes: NDArray[np.int64]
     entries: NDArray[Any]
     candidates: NDArray[Any]
-    vector_ords: NDArray[np.int64]
+    vector_row_ids: NDArray[np.int64]
     vectors: NDArray[np.float32]
 
     @property
-    def ords(self) -> NDArray[np.int64]:
-        """Return the ord of each memory."""
-        return self.turns.ords
+    def row_ids(self) -> NDArray[np.int64]:
+        """Return the row id of each memory."""
+        return self.turns.row_ids
 
-    def without(self, ords: NDArray[np.int64]) -> Rows:
-        """Return the rows without ``ords``."""
-        if not len(ords):
+    def without(self, row_ids: NDArray[np.int64]) -> Rows:
+        """Return the rows without ``row_ids``."""
+        if not len(row_ids):
             return self
-        stays, has = ~np.isin(self.ords, ords), ~np.isin(self.vector_ords, ords)
+        stays, has = ~np.isin(self.row_ids, row_ids), ~np.isin(self.vector_row_ids, row_ids)
         return Rows(
             self.turns.select(stays),
             self.lengths[stays],
             self.sizes[stays],
             self.entries[np.repeat(stays, self.sizes)],
-            self.candidates[~np.isin(self.candidates["ord"], ords)],
-            self.vector_ords[has],
+            self.candidates[~np.isin(self.candidates["ord"], row_ids)],
+            self.vector_row_ids[has],
             self.vectors[has],
         )
 
     @classmethod
-    def joined(cls, one: Rows, other: Rows) -> Rows:
-        """Return the rows of both arguments, which have no ord in common, with ords ascending."""
-        order = np.argsort(np.concatenate([one.ords, other.ords]))
+    def merged(cls, one: Rows, other: Rows) -> Rows:
+        """Return the rows of both arguments, which have no row id in common, with row ids ascending."""
+        order = np.argsort(np.concatenate([one.row_ids, other.row_ids]))
         sizes = np.concatenate([one.sizes, other.sizes])
         entries = np.concatenate([one.entries, other.entries])
         candidates = np.concatenate([one.candidates, other.candidates])
-        vector_ords = np.concatenate([one.vector_ords, other.vector_ords])
-        by_ord = np.argsort(vector_ords)
-        filled = [rows.vectors for rows in (one, other) if len(rows.vector_ords)]
-        vectors = np.concatenate(filled)[by_ord] if filled else one.vectors
+        vector_row_ids = np.concatenate([one.vector_row_ids, other.vector_row_ids])
+        by_row_id = np.argsort(vector_row_ids)
+        filled = [rows.vectors for rows in (one, other) if len(rows.vector_row_ids)]
+        vectors = np.concatenate(filled)[by_row_id] if filled else one.vectors
         return cls(
-            Turns.joined(one.turns, other.turns),
+            Turns.merged(one.turns, other.turns),
             np.concatenate([one.lengths, other.lengths])[order],
             sizes[order],
             entries[runs((np.cumsum(sizes) - sizes)[order], sizes[order])],
             candidates[np.argsort(candidates["ord"], kind="stable")],
-            vector_ords[by_ord],
+            vector_row_ids[by_row_id],
             vectors,
         )
 
@@ -94,12 +94,17 @@ class Block:
     """
 
     def __init__(self, rows: Rows, *, coarse: bool = False) -> None:
-        self.turns, self.ords, self.vector_ords, self.vectors = rows.turns, rows.ords, rows.vector_ords, rows.vectors
+        self.turns, self.row_ids, self.vector_row_ids, self.vectors = (
+            rows.turns,
+            rows.row_ids,
+            rows.vector_row_ids,
+            rows.vectors,
+        )
         self.lengths = rows.lengths
         self.candidates = rows.candidates
-        self.candidate_starts = np.searchsorted(rows.candidates["ord"], np.append(rows.ords, np.iinfo(np.int64).max))
+        self.candidate_starts = np.searchsorted(rows.candidates["ord"], np.append(rows.row_ids, np.iinfo(np.int64).max))
         self.starts = np.concatenate([[0], np.cumsum(rows.sizes)])  # where each memory's entries begin in ``own``
-        owner = np.repeat(np.arange(len(rows.ords), dtype=np.uint32), rows.sizes)
+        owner = np.repeat(np.arange(len(rows.row_ids), dtype=np.uint32), rows.sizes)
         order = np.argsort(rows.entries["key"], kind="stable")
         keys = rows.entries["key"][order]
         first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, dtype=np.int64)
@@ -129,14 +134,14 @@ class Block:
         keys = (self.keys, self.kinds, self.places, self.firsts, self.mentioned)
         arrays = (self.own, self.postings, *keys, self.vectors, self.candidates)
         in_bytes = 0 if self.coarse is None else self.coarse.size
-        return sum(array.nbytes for array in arrays) + in_bytes + PER_MEMORY * len(self.ords)
+        return sum(array.nbytes for array in arrays) + in_bytes + PER_MEMORY * len(self.row_ids)
 
     @property
     def rows(self) -> Rows:
         """Return the memories that the block was built from."""
         entries = self._forward(slice(None))
         columns = (np.diff(self.starts), entries, self.candidates)
-        return Rows(self.turns, self.lengths, *columns, self.vector_ords, self.vectors)
+        return Rows(self.turns, self.lengths, *columns, self.vector_row_ids, self.vectors)
 
     @cached_property
     def by_session(self) -> dict[str, list[int]]:
@@ -168,15 +173,15 @@ class Block:
 
     @cached_property
     def _by_id(self) -> dict[str, list[int]]:
-        ords_by_id: dict[str, list[int]] = {}
-        for id, ord in zip(self.turns.each("id"), self.ords.tolist(), strict=True):
-            ords_by_id.setdefault(str(id), []).append(ord)
-        return ords_by_id
+        row_ids_by_id: dict[str, list[int]] = {}
+        for id, row_id in zip(self.turns.each("id"), self.row_ids.tolist(), strict=True):
+            row_ids_by_id.setdefault(str(id), []).append(row_id)
+        return row_ids_by_id
 
-    def ords_of(self, ids: Collection[str]) -> NDArray[np.int64]:
-        """Return the ords of the memories with these ids, ascending, parts included."""
-        ords_by_id = self._by_id if ids else {}
-        return np.array(sorted(ord for id in ids for ord in ords_by_id.get(id, ())), dtype=np.int64)
+    def row_ids_of(self, ids: Collection[str]) -> NDArray[np.int64]:
+        """Return the row ids of the memories with these ids, ascending, parts included."""
+        row_ids_by_id = self._by_id if ids else {}
+        return np.array(sorted(row_id for id in ids for row_id in row_ids_by_id.get(id, ())), dtype=np.int64)
 
     def _forward(self, which: NDArray[np.int64] | slice) -> NDArray[Any]:
         """Return the entries at some places of ``own``."""
@@ -188,16 +193,16 @@ class Block:
         return forwards
 
     @cached_property
-    def heads(self) -> dict[int, Head]:
-        """The heads of memories by ord, filled as they are asked for."""
+    def metadata(self) -> dict[int, CandidateMetadata]:
+        """The metadata of memories by row id, filled as they are asked for."""
         return {}
 
-    def places_of(self, ords: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions of those of ``ords`` that the block holds, in the order of ``ords``."""
-        if not len(self.ords):
+    def places_of(self, row_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions of those of ``row_ids`` that the block holds, in the order of ``row_ids``."""
+        if not len(self.row_ids):
             return np.zeros(0, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.ords, ords), len(self.ords) - 1)
-        places: NDArray[np.int64] = at[self.ords[at] == ords]
+        at = np.minimum(np.searchsorted(self.row_ids, row_ids), len(self.row_ids) - 1)
+        places: NDArray[np.int64] = at[self.row_ids[at] == row_ids]
         return places
 
     def forwards(
@@ -211,7 +216,7 @@ class Block:
             sizes = np.bincount(np.repeat(np.arange(len(at)), sizes)[several], minlength=len(at))
             which = which[several]
         starts, ends = self.candidate_starts[at], self.candidate_starts[at + 1]
-        return self.ords[at], sizes, self._forward(which), self.candidates[runs(starts, ends - starts)]
+        return self.row_ids[at], sizes, self._forward(which), self.candidates[runs(starts, ends - starts)]
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""
@@ -275,19 +280,19 @@ class Block:
     def _posting(self, rows: NDArray[Any], entries: NDArray[Any]) -> NDArray[Any]:
         """Return entries of the memories at some positions as postings."""
         postings = np.zeros(len(entries), dtype=POSTING)
-        postings["ord"] = self.ords[rows]
+        postings["ord"] = self.row_ids[rows]
         postings["length"] = np.minimum(self.lengths[rows], _LONGEST)
         for name in _WEIGHTS:
             postings[name] = entries[name]
         return postings
 
-    def vectors_of(self, ords: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return those of ``ords`` that have a vector, and the vectors."""
-        if not len(self.vector_ords):
-            return ords[:0], self.vectors[:0]
-        at = np.minimum(np.searchsorted(self.vector_ords, ords), len(self.vector_ords) - 1)
-        at = at[self.vector_ords[at] == ords]
-        return self.vector_ords[at], self.vectors[at]
+    def vectors_of(self, row_ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return those of ``row_ids`` that have a vector, and the vectors."""
+        if not len(self.vector_row_ids):
+            return row_ids[:0], self.vectors[:0]
+        at = np.minimum(np.searchsorted(self.vector_row_ids, row_ids), len(self.vector_row_ids) - 1)
+        at = at[self.vector_row_ids[at] == row_ids]
+        return self.vector_row_ids[at], self.vectors[at]
 
 
 @lru_cache(10_000)

@@ -84,11 +84,11 @@ class Coarse:
         return self._bytes + self._units.nbytes + self._lost.nbytes
 
     def among_nearest(
-        self, vector: NDArray[np.float32], count: int, admitted: NDArray[np.bool_] | None = None
+        self, vector: NDArray[np.float32], count: int, matching: NDArray[np.bool_] | None = None
     ) -> NDArray[np.int64] | None:
         """Return the places, ascending, of all vectors that may have one of the ``count`` highest inner products.
 
-        Others than ``admitted`` do not take part. None where so many are left that looking at all is as fast, and where
+        Others than ``matching`` do not take part. None where so many are left that looking at all is as fast, and where
         the library fails.
         """
         digits, worth, rest = _digits(vector)
@@ -100,12 +100,12 @@ class Coarse:
         length = float(np.linalg.norm(vector))
         error = self._lost * np.float32(length) + np.float32(self._longest * (rest + _ROUNDING * length))
         least = near - error
-        if admitted is not None:
-            least[~admitted] = -np.inf
+        if matching is not None:
+            least[~matching] = -np.inf
         place = max(len(least) - count, 0)
         possible = near + error >= np.partition(least, place)[place]
-        if admitted is not None:
-            possible &= admitted
+        if matching is not None:
+            possible &= matching
         places = np.flatnonzero(possible)
         return places if len(places) * _MOST <= len(near) else None
 

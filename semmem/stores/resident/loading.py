@@ -22,7 +22,7 @@ __all__ = ["follow", "load"]
 _SQL = statements("postgres")
 _KEPT = ("resident_memories", "resident_forwards", "resident_vectors")
 _STEP = 50_000
-"""Ords read at a time, so that no value exceeds the largest that the server can send."""
+"""Row ids read at a time, so that no value exceeds the largest that the server can send."""
 _PER_ENTRY = 1.2
 """Bytes of memory taken per byte of entries in the store: postings, the places of each memory's entries, and keys."""
 
@@ -50,7 +50,7 @@ def load(pool: Pooled, namespace: str, most: int, spare: int) -> Model | None:
             for after in range(0, last or 1, _STEP):
                 which = {**where, "after": after, "upto": after + _STEP}
                 part = _read([connection.execute(_SQL[name], which, binary=True) for name in _KEPT])
-                rows = part if rows is None else Rows.joined(rows, part)
+                rows = part if rows is None else Rows.merged(rows, part)
             assert rows is not None
             correction_rows = connection.execute(_SQL["corrections"], where, binary=True).fetchall()
             base = Block(rows, coarse=_bytes(state, entries, in_bytes=True) <= spare)
@@ -109,13 +109,15 @@ def _read(cursors: list[Cursor]) -> Rows:
     heads, raw, runs = only(cursors[1])
     sizes = np.frombuffer(heads or b"", dtype=">i8").astype(np.int64).reshape(-1, 4)
     owners, packed = only(cursors[2])
-    vector_ords = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
+    vector_row_ids = np.frombuffer(owners or b"", dtype=">i8").astype(np.int64)
     turns = Turns.of(memory_rows)
-    if not np.array_equal(turns.ords, sizes[:, 0]):
+    if not np.array_equal(turns.row_ids, sizes[:, 0]):
         raise ValueError("A memory is in no index.")
     vectors = np.zeros((0, 0), dtype=np.float32)
-    if len(vector_ords):
-        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(vector_ords), -1)[:, 4:]  # each begins with its length
+    if len(vector_row_ids):
+        rows = np.frombuffer(packed, dtype=np.uint8).reshape(len(vector_row_ids), -1)[
+            :, 4:
+        ]  # each begins with its length
         vectors = np.ascontiguousarray(rows).view(">f4").astype(np.float32)
     return Rows(
         turns,
@@ -123,6 +125,6 @@ def _read(cursors: list[Cursor]) -> Rows:
         sizes[:, 2] // FORWARD.itemsize,
         np.frombuffer(raw or b"", dtype=FORWARD),
         unpack_candidates(sizes[:, 0], sizes[:, 3] // CANDIDATE.itemsize, runs or b""),
-        vector_ords,
+        vector_row_ids,
         vectors,
     )

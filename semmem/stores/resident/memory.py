@@ -106,7 +106,7 @@ class Models:
             model = self._use(namespace)
             if model is None:
                 return self._load_if_due(namespace, state.memories)
-            if model.state == state or model.state.revision > state.revision:
+            if model.state == state or model.state.sequence > state.sequence:
                 # another recall has brought it up to date; a restored server has another state
                 later = model if model.state.place == state.place else None
             else:

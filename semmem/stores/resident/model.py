@@ -1,7 +1,7 @@
-"""Answer what recalls ask of a store, for one namespace at one revision, from arrays in memory.
+"""Answer what recalls ask of a store, for one namespace at one sequence number, from arrays in memory.
 
-A model has a large block, and a small one with what was written since the large one was built; ords that were removed
-from the large block are left out of every answer. A model never changes, so many threads can read it.
+A model has a large block, and a small one with what was written since the large one was built; row ids that were
+removed from the large block are left out of every answer. A model never changes, so many threads can read it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from semmem.model.exchange import (
     BEHIND,
     LAST,
     MOST_TURNS,
+    CandidateMetadata,
     Corrections,
     Forwards,
-    Head,
     Kinds,
-    Ords,
     Postings,
     Ranking,
+    RowIds,
     Scope,
     Turn,
 )
@@ -48,7 +48,7 @@ _TAIL = 1_000
 class State(NamedTuple):
     """The state of a namespace as a recall found it: two equal states have equal answers."""
 
-    revision: int
+    sequence: int
     changes: int
     segments: int
     memories: int
@@ -68,14 +68,14 @@ class State(NamedTuple):
     def follows(self, before: State) -> bool:
         """Return whether the table of changes names everything that changed since ``before``.
 
-        Other changes count the revision alone: re-extracted memories, joined segments, a rebuild.
+        Other changes advance the sequence number alone: re-extracted memories, merged segments, a rebuild.
         """
         change_count = (self.changes - before.changes) + (self.segments - before.segments)
-        return self.place == before.place and not self.dropping and 0 < self.revision - before.revision == change_count
+        return self.place == before.place and not self.dropping and 0 < self.sequence - before.sequence == change_count
 
 
 class Model:
-    """A namespace at the revision of ``state``: ``base`` without the ords ``removals``, and ``tail``."""
+    """A namespace at the sequence number of ``state``: ``base`` without the row ids ``removals``, and ``tail``."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Model:
         self._tail = tail
         self._removals = removals
         self._blocks = [base] if tail is None else [base, tail]
-        self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # names that memories are about, cached by ord
+        self.about: dict[int, list[tuple[int, int, int, str]]] = {}  # names that memories are about, cached by row id
         self._sessions: dict[str, tuple[list[Turn], dict[int, int]]] = {}
         removed_entries = base.forwards(base.places_of(removals))[2] if len(removals) else None
         self._removed_counts = _key_counts(removed_entries) if removed_entries is not None else None
@@ -106,19 +106,19 @@ class Model:
     def after(self, state: State, new_rows: Rows, ids: Collection[str], corrections: Corrections = _NONE) -> Model:
         """Return the model at a later ``state``: without the memories of ``ids``, and with ``new_rows``."""
         tail: Block | None
-        removals = np.union1d(self._removals, self._base.ords_of(ids))
+        removals = np.union1d(self._removals, self._base.row_ids_of(ids))
         if self._tail is not None:
-            new_rows = Rows.joined(self._tail.rows.without(self._tail.ords_of(ids)), new_rows)
-        if len(new_rows.ords) + len(removals) >= _TAIL:
-            whole = Rows.joined(self._base.rows.without(removals), new_rows)
+            new_rows = Rows.merged(self._tail.rows.without(self._tail.row_ids_of(ids)), new_rows)
+        if len(new_rows.row_ids) + len(removals) >= _TAIL:
+            whole = Rows.merged(self._base.rows.without(removals), new_rows)
             base, tail, removals = Block(whole, coarse=self._base.coarse is not None), None, _NOTHING
         else:
-            base, tail = self._base, Block(new_rows) if len(new_rows.ords) else None
+            base, tail = self._base, Block(new_rows) if len(new_rows.row_ids) else None
         return Model(self.namespace, state, base, tail, removals, corrections)
 
     # ------------------------------------------------------------------ postings
 
-    def postings(self, keys: Ords, max_df: int | None, *, shared: bool = False) -> Postings:
+    def postings(self, keys: RowIds, max_df: int | None, *, shared: bool = False) -> Postings:
         """Return the postings of ``keys``; see Store.postings."""
         sorted_keys = ascending(keys)
         totals = self.state.memories, self.state.length
@@ -157,10 +157,10 @@ class Model:
         entries = np.concatenate(pieces)
         return Postings(*totals, sorted_keys[mask], sizes[mask], entries[in_order(owner, entries["ord"])])
 
-    def forwards(self, ords: Ords, *, shared: bool = False) -> Forwards:
-        """Return the forward entries of each of ``ords``; ``shared`` leaves out keys that only one memory has."""
+    def forwards(self, row_ids: RowIds, *, shared: bool = False) -> Forwards:
+        """Return the forward entries of each of ``row_ids``; ``shared`` leaves out keys that only one memory has."""
         shared = shared and len(self._blocks) == 1  # a key that one block has once may be in the other too
-        parts = [block.forwards(at, shared=shared) for block, at in self._at(ords)]
+        parts = [block.forwards(at, shared=shared) for block, at in self._at(row_ids)]
         if len(parts) == 1:
             return Forwards(*parts[0])
         owners, sizes, entries, candidates = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -169,66 +169,66 @@ class Model:
         candidates = candidates[np.argsort(candidates["ord"], kind="stable")]
         return Forwards(owners[order], sizes[order], entries[_runs(starts[order], sizes[order])], candidates)
 
-    def _at(self, ords: Ords) -> list[tuple[Block, NDArray[np.int64]]]:
-        """Return each block with the positions of those of ``ords`` that it holds, ascending."""
-        sorted_ords = ascending(ords)
-        in_base = np.setdiff1d(sorted_ords, self._removals) if len(self._removals) else sorted_ords
-        return [(b, b.places_of(in_base if b is self._base else sorted_ords)) for b in self._blocks]
+    def _at(self, row_ids: RowIds) -> list[tuple[Block, NDArray[np.int64]]]:
+        """Return each block with the positions of those of ``row_ids`` that it holds, ascending."""
+        sorted_row_ids = ascending(row_ids)
+        in_base = np.setdiff1d(sorted_row_ids, self._removals) if len(self._removals) else sorted_row_ids
+        return [(b, b.places_of(in_base if b is self._base else sorted_row_ids)) for b in self._blocks]
 
-    # ------------------------------------------------------------------ heads and sessions
+    # ------------------------------------------------------------------ candidate metadata and sessions
 
-    def turns_of(self, ords: Ords) -> list[Turn]:
-        """Return ``ords`` as turns of their sessions; forgotten memories are left out."""
-        return [block.turns[at] for block, places in self._at(ords) for at in places.tolist()]
+    def turns_of(self, row_ids: RowIds) -> list[Turn]:
+        """Return ``row_ids`` as turns of their sessions; forgotten memories are left out."""
+        return [block.turns[at] for block, places in self._at(row_ids) for at in places.tolist()]
 
-    def heads(self, ords: Ords) -> dict[int, Head]:
-        """Return the head of each of ``ords``; forgotten memories are left out."""
-        older, newer = self._base.heads, {} if self._tail is None else self._tail.heads
+    def metadata(self, row_ids: RowIds) -> dict[int, CandidateMetadata]:
+        """Return the metadata of each of ``row_ids``; forgotten memories are left out."""
+        older, newer = self._base.metadata, {} if self._tail is None else self._tail.metadata
         gone = self._removal_set
-        heads: dict[int, Head] = {}
+        metadata: dict[int, CandidateMetadata] = {}
         missing = []
-        for ord in ords:
-            head = newer.get(ord) or (older.get(ord) if ord not in gone else None)
-            if head is None:
-                missing.append(ord)
+        for row_id in row_ids:
+            candidate = newer.get(row_id) or (older.get(row_id) if row_id not in gone else None)
+            if candidate is None:
+                missing.append(row_id)
             else:
-                heads[head.ord] = head
+                metadata[candidate.row_id] = candidate
         for block, places in self._at(missing) if missing else ():
             for at in places.tolist():
-                head = block.turns[at].head
-                heads[head.ord] = block.heads[head.ord] = head
-        return heads
+                candidate = block.turns[at].candidate
+                metadata[candidate.row_id] = block.metadata[candidate.row_id] = candidate
+        return metadata
 
-    def titles(self, ords: Ords) -> dict[int, str | None]:
-        """Return the title of each of ``ords``."""
-        return {int(b.ords[at]): b.turns.title(at) for b, places in self._at(ords) for at in places.tolist()}
+    def titles(self, row_ids: RowIds) -> dict[int, str | None]:
+        """Return the title of each of ``row_ids``."""
+        return {int(b.row_ids[at]): b.turns.title(at) for b, places in self._at(row_ids) for at in places.tolist()}
 
-    def by_author(self, ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return those of ``ords`` whose author is ``author``, ascending."""
-        return np.array(sorted(turn.ord for turn in self.turns_of(ords) if turn.author == author), dtype=np.int64)
+    def by_author(self, row_ids: RowIds, author: str) -> NDArray[np.int64]:
+        """Return those of ``row_ids`` whose author is ``author``, ascending."""
+        return np.array(sorted(turn.row_id for turn in self.turns_of(row_ids) if turn.author == author), dtype=np.int64)
 
     @cached_property
     def _removal_set(self) -> frozenset[int]:
         return frozenset(self._removals.tolist())
 
     def _session(self, name: str) -> tuple[list[Turn], dict[int, int]]:
-        """Return the turns of a session in order, and the place of each ord in it."""
+        """Return the turns of a session in order, and the place of each row id in it."""
         session = self._sessions.get(name)
         if session is None:
             rows = [
                 (block.turns.place(at), turn.id, turn.part, turn)
                 for block in self._blocks
                 for at in block.by_session.get(name, ())
-                if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._removal_set)
+                if (turn := block.turns[at]) and (block is not self._base or turn.row_id not in self._removal_set)
             ]
             rows.sort(key=lambda row: row[:3])
             turns = [row[3] for row in rows]
-            session = self._sessions[name] = turns, {turn.ord: at for at, turn in enumerate(turns)}
+            session = self._sessions[name] = turns, {turn.row_id: at for at, turn in enumerate(turns)}
         return session
 
-    def session_turns(self, ords: Ords) -> list[Turn]:
-        """Return the sessions that hold ``ords``, each in its order; see Store.session_turns."""
-        around = self.turns_of(ords)
+    def session_turns(self, row_ids: RowIds) -> list[Turn]:
+        """Return the sessions of ``row_ids``, each in its order; see Store.session_turns."""
+        around = self.turns_of(row_ids)
         turns: list[Turn] = []
         for name in sorted({turn.session for turn in around if turn.session is not None}):
             turns += self._session(name)[0]
@@ -237,24 +237,25 @@ class Model:
         alone = [turn for turn in around if turn.session is None]
         return [*turns, *alone][: MOST_TURNS + 1]
 
-    def neighbours(self, ords: Ords) -> list[tuple[int, int, bool]]:
-        """Return (ord, ord of its previous or next memory in the session, whether both have the same author)."""
+    def neighbours(self, row_ids: RowIds) -> list[tuple[int, int, bool]]:
+        """Return (row id, row id of its previous or next memory in the session, whether both have the same author)."""
         pairs = []
-        for block, places in self._at(ords):
+        for block, places in self._at(row_ids):
             for where in places.tolist():
                 if (session := block.turns.session(where)) is None:
                     continue
                 turns, place = self._session(session)
-                at = place[int(block.ords[where])]
+                at = place[int(block.row_ids[where])]
                 own = turns[at]
                 for other in (*turns[max(at - 1, 0) : at], *turns[at + 1 : at + 2]):
-                    pairs.append((own.ord, other.ord, own.author is not None and own.author == other.author))
+                    pairs.append((own.row_id, other.row_id, own.author is not None and own.author == other.author))
         return pairs
 
-    def ords_of(self, ids: Collection[str]) -> NDArray[np.int64]:
-        """Return the ords of the memories with these ids, ascending, parts included."""
+    def row_ids_of(self, ids: Collection[str]) -> NDArray[np.int64]:
+        """Return the row ids of the memories with these ids, ascending, parts included."""
         parts = [
-            np.setdiff1d(b.ords_of(ids), self._removals) if b is self._base else b.ords_of(ids) for b in self._blocks
+            np.setdiff1d(b.row_ids_of(ids), self._removals) if b is self._base else b.row_ids_of(ids)
+            for b in self._blocks
         ]
         return np.sort(np.concatenate(parts))
 
@@ -270,7 +271,7 @@ class Model:
                 (block.turns.place(at)[1], turn.id, turn)
                 for block in self._blocks
                 for at in block.by_author.get(key, ())
-                if (turn := block.turns[at]) and (block is not self._base or turn.ord not in self._removal_set)
+                if (turn := block.turns[at]) and (block is not self._base or turn.row_id not in self._removal_set)
             ]
             if any(turn.part for _, _, turn in author_rows):
                 return None
@@ -283,7 +284,7 @@ class Model:
         if turn.session is None:
             return ()
         turns, place = self._session(turn.session)
-        at = place[turn.ord]
+        at = place[turn.row_id]
         return tuple(other.author for other in turns[max(at - BEHIND, 0) : at][::-1])
 
     # ------------------------------------------------------------------ vectors
@@ -296,26 +297,26 @@ class Model:
         they stand.
         """
         query = np.asarray(vector, dtype=np.float32)
-        near = [(block, self._near(block, scope, query, depth)) for block in self._blocks if len(block.vector_ords)]
+        near = [(block, self._near(block, scope, query, depth)) for block in self._blocks if len(block.vector_row_ids)]
         if not any(len(at) for _, at in near):
             return Ranking()
         exact = _products(np.concatenate([block.vectors[at] for block, at in near]), query)
-        candidates = np.concatenate([block.vector_ords[at] for block, at in near])
+        candidates = np.concatenate([block.vector_row_ids[at] for block, at in near])
         order = np.lexsort((candidates, -exact))[:depth]
         return Ranking(tuple(candidates[order].tolist()), tuple(exact[order].tolist()), len(order))
 
     def _near(self, block: Block, scope: Scope, query: NDArray[np.float32], depth: int) -> NDArray[np.int64]:
         """Return the places of the vectors of a block that may be among the ``depth`` nearest of its own in scope."""
-        admitted: NDArray[np.bool_] | None = None
+        matching: NDArray[np.bool_] | None = None
         if scope.allowed is not None or scope.excluded is not None:
-            admitted = scope.admits(block.vector_ords)
+            matching = scope.matches(block.vector_row_ids)
         if len(self._removals) and block is self._base:
-            stays = ~np.isin(block.vector_ords, self._removals)
-            admitted = stays if admitted is None else admitted & stays
-        places = block.coarse.among_nearest(query, depth, admitted) if block.coarse is not None else None
+            stays = ~np.isin(block.vector_row_ids, self._removals)
+            matching = stays if matching is None else matching & stays
+        places = block.coarse.among_nearest(query, depth, matching) if block.coarse is not None else None
         near = _single(block.vectors if places is None else block.vectors[places], query)
-        if admitted is not None and places is None:
-            near[~admitted] = -np.inf
+        if matching is not None and places is None:
+            near[~matching] = -np.inf
         count = min(depth, len(near))
         if not count:
             return _NOTHING
@@ -323,24 +324,24 @@ class Model:
         at = np.flatnonzero(near >= max(cut - _UNSURE, np.float32(-3)))
         return at if places is None else places[at]
 
-    def vectors_of(self, ords: Ords) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, ascending, and their vectors, one a row."""
-        sorted_ords = ascending(ords)
-        in_base = np.setdiff1d(sorted_ords, self._removals) if len(self._removals) else sorted_ords
-        parts = [b.vectors_of(in_base if b is self._base else sorted_ords) for b in self._blocks]
+    def vectors_of(self, row_ids: RowIds) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the row ids with a vector, ascending, and their vectors, one a row."""
+        sorted_row_ids = ascending(row_ids)
+        in_base = np.setdiff1d(sorted_row_ids, self._removals) if len(self._removals) else sorted_row_ids
+        parts = [b.vectors_of(in_base if b is self._base else sorted_row_ids) for b in self._blocks]
         parts = [part for part in parts if len(part[0])] or parts[:1]
         if len(parts) == 1:
             return parts[0]
-        vector_ords, vectors = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-        order = np.argsort(vector_ords)
-        return vector_ords[order], vectors[order]
+        vector_row_ids, vectors = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        order = np.argsort(vector_row_ids)
+        return vector_row_ids[order], vectors[order]
 
-    def similarities(self, ords: Ords, vector: NDArray[np.float32]) -> dict[int, float]:
+    def similarities(self, row_ids: RowIds, vector: NDArray[np.float32]) -> dict[int, float]:
         """Return the inner product of each memory's vector with ``vector``; those without one are left out."""
-        vector_ords, vectors = self.vectors_of(ords)
-        if not len(vector_ords):
+        vector_row_ids, vectors = self.vectors_of(row_ids)
+        if not len(vector_row_ids):
             return {}
-        return dict(zip(vector_ords.tolist(), _products(vectors, np.asarray(vector)).tolist(), strict=True))
+        return dict(zip(vector_row_ids.tolist(), _products(vectors, np.asarray(vector)).tolist(), strict=True))
 
     def is_of(self, embedder: Mapping[str, Any] | None) -> bool:
         """Return whether the vectors were made by ``embedder``; None means an unknown embedder."""
@@ -353,7 +354,7 @@ class Model:
     @cached_property
     def dimensions(self) -> int | None:
         """Return the length of the vectors; None where there are none."""
-        return next((b.vectors.shape[1] for b in self._blocks if len(b.vector_ords)), None)
+        return next((b.vectors.shape[1] for b in self._blocks if len(b.vector_row_ids)), None)
 
 
 def _single(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import Forwards, Head, Ords, Postings, Ranking, Scope, Turn, apart, placed
+from semmem.model.exchange import CandidateMetadata, Forwards, Postings, Ranking, RowIds, Scope, Turn, apart, placed
 from semmem.model.store import Snapshot
-from semmem.model.store.encoded import maker
+from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Memory, Passage
 from semmem.stores.resident.model import Model
 from semmem.stores.snapshot import Overlay
@@ -27,7 +27,7 @@ Checked: TypeAlias = Callable[
     [Sequence[int], Collection[tuple[str, str]]],
     tuple[Mapping[int, Memory], Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]],
 ]
-"""Reads indexed memories by ord and whole ones by name, and raises Moved where a snapshot is outdated."""
+"""Reads indexed memories by row id and whole ones by name, and raises Moved where a snapshot is outdated."""
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -56,14 +56,14 @@ class MemorySnapshot(Overlay):
         """The snapshot behind, so that a recall that is kept keeps no model."""
         return self._behind.stored
 
-    def postings(self, namespace: str, *lookups: tuple[Ords, int | None]) -> Sequence[Postings]:
+    def postings(self, namespace: str, *lookups: tuple[RowIds, int | None]) -> Sequence[Postings]:
         """Return the postings of each lookup."""
         if (model := self._models.get(namespace)) is None:
             return self._behind.postings(namespace, *lookups)
         return [model.postings(keys, max_df) for keys, max_df in lookups]
 
     def shared_postings(
-        self, namespace: str, keys: Ords, max_df: int | None = None, pending: Collection[int] = ()
+        self, namespace: str, keys: RowIds, max_df: int | None = None, pending: Collection[int] = ()
     ) -> Postings:
         """Return the postings of those of ``keys`` that several memories have."""
         if (model := self._models.get(namespace)) is None:
@@ -71,42 +71,42 @@ class MemorySnapshot(Overlay):
         return model.postings(keys, max_df, shared=True)
 
     def forwards(
-        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, namespace: str, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return forward entries, neighbours if asked for, and no keys: no memory is pending in memory."""
         if (model := self._models.get(namespace)) is None:
-            return self._behind.forwards(namespace, ords, neighbours=neighbours, shared=shared)
-        return model.forwards(ords, shared=shared), model.neighbours(ords) if neighbours else [], _NONE
+            return self._behind.forwards(namespace, row_ids, neighbours=neighbours, shared=shared)
+        return model.forwards(row_ids, shared=shared), model.neighbours(row_ids) if neighbours else [], _NONE
 
-    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
+    def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
         """Return the names that memories are about; the spellings are read once, and kept with the model."""
         if (model := self._models.get(namespace)) is None:
-            return self._behind.subject_names(namespace, ords)
-        if missing := [int(ord) for ord in ords if ord not in model.about]:
+            return self._behind.subject_names(namespace, row_ids)
+        if missing := [int(row_id) for row_id in row_ids if row_id not in model.about]:
             rows = self._behind.subject_names(namespace, missing)
-            for ord in missing:
-                model.about[ord] = [row for row in rows if row[0] == ord]
-        return [row for ord in sorted(map(int, ords)) for row in model.about[ord]]
+            for row_id in missing:
+                model.about[row_id] = [row for row in rows if row[0] == row_id]
+        return [row for row_id in sorted(map(int, row_ids)) for row in model.about[row_id]]
 
-    def titles(self, namespace: str, ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespace: str, row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
         model = self._models.get(namespace)
-        return self._behind.titles(namespace, ords) if model is None else model.titles(ords)
+        return self._behind.titles(namespace, row_ids) if model is None else model.titles(row_ids)
 
-    def by_author(self, namespace: str, ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return those of ``ords`` whose author is ``author``, ascending."""
+    def by_author(self, namespace: str, row_ids: RowIds, author: str) -> NDArray[np.int64]:
+        """Return those of ``row_ids`` whose author is ``author``, ascending."""
         model = self._models.get(namespace)
-        return self._behind.by_author(namespace, ords, author) if model is None else model.by_author(ords, author)
+        return self._behind.by_author(namespace, row_ids, author) if model is None else model.by_author(row_ids, author)
 
-    def turns(self, namespace: str, ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in its order."""
+    def turns(self, namespace: str, row_ids: RowIds) -> Sequence[Turn]:
+        """Return the sessions of ``row_ids``, each in its order."""
         model = self._models.get(namespace)
-        return self._behind.turns(namespace, ords) if model is None else model.session_turns(ords)
+        return self._behind.turns(namespace, row_ids) if model is None else model.session_turns(row_ids)
 
     def _comparable(self, namespace: str, vector: NDArray[np.float32]) -> Model | None:
         """Return the model whose vectors can be compared with ``vector``; None where the snapshot behind has to say."""
         model = self._models.get(namespace)
-        if model is None or model.dimensions != len(vector) or not model.is_of(maker(vector)):
+        if model is None or model.dimensions != len(vector) or not model.is_of(vector_embedder(vector)):
             return None
         return model
 
@@ -118,51 +118,54 @@ class MemorySnapshot(Overlay):
     def nearest_with_turns(
         self, part: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:
-        """Return ``nearest``, the session turns around it, and the ords and vectors of whole sessions."""
+        """Return ``nearest``, the session turns around it, and the row ids and vectors of whole sessions."""
         if (model := self._comparable(part.namespaces[0], vector)) is None:
             return self._behind.nearest_with_turns(part, vector, depth)
         ranking = model.nearest(part, vector, depth)
-        turns = model.session_turns(ranking.ords)
-        return ranking, turns, *model.vectors_of([turn.ord for turn in turns])
+        turns = model.session_turns(ranking.row_ids)
+        return ranking, turns, *model.vectors_of([turn.row_id for turn in turns])
 
     def vectors(
-        self, namespace: str, ords: Ords, like: NDArray[np.float32]
+        self, namespace: str, row_ids: RowIds, like: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the ords that have a vector, ascending, and their vectors."""
+        """Return the row ids with a vector, ascending, and their vectors."""
         model = self._comparable(namespace, like)
-        return self._behind.vectors(namespace, ords, like) if model is None else model.vectors_of(ords)
+        return self._behind.vectors(namespace, row_ids, like) if model is None else model.vectors_of(row_ids)
 
-    def heads(self, ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate; forgotten memories are left out."""
+    def metadata(self, row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of each candidate; forgotten memories are left out."""
         if len(self._spaces) == 1 and (model := self._models.get(self._spaces[0])) is not None:
-            return model.heads(ords)
-        heads: dict[int, Head] = {}
+            return model.metadata(row_ids)
+        metadata: dict[int, CandidateMetadata] = {}
         elsewhere: list[int] = []
-        for at, namespace, own in apart(self._spaces, ords):
+        for at, namespace, own in apart(self._spaces, row_ids):
             if (model := self._models.get(namespace)) is None:
                 elsewhere += placed(own, at).tolist()
             else:
-                heads |= _placed(model.heads(own.tolist()), at)
-        return {**heads, **self._behind.heads(elsewhere)} if elsewhere else heads
+                metadata |= _placed(model.metadata(own.tolist()), at)
+        return {**metadata, **self._behind.metadata(elsewhere)} if elsewhere else metadata
 
-    def heads_of(self, ids: Collection[str]) -> Mapping[int, Head]:
-        """Return the heads of all that is indexed under these ids."""
-        heads: dict[int, Head] = {}
+    def metadata_of(self, ids: Collection[str]) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of all that is indexed under these ids."""
+        metadata: dict[int, CandidateMetadata] = {}
         for at, namespace in enumerate(self._spaces):
             if (model := self._models.get(namespace)) is not None:
-                heads |= _placed(model.heads(model.ords_of(ids).tolist()), at)
+                metadata |= _placed(model.metadata(model.row_ids_of(ids).tolist()), at)
         if not self._alone:
-            others = self._behind.heads_of(ids).items()
-            heads |= {ord: head for ord, head in others if head.namespace not in self._models}
-        return heads
+            others = self._behind.metadata_of(ids).items()
+            metadata |= {row_id: candidate for row_id, candidate in others if candidate.namespace not in self._models}
+        return metadata
 
-    def memories(self, heads: Collection[Head]) -> Mapping[int, tuple[Memory, Passage]]:
+    def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
         """Return memory and passage of each head. Raises Moved where the models are not up to date."""
         if (check := self._check) is None:
-            return self._behind.memories(heads)
-        rows, wholes = check([head.ord for head in heads], {(head.namespace, head.id) for head in heads if head.part})
+            return self._behind.memories(metadata)
+        rows, wholes = check(
+            [candidate.row_id for candidate in metadata],
+            {(candidate.namespace, candidate.id) for candidate in metadata if candidate.part},
+        )
         self._check = None
-        return passages(heads, rows, wholes)
+        return passages(metadata, rows, wholes)
 
     def confirm(self) -> None:
         """Raise Moved where the models are not up to date; nothing is read where that is known."""
@@ -170,6 +173,6 @@ class MemorySnapshot(Overlay):
             self.memories(())
 
 
-def _placed(heads: Mapping[int, Head], at: int) -> dict[int, Head]:
-    """Return heads of one namespace with ords placed for the namespace at ``at``."""
-    return {placed(ord, at): replace(head, ord=placed(ord, at)) for ord, head in heads.items()}
+def _placed(metadata: Mapping[int, CandidateMetadata], at: int) -> dict[int, CandidateMetadata]:
+    """Return heads of one namespace with row ids placed for the namespace at ``at``."""
+    return {placed(row_id, at): replace(candidate, row_id=placed(row_id, at)) for row_id, candidate in metadata.items()}

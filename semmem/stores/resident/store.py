@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["Resident", "resident", "resident_sizes"]
 
 _SHARE = 8
-"""What filters admit may take an eighth of what models may, beside them: a million ords take 8 MB."""
+"""What filters match may take an eighth of what models may, beside them: a million row ids take 8 MB."""
 _MOST_SCOPES = 64
 _LARGEST = 10_000
-"""A scope that names more ords than this is not cached, which limits the cache to a few megabytes."""
+"""A scope that names more row ids than this is not cached, which limits the cache to a few megabytes."""
 
 
 class _ScopeEntry(NamedTuple):
@@ -79,14 +79,14 @@ class Resident:
             lambda namespace, most, spare: load(store, namespace, most, spare),
             lambda model, most: follow(store, model, most),
         )
-        store.admitted.budget = budget // _SHARE
+        store.matching.budget = budget // _SHARE
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
         self._lock = Lock()
 
     def close(self) -> None:
-        """Drop the models and what filters admit; the store stays open."""
+        """Drop the models and what filters match; the store stays open."""
         self.models.clear()
-        self._store.admitted.clear()
+        self._store.matching.clear()
 
     def snapshot(
         self,
@@ -126,9 +126,9 @@ class Resident:
             return None
 
         def check(
-            ords: Sequence[int], split: Collection[tuple[str, str]]
+            row_ids: Sequence[int], split: Collection[tuple[str, str]]
         ) -> tuple[Mapping[int, Memory], Mapping[tuple[str, str], tuple[Memory, Sequence[int]]]]:
-            scope, memories, wholes = self._store.scope_and_memories(namespaces, filters, exclude, ords, split)
+            scope, memories, wholes = self._store.scope_and_memories(namespaces, filters, exclude, row_ids, split)
             if not _same(scope, entry.scope):
                 with self._lock:
                     self._scopes.pop(of, None)
@@ -167,14 +167,14 @@ class Resident:
 
 
 def _size(scope: Scope) -> int:
-    return sum(len(ords) for ords in (scope.allowed, scope.excluded, scope.lapsed) if ords is not None)
+    return sum(len(row_ids) for row_ids in (scope.allowed, scope.excluded, scope.lapsed) if row_ids is not None)
 
 
 def _same(one: Scope, other: Scope) -> bool:
-    for one_ords, other_ords in ((one.allowed, other.allowed), (one.excluded, other.excluded)):
-        if one_ords is None or other_ords is None:
-            if one_ords is not other_ords:
+    for one_row_ids, other_row_ids in ((one.allowed, other.allowed), (one.excluded, other.excluded)):
+        if one_row_ids is None or other_row_ids is None:
+            if one_row_ids is not other_row_ids:
                 return False
-        elif not np.array_equal(one_ords, other_ords):
+        elif not np.array_equal(one_row_ids, other_row_ids):
             return False
     return replace(one, allowed=None, excluded=None) == replace(other, allowed=None, excluded=None)

@@ -32,15 +32,15 @@ _FIXED = np.dtype(
 
 
 class Turns:
-    """The turns of one namespace, ords ascending, with their titles and their places in their sessions.
+    """The turns of one namespace, row ids ascending, with their titles and their places in their sessions.
 
     A place is (position, microseconds since 1970), which orders a session before the id does.
     """
 
     def __init__(
-        self, namespace: str, ords: NDArray[np.int64], written: dict[str, NDArray[Any]], fixed: NDArray[Any]
+        self, namespace: str, row_ids: NDArray[np.int64], written: dict[str, NDArray[Any]], fixed: NDArray[Any]
     ) -> None:
-        self.ords = ords
+        self.row_ids = row_ids
         self._namespace = namespace
         self._written = written
         self._fixed = fixed
@@ -64,17 +64,17 @@ class Turns:
                 fixed[name] = np.frombuffer(b"".join(row[at] for row in rows), dtype="V16")
             else:
                 fixed[name] = [row[at] for row in rows]
-        ords = np.array([row[1] for row in rows], dtype=np.int64)
-        return cls(rows[0][0] if rows else "", ords, written, fixed)
+        row_ids = np.array([row[1] for row in rows], dtype=np.int64)
+        return cls(rows[0][0] if rows else "", row_ids, written, fixed)
 
     def __len__(self) -> int:
-        return len(self.ords)
+        return len(self.row_ids)
 
     def __getitem__(self, at: int) -> Turn:
         """Return the turn at a position."""
         asks, month, part, importance, content, created_at, updated_at, _, _ = self._fixed[at].item()
         of = self._written
-        who = self._namespace, int(self.ords[at]), of["session"][at], of["author"][at]
+        who = self._namespace, int(self.row_ids[at]), of["session"][at], of["author"][at]
         return Turn(*who, asks, month, of["id"][at], part, importance, bytes(content), created_at, updated_at)
 
     def __iter__(self) -> Iterator[Turn]:
@@ -102,14 +102,14 @@ class Turns:
     def select(self, which: NDArray[Any]) -> Turns:
         """Return the turns at some positions, or those that a mask marks."""
         written = {name: column[which] for name, column in self._written.items()}
-        return Turns(self._namespace, self.ords[which], written, self._fixed[which])
+        return Turns(self._namespace, self.row_ids[which], written, self._fixed[which])
 
     @classmethod
-    def joined(cls, one: Turns, other: Turns) -> Turns:
-        """Return the turns of both arguments, which have no ord in common, with ords ascending."""
+    def merged(cls, one: Turns, other: Turns) -> Turns:
+        """Return the turns of both arguments, which have no row id in common, with row ids ascending."""
         written = {name: np.concatenate([one._written[name], other._written[name]]) for name in _WRITTEN}
-        ords, fixed = np.concatenate([one.ords, other.ords]), np.concatenate([one._fixed, other._fixed])
-        return cls(one._namespace or other._namespace, ords, written, fixed).select(np.argsort(ords))
+        row_ids, fixed = np.concatenate([one.row_ids, other.row_ids]), np.concatenate([one._fixed, other._fixed])
+        return cls(one._namespace or other._namespace, row_ids, written, fixed).select(np.argsort(row_ids))
 
 
 def _objects(values: list[Any]) -> NDArray[Any]:

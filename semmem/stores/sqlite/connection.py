@@ -29,7 +29,7 @@ from semmem.model.errors import (
     StoreError,
     StoreUnavailable,
 )
-from semmem.model.exchange import Ords, apart
+from semmem.model.exchange import RowIds, apart
 from semmem.model.filters import UNSTORABLE_TEXT, contains
 from semmem.model.process.clock import standing
 from semmem.model.process.forks import in_child, undivided
@@ -127,12 +127,14 @@ class Filed:
         parameters = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
         self._writing(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], parameters))
 
-    def among(self, statement: str, namespaces: Sequence[str], ords: Ords, **more: Any) -> list[tuple[int, list[Any]]]:
-        """Fetch the rows of a statement about some ords, each with the place of its namespace.
+    def among(
+        self, statement: str, namespaces: Sequence[str], row_ids: RowIds, **more: Any
+    ) -> list[tuple[int, list[Any]]]:
+        """Fetch the rows of a statement about some row ids, each with the place of its namespace.
 
-        An ord in a row is local to its namespace: see ``placed``.
+        A row id in a row is local to its namespace: see ``placed``.
         """
-        groups = apart(namespaces, ords)
+        groups = apart(namespaces, row_ids)
         return [(at, self._rows(statement, {"namespace": n, "ords": o.tolist(), **more})) for at, n, o in groups]
 
     @contextmanager

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.exchange import Corrections, Extraction, Forwards, Kind, Ords, apart, placed
+from semmem.model.exchange import Corrections, Extraction, Forwards, Kind, RowIds, apart, placed
 from semmem.model.store.graph import PLACE
 from semmem.stores.packed_postings import FORWARD, candidates, forward_entries, mentions, unpack_forwards
 from semmem.stores.sql_files import statements
@@ -56,7 +56,7 @@ def put_extraction(connection: sqlite3.Connection, row: int, extraction: Extract
 def forget_extraction(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
     """Remove the concepts and the vectors of removed memories."""
     each = [{"row": row} for row in rows]
-    for statement in ("forward_forget", "relationship_forget", "embedding_forget", "shadow_forget"):
+    for statement in ("forward_forget", "relationship_forget", "embedding_forget", "staging_forget"):
         connection.executemany(_SQL[statement], each)
 
 
@@ -69,50 +69,50 @@ class SqliteGraph:
     def __init__(self, file: SqliteStore) -> None:
         self._file = file
 
-    def forwards(self, namespaces: Sequence[str], ords: Ords) -> Forwards:
+    def forwards(self, namespaces: Sequence[str], row_ids: RowIds) -> Forwards:
         """Return the forward entries (concepts and terms) of each memory."""
         groups = [unpack_forwards(b"", b"", b"")]
-        for at, namespace, own in apart(namespaces, ords):
+        for at, namespace, own in apart(namespaces, row_ids):
             if (model := self._file.models.needed(namespace)) is not None:
                 one = model.forwards(own)
                 runs = np.array(one.candidates)
                 runs["ord"] = placed(runs["ord"], at)
-                groups.append((placed(one.ords, at), one.sizes, one.entries, runs))
+                groups.append((placed(one.row_ids, at), one.sizes, one.entries, runs))
         if len(groups) == 2:
             return Forwards(*groups[1])
         return Forwards(*(np.concatenate(column) for column in zip(*groups, strict=True)))
 
     def forwards_and_neighbours(
-        self, namespace: str, ords: Ords, *, neighbours: bool, shared: bool = False
+        self, namespace: str, row_ids: RowIds, *, neighbours: bool, shared: bool = False
     ) -> tuple[Forwards, Sequence[tuple[int, int, bool]], NDArray[np.int64]]:
         """Return the forward entries of each memory, its neighbours if asked for, and no keys: no memory is pending."""
         none = np.zeros(0, dtype=np.int64)
         if (model := self._file.models.needed(namespace)) is None:
             return Forwards(*unpack_forwards(b"", b"", b"")), [], none
-        return model.forwards(ords, shared=shared), model.neighbours(ords) if neighbours else [], none
+        return model.forwards(row_ids, shared=shared), model.neighbours(row_ids) if neighbours else [], none
 
-    def neighbours(self, namespaces: Sequence[str], ords: Ords) -> Sequence[tuple[int, int, bool]]:
-        """Return (ord, its previous or next memory in the session, whether both have the same author)."""
+    def neighbours(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[tuple[int, int, bool]]:
+        """Return (row id, its previous or next memory in the session, whether both have the same author)."""
         rows = []
-        for at, namespace, own in apart(namespaces, ords):
+        for at, namespace, own in apart(namespaces, row_ids):
             if (model := self._file.models.needed(namespace)) is not None:
-                rows += [(placed(ord, at), placed(other, at), same) for ord, other, same in model.neighbours(own)]
+                rows += [(placed(row_id, at), placed(other, at), same) for row_id, other, same in model.neighbours(own)]
         return rows
 
-    def by_author(self, namespaces: Sequence[str], ords: Ords, author: str) -> NDArray[np.int64]:
-        """Return those of ``ords`` whose author is ``author``, ascending."""
+    def by_author(self, namespaces: Sequence[str], row_ids: RowIds, author: str) -> NDArray[np.int64]:
+        """Return those of ``row_ids`` whose author is ``author``, ascending."""
         found = [np.zeros(0, dtype=np.int64)]
-        for at, namespace, own in apart(namespaces, ords):
+        for at, namespace, own in apart(namespaces, row_ids):
             if (model := self._file.models.needed(namespace)) is not None:
                 found.append(placed(model.by_author(own, author), at))
         return np.concatenate(found)
 
-    def titles(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str | None]:
+    def titles(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
         titles: dict[int, str | None] = {}
-        for at, namespace, own in apart(namespaces, ords):
+        for at, namespace, own in apart(namespaces, row_ids):
             if (model := self._file.models.needed(namespace)) is not None:
-                titles |= {placed(ord, at): title for ord, title in model.titles(own).items()}
+                titles |= {placed(row_id, at): title for row_id, title in model.titles(own).items()}
         return titles
 
     # ------------------------------------------------------------------ names
@@ -124,33 +124,33 @@ class SqliteGraph:
             if (model := self._file.models.needed(namespace)) is None:
                 continue
             postings = model.postings(sorted(keys), None)
-            ords = {ord for _, entries in postings.items() for ord in entries["ord"][:_SPELLINGS].tolist()}
+            row_ids = {row_id for _, entries in postings.items() for row_id in entries["ord"][:_SPELLINGS].tolist()}
             counts: dict[int, Counter[str]] = {}
-            for _, entries, names in self._spelled(namespace, sorted(ords)):
+            for _, entries, names in self._spelled(namespace, sorted(row_ids)):
                 for key, name in zip(entries["key"].tolist(), names, strict=True):
                     counts.setdefault(key, Counter())[name] += 1
             own = {key: min(counts[key].items(), key=lambda one: (-one[1], one[0]))[0] for key in keys if key in counts}
             spellings = {**own, **spellings}
         return spellings
 
-    def subject_names(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, int, str]]:
-        """Return (ord, key, weight in hundredths, spelling) for the names that memories are about."""
+    def subject_names(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, int, str]]:
+        """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
         model = self._file.models.needed(namespace)
         if model is None:
             return []
-        if missing := [int(ord) for ord in ords if ord not in model.about]:
-            model.about.update((ord, []) for ord in missing)
-            for ord, entries, names in self._spelled(namespace, missing):
+        if missing := [int(row_id) for row_id in row_ids if row_id not in model.about]:
+            model.about.update((row_id, []) for row_id in missing)
+            for row_id, entries, names in self._spelled(namespace, missing):
                 places = np.flatnonzero((entries["kind"] == _NAME) & (entries["subject"] > 0)).tolist()
-                model.about[ord] = [
-                    (ord, int(entries["key"][at]), int(entries["subject"][at]), names[at]) for at in places
+                model.about[row_id] = [
+                    (row_id, int(entries["key"][at]), int(entries["subject"][at]), names[at]) for at in places
                 ]
-        return [row for ord in sorted(map(int, ords)) for row in model.about[ord]]
+        return [row for row_id in sorted(map(int, row_ids)) for row in model.about[row_id]]
 
-    def _spelled(self, namespace: str, ords: Sequence[int]) -> list[tuple[int, NDArray[Any], list[str]]]:
-        """Return (ord, entries, the spelling of each) of memories."""
-        rows = self._file._rows("forward_names", {"namespace": namespace, "ords": list(ords)})
-        return [(ord, np.frombuffer(raw, dtype=FORWARD), json.loads(names)) for ord, raw, names in rows]
+    def _spelled(self, namespace: str, row_ids: Sequence[int]) -> list[tuple[int, NDArray[Any], list[str]]]:
+        """Return (row id, entries, the spelling of each) of memories."""
+        rows = self._file._rows("forward_names", {"namespace": namespace, "ords": list(row_ids)})
+        return [(row_id, np.frombuffer(raw, dtype=FORWARD), json.loads(names)) for row_id, raw, names in rows]
 
     def counts(self, namespace: str | None) -> tuple[int, int]:
         """Return how many concepts there are, each once for the whole store, and how often memories mention one."""

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semmem.model.life import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
+from semmem.model.history import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
 from semmem.model.recall_log import LogFilters, LoggedRecall, hits_within, logged_of, mark_of
-from semmem.model.reports import Judgement, Limits
+from semmem.model.reports import Limits, RelevanceJudgment
+from semmem.model.store.derivations import Mark, Span, marked
 from semmem.model.store.life import ChangeLog, Moving
-from semmem.model.store.makers import Mark, Span, marked
 from semmem.model.types import Memory
 from semmem.stores.link_rules import types_of
 from semmem.stores.packed_postings import FORWARD, merged
@@ -74,7 +74,7 @@ class SqliteLife(SqliteLinks):
         return [Version(memory_of(row[:-2]), forgotten_at=_time(row[-1]), forgotten_by=row[-2]) for row in rows]
 
     def changes(self, after: Mapping[str, tuple[int, str | None]], limit: int) -> Mapping[str, ChangeLog]:
-        """Return up to ``limit`` changes of each namespace after a change number, or after an id within that number."""
+        """Return up to ``limit`` changes of each namespace after a sequence number, or after an id within it."""
         logs = {}
         for namespace, (number, id) in after.items():
             where = {"namespace": namespace, "number": number, "id": id, "limit": limit}
@@ -152,18 +152,18 @@ class SqliteLife(SqliteLinks):
         return [_logged(row) for row in self._file._rows("log_get", where)]
 
     def judge(
-        self, recall_id: str, judgements: Mapping[tuple[str, str], bool], made_by: str | None
+        self, recall_id: str, judgments: Mapping[tuple[str, str], bool], made_by: str | None
     ) -> Collection[tuple[str, str]]:
         """Record with a logged recall which (namespace, id) were useful; return those that do not exist."""
         now = datetime.now(UTC)
         marks: dict[str, dict[str, Any]] = {}
-        for (namespace, id), useful in judgements.items():
+        for (namespace, id), useful in judgments.items():
             marks.setdefault(namespace, {})[id] = mark_of(useful, made_by, now)
 
         def run(connection: sqlite3.Connection) -> list[tuple[str, str]]:
             missing = [
                 (namespace, id)
-                for namespace, id in sorted(judgements)
+                for namespace, id in sorted(judgments)
                 if not connection.execute(_SQL["judged_there"], {"namespace": namespace, "id": id}).fetchall()
             ]
             for namespace, some in marks.items() if not missing else ():
@@ -173,31 +173,31 @@ class SqliteLife(SqliteLinks):
 
         return self._file._writing(run)
 
-    def judgements(self, namespace: str) -> Sequence[Judgement]:
-        """Return the judgements of a namespace's present memories, oldest first."""
-        rows = self._file._rows("judgement_list", {"namespace": namespace})
+    def judgments(self, namespace: str) -> Sequence[RelevanceJudgment]:
+        """Return the judgments of a namespace's present memories, oldest first."""
+        rows = self._file._rows("judgment_list", {"namespace": namespace})
         return [
-            Judgement(name, recall_id, question, id, bool(useful), made_by, datetime.fromisoformat(at))
+            RelevanceJudgment(name, recall_id, question, id, bool(useful), made_by, datetime.fromisoformat(at))
             for name, recall_id, question, id, useful, made_by, at in rows
         ]
 
-    def makers(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
-        """Return, for each namespace that holds memories, its last ord and its marks."""
-        return {name: (last, _marks(column)) for name, last, column in self._file._rows("makers_list", {})}
+    def derivations(self) -> Mapping[str, tuple[int, Sequence[Mark]]]:
+        """Return, for each namespace that holds memories, its last row id and its marks."""
+        return {name: (last, _marks(column)) for name, last, column in self._file._rows("derivations_list", {})}
 
     def mark_made(self, namespace: str, span: Span) -> None:
         """Record what has made the memories of a span."""
 
         def work(connection: sqlite3.Connection) -> None:
-            row = connection.execute(_SQL["makers_own"], {"namespace": namespace}).fetchone()
+            row = connection.execute(_SQL["derivations_own"], {"namespace": namespace}).fetchone()
             if row is not None:
                 now = json.dumps(marked(_marks(row[1]), span, row[0]))
-                connection.execute(_SQL["makers_set"], {"namespace": namespace, "makers": now})
+                connection.execute(_SQL["derivations_set"], {"namespace": namespace, "makers": now})
 
         self._file._writing(work)
 
     def made_between(self, namespace: str, after: int, upto: int, limit: int) -> Sequence[Made]:
-        """Return up to ``limit`` indexed memories with ords above ``after`` up to ``upto``, ascending."""
+        """Return up to ``limit`` indexed memories with row ids above ``after`` up to ``upto``, ascending."""
         parameters = {"namespace": namespace, "after": after, "upto": upto, "limit": limit}
         return [
             Made(row[-5], memory_of(row[:-4]), row[-4], _time(row[-3]), *(tuple(json.loads(one)) for one in row[-2:]))
@@ -205,7 +205,7 @@ class SqliteLife(SqliteLinks):
         ]
 
     def count_made(self, namespace: str, after: int, upto: int) -> int:
-        """Return how many indexed memories have ords above ``after`` up to ``upto``."""
+        """Return how many indexed memories have row ids above ``after`` up to ``upto``."""
         parameters = {"namespace": namespace, "after": after, "upto": upto}
         return int(self._file._rows("count_made", parameters)[0][0])
 
@@ -223,7 +223,7 @@ def _logged(row: Any) -> LoggedRecall:
 
 
 def _marks(column: str | None) -> list[Mark]:
-    """Return the marks of makers from a column ``makers``."""
+    """Return the marks of derivation versions from a column ``makers``."""
     return [(int(first), str(by)) for first, by in json.loads(column or "[]")]
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from semmem.model.exchange import Row
-from semmem.model.life import MOST_SIMILAR, WAITING_S, Similar
+from semmem.model.history import MOST_SIMILAR, WAITING_S, Similar
 from semmem.stores.sql_files import statements
 from semmem.stores.sqlite.times import at_microsecond, microsecond
 
@@ -59,66 +59,66 @@ def similar_around(
     memories = _memories(connection, namespace, sorted(keys))
     which = {"namespace": namespace, "ords": json.dumps(sorted(memories))}
     connection.execute(_SQL["likeness_again"], which)
-    return similar(connection, namespace, {ord: keys[ord] for ord in sorted(memories)}, around=True)
+    return similar(connection, namespace, {row_id: keys[row_id] for row_id in sorted(memories)}, around=True)
 
 
 def similar(
     connection: sqlite3.Connection, namespace: str, keys: Mapping[int, Sequence[int]], *, around: bool = False
 ) -> dict[int, list[Similar]]:
-    """Store the keys of memories, by ord; return the earlier memories that share keys with each.
+    """Store the keys of memories, by row id; return the earlier memories that share keys with each.
 
     With ``around``, later memories are returned as well. One statement asks for all of them before their own keys are
     stored; keys that the memories share among themselves need no query.
     """
     sizes = [len(some) for some in keys.values()]
     key_column = np.fromiter(chain.from_iterable(keys.values()), np.int64, sum(sizes))
-    ords = np.repeat(np.fromiter(keys, np.int64, len(sizes)), sizes)
-    order = np.lexsort((ords, key_column))  # in the order of the table
-    key_column, ords = key_column[order], ords[order]
+    row_ids = np.repeat(np.fromiter(keys, np.int64, len(sizes)), sizes)
+    order = np.lexsort((row_ids, key_column))  # in the order of the table
+    key_column, row_ids = key_column[order], row_ids[order]
     each, starts, counts = np.unique(key_column, return_index=True, return_counts=True)
     where = {"namespace": namespace, "newest": MOST_SIMILAR, "keys": json.dumps(each.tolist())}
     stored = {key: json.loads(some) for key, some in connection.execute(_SQL["likeness_find"], where)}
-    pairs = json.dumps(np.stack((key_column, ords), axis=1).tolist())
+    pairs = json.dumps(np.stack((key_column, row_ids), axis=1).tolist())
     connection.execute(_SQL["likeness_add"], {"namespace": namespace, "pairs": pairs})
     shared: dict[int, Counter[int]] = {}
     common = (counts > 1) | np.isin(each, np.fromiter(stored, np.int64, len(stored)))
     for key, start, count in zip(each[common].tolist(), starts[common].tolist(), counts[common].tolist(), strict=True):
-        own = ords[start : start + count].tolist()
+        own = row_ids[start : start + count].tolist()
         ascending = sorted({*stored.get(key, ()), *own})
-        for ord in own:
-            place = len(ascending) if around else bisect_left(ascending, ord)
+        for row_id in own:
+            place = len(ascending) if around else bisect_left(ascending, row_id)
             some = ascending[max(0, place - MOST_SIMILAR) : place]
-            shared.setdefault(ord, Counter()).update(other for other in some if other != ord)
+            shared.setdefault(row_id, Counter()).update(other for other in some if other != row_id)
     best = {
-        ord: sorted(counter.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_SIMILAR]
-        for ord, counter in shared.items()
+        row_id: sorted(counter.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_SIMILAR]
+        for row_id, counter in shared.items()
     }
     note = {"namespace": namespace, "ords": json.dumps(sorted(best)), "now": microsecond(datetime.now(UTC))}
-    connection.execute(_SQL["uncompared_note"], note)
+    connection.execute(_SQL["comparison_note"], note)
     others = sorted({other for neighbours in best.values() for other, _ in neighbours})
     rows = _memories(connection, namespace, others) if others else {}
-    return {ord: [rows[other] for other, _ in neighbours if other in rows] for ord, neighbours in best.items()}
+    return {row_id: [rows[other] for other, _ in neighbours if other in rows] for row_id, neighbours in best.items()}
 
 
 def similar_to(
-    connection: sqlite3.Connection, rows: Mapping[tuple[str, str], Row], ords: Mapping[tuple[str, str, int], int]
+    connection: sqlite3.Connection, rows: Mapping[tuple[str, str], Row], row_ids: Mapping[tuple[str, str, int], int]
 ) -> dict[tuple[str, str], list[Similar]]:
     """Store the keys of the memories that were written, and return what is ``similar`` to each, by (namespace, id)."""
     keys: dict[str, dict[int, Sequence[int]]] = {}
     named = {}
     for (namespace, id), row in rows.items():
-        if row.likeness and (namespace, id, 0) in ords:
-            ord = ords[namespace, id, 0]
-            keys.setdefault(namespace, {})[ord] = row.likeness
-            named[namespace, ord] = namespace, id
-    return {named[n, ord]: some for n, each in keys.items() for ord, some in similar(connection, n, each).items()}
+        if row.likeness and (namespace, id, 0) in row_ids:
+            row_id = row_ids[namespace, id, 0]
+            keys.setdefault(namespace, {})[row_id] = row.likeness
+            named[namespace, row_id] = namespace, id
+    return {named[n, row_id]: some for n, each in keys.items() for row_id, some in similar(connection, n, each).items()}
 
 
-def mark_compared(connection: sqlite3.Connection, namespace: str, ords: Collection[int]) -> bool:
+def mark_compared(connection: sqlite3.Connection, namespace: str, row_ids: Collection[int]) -> bool:
     """Store that memories were compared; return whether others wait."""
-    connection.execute(_SQL["uncompared_done"], {"namespace": namespace, "ords": json.dumps(sorted(ords))})
+    connection.execute(_SQL["comparison_done"], {"namespace": namespace, "ords": json.dumps(sorted(row_ids))})
     parameters = {"namespace": namespace, "before": long_ago()}
-    return bool(connection.execute(_SQL["uncompared_left"], parameters).fetchone()[0])
+    return bool(connection.execute(_SQL["comparison_left"], parameters).fetchone()[0])
 
 
 def long_ago() -> int:
@@ -128,7 +128,7 @@ def long_ago() -> int:
 
 def note_around(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> None:
     """Note that what semmem has linked with some memories, which go or say something else, is to be compared again."""
-    connection.execute(_SQL["uncompared_around"], {"namespace": namespace, "ids": json.dumps(sorted(ids))})
+    connection.execute(_SQL["comparison_around"], {"namespace": namespace, "ids": json.dumps(sorted(ids))})
 
 
 def part(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -> list[tuple[str, str, str]]:
@@ -138,9 +138,9 @@ def part(connection: sqlite3.Connection, namespace: str, ids: Collection[str]) -
     return [(one, type, other) for one, type, other in connection.execute(_SQL["link_forget_made"], which).fetchall()]
 
 
-def _memories(connection: sqlite3.Connection, namespace: str, ords: Sequence[int]) -> dict[int, Similar]:
-    """Return those of some memories that exist and may be compared, by ord."""
-    parameters = {"namespace": namespace, "ords": json.dumps(ords), "now": microsecond(datetime.now(UTC))}
+def _memories(connection: sqlite3.Connection, namespace: str, row_ids: Sequence[int]) -> dict[int, Similar]:
+    """Return those of some memories that exist and may be compared, by row id."""
+    parameters = {"namespace": namespace, "ords": json.dumps(row_ids), "now": microsecond(datetime.now(UTC))}
     return {
         row[0]: Similar(row[1], row[0], row[2], row[3], row[4], at_microsecond(row[5]))
         for row in connection.execute(_SQL["likeness_memories"], parameters)

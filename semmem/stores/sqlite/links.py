@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from semmem.model.exchange import Head, Ords, placed
-from semmem.model.life import DEEPEST, MOST_LINKS, Link, Newer, Similar, Uncompared
+from semmem.model.exchange import CandidateMetadata, RowIds, placed
+from semmem.model.history import DEEPEST, MOST_LINKS, Link, Newer, PendingComparison, Similar
 from semmem.model.types import LinkType, Undecided
 from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.sql_files import statements
@@ -91,11 +91,11 @@ class SqliteLinks:
         which = {"namespace": namespace, "type": type, "limit": limit}
         return [_link(namespace, row) for row in self._file._rows("link_undecided", which)]
 
-    def linked(self, namespace: str, ords: Ords) -> Sequence[tuple[int, int, LinkType]]:
-        """Return (ord, ord of a linked memory, type of link) in both directions; a bounded number for each memory."""
+    def linked(self, namespace: str, row_ids: RowIds) -> Sequence[tuple[int, int, LinkType]]:
+        """Return (row id, linked row id, type of link) in both directions; a bounded number for each memory."""
         now = microsecond(datetime.now(UTC))
-        which = {"namespace": namespace, "ords": [int(ord) for ord in ords], "limit": MOST_LINKS, "now": now}
-        return [(ord, other, type) for ord, other, type in self._file._rows("link_neighbours", which)]
+        which = {"namespace": namespace, "ords": [int(row_id) for row_id in row_ids], "limit": MOST_LINKS, "now": now}
+        return [(row_id, other, type) for row_id, other, type in self._file._rows("link_neighbours", which)]
 
     def corroborate(
         self, namespace: str, times: Mapping[str, int], besides: Collection[str] | None = None
@@ -103,33 +103,33 @@ class SqliteLinks:
         """Add, for each id, how often it was remembered again just now; return the ids that were; see LifeStore."""
         return self._file._writing(lambda c: likeness.corroborate(c, namespace, times, besides))
 
-    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[Uncompared]:
+    def unsettled(self, namespace: str, ids: Collection[str]) -> Sequence[PendingComparison]:
         """Return the memories whose links nobody has made yet and that share keys with some."""
-        rows = self._file._rows("uncompared_like", {"namespace": namespace, "ids": sorted(ids)})
-        return [_uncompared(row) for row in rows]
+        rows = self._file._rows("comparison_like", {"namespace": namespace, "ids": sorted(ids)})
+        return [_pending_comparison(row) for row in rows]
 
-    def uncompared(self, namespace: str, after: int, limit: int) -> Sequence[Uncompared]:
+    def pending_comparisons(self, namespace: str, after: int, limit: int) -> Sequence[PendingComparison]:
         """Return memories that have no keys, or no links yet, ascending; see LifeStore."""
         parameters = {"namespace": namespace, "after": after, "limit": limit, "now": microsecond(datetime.now(UTC))}
-        return [_uncompared(row) for row in self._file._rows("likeness_missing", parameters)]
+        return [_pending_comparison(row) for row in self._file._rows("likeness_missing", parameters)]
 
-    def waiting(self, namespace: str, limit: int) -> Sequence[Uncompared]:
+    def waiting(self, namespace: str, limit: int) -> Sequence[PendingComparison]:
         """Return some memories whose links nobody has made for long, or that are to be compared again."""
         parameters = {"namespace": namespace, "limit": limit, "before": likeness.long_ago()}
-        return [_uncompared(row) for row in self._file._rows("uncompared_waiting", parameters)]
+        return [_pending_comparison(row) for row in self._file._rows("comparison_waiting", parameters)]
 
-    def compared(self, namespace: str, ords: Collection[int], links: Sequence[Link]) -> bool:
+    def compared(self, namespace: str, row_ids: Collection[int], links: Sequence[Link]) -> bool:
         """Store the links of memories, and that they were compared; return whether others wait."""
 
         def work(connection: sqlite3.Connection) -> bool:
             if links:
                 link(connection, namespace, links, skip=True)
-            return likeness.mark_compared(connection, namespace, ords)
+            return likeness.mark_compared(connection, namespace, row_ids)
 
         return self._file._writing(work)
 
     def similar(self, namespace: str, keys: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[Similar]]:
-        """Store missing keys of memories, by ord; return the memories that share keys with each."""
+        """Store missing keys of memories, by row id; return the memories that share keys with each."""
         return self._file._writing(lambda c: likeness.similar_around(c, namespace, keys))
 
     def newer(
@@ -143,17 +143,17 @@ class SqliteLinks:
             if not names.get(name):
                 continue
             parameters = {"namespace": name, "ids": sorted(names[name]), "deepest": DEEPEST, "at": then, "now": now}
-            for old, hidden, ord, *rest in self._file._rows("link_newer", parameters):
-                head = Head(placed(ord, place), *rest[:-2], *(time / 1e6 for time in rest[-2:]))
-                successors.append(Newer(old, head, bool(hidden)))
+            for old, hidden, row_id, *rest in self._file._rows("link_newer", parameters):
+                candidate = CandidateMetadata(placed(row_id, place), *rest[:-2], *(time / 1e6 for time in rest[-2:]))
+                successors.append(Newer(old, candidate, bool(hidden)))
         return successors
 
 
-def _uncompared(row: Sequence[Any]) -> Uncompared:
+def _pending_comparison(row: Sequence[Any]) -> PendingComparison:
     memory = memory_of(row[:-1])
     at = memory.created_at if row[-1] is None else at_microsecond(row[-1])
     assert at is not None
-    return Uncompared(row[-2], at, memory)
+    return PendingComparison(row[-2], at, memory)
 
 
 def _json(ids: Collection[str]) -> str:

@@ -109,7 +109,7 @@ def begin_drop(connection: sqlite3.Connection, namespace: str) -> tuple[int, int
 def drop(connection: sqlite3.Connection, namespace: str, upto: int) -> bool:
     """Forget some thousands of a namespace's memories; False, and what else is left goes, when there are none."""
     where = {"namespace": namespace, "upto": upto, "limit": _AT_ONCE}
-    for derived in ("drop_lexical", "drop_forward", "drop_embedding", "drop_shadow", "drop_relationship"):
+    for derived in ("drop_lexical", "drop_forward", "drop_embedding", "drop_staging", "drop_relationship"):
         connection.execute(_SQL[derived], where)
     rows = connection.execute(_SQL["drop_memory"], where).fetchall()
     if rows:

@@ -185,7 +185,7 @@ def _rows(connection: sqlite3.Connection, where: Mapping[str, Any], *, since: bo
         np.array([len(raw) for raw in entries], dtype=np.int64) // FORWARD.itemsize,
         np.frombuffer(b"".join(entries), dtype=FORWARD),
         unpack_candidates(
-            turns.ords, np.array([len(raw) for raw in runs], dtype=np.int64) // CANDIDATE.itemsize, b"".join(runs)
+            turns.row_ids, np.array([len(raw) for raw in runs], dtype=np.int64) // CANDIDATE.itemsize, b"".join(runs)
         ),
         *vectors,
     )
@@ -193,10 +193,10 @@ def _rows(connection: sqlite3.Connection, where: Mapping[str, Any], *, since: bo
 
 def _turn(row: Sequence[Any]) -> tuple[Any, ...]:
     """Return a row of the statement resident_rows in the columns of stores/resident/turns."""
-    namespace, ord, session, author, asks, at, id, part, importance, content, updated_at, title, position, *_ = row
+    namespace, row_id, session, author, asks, at, id, part, importance, content, updated_at, title, position, *_ = row
     times = at / 1e6, updated_at / 1e6
     return (
-        namespace, ord, session, author, bool(asks), month_of(at), id, part, importance, content, *times, title,
+        namespace, row_id, session, author, bool(asks), month_of(at), id, part, importance, content, *times, title,
         position, at,
     )  # fmt: skip
 
@@ -222,11 +222,11 @@ def entries_of_tokens(tokens: str) -> NDArray[Any]:
 
 
 def vectors_of(rows: Sequence[tuple[int, bytes]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the ords and the vectors of rows (ord, vector), one vector a row."""
+    """Return the row ids and the vectors of rows (row id, vector), one vector a row."""
     if not rows:
         return np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.float32)
     packed = np.frombuffer(b"".join(raw for _, raw in rows), dtype="<f4")
-    return np.array([ord for ord, _ in rows], dtype=np.int64), packed.reshape(len(rows), -1).astype(np.float32)
+    return np.array([row_id for row_id, _ in rows], dtype=np.int64), packed.reshape(len(rows), -1).astype(np.float32)
 
 
 def corrections_of(rows: Sequence[Any]) -> Corrections:

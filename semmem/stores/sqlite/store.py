@@ -25,13 +25,13 @@ from semmem.model.exchange import (
     BEHIND,
     LAST,
     MOST_TURNS,
+    CandidateMetadata,
     Corrections,
     Extraction,
-    Head,
     Kinds,
-    Ords,
     Postings,
     Row,
+    RowIds,
     Scope,
     Stored,
     Turn,
@@ -69,7 +69,7 @@ _LARGEST = 65_535
 def _postings(
     memories: int, length: int, matches: Sequence[tuple[int, str, str]], max_df: int | None, shared: bool
 ) -> Postings:
-    """Return postings from FTS5's matches: the ords of each key, repeated by term frequency, and as many lengths."""
+    """Return postings from FTS5's matches: the row ids of each key, repeated by term frequency, and as many lengths."""
     import numpy as np
 
     from semmem.stores.packed_postings import POSTING
@@ -77,13 +77,13 @@ def _postings(
     keys: list[int] = []
     parts: list[NDArray[Any]] = []
     for key, raw, raw_lengths in matches:
-        ords, first, counts = np.unique(
+        row_ids, first, counts = np.unique(
             np.fromstring(raw, dtype=np.int64, sep=","), return_index=True, return_counts=True
         )
-        if (max_df is not None and len(ords) > max_df) or (shared and len(ords) == 1):
+        if (max_df is not None and len(row_ids) > max_df) or (shared and len(row_ids) == 1):
             continue
-        entries = np.zeros(len(ords), dtype=POSTING)
-        entries["ord"] = ords
+        entries = np.zeros(len(row_ids), dtype=POSTING)
+        entries["ord"] = row_ids
         entries["count"] = np.minimum(counts, _LARGEST)
         entries["length"] = np.minimum(np.fromstring(raw_lengths, dtype=np.int64, sep=",")[first], _LARGEST)
         keys.append(key)
@@ -258,9 +258,9 @@ class SqliteStore(Filed):
         counted = self.graph.counts(namespace)
         return Stats(memories, parts, namespaces, *counted, vectors, 0, size, identity["name"] if identity else None)
 
-    def indexed_memories(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Memory]:
-        """Return the indexed memories and parts by ord; a part has the memory's id in ``parent_id``."""
-        groups = self.among("memory_by_ords", namespaces, ords)
+    def indexed_memories(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, Memory]:
+        """Return the indexed memories and parts by row id; a part has the memory's id in ``parent_id``."""
+        groups = self.among("memory_by_row_ids", namespaces, row_ids)
         return {placed(row[-1], at): memory_of(row) for at, rows in groups for row in rows}
 
     def whole_memories(
@@ -270,20 +270,22 @@ class SqliteStore(Filed):
         rows = self._rows("memory_wholes", {"names": json.dumps([list(name) for name in names])})
         return {(r[0], r[1]): (memory_of(r[:-1]), json.loads(r[-1])) for r in rows}
 
-    def indexed_after(self, namespace: str, ord: int, limit: int) -> Sequence[tuple[int, Memory]]:
-        """Return (ord, memory) for up to ``limit`` indexed memories after ``ord``, in order."""
-        parameters = {"namespace": namespace, "ord": ord, "limit": limit}
+    def indexed_after(self, namespace: str, row_id: int, limit: int) -> Sequence[tuple[int, Memory]]:
+        """Return (row id, memory) for up to ``limit`` indexed memories after ``row_id``, in order."""
+        parameters = {"namespace": namespace, "ord": row_id, "limit": limit}
         return [(r[-1], memory_of(r)) for r in self._rows("indexed_after", parameters)]
 
-    def candidate_info(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, Head]:
-        """Return the head of each candidate, which is what fusion needs; forgotten memories are left out."""
+    def candidate_metadata(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
+        """Return the metadata of each candidate, which is what fusion needs; forgotten memories are left out."""
         if (model := self._model(namespaces)) is not None:
-            return model.heads(ords)
-        groups = self.among("memory_heads", namespaces, ords)
-        heads = (
-            Head(placed(r[0], place), *r[1:-2], *(at / 1e6 for at in r[-2:])) for place, rows in groups for r in rows
+            return model.metadata(row_ids)
+        groups = self.among("candidate_metadata", namespaces, row_ids)
+        metadata = (
+            CandidateMetadata(placed(r[0], place), *r[1:-2], *(at / 1e6 for at in r[-2:]))
+            for place, rows in groups
+            for r in rows
         )
-        return {head.ord: head for head in heads}
+        return {candidate.row_id: candidate for candidate in metadata}
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that hold memories."""
@@ -293,8 +295,8 @@ class SqliteStore(Filed):
         """Return the namespaces that hold memories, by name, each with their number and the time of the last change."""
         return [Namespace(name, count, at_microsecond(at)) for name, count, at in self._rows("namespace_list", {})]
 
-    def ords_of(self, namespace: str, id: str) -> tuple[int, ...]:
-        """Return the ords that index a memory: one, or one for each part; empty for an unknown id."""
+    def row_ids_of(self, namespace: str, id: str) -> tuple[int, ...]:
+        """Return the row ids that index a memory: one, or one for each part; empty for an unknown id."""
         return tuple(o for (o,) in self._rows("memory_locate", {"namespace": namespace, "id": id}))
 
     def scope(
@@ -305,13 +307,13 @@ class SqliteStore(Filed):
         names: Collection[str] | None = None,
         at: datetime | None = None,
     ) -> Scope:
-        """Resolve filters and excluded ids to ords; with ``names`` also load conversation facts and corrections."""
+        """Resolve filters and excluded ids to row ids; with ``names`` also load conversation facts and corrections."""
         import numpy as np
 
         allowed = excluded = None
         where = {"namespaces": list(namespaces)}
 
-        def ords_from(statement: str, parameters: Mapping[str, Any]) -> NDArray[np.int64]:
+        def row_ids_from(statement: str, parameters: Mapping[str, Any]) -> NDArray[np.int64]:
             each = [self._rows(statement, {"namespace": n, **parameters}) for n in namespaces]
             return np.array([placed(o, place) for place, rows in enumerate(each) for (o, *_) in rows], dtype=np.int64)
 
@@ -322,10 +324,10 @@ class SqliteStore(Filed):
         if outside := [o for o, out in bounded if out]:
             excluded = np.array(sorted(outside), dtype=np.int64)
         if exclude:
-            own = ords_from("memory_excluded", {"ids": list(exclude)})
+            own = row_ids_from("memory_excluded", {"ids": list(exclude)})
             excluded = own if excluded is None else np.union1d(own, excluded)
         if filters:
-            allowed = ords_from("memory_scope", filter_parameters(filters))
+            allowed = row_ids_from("memory_scope", filter_parameters(filters))
         size = int(count) if allowed is None else len(allowed)
         settings, linked = self._rows("settings_together", where)[0]
         kinds, corrections = (None, None) if names is None else self._facts(namespaces, names, self._held(namespaces))
@@ -384,11 +386,11 @@ class SqliteStore(Filed):
                 number, memories, length = namespace_row
                 matches = []
                 for key in distinct_keys:
-                    ords, lengths = connection.execute(
+                    row_ids, lengths = connection.execute(
                         _SQL["lexical_matches"], {"token": token(number, key)}
                     ).fetchone()
-                    if ords is not None:
-                        matches.append((key, ords, lengths))
+                    if row_ids is not None:
+                        matches.append((key, row_ids, lengths))
                 by_namespace[namespace] = (memories, length, matches)
             return by_namespace
 
@@ -402,10 +404,10 @@ class SqliteStore(Filed):
         """Return the result of ``postings`` for each (keys, max_df)."""
         return [self.postings(namespaces, keys, max_df=max_df) for keys, max_df in lookups]
 
-    def texts(self, namespaces: Sequence[str], ords: Ords) -> Mapping[int, str]:
-        """Return title and text of each memory, by ord, for checking quoted phrases."""
-        groups = self.among("memory_texts", namespaces, ords)
-        return {placed(ord, at): text for at, rows in groups for ord, text in rows}
+    def texts(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str]:
+        """Return title and text of each memory, by row id, for checking quoted phrases."""
+        groups = self.among("memory_texts", namespaces, row_ids)
+        return {placed(row_id, at): text for at, rows in groups for row_id, text in rows}
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
         """Return for each namespace whether it has sessions and authors, and the authors named in ``keys``."""
@@ -413,18 +415,18 @@ class SqliteStore(Filed):
         rows = self._rows("memory_kinds", parameters)
         return Kinds.of(namespaces, [(n, what, a, None if b is None else json.loads(b)) for n, what, a, b in rows])
 
-    def session_turns(self, namespaces: Sequence[str], ords: Ords) -> Sequence[Turn]:
-        """Return the sessions that hold ``ords``, each in order; more than MOST_TURNS turns mean that one was cut."""
+    def session_turns(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[Turn]:
+        """Return the sessions of ``row_ids``, each in order; more than MOST_TURNS turns mean that one was cut."""
         if (model := self._model(namespaces)) is not None:
-            return model.session_turns(ords)
-        groups = self.among("memory_turns", namespaces, ords, limit=MOST_TURNS + 1)
+            return model.session_turns(row_ids)
+        groups = self.among("memory_turns", namespaces, row_ids, limit=MOST_TURNS + 1)
         return [
             Turn(
-                n, placed(ord, place), session, author, bool(asks), month_of(at), id, part, importance, content,
+                n, placed(row_id, place), session, author, bool(asks), month_of(at), id, part, importance, content,
                 at / 1e6, updated / 1e6,
             )
             for place, rows in groups
-            for n, ord, session, author, asks, at, id, part, importance, content, updated in rows
+            for n, row_id, session, author, asks, at, id, part, importance, content, updated in rows
         ]  # fmt: skip
 
     def _facts(

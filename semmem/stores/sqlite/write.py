@@ -81,7 +81,7 @@ def _converted(columns: _Columns, values: Iterable[Any]) -> dict[str, Any]:
 def memory_of(row: Sequence[Any]) -> Memory:
     """Return the memory for a row of the table ``memory``; a part has the id ``{id}#{part}``."""
     namespace, id, part, updated_at, version, seen_count, last_seen, *values = row
-    fields = _converted(_READ, values)  # behind them stands the ord
+    fields = _converted(_READ, values)  # behind them stands the row id
     counts = {"seen_count": seen_count, "last_seen": None if last_seen is None else at_microsecond(last_seen)}
     at = at_microsecond(updated_at)
     name, parent = (f"{id}#{part}", id) if part else (id, None)
@@ -110,7 +110,7 @@ def _filter(row: Filter, value: Any) -> Any:
 def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str) -> Written:
     """Store a batch; see Store.write."""
     wholes = {r.name: r for r in rows if r.part == 0}
-    ords: dict[tuple[str, str, int], int] = {}
+    row_ids: dict[tuple[str, str, int], int] = {}
     unchanged: set[tuple[str, str]] = set()
     conflicts: set[tuple[str, str]] = set()
     replaced: set[tuple[str, str]] = set()
@@ -135,9 +135,9 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
             removal_lengths[name[0]] += removal[1]
         if row.restores:
             _take_back(connection, row)
-        ord = _insert(connection, row, numbers)
-        if ord is not None:
-            ords[(*name, 0)] = ord
+        row_id = _insert(connection, row, numbers)
+        if row_id is not None:
+            row_ids[(*name, 0)] = row_id
             if seen_row is not None:
                 parameters = {"namespace": name[0], "id": name[1], "seen_count": seen_row[0], "last_seen": seen_row[1]}
                 connection.execute(_SQL["made_seen_set"], parameters)
@@ -148,13 +148,13 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
         stored = connection.execute(_SQL["memory_payload"], {"namespace": name[0], "id": name[1]}).fetchone()[0]
         (unchanged if stored == row.payload else conflicts).add(name)
     check_conflicts(conflicts, on_conflict)
-    new = {(namespace, id) for namespace, id, _ in ords}
+    new = {(namespace, id) for namespace, id, _ in row_ids}
     for row in rows:
         if row.part > 0 and row.name in new:
-            ord = _insert(connection, row, numbers)
-            assert ord is not None
-            ords[(*row.name, row.part)] = ord
-    indexed = [(ords[(*r.name, r.part)], r) for r in rows if r.extraction is not None and r.name in new]
+            row_id = _insert(connection, row, numbers)
+            assert row_id is not None
+            row_ids[(*row.name, row.part)] = row_id
+    indexed = [(row_ids[(*r.name, r.part)], r) for r in rows if r.extraction is not None and r.name in new]
     for namespace in sorted({namespace for namespace, _ in new}):
         number = numbers[namespace][0]
         extractions = [
@@ -175,35 +175,35 @@ def write(connection: sqlite3.Connection, rows: Sequence[Row], on_conflict: str)
     for namespace in sorted({name[0] for name in new if wholes[name].made_anew}):  # which no change names
         connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
     _put_vectors(
-        connection, [(ords[(*r.name, r.part)], r) for r in rows if r.vector is not None and r.name in new], numbers
+        connection, [(row_ids[(*r.name, r.part)], r) for r in rows if r.vector is not None and r.name in new], numbers
     )
-    alike = similar_to(connection, wholes, ords)
+    alike = similar_to(connection, wholes, row_ids)
     fates_ = frozenset(new - replaced), frozenset(unchanged), frozenset(conflicts)
     stored = _as_stored(connection, next(iter(wholes))) if len(wholes) == 1 else {}
     return Written(
-        *fates_, ords, replaced=frozenset(replaced), memories=stored, corroborated=corroborated, similar=alike
+        *fates_, row_ids, replaced=frozenset(replaced), memories=stored, corroborated=corroborated, similar=alike
     )
 
 
 def _put_extractions(
     connection: sqlite3.Connection, number: int, extractions: Sequence[tuple[int, Extraction]]
 ) -> None:
-    """Store what was extracted of the new memories of a namespace, each behind its ord."""
-    rows = [{"row": _row(number, ord), "tokens": _tokens(number, extraction)} for ord, extraction in extractions]
+    """Store what was extracted of the new memories of a namespace, each behind its row id."""
+    rows = [{"row": _row(number, row_id), "tokens": _tokens(number, extraction)} for row_id, extraction in extractions]
     connection.executemany(_SQL["lexical_insert"], rows)
-    for ord, extraction in extractions:
-        put_extraction(connection, _row(number, ord), extraction, new=True)
+    for row_id, extraction in extractions:
+        put_extraction(connection, _row(number, row_id), extraction, new=True)
 
 
 def _put_vectors(
     connection: sqlite3.Connection, rows: Sequence[tuple[int, Row]], numbers: Mapping[str, _Reservation]
 ) -> None:
     """Store the vectors of new memories. Raises EmbedderReplaced where another embedder fills the store by now."""
-    for ord, row in rows:
+    for row_id, row in rows:
         assert row.vector is not None
         vector = row.vector.astype("<f4").tobytes()
         connection.execute(
-            _SQL["embedding_put"], {"row": _row(numbers[row.memory.namespace][0], ord), "vector": vector}
+            _SQL["embedding_put"], {"row": _row(numbers[row.memory.namespace][0], row_id), "vector": vector}
         )
     recorded = fact(connection) if rows else None
     for embedder in {json.dumps(dict(row.embedder)): row.embedder for _, row in rows if row.embedder}.values():
@@ -220,9 +220,9 @@ def _as_stored(connection: sqlite3.Connection, name: tuple[str, str]) -> dict[tu
     return {(memory.namespace, memory.id): memory for memory in found}
 
 
-def _row(number: int, ord: int) -> int:
+def _row(number: int, row_id: int) -> int:
     """Return the row id of a memory in the namespace of that number."""
-    return (number << _ORD_BITS) + ord
+    return (number << _ORD_BITS) + row_id
 
 
 def _numbers(connection: sqlite3.Connection, rows: Sequence[Row]) -> dict[str, _Reservation]:
@@ -292,7 +292,7 @@ def _remove(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, int]]
     connection.executemany(_SQL["lexical_forget"], [{"row": row} for row, _ in indexed])
     forget_extraction(connection, [row for row, _ in indexed])
     connection.executemany(_SQL["likeness_forget"], [{"row": row} for _, row, _ in rows])
-    connection.executemany(_SQL["uncompared_forget"], [{"row": row} for _, row, _ in rows])
+    connection.executemany(_SQL["comparison_forget"], [{"row": row} for _, row, _ in rows])
     connection.executemany(_SQL["forget_memory"], [{"row": row} for _, row, _ in rows])
     return len(indexed), sum(length for _, length in indexed)
 
@@ -361,9 +361,9 @@ def reindex(
         check_language(
             namespace, connection.execute(_SQL["language_of"], {"namespace": namespace}).fetchone()[0], language
         )
-    for ord, extraction in extractions if namespace_row is not None else ():
+    for row_id, extraction in extractions if namespace_row is not None else ():
         number = namespace_row[0]
-        row = {"row": _row(number, ord)}
+        row = {"row": _row(number, row_id)}
         memory_row = connection.execute(_SQL["memory_length"], row).fetchone()
         if memory_row is None:
             continue
@@ -382,14 +382,14 @@ def reindex(
 
 
 def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Reservation]) -> int | None:
-    """Store one row and return its ord; None when its id exists already."""
+    """Store one row and return its row id; None when its id exists already."""
     memory = row.memory
-    number, ords, _ = numbers[memory.namespace]
-    ord = next(ords)
+    number, row_ids, _ = numbers[memory.namespace]
+    row_id = next(row_ids)
     assert memory.updated_at is not None
     values = _converted(_WRITTEN, (getattr(memory, name) for name, _ in _WRITTEN))
     values |= {
-        "row": _row(number, ord),
+        "row": _row(number, row_id),
         "namespace": memory.namespace,
         "id": memory.parent_id or memory.id,
         "part": row.part,
@@ -403,7 +403,7 @@ def _insert(connection: sqlite3.Connection, row: Row, numbers: Mapping[str, _Res
         "text_at": None if row.text_at is None else microsecond(row.text_at),
     }
     cursor = connection.execute(_SQL["memory_insert"], values)
-    return ord if cursor.rowcount == 1 else None
+    return row_id if cursor.rowcount == 1 else None
 
 
 def _tokens(number: int, extraction: Extraction) -> str:

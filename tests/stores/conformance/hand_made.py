@@ -32,9 +32,9 @@ def ids(memories: Any) -> list[str]:
     return [m.id for m in memories]
 
 
-def ord_of(store: Store, id: str, namespace: str = "n") -> int:
-    (ord,) = store.ords_of(namespace, id)
-    return ord
+def row_id_of(store: Store, id: str, namespace: str = "n") -> int:
+    (row_id,) = store.row_ids_of(namespace, id)
+    return row_id
 
 
 def shown(postings: Any) -> dict[str, dict[int, list[Any]]]:

@@ -55,7 +55,7 @@ class Log:
         (row,) = life_of(store).recalled(["n"], "r1")
         assert [hit.id for hit in row.hits] == list(ODD_IDS)
         assert life_of(store).judge("r1", {("n", id): True for id in ODD_IDS}, "eve") == []
-        assert {one.id for one in life_of(store).judgements("n")} == set(ODD_IDS)
+        assert {one.id for one in life_of(store).judgments("n")} == set(ODD_IDS)
         assert all(found(store, memory=id) == ["r1"] for id in ODD_IDS)
 
     def test_each_namespace_has_its_own_row_and_a_page_its_bounds(self, store: Store) -> None:
@@ -84,15 +84,15 @@ class Log:
         ):  # fmt: skip
             assert found(store, **filters) == expected, filters
 
-    def test_a_judgement_of_what_is_not_there_records_nothing(self, store: Store) -> None:
+    def test_a_judgment_of_what_is_not_there_records_nothing(self, store: Store) -> None:
         write(store, {"id": "a"})
         life_of(store).note_recall(entry("r1", given("a")))
         life = life_of(store)
         assert life.judge("r1", {("n", "a"): True, ("n", "gone"): False}, None) == [("n", "gone")]
-        assert life.judgements("n") == []
+        assert life.judgments("n") == []
         assert life.judge("r1", {("n", "a"): True}, "eve") == []
         assert life.judge("r1", {("n", "a"): False}, None) == []
-        (said,) = life.judgements("n")
+        (said,) = life.judgments("n")
         assert (said.id, said.useful, said.made_by, said.question) == ("a", False, None, "Question r1?")
         (row,) = life.recalled(["n"], "r1")
         assert (row.hits[0].outcome, row.hits[0].useful) == ("given", False)

@@ -15,7 +15,7 @@ from semmem.model.types import Filters
 from semmem.read.recall import Recaller
 from semmem.text.passages import content_key, term_key
 from semmem.text.tokens import key
-from tests.stores.conformance.hand_made import ANY, NOON, ord_of, shown, unit, write
+from tests.stores.conformance.hand_made import ANY, NOON, row_id_of, shown, unit, write
 
 
 class Recalling:
@@ -24,8 +24,8 @@ class Recalling:
     def test_excluding_a_memory_excludes_its_parts_and_not_what_is_called_like_one(self, store: Store) -> None:
         text = " ".join(f"Sentence number {n} is here." for n in range(100))
         write(store, {"id": "long", "text": text}, {"id": "long#1"}, {"id": "b"})
-        parts = store.ords_of("n", "long")
-        lone, b = ord_of(store, "long#1"), ord_of(store, "b")
+        parts = store.row_ids_of("n", "long")
+        lone, b = row_id_of(store, "long#1"), row_id_of(store, "b")
         assert len(parts) > 1
         for exclude, wanted in [
             (["long"], parts),
@@ -38,19 +38,19 @@ class Recalling:
             assert scope.excluded is not None
             assert scope.excluded.tolist() == sorted(wanted), exclude
             everything = np.array(sorted((*parts, lone, b)))
-            assert everything[scope.admits(everything)].tolist() == sorted({*parts, lone, b} - set(wanted))
+            assert everything[scope.matches(everything)].tolist() == sorted({*parts, lone, b} - set(wanted))
         assert store.scope(("n",), ANY, ()).size == len(parts) + 2
 
     def test_heads_are_what_fusion_needs(self, store: Store) -> None:
         write(store, {"id": "a", "text": "Tea!", "importance": 0.75}, {"id": "b", "text": "tea"})
-        heads = store.candidate_info(["n"], [ord_of(store, "a"), ord_of(store, "b"), 999_999])
-        assert [(h.namespace, h.id, h.part, h.importance) for h in heads.values()] == [
+        metadata = store.candidate_metadata(["n"], [row_id_of(store, "a"), row_id_of(store, "b"), 999_999])
+        assert [(h.namespace, h.id, h.part, h.importance) for h in metadata.values()] == [
             ("n", "a", 0, 0.75),
             ("n", "b", 0, 0.5),
         ]
-        assert {bytes(h.content) for h in heads.values()} == {content_key("tea")}
-        assert {(h.created_at, h.updated_at) for h in heads.values()} == {(NOON.timestamp(), NOON.timestamp())}
-        assert store.candidate_info(["n"], []) == {}
+        assert {bytes(h.content) for h in metadata.values()} == {content_key("tea")}
+        assert {(h.created_at, h.updated_at) for h in metadata.values()} == {(NOON.timestamp(), NOON.timestamp())}
+        assert store.candidate_metadata(["n"], []) == {}
 
     @pytest.mark.needs("graph")
     def test_neighbours_are_the_memories_before_and_after_in_the_same_session(self, store: Store) -> None:
@@ -64,8 +64,8 @@ class Recalling:
             {"id": "other", "session": "S", "position": 3},
             {"id": "alone", "position": 4},
         )
-        at = {ord_of(store, i): i for i in ("a", "b", "c", "d", "other", "alone")}
-        found = [(at[ord], at[near], same) for ord, near, same in store.graph.neighbours(["n"], list(at))]
+        at = {row_id_of(store, i): i for i in ("a", "b", "c", "d", "other", "alone")}
+        found = [(at[row_id], at[near], same) for row_id, near, same in store.graph.neighbours(["n"], list(at))]
         # By position, then those without one by time, then id: a b c d; c and d are both Ada's.
         pairs = [("a", "b", False), ("b", "c", False), ("c", "d", True)]
         assert sorted(found) == sorted([*pairs, *((after, before, same) for before, after, same in pairs)])
@@ -79,13 +79,13 @@ class Recalling:
             {"id": "then", "session": "s", "created_at": NOON - timedelta(days=1)},
             {"id": "last", "session": "s"},
         )
-        at = {ord_of(store, i): i for i in ("first", "second", "then", "last")}
+        at = {row_id_of(store, i): i for i in ("first", "second", "then", "last")}
         turns = store.session_turns(["n"], list(at))
-        assert [at[turn.ord] for turn in turns] == ["first", "second", "then", "last"]
-        assert {turn.ord: turn.head for turn in turns} == store.candidate_info(["n"], list(at))
+        assert [at[turn.row_id] for turn in turns] == ["first", "second", "then", "last"]
+        assert {turn.row_id: turn.candidate for turn in turns} == store.candidate_metadata(["n"], list(at))
         if store.graph is None:
             return
-        beside = sorted((at[ord], at[near]) for ord, near, _ in store.graph.neighbours(["n"], list(at)))
+        beside = sorted((at[row_id], at[near]) for row_id, near, _ in store.graph.neighbours(["n"], list(at)))
         pairs = [("first", "second"), ("second", "then"), ("then", "last")]
         assert beside == sorted([*pairs, *((after, before) for before, after in pairs)])
 
@@ -148,7 +148,7 @@ class Recalling:
         # a title counts twice: b is tea tea rum, of length 3; 3 + 3 + 1 = 7 terms in all
         assert (found["n"].memories, found["n"].length, found["m"].memories, found["m"].length) == (3, 7, 0, 0)
         held = {at: entries[["ord", "count", "length"]].tolist() for at, entries in found["n"].items()}
-        a, b, c = (ord_of(store, i) for i in "abc")
+        a, b, c = (row_id_of(store, i) for i in "abc")
         assert {at: sorted(rows) for at, rows in held.items()} == {tea: [(a, 2, 3), (b, 2, 3)], gin: [(c, 1, 1)]}
         assert found["n"].keys.tolist() == sorted([tea, gin])
         assert found["m"].keys.tolist() == []
@@ -160,10 +160,10 @@ class Recalling:
         write(store, {"id": "x", "text": "rum"}, *({"id": f"c{n}", "text": "tea"} for n in range(5)), namespace="two")
         store.maintain()
         tea = term_key("tea")
-        ords = sorted(ord_of(store, id, "one") for id in "ab")
+        row_ids = sorted(row_id_of(store, id, "one") for id in "ab")
         for how in ({}, {"shared": True}, {"max_df": 9}, {"shared": True, "pending": [tea]}):
             found = store.postings(["one"], [tea], **how)["one"]  # type: ignore[arg-type]
-            assert {at: entries["ord"].tolist() for at, entries in found.items()} == {tea: ords}, how
+            assert {at: entries["ord"].tolist() for at, entries in found.items()} == {tea: row_ids}, how
 
     @pytest.mark.needs("lexical")
     def test_what_is_forgotten_after_it_was_folded_is_in_no_posting(self, store: Store) -> None:
@@ -173,21 +173,21 @@ class Recalling:
         for gone, left in [("a", "bcd"), ("d", "bc"), ("e", "bc"), ("b", "c"), ("c", "")]:  # the ends of a segment too
             store.forget("n", gone, ANY, dry_run=False)
             found = shown(store.postings(["n"], [tea, gin]))["n"]
-            assert [row[0] for row in found.get(tea, ())] == [ord_of(store, id) for id in left], gone
+            assert [row[0] for row in found.get(tea, ())] == [row_id_of(store, id) for id in left], gone
             assert (gin in found) == (gone in "ad"), gone
 
     @pytest.mark.needs("graph")
     def test_a_term_is_shared_where_a_second_memory_of_the_same_namespace_has_it(self, store: Store) -> None:
         def shared(namespace: str) -> list[int]:
             (found,) = store.postings([namespace], [gin], shared=True).values()
-            return sorted(ord for _, entries in found.items() for ord in entries["ord"].tolist())
+            return sorted(row_id for _, entries in found.items() for row_id in entries["ord"].tolist())
 
         gin = term_key("gin")
         many = [[{"id": f"{n}{at}", "text": "gin" if at == 9 else f"w{n}x{at}"} for at in range(64)] for n in range(2)]
-        write(store, *many[0], namespace="one")  # so many are folded at once
+        write(store, *many[0], namespace="one")  # so many are flushed at once
         assert shared("one") == []
         write(store, *many[1], namespace="one")
-        assert shared("one") == sorted(ord_of(store, id, "one") for id in ("09", "19"))
+        assert shared("one") == sorted(row_id_of(store, id, "one") for id in ("09", "19"))
         write(store, *many[0], namespace="two")
         assert shared("two") == []
         store.maintain()
@@ -201,8 +201,8 @@ class Recalling:
         graph = graph_of(store)
 
         def pending(namespace: str, id: str) -> list[int]:
-            ords = [ord_of(store, id, namespace)]
-            return graph.forwards_and_neighbours(namespace, ords, neighbours=False)[2].tolist()
+            row_ids = [row_id_of(store, id, namespace)]
+            return graph.forwards_and_neighbours(namespace, row_ids, neighbours=False)[2].tolist()
 
         keeps_some = store.stats(None).pending > 0  # SQLite puts each memory in its place at once
         assert (pending("one", "a"), term_key("rum") in pending("two", "x")) == ([], keeps_some)
@@ -231,11 +231,11 @@ class Recalling:
     ) -> None:
         write(store, {"id": "a", "text": "tea gin", "session": "s"}, {"id": "b", "text": "tea rum", "session": "s"})
         store.maintain()
-        a, b = ord_of(store, "a"), ord_of(store, "b")
+        a, b = row_id_of(store, "a"), row_id_of(store, "b")
         for _ in range(2):
             held, neighbours, pending = store.graph.forwards_and_neighbours("n", [a], neighbours=True)
             forwards = store.graph.forwards(["n"], [a])
-            assert held.ords.tolist() == forwards.ords.tolist() == [a]
+            assert held.row_ids.tolist() == forwards.row_ids.tolist() == [a]
             assert held.entries.tolist() == forwards.entries.tolist()
             assert [(o, other) for o, other, _ in neighbours] == [(a, b)]
             assert list(store.graph.forwards_and_neighbours("n", [a], neighbours=False)[1]) == []
@@ -257,12 +257,12 @@ class Recalling:
             {"id": "y", "vector": [0, 2, 0]},
             {"id": "back", "vector": [-1, 0, 0]},
         )
-        at = {ord_of(store, i): i for i in ("x", "xy", "y", "back")}
+        at = {row_id_of(store, i): i for i in ("x", "xy", "y", "back")}
 
         def nearest(filters: Filters, exclude: tuple[str, ...], depth: int) -> list[tuple[str, float]]:
             found = store.vectors.nearest(store.scope(("n",), filters, exclude), unit(1, 0, 0), depth)
             assert list(found.scores) == sorted(found.scores, reverse=True)
-            return [(at[o], pytest.approx(s, abs=1e-6)) for o, s in zip(found.ords, found.scores, strict=True)]
+            return [(at[o], pytest.approx(s, abs=1e-6)) for o, s in zip(found.row_ids, found.scores, strict=True)]
 
         root = 0.5**0.5  # the cosine of 45 degrees
         assert nearest(ANY, (), 10) == [("x", 1), ("xy", root), ("y", 0), ("back", -1)]
@@ -279,13 +279,15 @@ class Recalling:
             write(store, *rows, namespace=namespace)
         scope = store.scope(("one",), Filters(sessions=("s",)), ())
         near = store.vectors.nearest(scope, unit(0, 2, 1), 10)
-        assert list(near.ords) == [ord_of(store, id, "one") for id in "ab"]
+        assert list(near.row_ids) == [row_id_of(store, id, "one") for id in "ab"]
 
     @pytest.mark.needs("dense")
     def test_similarities_leave_out_memories_without_a_vector(self, store: Store) -> None:
         write(store, {"id": "x", "vector": [3, 4, 0]}, {"id": "bare"})
-        found = store.vectors.similarities(["n"], [ord_of(store, "x"), ord_of(store, "bare"), 999_999], unit(0, 1, 0))
-        assert found == {ord_of(store, "x"): pytest.approx(0.8, abs=1e-6)}
+        found = store.vectors.similarities(
+            ["n"], [row_id_of(store, "x"), row_id_of(store, "bare"), 999_999], unit(0, 1, 0)
+        )
+        assert found == {row_id_of(store, "x"): pytest.approx(0.8, abs=1e-6)}
 
     @pytest.mark.needs("graph")
     @pytest.mark.parametrize("maintained", [False, True])
@@ -332,20 +334,20 @@ class Recalling:
         )
         store.maintain()
         write(store, {"id": "b", "title": "Grace Hopper", "text": "She met nobody."})
-        a, b, t = (ord_of(store, id) for id in "abt")
+        a, b, t = (row_id_of(store, id) for id in "abt")
         ada, grace = key(Kind.NAME, ("ada", "lovelace")), key(Kind.NAME, ("grace", "hopper"))
         for _ in range(2):
             found = store.graph.subject_names("n", [t, b, a])
-            assert {(ord, name) for ord, at, _, name in found if at in (ada, grace)} == {
+            assert {(row_id, name) for row_id, at, _, name in found if at in (ada, grace)} == {
                 (a, "Ada Lovelace"),
                 (b, "Grace Hopper"),
             }
             assert store.graph.names(["n"], {at for _, at, _, _ in found}) == {at: name for _, at, _, name in found}
             forwards = store.graph.forwards(["n"], [a, b, t])
             about = (forwards.entries["subject"] > 0) & (forwards.entries["kind"] == int(Kind.NAME))
-            owners = np.repeat(forwards.ords, forwards.sizes)[about].tolist()
+            owners = np.repeat(forwards.row_ids, forwards.sizes)[about].tolist()
             held = forwards.entries[about]
             rows = zip(owners, held["key"].tolist(), held["subject"].tolist(), strict=True)
-            assert [(ord, at, weight) for ord, at, weight, _ in found] == sorted(rows)
+            assert [(row_id, at, weight) for row_id, at, weight, _ in found] == sorted(rows)
             store.maintain()
         assert list(store.graph.subject_names("m", [a])) == []

@@ -11,11 +11,11 @@ import pytest
 
 from semmem.extractors import Rules
 from semmem.model.errors import Conflict, InvalidInput
-from semmem.model.life import Access
+from semmem.model.history import Access
 from semmem.model.store import Store, graph_of, life_of
 from semmem.model.types import Filters, IngestReport, ListOrder, Memory
 from semmem.write.ingest import Ingest
-from tests.stores.conformance.hand_made import ANY, NOON, ODD_IDS, ids, ord_of, write
+from tests.stores.conformance.hand_made import ANY, NOON, ODD_IDS, ids, row_id_of, write
 
 
 class Remembering:
@@ -47,14 +47,14 @@ class Remembering:
         write(store, {"id": "b"})
         found.confirm()  # a snapshot that is assumed to be up to date raises Moved here
 
-    def test_filters_and_exclusions_take_no_ord_of_a_memory_of_another_namespace(self, store: Store) -> None:
+    def test_filters_and_exclusions_take_no_row_id_of_a_memory_of_another_namespace(self, store: Store) -> None:
         # a memory has the same number in both namespaces, and only in the other one what is asked for
         write(store, {"id": "a", "session": "s"}, {"id": "b"}, {"id": "c"}, namespace="one")
         write(store, {"id": "x"}, {"id": "y", "session": "s"}, {"id": "a"}, namespace="two")
         scope = store.scope(("one",), Filters(sessions=("s",)), ())
-        assert (scope.size, np.asarray(scope.allowed).tolist()) == (1, [ord_of(store, "a", "one")])
+        assert (scope.size, np.asarray(scope.allowed).tolist()) == (1, [row_id_of(store, "a", "one")])
         excluded = store.scope(("one",), ANY, ("a",)).excluded
-        assert np.asarray(excluded).tolist() == [ord_of(store, "a", "one")]
+        assert np.asarray(excluded).tolist() == [row_id_of(store, "a", "one")]
 
     def test_whether_a_namespace_has_sessions_and_authors_is_said_of_itself_alone(self, store: Store) -> None:
         write(store, {"id": "a"}, namespace="plain")
@@ -69,8 +69,8 @@ class Remembering:
     def test_what_somebody_wrote_is_looked_for_in_one_namespace(self, store: Store) -> None:
         write(store, {"id": "a", "author": "Ada"}, {"id": "b", "author": "Tom"}, namespace="one")
         write(store, {"id": "a", "author": "Tom"}, {"id": "b", "author": "Ada"}, namespace="two")
-        ords = [ord_of(store, id, "one") for id in "ab"]
-        assert graph_of(store).by_author(["one"], ords, "Ada").tolist() == ords[:1]
+        row_ids = [row_id_of(store, id, "one") for id in "ab"]
+        assert graph_of(store).by_author(["one"], row_ids, "Ada").tolist() == row_ids[:1]
 
     def test_get_keeps_the_order_asked_and_leaves_out_what_is_not_there(self, store: Store) -> None:
         write(store, {"id": "a"}, {"id": "b"}, {"id": "c"})
@@ -83,7 +83,7 @@ class Remembering:
         left = set(ODD_IDS)
         for id in ODD_IDS:
             assert store.get("n", [id])[0].text == f"text of {id}"
-            assert len(store.ords_of("n", id)) == 1
+            assert len(store.row_ids_of("n", id)) == 1
             assert store.forget("n", id, ANY, dry_run=False) == 1
             assert store.get("n", [id]) == []
             left.remove(id)
@@ -132,7 +132,7 @@ class Remembering:
         text = " ".join(f"Sentence number {n} is here." for n in range(200))
         write(store, {"id": "long", "text": text, "title": "T", "session": "s"}, {"id": "long#1", "text": "not a part"})
         assert store.get("n", ["long"])[0].text == text
-        parts = store.ords_of("n", "long")
+        parts = store.row_ids_of("n", "long")
         found = store.indexed_memories(["n"], parts)
         assert ids(found[o] for o in parts) == [f"long#{n}" for n in range(1, len(parts) + 1)]
         assert {m.parent_id for m in found.values()} == {"long"}
@@ -255,7 +255,7 @@ class Remembering:
             assert "".join(sorted(ids(store.list("n", filters, 10, None)))) == wanted, filters
             scope = store.scope(("n",), filters, ())
             assert scope.allowed is not None
-            assert scope.allowed.tolist() == sorted(ord_of(store, i) for i in wanted), filters
+            assert scope.allowed.tolist() == sorted(row_id_of(store, i) for i in wanted), filters
             assert scope.size == len(wanted)
             assert store.forget("n", None, filters, dry_run=True) == len(wanted), filters
         assert store.forget("n", None, Filters(tags=("x",)), dry_run=False) == 2

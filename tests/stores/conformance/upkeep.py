@@ -121,8 +121,12 @@ class Upkeep:
         scope = store.scope(("n",), ANY, ("x",))
         assert scope.size == 0
         if "dense" in store.capabilities:
-            assert store.vectors.nearest(scope, unit(1, 0, 0), 10).ords == ()
-        assert (store.list("n", ANY, 10, None).memories, store.get("n", ["a"]), store.ords_of("n", "a")) == ((), [], ())
+            assert store.vectors.nearest(scope, unit(1, 0, 0), 10).row_ids == ()
+        assert (store.list("n", ANY, 10, None).memories, store.get("n", ["a"]), store.row_ids_of("n", "a")) == (
+            (),
+            [],
+            (),
+        )
         stats = store.stats(None)
         assert (stats.memories, stats.namespaces, stats.vectors, stats.embedder) == (0, 0, 0, None)
         assert not any(store.maintain().values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from semmem.model.store import Store
-from tests.stores.conformance.hand_made import ANY, ord_of, unit, write
+from tests.stores.conformance.hand_made import ANY, row_id_of, unit, write
 
 
 class Vectors:
@@ -24,8 +24,8 @@ class Vectors:
         text = " ".join(f"Sentence number {n} is here." for n in range(100))
         write(store, {"id": "has", "vector": [1, 0, 0]}, {"id": "a", "title": "T"}, {"id": "long", "text": text})
         write(store, {"id": "b"}, namespace="z")
-        parts = store.ords_of("n", "long")
-        a, b = ord_of(store, "a"), ord_of(store, "b", "z")
+        parts = store.row_ids_of("n", "long")
+        a, b = row_id_of(store, "a"), row_id_of(store, "b", "z")
         missing = [(m.namespace, o, m) for o, m in store.vectors.missing_vectors(("", 0), 100)]
         assert [(n, o) for n, o, _ in missing] == sorted([("n", a), *(("n", o) for o in parts), ("z", b)])
         assert next((m.id, m.title, m.text) for _, o, m in missing if o == a) == ("a", "T", "text of a")
@@ -42,14 +42,14 @@ class Vectors:
         said = {"session": "s", "author": "Ada"}
         write(store, {"id": "a", "vector": [1, 0, 0], **said}, {"id": "b", "vector": [0, 1, 0], **said}, {"id": "c"})
         write(store, {"id": "bare", "text": "no vector", **said}, {"id": "a"}, namespace="m")
-        a, b, c, bare = (ord_of(store, *name) for name in (("a",), ("b",), ("c",), ("bare", "m")))
+        a, b, c, bare = (row_id_of(store, *name) for name in (("a",), ("b",), ("c",), ("bare", "m")))
         like = unit(1, 0, 0)
         turns, held, found = store.vectors.turns_with_vectors(["n"], [a, c], like)
         assert turns == store.session_turns(["n"], [a, c])
-        assert [turn.ord for turn in turns] == [a, b, c]
+        assert [turn.row_id for turn in turns] == [a, b, c]
         assert (held.tolist(), found.tolist()) == ([a, b], [[1, 0, 0], [0, 1, 0]])
         turns, held, found = store.vectors.turns_with_vectors(["m"], [bare], like)
-        assert ([turn.ord for turn in turns], held.tolist(), found.tolist()) == ([bare], [], [])
+        assert ([turn.row_id for turn in turns], held.tolist(), found.tolist()) == ([bare], [], [])
         assert store.vectors.turns_with_vectors(["n"], [], like)[0] == []
 
     @pytest.mark.needs("dense")
@@ -66,8 +66,8 @@ class Vectors:
         scope, like = store.scope(("n",), ANY, exclude), unit(1, 0.5, 0)
         near, turns, held, found = store.vectors.nearest_with_turns(scope, like, depth)
         alone = store.vectors.nearest(scope, like, depth)
-        assert (near.ords, near.scores, near.total) == (alone.ords, alone.scores, alone.total)
-        assert len(near.ords) == min(depth, 5 - len(exclude))
-        whole = store.vectors.turns_with_vectors(["n"], near.ords, like)
+        assert (near.row_ids, near.scores, near.total) == (alone.row_ids, alone.scores, alone.total)
+        assert len(near.row_ids) == min(depth, 5 - len(exclude))
+        whole = store.vectors.turns_with_vectors(["n"], near.row_ids, like)
         assert (turns, held.tolist(), found.tolist()) == (whole[0], whole[1].tolist(), whole[2].tolist())
         assert len(turns) == {1: 2, 3: 4 if exclude else 3, 10: 5}[depth]  # b a c, or a c d and b beside a

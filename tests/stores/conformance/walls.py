@@ -16,7 +16,7 @@ from semmem.model.store import Store
 from semmem.read.recall import Recaller
 from semmem.text.passages import term_key
 from semmem.text.tokens import key
-from tests.stores.conformance.hand_made import ANY, NOON, ord_of, unit, write
+from tests.stores.conformance.hand_made import ANY, NOON, row_id_of, unit, write
 
 
 class Walls:
@@ -27,12 +27,12 @@ class Walls:
     def test_nothing_crosses_from_one_namespace_to_another(self, store: Store) -> None:
         write(store, {"id": "a", "text": "Ada likes tea", "title": "Ada Lovelace"}, namespace="one")
         write(store, {"id": "a", "text": "Bob likes rum", "title": "Bob Ross"}, namespace="two")
-        one, two = ord_of(store, "a", "one"), ord_of(store, "a", "two")
+        one, two = row_id_of(store, "a", "one"), row_id_of(store, "a", "two")
         assert [m.text for m in store.get("one", ["a"])] == ["Ada likes tea"]
         assert [m.text for m in store.list("two", ANY, 10, None)] == ["Bob likes rum"]
-        assert set(store.candidate_info(["one"], [one, two])) == {one}
+        assert set(store.candidate_metadata(["one"], [one, two])) == {one}
         assert set(store.indexed_memories(["two"], [one, two])) == {two}
-        assert store.ords_of("three", "a") == ()
+        assert store.row_ids_of("three", "a") == ()
         likes = term_key("like")
         assert [p.entries["ord"].tolist() for p in store.postings(["one"], [likes]).values()] == [[one]]
         assert (store.stats("one").memories, store.stats(None).memories, store.stats(None).namespaces) == (1, 2, 2)
@@ -45,8 +45,8 @@ class Walls:
     def test_no_vector_crosses_from_one_namespace_to_another(self, store: Store) -> None:
         write(store, {"id": "a", "vector": [1, 0, 0]}, namespace="one")
         write(store, {"id": "a", "vector": [0, 1, 0]}, namespace="two")
-        one, two = ord_of(store, "a", "one"), ord_of(store, "a", "two")
-        assert store.vectors.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).ords == (one,)
+        one, two = row_id_of(store, "a", "one"), row_id_of(store, "a", "two")
+        assert store.vectors.nearest(store.scope(("one",), ANY, ()), unit(0, 1, 0), 10).row_ids == (one,)
         assert set(store.vectors.similarities(["one"], [one, two], unit(1, 1, 0))) == {one}
 
     @pytest.mark.needs("graph")

@@ -8,7 +8,7 @@ import pytest
 
 from semmem.stores.embedded import noted
 from semmem.stores.embedded.server import EmbeddedServer
-from tests.doors.cli.program import Call, in_process, loaded
+from tests.interfaces.cli.program import Call, in_process, loaded
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from semmem.doors.cli.app import run
+from semmem.interfaces.cli.app import run
 from semmem.stores.embedded import postmaster
 from semmem.stores.embedded.server import EmbeddedServer
 from tests.stores.embedded.clients import connected, eventually, pid, query

@@ -189,7 +189,7 @@ def test_three_nodes_hide_a_namespace_that_is_not_filled_and_end_a_move_that_was
     unseen(mem, "new")
     assert mem.recall("owl 7", namespace="new", as_of="2030-01-01").total == 0
     assert "Owl" not in str(mem.context("owl 7", namespace="new"))
-    assert len(mem.judgements(namespace="new")) == 0
+    assert len(mem.judgments(namespace="new")) == 0
     with pytest.raises(semmem.StoreUnavailable, match=REFUSED):
         mem.remember("New.", namespace="old")
     with pytest.raises(semmem.StoreUnavailable, match=REFUSED):

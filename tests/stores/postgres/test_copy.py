@@ -278,7 +278,7 @@ def test_ranges_follow_the_index_of_the_primary_key(filled: str) -> None:
             assert "Sort" not in told, told
 
 
-def test_hashes_do_not_know_ords_or_order_but_every_letter(store_url: str, other_url: str) -> None:
+def test_hashes_do_not_know_row_ids_or_order_but_every_letter(store_url: str, other_url: str) -> None:
     items: list[dict[str, Any]] = [
         {"id": f"m{n}", "text": f"Note {n} about owls.", "created_at": "2026-01-31", "vector": np.eye(8)[n]}
         for n in range(8)

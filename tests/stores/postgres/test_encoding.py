@@ -30,13 +30,13 @@ def extractions(draw: st.DrawFn) -> Extraction:
     )
 
 
-def oracle(ords: list[int], found: list[Extraction]) -> dict[int, dict[str, Any]]:
+def oracle(row_ids: list[int], found: list[Extraction]) -> dict[int, dict[str, Any]]:
     """The same as ``invert``, with nothing but dictionaries and lists."""
     out: dict[int, dict[str, Any]] = {}
-    for ord, e in sorted(zip(ords, found, strict=True), key=lambda pair: pair[0]):
+    for row_id, e in sorted(zip(row_ids, found, strict=True), key=lambda pair: pair[0]):
         for at, key in enumerate(e.keys):
             mention, subject = round(e.mentions[at] * 100), round(e.subjects[at] * 100)
-            row = (ord, min(e.counts[at], 65_535), min(e.length, 65_535), mention, subject)
+            row = (row_id, min(e.counts[at], 65_535), min(e.length, 65_535), mention, subject)
             segment = out.setdefault(key, {"kind": e.kinds[at], "name": e.names[at], "rows": []})
             segment["rows"].append(row)
     return out
@@ -45,12 +45,12 @@ def oracle(ords: list[int], found: list[Extraction]) -> dict[int, dict[str, Any]
 @settings(max_examples=60, deadline=None)
 @given(st.lists(extractions(), max_size=6), st.randoms(use_true_random=False))
 def test_inverting_gives_what_a_dictionary_of_lists_gives(found: list[Extraction], random: Any) -> None:
-    ords = random.sample(range(1, 2**32), len(found))
+    row_ids = random.sample(range(1, 2**32), len(found))
     sizes = np.array([len(e.keys) for e in found], dtype=np.int64)
     lengths = np.array([e.length for e in found], dtype=np.int64)
     names = [n for e in found for n in e.names]
-    segments = list(invert(np.array(ords, dtype=np.int64), lengths, sizes, forward_entries(found), names).each())
-    wanted = oracle(ords, found)
+    segments = list(invert(np.array(row_ids, dtype=np.int64), lengths, sizes, forward_entries(found), names).each())
+    wanted = oracle(row_ids, found)
     assert [s.key for s in segments] == sorted(wanted)
     for segment in segments:
         want = wanted[segment.key]
@@ -124,16 +124,16 @@ def test_entries_stand_in_one_order_whatever_the_order_of_rows_and_whatever_is_f
     rows = [(7, [(1, 2, 10, 30, 0)]), (5, [(4, 1, 10, 100, 0)]), (7, [(3, 1, 12, 100, 100), (9, 1, 8, 30, 0)])]
 
     def unpacked(order: list[int], pending: list[tuple[int, int, bytes]]) -> tuple[list[int], list[int], list[Any]]:
-        heads, raw = b"", b""
+        metadata, raw = b"", b""
         for at in order:
             key, of_key = rows[at]
             packed = np.array([(*row, b"") for row in of_key], dtype=POSTING).tobytes()
-            heads += np.array([key, len(of_key), len(packed)], dtype=">i8").tobytes()
+            metadata += np.array([key, len(of_key), len(packed)], dtype=">i8").tobytes()
             raw += packed
-        ids, sizes, entries = unpack_postings(heads, raw, pending, np.array([5, 7]), 9)
+        ids, sizes, entries = unpack_postings(metadata, raw, pending, np.array([5, 7]), 9)
         return ids.tolist(), sizes.tolist(), entries[["ord", "count", "mention"]].tolist()
 
     whole = ([5, 7], [1, 3], [(4, 1, 100), (1, 2, 30), (3, 1, 100), (9, 1, 30)])
     assert [unpacked(order, []) for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0])] == [whole] * 3
     waiting = np.array([(7, 2, 30, 0, 0, b"")], dtype=FORWARD).tobytes()
-    assert unpacked([2, 1], [(1, 10, waiting)]) == whole  # the oldest is folded last
+    assert unpacked([2, 1], [(1, 10, waiting)]) == whole  # the oldest is flushed last

@@ -29,12 +29,12 @@ def count(mem: Semmem) -> tuple[int, int]:
 
 
 def like(mem: Semmem, keys: Sequence[int], upto: int = 1_000_000) -> list[tuple[int, int]]:
-    """Return (ord, how many of the keys it has) of the memories before a number, as they are ranked."""
+    """Return (row id, how many of the keys it has) of the memories before a number, as they are ranked."""
     asked = {"namespace": "default", "keys": list(keys), "ords": [upto] * len(keys), "newest": 20, "upto": 0}
     found = mem.store.run(lambda c: links.similar_of(c.execute(links._SQL["likeness_find"], asked)))
     sql(mem, "DELETE FROM uncompared WHERE ord = %s", upto)  # no memory has that number
     held = alike(mem)[0] + alike(mem)[1]
-    return [(one.ord, sum(held["default", key, one.ord] for key in keys)) for one in found.get(upto, ())]
+    return [(one.row_id, sum(held["default", key, one.row_id] for key in keys)) for one in found.get(upto, ())]
 
 
 def pack(mem: Semmem, steps: int) -> int:
@@ -62,13 +62,13 @@ def test_what_is_packed_is_compared_and_forgotten_as_before(mem: Semmem) -> None
     assert left == sql(mem, "SELECT count(*) FROM likeness_key WHERE key = ANY(%s)", [key for (key,) in common])[0][0]
     assert [like(mem, some), like(mem, some, upto=40)] == before
     ids = [f"m{number}" for number in range(0, 80, 3)]
-    gone = {ord for (ord,) in sql(mem, "SELECT ord FROM memory WHERE id = ANY(%s)", [*ids, "m1"])}
-    assert not gone.isdisjoint(ord for ord, _ in like(mem, some))
+    gone = {row_id for (row_id,) in sql(mem, "SELECT ord FROM memory WHERE id = ANY(%s)", [*ids, "m1"])}
+    assert not gone.isdisjoint(row_id for row_id, _ in like(mem, some))
     for number in range(0, 80, 3):
         mem.forget(f"m{number}", hard=number % 2 == 0)
     mem.update("m1", text="Nothing of what it said.")
     check(mem)
-    assert {ord for ord, _ in like(mem, some)}.isdisjoint(gone)
+    assert {row_id for row_id, _ in like(mem, some)}.isdisjoint(gone)
     mem.restore_memory("m3")
     mem.drop_namespace("default")
     mem.maintain()
@@ -126,9 +126,9 @@ def test_rows_get_narrower_as_keys_get_more_and_a_step_that_was_left_out_is_made
 
 def test_two_keys_of_a_memory_with_the_same_lower_bits_are_one(mem: Semmem) -> None:
     mem.remember("Nobody says this twice today.", id="a")
-    ((ord,),) = sql(mem, "SELECT ord FROM memory")
-    mem.store.life.similar("default", {ord: [5, 5 + (1 << 32), -7]})
-    assert alike(mem)[0] == {("default", 5, ord): 1, ("default", -7, ord): 1}
+    ((row_id,),) = sql(mem, "SELECT ord FROM memory")
+    mem.store.life.similar("default", {row_id: [5, 5 + (1 << 32), -7]})
+    assert alike(mem)[0] == {("default", 5, row_id): 1, ("default", -7, row_id): 1}
 
 
 def test_keys_of_an_older_schema_come_over(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def test_maintain_leaves_no_old_rows_of_the_vectors_that_it_takes_into_the_index
         assert (most, other != first) == (30, True)  # the index lacked more than a third of what it had
         scope = mem.store.scope(("default",), semmem.Filters(), ())
         found = mem.store.vectors.nearest(scope, vectors[17].astype(np.float32), 5)
-        assert found.ords[0] == mem.store.ords_of("default", "m17")[0]
+        assert found.row_ids[0] == mem.store.row_ids_of("default", "m17")[0]
 
 
 def indexed(monkeypatch: pytest.MonkeyPatch, mem: semmem.Semmem) -> Any:
@@ -274,4 +274,4 @@ def test_a_namespace_that_is_a_small_share_of_a_large_index_misses_nothing(
         monkeypatch.setattr(nearest, "INDEX_FROM", 10**9)
         exact = mem.store.vectors.nearest(scope, question, 5)
         assert exact.scores[0] > 0.6
-        assert found.ords == exact.ords
+        assert found.row_ids == exact.row_ids

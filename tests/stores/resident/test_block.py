@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from semmem.model.exchange import Head
+from semmem.model.exchange import CandidateMetadata
 from semmem.stores.packed_postings import FORWARD, OWNED_CANDIDATE, POSTING
 from semmem.stores.resident.block import Block, Rows
 from semmem.stores.resident.model import Model, State
@@ -21,11 +21,21 @@ Entry = tuple[int, int, int, int]
 NO_CANDIDATES = np.zeros(0, dtype=OWNED_CANDIDATE)
 
 
-def row(ord: int, session: str | None = "s1", **more: Any) -> tuple[Any, ...]:
+def row(row_id: int, session: str | None = "s1", **more: Any) -> tuple[Any, ...]:
     """Return a memory as the store's statement has it."""
-    content = more.get("content", bytes([ord % 256]) * 15 + b"\0")
-    fields = ("n", ord, session, more.get("author"), ord % 2 == 0, 24_000 + ord, f"m{ord}", more.get("part", 0), 0.25)
-    return (*fields, content, ord + 0.5, ord + 0.75, more.get("title"), 7 * ord, 1_000_003 * ord)
+    content = more.get("content", bytes([row_id % 256]) * 15 + b"\0")
+    fields = (
+        "n",
+        row_id,
+        session,
+        more.get("author"),
+        row_id % 2 == 0,
+        24_000 + row_id,
+        f"m{row_id}",
+        more.get("part", 0),
+        0.25,
+    )
+    return (*fields, content, row_id + 0.5, row_id + 0.75, more.get("title"), 7 * row_id, 1_000_003 * row_id)
 
 
 def rows(memories: dict[int, list[Entry]]) -> Rows:
@@ -35,14 +45,14 @@ def rows(memories: dict[int, list[Entry]]) -> Rows:
     for at, name in enumerate(("key", "count", "mention", "subject", "kind")):
         entries[name] = [one[at] for one in held]
     sizes = np.array([len(own) for own in memories.values()], dtype=np.int64)
-    lengths = np.array([70_000 if ord == 3 else 10 * ord for ord in memories], dtype=np.int64)
-    return Rows(Turns.of([row(ord) for ord in memories]), lengths, sizes, entries, NO_CANDIDATES, *NO_VECTORS)
+    lengths = np.array([70_000 if row_id == 3 else 10 * row_id for row_id in memories], dtype=np.int64)
+    return Rows(Turns.of([row(row_id) for row_id in memories]), lengths, sizes, entries, NO_CANDIDATES, *NO_VECTORS)
 
 
 def postings(memories: dict[int, list[Entry]], key: int) -> list[tuple[int, int, int, int, int]]:
     return [
-        (ord, count, 65_535 if ord == 3 else 10 * ord, mention, subject)
-        for ord, own in memories.items()
+        (row_id, count, 65_535 if row_id == 3 else 10 * row_id, mention, subject)
+        for row_id, own in memories.items()
         for at, count, mention, subject in own
         if at == key
     ]
@@ -94,14 +104,14 @@ def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
         assert sizes.tolist() == [len(found) for found in few.values()]
         assert plain(entries) == [one for found in few.values() for one in found]
     chosen = np.array(chance.sample(range(len(memories)), min(2, len(memories))), dtype=np.int64)
-    ords, sizes, entries, _ = block.forwards(chosen)
-    assert ords.tolist() == (chosen + 1).tolist()
+    row_ids, sizes, entries, _ = block.forwards(chosen)
+    assert row_ids.tolist() == (chosen + 1).tolist()
     assert sizes.tolist() == [len(own[place]) for place in chosen]
     assert [tuple(one[:5]) for one in entries.tolist()] == [(*e, 1) for place in chosen for e in own[place]]
     connecting = {key for held in own for key, *_ in held if connects(postings(memories, key))}
     several = [[e for e in own[place] if e[0] in connecting] for place in chosen]
-    ords, sizes, entries, _ = block.forwards(chosen, shared=True)
-    assert (ords.tolist(), sizes.tolist()) == ((chosen + 1).tolist(), [len(held) for held in several])
+    row_ids, sizes, entries, _ = block.forwards(chosen, shared=True)
+    assert (row_ids.tolist(), sizes.tolist()) == ((chosen + 1).tolist(), [len(held) for held in several])
     assert [tuple(one[:5]) for one in entries.tolist()] == [(*e, 1) for held in several for e in held]
     again = Block(block.rows)
     assert again.postings.tobytes() == block.postings.tobytes()
@@ -111,18 +121,18 @@ def test_the_postings_of_keys_are_found_whether_one_memory_has_them_or_several(
 def test_the_heads_of_a_model_are_those_of_the_memories_that_it_still_has() -> None:
     state = State(1, 1, 0, 3, 30, False, 0.0, 0.0, None, "0")
     model = Model("n", state, Block(rows({1: [], 2: [], 3: []})))
-    assert sorted(model.heads([1, 2, 3, 9])) == [1, 2, 3]
+    assert sorted(model.metadata([1, 2, 3, 9])) == [1, 2, 3]
     later = model.after(state, rows({5: []}), ["m2"])
     for _ in range(2):  # the second time from the cache
-        heads = later.heads([1, 2, 3, 5, 9])
-        assert {ord: head.id for ord, head in heads.items()} == {1: "m1", 3: "m3", 5: "m5"}
-    assert sorted(model.heads(np.array([2, 3]))) == [2, 3]
+        metadata = later.metadata([1, 2, 3, 5, 9])
+        assert {row_id: candidate.id for row_id, candidate in metadata.items()} == {1: "m1", 3: "m3", 5: "m5"}
+    assert sorted(model.metadata(np.array([2, 3]))) == [2, 3]
 
 
 def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() -> None:
     one = Turns.of([row(2, None, title="The ferry"), row(5, "s2", author="Mia", part=3)])
     other = Turns.of([row(4, "s2", author="Mia"), row(9)])
-    both = Turns.joined(one, other)
+    both = Turns.merged(one, other)
     assert [tuple(turn) for turn in both] == [
         row(2, None)[:12], row(4, "s2", author="Mia")[:12], row(5, "s2", author="Mia", part=3)[:12], row(9)[:12]
     ]  # fmt: skip
@@ -131,7 +141,7 @@ def test_a_turn_is_what_the_store_said_of_it_however_memories_came_and_went() ->
     assert both.each("session") == [None, "s2", "s2", "s1"]
     left = both.select(np.array([False, True, False, True]))
     assert [turn.id for turn in left] == ["m4", "m9"]
-    assert left[1].head == Head(9, "n", "m9", 0, 0.25, b"\t" * 15 + b"\0", 9.5, 9.75)
+    assert left[1].candidate == CandidateMetadata(9, "n", "m9", 0, 0.25, b"\t" * 15 + b"\0", 9.5, 9.75)
     assert len(Turns.of([])) == 0
 
 

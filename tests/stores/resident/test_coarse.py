@@ -60,17 +60,17 @@ def test_what_is_among_the_nearest_is_never_left_out(
     vectors = drawn(seed, count, dimensions, spread)
     chance = np.random.default_rng(seed + 1)
     question = unit(vectors[chance.integers(0, count)] + 0.1 * chance.standard_normal(dimensions))
-    admitted = chance.random(count) < 0.5 if some else None
+    matching = chance.random(count) < 0.5 if some else None
     exact = vectors.astype(np.float64) @ question.astype(np.float64)
-    if admitted is not None:
-        exact[~admitted] = -np.inf
+    if matching is not None:
+        exact[~matching] = -np.inf
     last = np.sort(exact)[::-1][min(depth, count) - 1]
     in_bytes = Coarse.of(vectors)
     assert in_bytes is not None
-    places = in_bytes.among_nearest(question, depth, admitted)
+    places = in_bytes.among_nearest(question, depth, matching)
     assert places is not None
     assert set(np.flatnonzero((exact >= last) & (exact > -np.inf)).tolist()) <= set(places.tolist())
-    assert admitted is None or admitted[places].all()
+    assert matching is None or matching[places].all()
 
 
 def test_of_ten_thousand_vectors_a_hundred_are_left_and_where_all_are_alike_all_are_looked_at() -> None:
@@ -87,10 +87,12 @@ def test_of_ten_thousand_vectors_a_hundred_are_left_and_where_all_are_alike_all_
     assert alike.among_nearest(vectors[77], 50) is None
 
 
-def rows(ords: range, vectors: NDArray[np.float32]) -> Rows:
-    none = np.zeros(len(ords), dtype=np.int64)
-    turns = Turns.of([row(ord) for ord in ords])
-    return Rows(turns, none, none, np.zeros(0, dtype=FORWARD), NO_CANDIDATES, np.array(ords, dtype=np.int64), vectors)
+def rows(row_ids: range, vectors: NDArray[np.float32]) -> Rows:
+    none = np.zeros(len(row_ids), dtype=np.int64)
+    turns = Turns.of([row(row_id) for row_id in row_ids])
+    return Rows(
+        turns, none, none, np.zeros(0, dtype=FORWARD), NO_CANDIDATES, np.array(row_ids, dtype=np.int64), vectors
+    )
 
 
 @pytest.mark.parametrize("excluded", [None, [7, 8, 9]])
@@ -101,7 +103,7 @@ def test_a_model_ranks_the_same_memories_with_and_without_bytes(
     monkeypatch.setattr(coarse, "FEWEST", 100)
     monkeypatch.setattr(coarse, "_MOST", 1)
     vectors = drawn(3, 320, 32, 0.5)
-    scope = Scope(("n",), 320, *(None if ords is None else np.array(ords) for ords in (allowed, excluded)))
+    scope = Scope(("n",), 320, *(None if row_ids is None else np.array(row_ids) for row_ids in (allowed, excluded)))
 
     def ranked(*, in_bytes: bool) -> list[Ranking]:
         whole = Model("n", STATE, Block(rows(range(300), vectors[:300]), coarse=in_bytes))
@@ -110,7 +112,7 @@ def test_a_model_ranks_the_same_memories_with_and_without_bytes(
         return [model.nearest(scope, vectors[at], 12) for model in (whole, later) for at in (0, 70, 311)]
 
     assert ranked(in_bytes=True) == ranked(in_bytes=False)
-    assert all(len(one.ords) == 12 for one in ranked(in_bytes=True))
+    assert all(len(one.row_ids) == 12 for one in ranked(in_bytes=True))
 
 
 def test_a_namespace_with_vectors_in_bytes_is_answered_as_the_database_does(

@@ -87,7 +87,7 @@ def test_a_recall_goes_on_where_no_thread_can_be_started(monkeypatch: pytest.Mon
 
 def test_a_namespace_whose_model_was_dropped_is_loaded_again_while_recalls_go_on() -> None:
     here, loaders = threading.get_ident(), []
-    before, after = STATE._replace(memories=5_000), STATE._replace(memories=5_000, revision=STATE.revision + 9)
+    before, after = STATE._replace(memories=5_000), STATE._replace(memories=5_000, sequence=STATE.sequence + 9)
 
     class Sized:
         namespace, size = "n", 1
@@ -122,8 +122,8 @@ def test_a_model_that_serves_little_is_not_soon_made_again() -> None:
         return Sized()
 
     models = Models(100, load, lambda model, most: None)
-    for revision in range(9, 60):
-        models.current({"n": STATE._replace(revision=STATE.revision if revision % 2 else revision)})
+    for sequence in range(9, 60):
+        models.current({"n": STATE._replace(sequence=STATE.sequence if sequence % 2 else sequence)})
     assert 2 <= len(made) <= 6
 
 

@@ -32,7 +32,7 @@ def filled(module_url: str) -> Iterator[tuple[Trio, dict[str, Any]]]:
         kept = trio.kept.store
         assert isinstance(kept, PostgresStore)
         kept.scope(("plans",), HALF, ())
-        known = kept.admitted.of(["plans"], HALF)["plans"]
+        known = kept.matching.of(["plans"], HALF)["plans"]
         trio.writer.remember("One more.", id="more", tags=["half"], namespace="plans")
         where = {"namespace": "plans", "place": known.place, "since": known.changes}
         yield trio, {**where, **filter_parameters(HALF)}

@@ -44,7 +44,7 @@ def fill(trio: Trio, space: str) -> None:
 
 @contextmanager
 def clock_moved(url: str, space: str, by: timedelta) -> Iterator[None]:
-    """Move all bounds of a namespace against the clock, of which no revision tells, and back."""
+    """Move all bounds of a namespace against the clock, which no sequence number shows, and back."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(SHIFT, {"by": by, "namespace": space})
         yield

@@ -66,10 +66,10 @@ def test_an_emptied_namespace_leaves_nothing_that_a_later_one_could_find(mem: se
     assert mem.stats(namespace="one").namespaces == 0
     assert len(mem.recall("heron", namespace=["one", "two"])) == 0
     assert list(mem.store.namespaces()) == ["two"]
-    first = mem.store.ords_of("two", "a")
+    first = mem.store.row_ids_of("two", "a")
     mem.forget("a", namespace="two")
     mem.remember("tide", id="a", namespace="two")
-    assert mem.store.ords_of("two", "a") > first  # an ord is never given twice
+    assert mem.store.row_ids_of("two", "a") > first  # a row id is never given twice
 
 
 def test_no_driver_of_postgresql_is_loaded_and_no_model_without_a_vector_to_make(file: Path) -> None:

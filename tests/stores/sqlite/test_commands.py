@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from semmem.doors.cli.app import run
+from semmem.interfaces.cli.app import run
 from semmem.stores.sqlite import resident
 
 

@@ -124,7 +124,7 @@ def test_an_answer_inside_a_transaction_that_is_undone_stays_in_no_memory(url: s
             mem.store.serving.once(b"k", b"r", work, together=True, keep_days=1.0)
         assert said(mem) == before
         assert len(mem.store.postings(["default"], [burnt])["default"].keys) == 0
-        mem.remember("The Crane Gate was washed.", id="washed")  # counts the revision that was undone
+        mem.remember("The Crane Gate was washed.", id="washed")  # takes the sequence number that was undone
         assert set(dict(said(mem))) == {*dict(before), "washed"}
 
 

@@ -59,8 +59,8 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
             job = _Copy(one, two, identity, progress)
             with postgres_tables.snapshot(one):
                 job.run()
-                before = _ords(one)
-            now = _ords(one)
+                before = _row_ids(one)
+            now = _row_ids(one)
     return CopyReport(
         memories=len(before),
         tables={name: digest.rows for name, digest in job.digests.items()},
@@ -106,8 +106,8 @@ def _started(connection: Connection) -> datetime:
     return started
 
 
-def _ords(connection: Connection) -> NDArray[np.int64]:
-    raw = only(connection.execute(_SQL["move_ords"], binary=True))[0]
+def _row_ids(connection: Connection) -> NDArray[np.int64]:
+    raw = only(connection.execute(_SQL["move_row_ids"], binary=True))[0]
     return np.frombuffer(raw, dtype=">i8")
 
 

@@ -4,8 +4,8 @@ The rows are copied as of one moment, in the order of their keys, under the new 
 whole: its row says ``filling``. During a rename the row of the old name says ``moving``: it is read, and writers wait
 or are refused. One short transaction opens the new name and closes the old one, whose row says ``emptying`` until its
 rows are gone. A connection of its own holds a lock for each of the two names; a state without its lock was interrupted,
-and ``finish`` ends it. Ords stay the same, so packed data is not rewritten. Copied vectors are searched exactly until
-``maintain`` indexes them. Rows are copied through this process, because where tables are distributed a row cannot
+and ``finish`` ends it. Row ids stay the same, so packed data is not rewritten. Copied vectors are searched exactly
+until ``maintain`` indexes them. Rows are copied through this process, because where tables are distributed a row cannot
 change its namespace.
 """
 

@@ -2,7 +2,7 @@
 
 The tables are read from the catalogue, so a table that a later schema adds needs no change here. Values travel in
 COPY's binary format and are never parsed by Python, so a vector stays the same bit for bit. A digest is the sha256 of
-the rows in the order of the primary key; ords are kept, so a table and its copy have the same digest.
+the rows in the order of the primary key; row ids are kept, so a table and its copy have the same digest.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Key = Sequence[str] | None
 class Table:
     """A table: the columns to copy, the key that cuts it into ranges, and its text columns.
 
-    ``key`` is the primary key (``unique``), or (namespace, ord) where there is none; () makes the table one range.
+    ``key`` is the primary key (``unique``), or (namespace, row id) where there is none; () makes the table one range.
     ``within`` are the namespaces that rows are read from and written to, where it is one; the key is within it then.
     """
 

@@ -1,4 +1,4 @@
-"""Read the postings of keys from PostgreSQL: those that are folded, and those of pending memories."""
+"""Read the postings of keys from PostgreSQL: those that are flushed, and those of pending memories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semmem.model.exchange import Postings
-from semmem.stores.packed_postings import join_groups, pending_keys, unpack_postings
+from semmem.stores.packed_postings import merge_groups, pending_keys, unpack_postings
 from semmem.stores.postgres.connection import Pooled
 
 __all__ = ["of_lookups", "shared"]
@@ -24,8 +24,8 @@ def of_lookups(pool: Pooled, namespaces: Sequence[str], lookups: Sequence[Lookup
     queries = (("postings", {"namespace": namespace, **parameters}) for namespace, parameters in each)
     results: list[dict[str, Postings]] = [{} for _ in lookups]
     for at, ((namespace, parameters), rows) in enumerate(zip(each, pool.together(*queries), strict=True)):
-        totals, pending_rows, folded = _sorted_rows(rows)
-        groups = unpack_postings(*folded, pending_rows, parameters["keys"], parameters["max_df"])
+        totals, pending_rows, flushed = _sorted_rows(rows)
+        groups = unpack_postings(*flushed, pending_rows, parameters["keys"], parameters["max_df"])
         results[at // len(namespaces)][namespace] = Postings(*totals, *groups)
     return results
 
@@ -41,12 +41,12 @@ def shared(
     now = pending_keys(pending_rows, parameters["keys"])
     if np.array_equal(now, then):
         return Postings(*totals, *unpack_postings(*packed, pending_rows, now, parameters["max_df"]))
-    if len(then):  # another process has written or folded since they were read
+    if len(then):  # another process has written or flushed since they were read
         return shared(pool, namespace, keys, max_df, ())
     groups = unpack_postings(*packed, [], now, parameters["max_df"])
-    # a key of one folded and one pending memory is shared after all
+    # a key of one flushed and one pending memory is shared after all
     whole = of_lookups(pool, [namespace], [(now, max_df)])[0][namespace]
-    return Postings(*totals, *join_groups(groups, (whole.keys, whole.sizes, whole.entries), now))
+    return Postings(*totals, *merge_groups(groups, (whole.keys, whole.sizes, whole.entries), now))
 
 
 def _parameters(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
@@ -57,12 +57,12 @@ def _parameters(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
 
 def _sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, int, bytes]], tuple[bytes, bytes]]:
     """Return the totals, the pending memories and the packed postings of the statement ``postings``."""
-    totals, pending, folded = (0, 0), [], (b"", b"")
+    totals, pending, flushed = (0, 0), [], (b"", b"")
     for what, n, length, heads, raw in rows:
         if what == 0:
             totals = (n, length)
         elif what == 1:
             pending.append((n, length, raw))
         elif heads is not None:
-            folded = (heads, raw)
-    return totals, sorted(pending), folded
+            flushed = (heads, raw)
+    return totals, sorted(pending), flushed

@@ -1,4 +1,4 @@
-"""Read the scope of a recall from PostgreSQL: what filters admit, what is left out, and what a recall asks first."""
+"""Read the scope of a recall from PostgreSQL: what filters match, what is left out, and what a recall asks first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from semmem.model.exchange import Scope, placed
 from semmem.model.types import Filters
-from semmem.stores.admitted import Admitted, Known
+from semmem.stores.filter_matches import FilterMatches, Known
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.encoding import corrections_of, facts_of, facts_parameters, filter_parameters
 
@@ -34,7 +34,7 @@ _UNKNOWN: Mapping[str, list[Any]] = {
 
 def scope(
     pool: Pooled,
-    admitted: Admitted,
+    matching: FilterMatches,
     namespaces: Sequence[str],
     filters: Filters,
     exclude: Sequence[str],
@@ -45,9 +45,9 @@ def scope(
 ) -> tuple[Scope, Sequence[list[Any]]]:
     """Return the scope, and the rows of the statements ``after`` which it is sent, all in one round trip.
 
-    ``admitted`` is what filters are known to admit, and learns what they do now.
+    ``matching`` is what filters are known to match, and learns what they do now.
     """
-    known = admitted.of(namespaces, filters)
+    known = matching.of(namespaces, filters)
     queries = _queries(namespaces, known, filters, exclude, names, at)
     stored = set(namespaces)
     if len(namespaces) > _MANY:
@@ -56,7 +56,7 @@ def scope(
     read = iter(rows[len(after) :])
     each = [next(read) if more["namespace"] in stored else _UNKNOWN[name] for name, more in queries]
     result = _scope_of(tuple(namespaces), known, queries, each)
-    admitted.keep(filters, known)
+    matching.keep(filters, known)
     return result, rows[: len(after)]
 
 
@@ -94,10 +94,10 @@ def _scope_of(
     if "memory_scope" in by_statement:
         within = {n: by_statement["memory_scope"][n][0] for n in namespaces}
         for n, (place, changes, grows, packed, *_) in within.items():
-            known[n] = Known(place, changes, _admitted(known[n].ords, packed, grows))
-        placed_ords = [placed(known[n].ords, at) for at, n in enumerate(namespaces)]
-        allowed = placed_ords[0] if len(placed_ords) == 1 else np.concatenate(placed_ords)
-        sized = [(len(known[n].ords), *within[n][4:]) for n in namespaces]
+            known[n] = Known(place, changes, _matching(known[n].row_ids, packed, grows))
+        placed_row_ids = [placed(known[n].row_ids, at) for at, n in enumerate(namespaces)]
+        allowed = placed_row_ids[0] if len(placed_row_ids) == 1 else np.concatenate(placed_row_ids)
+        sized = [(len(known[n].row_ids), *within[n][4:]) for n in namespaces]
     else:
         sized = [by_statement["memory_size"][n][0] for n in namespaces]
     excluded, lapsed = _bounds_of(namespaces, by_statement.get("memory_excluded", {}), by_statement["memory_bounds"])
@@ -113,29 +113,29 @@ def _scope_of(
     return Scope(namespaces, sum(sizes.values()), allowed, excluded, sizes=sizes, **fields).with_links(linked)
 
 
-def _admitted(before: NDArray[np.int64], packed: bytes | None, grows: bool | None) -> NDArray[np.int64]:
-    """Return the ords that filters admit now: those of ``before`` where none are given, and these too where it grew."""
+def _matching(before: NDArray[np.int64], packed: bytes | None, grows: bool | None) -> NDArray[np.int64]:
+    """Return the row ids that filters match now: ``before`` where none are given, and these too where it grew."""
     if packed is None:
         return before
-    ords = np.sort(np.frombuffer(packed, dtype=">i8").astype(np.int64))
-    if grows and not len(ords):
+    row_ids = np.sort(np.frombuffer(packed, dtype=">i8").astype(np.int64))
+    if grows and not len(row_ids):
         return before
     if grows:  # np.union1d would look at all of them, and take a hundred times as long
-        ords = np.insert(before, np.searchsorted(before, ords), ords)
-    ords.flags.writeable = False  # other recalls read the same array
-    return ords
+        row_ids = np.insert(before, np.searchsorted(before, row_ids), row_ids)
+    row_ids.flags.writeable = False  # other recalls read the same array
+    return row_ids
 
 
 def _bounds_of(
     namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any]
 ) -> tuple[NDArray[np.int64] | None, frozenset[int]]:
-    """Return the ords out of scope and those not valid now, from the rows of two statements by namespace."""
+    """Return the row ids out of scope and those not valid now, from the rows of two statements by namespace."""
     outside: list[int] = []
     lapsed: list[int] = []
     for at, namespace in enumerate(namespaces):
-        outside += [placed(ord, at) for (ord,) in excluded.get(namespace, ())]
-        for ord, out in bounds[namespace]:
-            (outside if out else lapsed).append(placed(ord, at))
+        outside += [placed(row_id, at) for (row_id,) in excluded.get(namespace, ())]
+        for row_id, out in bounds[namespace]:
+            (outside if out else lapsed).append(placed(row_id, at))
     return np.array(sorted(outside), dtype=np.int64) if outside or excluded else None, frozenset(lapsed)
 
 

@@ -22,7 +22,7 @@ DELETE FROM change WHERE namespace = %(namespace)s AND kind = 'swept' AND number
 INSERT INTO change (namespace, number, id, kind) VALUES (%(namespace)s, %(number)s, '', 'swept') ON CONFLICT DO NOTHING;
 
 -- change_list --
--- Return changes after a change number, or after an id within that number.
+-- Return changes after a sequence number, or after an id within it.
 SELECT number, id, kind, at, types FROM change
 WHERE namespace = %(namespace)s AND kind <> 'swept' AND <open> AND (
     number > %(number)s OR (number = %(number)s AND id > %(id)s::text))

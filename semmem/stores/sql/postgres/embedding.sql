@@ -7,7 +7,7 @@ WHERE namespace = %(namespace)s
 ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 
 -- nearest_within --
--- Nearest vectors among the memories that a filter admits, exact.
+-- Nearest vectors among the memories that a filter matches, exact.
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
 WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s)
   AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
@@ -45,7 +45,7 @@ SELECT set_config('hnsw.ef_search', %(breadth)s, true);
 
 -- embedding_index --
 -- Build the one index of the store; {dimensions} is a whole number from meta, as an index needs it written out. {table}
--- is embedding, or the shadow that takes its place.
+-- is embedding, or the staging vectors that take its place.
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {table}_hnsw ON {table}
 USING hnsw ((vector::public.halfvec({dimensions})) public.halfvec_ip_ops) WITH (m = 16, ef_construction = 128)
 WHERE indexed;
@@ -130,23 +130,23 @@ SELECT EXISTS (SELECT 1 FROM {table} WHERE indexed);
 -- Count the vectors in the index.
 SELECT count(*) FROM {table} WHERE indexed;
 
--- shadow_count --
--- Count the vectors in the shadow that an interrupted rebuild has made.
+-- staging_count --
+-- Count the staging vectors that an interrupted rebuild has made.
 SELECT count(*) FROM embedding_next;
 
--- shadow_clear --
--- Empty the shadow: it is of another embedder, or no longer wanted.
+-- staging_clear --
+-- Delete the staging vectors: they are of another embedder, or no longer wanted.
 TRUNCATE embedding_next;
 
--- shadow_write_lock --
+-- staging_write_lock --
 -- Lock out writers of vectors; readers continue.
 LOCK TABLE embedding IN SHARE ROW EXCLUSIVE MODE;
 
--- shadow_own_lock --
+-- staging_own_lock --
 -- Lock out readers of vectors too, for the few milliseconds of the next statement.
 LOCK TABLE embedding, embedding_next IN ACCESS EXCLUSIVE MODE;
 
--- shadow_swap --
+-- staging_swap --
 -- Swap the names of the tables and of their indexes, and delete the old vectors.
 DROP INDEX IF EXISTS embedding_hnsw;
 ALTER TABLE embedding RENAME TO embedding_before;

@@ -1,5 +1,5 @@
 -- drop_begin --
--- Mark a namespace as being dropped up to its last ord; later writers have higher ones. A namespace that never had a
+-- Mark a namespace as being dropped up to its last row id; later writers have higher ones. A namespace that never had a
 -- memory, because only its limits were set, has nothing to drop.
 UPDATE namespace SET dropping = ords, revision = revision + 1 WHERE namespace = %(namespace)s AND ords > 0 RETURNING ords;
 
@@ -31,7 +31,7 @@ DELETE FROM posting WHERE namespace = %(namespace)s AND (key, segment) IN (
 SELECT key, segment, entries FROM posting
 WHERE namespace = %(namespace)s AND low <= %(upto)s AND high > %(upto)s ORDER BY key, segment LIMIT %(limit)s FOR UPDATE;
 
--- drop_lone --
+-- drop_singletons --
 -- Remove dropped memories from lone_posting; returns how many rows held some.
 WITH taken AS (
     DELETE FROM lone_posting WHERE namespace = %(namespace)s AND first IN (

@@ -20,7 +20,7 @@ SELECT ord, length, entries, candidates FROM forward WHERE namespace = %(namespa
 SELECT ord, subject, predicate, object FROM relationship WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- reindex_pending --
--- Return which memories are pending, taking them out; it waits for a fold that holds a row, which then no longer
+-- Return which memories are pending, taking them out; it waits for a flush that holds a row, which then no longer
 -- exists.
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord, bulk;
 
@@ -52,7 +52,8 @@ FROM memory WHERE namespace = %(namespace)s AND ord > %(ord)s AND parts = 0 AND 
 ORDER BY ord LIMIT %(limit)s;
 
 -- graph_hash --
--- Hash the meaning of the graph, independent of ords, segments and order of writing; one snapshot, 32 bytes a memory.
+-- Hash the meaning of the graph, independent of row ids, segments and order of writing; one snapshot, 32 bytes a
+-- memory.
 SELECT encode(sha256(
     coalesce((SELECT string_agg(sha256(int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part)
                                        || int4send(f.length) || int4send(length(f.entries)) || f.entries

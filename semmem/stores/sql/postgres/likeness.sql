@@ -28,7 +28,7 @@ WHERE m.namespace = %(namespace)s AND m.id = r.id AND m.part = 0 AND (%(besides)
           AND n.id <> ALL(%(besides)s)))
 RETURNING m.id;
 
--- uncompared_like --
+-- comparison_like --
 -- Return the memories whose links are not made yet and that have keys in common with some.
 SELECT <memory_columns_m>, m.text_at
 FROM uncompared u JOIN memory m ON m.namespace = u.namespace AND m.ord = u.ord
@@ -103,7 +103,8 @@ WHERE namespace = %(namespace)s AND ord > %(after)s AND part = 0 AND NOT sensiti
 ORDER BY ord LIMIT %(limit)s;
 
 -- <likeness_gone> --
--- The keys of what is gone (ord, keys) go out of the rows of keys, packed ones too; one that holds nothing more goes.
+-- The keys of what is gone (row id, keys) go out of the rows of keys, packed ones too; one that holds nothing more
+-- goes.
 pair AS MATERIALIZED (
     SELECT u.key, g.ord FROM gone g CROSS JOIN LATERAL unnest(g.keys) AS u(key)
 ), apart AS (
@@ -176,24 +177,24 @@ SELECT count(*) FROM went;
 -- Count the rows of likeness keys that are left after packing.
 SELECT count(*) FROM likeness_key;
 
--- uncompared_waiting --
--- Return some memories that others left uncompared; a writer has some time to link what it has just noted.
+-- comparison_waiting --
+-- Return some memories whose comparison others left pending; a writer has some time to link what it has just noted.
 SELECT <memory_columns_m>, m.text_at
 FROM uncompared u JOIN memory m ON m.namespace = u.namespace AND m.ord = u.ord
 WHERE u.namespace = %(namespace)s AND u.at <= now() - make_interval(secs => %(seconds)s)
 ORDER BY u.ord LIMIT %(limit)s;
 
--- uncompared_done --
+-- comparison_done --
 -- Delete the notes of memories that were compared; return whether others have been noted for long.
 WITH gone AS (DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s))
 SELECT EXISTS (SELECT FROM uncompared WHERE namespace = %(namespace)s AND ord <> ALL(%(ords)s)
                AND at <= now() - make_interval(secs => %(seconds)s));
 
--- uncompared_forget --
+-- comparison_forget --
 -- Delete the notes of removed memories.
 DELETE FROM uncompared WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
--- uncompared_around --
+-- comparison_around --
 -- Note the memories that semmem linked with some that are removed or get another text, to be compared again.
 INSERT INTO uncompared (namespace, ord, at)
 SELECT %(namespace)s, m.ord, 'epoch'::timestamptz FROM (

@@ -39,14 +39,14 @@ JOIN memory m ON m.namespace = j.namespace AND m.id = j.id AND m.part = 0
 WHERE NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving');
 
 -- judge --
--- Store judgements with the hits of a logged recall, replacing earlier ones of the same hits.
+-- Store judgments with the hits of a logged recall, replacing earlier ones of the same hits.
 UPDATE recall_log l SET hits = l.hits || (
     SELECT jsonb_object_agg(j.id, coalesce(l.hits -> j.id, '{}') || j.mark)
     FROM unnest(%(ids)s::text[], %(marks)s::jsonb[]) AS j(id, mark))
 WHERE l.namespace = %(namespace)s AND l.recall_id = %(recall_id)s;
 
--- judgement_list --
--- Return the judgements of existing memories, with the question.
+-- judgment_list --
+-- Return the judgments of existing memories, with the question.
 SELECT l.namespace, l.recall_id, l.query, j.key, (j.value ->> 'useful')::boolean, j.value ->> 'judged_by',
        (j.value ->> 'judged_at')::timestamptz
 FROM recall_log l CROSS JOIN LATERAL jsonb_each(l.hits) AS j(key, value)
@@ -61,7 +61,7 @@ WHERE l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)
   AND NOT jsonb_path_exists(l.hits, '$.*.useful') ORDER BY 1;
 
 -- sweep_log --
--- Delete old logged recalls; a judged one stays as long as its memories, for its judgements need its question.
+-- Delete old logged recalls; a judged one stays as long as its memories, for its judgments need its question.
 DELETE FROM recall_log WHERE namespace = %(namespace)s AND recall_id IN (
     SELECT l.recall_id FROM recall_log l
     WHERE l.namespace = %(namespace)s AND l.at < now() - make_interval(secs => 86400 * %(recall_log_days)s::float8)

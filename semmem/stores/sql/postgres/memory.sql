@@ -25,9 +25,9 @@ v.namespace, v.id, 0 AS part, v.updated_at, v.version, v.seen_count, NULL::times
 
 -- memory_insert --
 -- Store memories of one namespace, sorted by id, so that two writers of the same ids wait for each other in one order.
--- Without an ord before the first, the ords are those that the transaction took last. Where an id was softly forgotten,
--- version numbers continue. A row that merges is not stored where its content is stored already,
--- unless another memory has contradicted that one since.
+-- Without a row id before the first, the row ids are those that the transaction took last. Where an id was softly
+-- forgotten, version numbers continue. A row that merges is not stored where its content is stored already, unless
+-- another memory has contradicted that one since.
 INSERT INTO memory (namespace, ord, id, part, parts, author_key, updated_at, version, <fields>, content, payload, text_at)
 SELECT %(namespace)s, r.place + coalesce(%(before)s::bigint, (
            SELECT n.ords - %(count)s::bigint FROM namespace n WHERE n.namespace = %(namespace)s)),
@@ -105,13 +105,13 @@ SELECT <memory_columns_m>,
              WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0;
 
--- memory_by_ords --
+-- memory_by_row_ids --
 -- What is indexed, for the hits.
 SELECT <memory_columns>
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open>;
 
--- memory_heads --
--- Return the head of each candidate, without its text.
+-- candidate_metadata --
+-- Return the metadata of each candidate, without its text.
 SELECT ord, namespace, id, part, importance, content, extract(epoch FROM created_at)::float8,
        extract(epoch FROM updated_at)::float8
 FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) AND <open>;
@@ -150,7 +150,7 @@ LIMIT %(limit)s;
         FROM (SELECT type, made_by FROM link WHERE namespace = %(namespace)s LIMIT 200) AS l)
 
 -- memory_scope --
--- Return the state of a namespace, and the indexed memories that filters admit in it, packed: NULL where the caller
+-- Return the state of a namespace, and the indexed memories that filters match in it, packed: NULL where the caller
 -- knows them from the same state, and only those that came since where nothing else has changed and they are few, which
 -- the third column says. The state is NULL while the namespace is being dropped or filled. The columns of memory_size
 -- follow. The memories come in no order: for the order of their numbers the server would read the whole table through
@@ -177,7 +177,7 @@ FROM (SELECT %(namespace)s::text AS namespace) AS one LEFT JOIN LATERAL (
     WHERE n.namespace = %(namespace)s AND n.dropping IS NULL AND n.state IS NULL) AS here ON true;
 
 -- memory_excluded --
--- Return the ords of ids to leave out; the id of a memory covers its parts.
+-- Return the row ids of ids to leave out; the id of a memory covers its parts.
 SELECT ord FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
@@ -337,7 +337,7 @@ ORDER BY id, part FOR UPDATE;
 DELETE FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- forget_pending --
--- Delete the pending marks of memories; it waits for a fold that holds a row, whose memory is then in the postings.
+-- Delete the pending marks of memories; it waits for a flush that holds a row, whose memory is then in the postings.
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord;
 
 -- forget_forward --
@@ -348,8 +348,8 @@ DELETE FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETU
 -- Delete the vectors of removed memories.
 DELETE FROM embedding WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
--- forget_shadow --
--- Delete their vectors in the shadow too; after the other table, in the order in which a rebuild locks.
+-- forget_staging --
+-- Delete their staging vectors too; after the other table, in the order in which a rebuild locks.
 DELETE FROM embedding_next WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- stats --

@@ -58,13 +58,13 @@ SELECT count(*) FROM semmem.memory WHERE part = 0;
 -- Count softly forgotten memories: they can be restored, so a store that has some is not empty.
 SELECT count(DISTINCT (namespace, id)) FROM semmem.history WHERE forgotten_at IS NOT NULL;
 
--- move_ords --
--- Return a hash of ord and namespace for each memory, to find what came and went since a snapshot.
+-- move_row_ids --
+-- Return a hash of row id and namespace for each memory, to find what came and went since a snapshot.
 SELECT coalesce(string_agg(int8send(hashtextextended(namespace, ord)), ''::bytea), ''::bytea) FROM semmem.memory
 WHERE part = 0;
 
 -- move_numbers --
--- Return the change number up to which an older cursor may continue after a restore.
+-- Return the sequence number up to which an older cursor may continue after a restore.
 SELECT namespace, changes FROM namespace;
 
 -- move_analyze --
@@ -81,7 +81,7 @@ SELECT DISTINCT namespace FROM memory m WHERE NOT EXISTS (SELECT 1 FROM namespac
 ORDER BY namespace;
 
 -- content_hash --
--- Hash the content and vectors of a namespace, independent of ords, order of writing and extraction.
+-- Hash the content and vectors of a namespace, independent of row ids, order of writing and extraction.
 SELECT count(*) FILTER (WHERE m.part = 0), count(*) FILTER (WHERE m.part > 0), count(e.ord),
     encode(sha256(coalesce(string_agg(sha256(
         int4send(octet_length(m.id)) || convert_to(m.id, 'UTF8') || int4send(m.part) || int4send(m.parts)
@@ -183,8 +183,8 @@ INSERT INTO namespace_setting (namespace, name, value, changed_at)
 VALUES (%(namespace)s, %(name)s, %(value)s, %(changed_at)s) ON CONFLICT (namespace, name) DO NOTHING;
 
 -- moved_counts --
--- Open the new name: no ord or change number is used twice under either name, readers of the new name read it again, and
--- its limits stay.
+-- Open the new name: no row id or sequence number is used twice under either name, readers of the new name read it
+-- again, and its limits stay.
 UPDATE namespace SET ords = greatest(ords, %(ords)s), segments = greatest(segments, %(segments)s),
     changes = %(number)s, revision = greatest(revision, %(revision)s) + 1,
     memories = %(memories)s, length = %(length)s, language = %(language)s, makers = %(makers)s::jsonb,

@@ -6,10 +6,11 @@ NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = %(namespace)s AND o.st
 -- A cast that fails, with these words, where the namespace of the row is being moved; see errors.py.
 CASE WHEN still IS NOT NULL THEN ('namespace_is_still: ' || state)::integer END
 
--- ords_take --
--- Reserve ords for memories and parts; the first call creates the namespace's row. Returns the last ord. Another maker than
--- before gets a mark at the first of the ords; of too many marks all before it become one, of nobody known. The marks are
--- put together as text, for jsonb_build_array is not immutable and Citus allows nothing else here.
+-- row_ids_take --
+-- Reserve row ids for memories and parts; the first call creates the namespace's row. Returns the last row id. Another
+-- derivation version than before gets a mark at the first of the row ids; of too many marks all before it become one,
+-- of nobody known. The marks are put together as text, for jsonb_build_array is not immutable and Citus allows nothing
+-- else here.
 INSERT INTO namespace (namespace, ords, changed_at, language, makers)
 VALUES (%(namespace)s, %(count)s, now(), %(language)s,
         CASE WHEN %(made_by)s::text <> '' THEN jsonb_build_array(jsonb_build_array(1, %(made_by)s::text)) END)
@@ -58,12 +59,12 @@ UPDATE namespace SET changes = changes + 1, revision = revision + 1, memories = 
 WHERE namespace = %(namespace)s RETURNING changes, memories;
 
 -- namespace_revise --
--- Count a revision where no memory came or went but recalls read other data: segments, lengths, names.
+-- Advance the sequence number where no memory came or went but recalls read other data: segments, lengths, names.
 UPDATE namespace SET revision = revision + 1, length = length + %(length)s WHERE namespace = %(namespace)s;
 
 -- namespace_prune --
 -- Delete the row of a namespace empty for a day and longer than changes are kept, when no writer can still hold its
--- ords. A namespace with limits stays. Sensitive memories are not in its count, so they are looked for.
+-- row ids. A namespace with limits stays. Sensitive memories are not in its count, so they are looked for.
 DELETE FROM namespace n WHERE namespace = %(namespace)s AND memories = 0 AND dropping IS NULL AND state IS NULL
 AND changed_at < now() - make_interval(secs => 86400 * greatest(1, %(changes_days)s::float8))
 AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
@@ -114,7 +115,7 @@ WHERE namespace = %(namespace)s AND language <> %(language)s;
 UPDATE namespace SET segments = segments + 1, revision = revision + 1 WHERE namespace = %(namespace)s RETURNING segments;
 
 -- change_add --
--- Record the changes of memories under the change number just taken.
+-- Record the changes of memories under the sequence number just taken.
 INSERT INTO change (namespace, number, id, kind, types)
 SELECT n.namespace, n.changes, k.id, %(kind)s, %(types)s
 FROM namespace n CROSS JOIN unnest(%(ids)s::text[]) AS k(id) WHERE n.namespace = %(namespace)s;

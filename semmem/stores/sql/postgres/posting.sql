@@ -1,16 +1,16 @@
--- <lone_row_of_key> --
+-- <singleton_row_of_key> --
 -- The row of lone_posting that has the key of k, if one has it: the last that begins at it or before.
 SELECT l.* FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key ORDER BY l.first DESC LIMIT 1
 
--- <lone_entry_of_key> --
+-- <singleton_entry_of_key> --
 -- Of keys k those that stand packed and have no rows of their own, with what such a row would hold.
-CROSS JOIN LATERAL (<lone_row_of_key>) AS l
+CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
 CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * array_position(l.keys, k.key) - 11, 12) AS entry) AS e
 CROSS JOIN LATERAL (SELECT (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int AS n) AS c
 WHERE e.entry IS NOT NULL AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)
 
 -- postings --
--- Return totals, pending memories and postings in one snapshot, so that a fold can neither hide a memory nor count it
+-- Return totals, pending memories and postings in one snapshot, so that a flush can neither hide a memory nor count it
 -- twice. Thousands of segments arrive as two long values. A key with too many mentions has no entries. A key in
 -- lone_posting counts there only where it has no rows of its own.
 SELECT 0 AS what, memories AS n, length, NULL::bytea AS heads, NULL::bytea AS entries
@@ -26,7 +26,7 @@ FROM (
     SELECT key, n, entries FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
     UNION ALL
     SELECT k.key, c.n, e.entry FROM unnest(%(keys)s::bigint[]) AS k(key)
-    <lone_entry_of_key>) AS held;
+    <singleton_entry_of_key>) AS held;
 
 -- postings_shared --
 -- Like postings, but without keys that only one memory has and is not about: these are most keys and connect nothing.
@@ -45,7 +45,7 @@ FROM (
     WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND (NOT lone OR key = ANY(%(pending)s))
     UNION ALL
     SELECT k.key, c.n, e.entry FROM unnest(%(pending)s::bigint[]) AS k(key)
-    <lone_entry_of_key>) AS held;
+    <singleton_entry_of_key>) AS held;
 
 -- forwards --
 -- Return the forward entries and the candidates of a few memories, as three long values.
@@ -63,7 +63,7 @@ SELECT DISTINCT ON (key) key, name FROM (
     SELECT key, segment, name FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
     UNION ALL
     SELECT k.key, 0, l.names[array_position(l.keys, k.key)] FROM unnest(%(keys)s::bigint[]) AS k(key)
-    CROSS JOIN LATERAL (<lone_row_of_key>) AS l
+    CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
     WHERE k.key = ANY(l.keys)) AS held
 ORDER BY key, segment;
 
@@ -71,7 +71,7 @@ ORDER BY key, segment;
 -- The names that a few memories are about, unpacked (stores/packing.py), with what people read for them.
 SELECT k.ord, k.key, k.subject, coalesce((
     SELECT p.name FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key ORDER BY p.segment LIMIT 1), (
-    SELECT l.names[array_position(l.keys, k.key)] FROM (<lone_row_of_key>) AS l))
+    SELECT l.names[array_position(l.keys, k.key)] FROM (<singleton_row_of_key>) AS l))
 FROM (SELECT f.ord, get_byte(f.entries, o + 11) AS subject,
              get_byte(f.entries, o)::bigint | (get_byte(f.entries, o + 1)::bigint << 8)
              | (get_byte(f.entries, o + 2)::bigint << 16) | (get_byte(f.entries, o + 3)::bigint << 24)
@@ -88,7 +88,7 @@ SELECT f.entries, p.names FROM pending p JOIN forward f USING (namespace, ord)
 WHERE namespace = %(namespace)s;
 
 -- backlog --
--- Return what decides on folding and compaction: how many memories are pending without those of a bulk, how many keys
+-- Return what decides on flushing and compaction: how many memories are pending without those of a bulk, how many keys
 -- these have, and how many segments are fresh.
 SELECT count(*) FILTER (WHERE bulk = 0), coalesce(sum(bulk), 0)::bigint,
        (SELECT count(*) FROM fresh WHERE namespace = %(namespace)s)
@@ -113,22 +113,22 @@ FROM (SELECT %(names)s::text[] AS names) AS p;
 -- List the namespaces with pending memories.
 SELECT DISTINCT namespace FROM pending;
 
--- fold_take --
--- Take pending memories for a fold, skipping those that another fold has locked: at most limit of them, those of a bulk
--- last, and of these as many as have the given number of keys together. So single memories fold themselves first, and
--- little by little what a bulk that died has left.
+-- flush_take --
+-- Take pending memories for a flush, skipping those that another flush has locked: at most limit of them, those of a
+-- bulk last, and of these as many as have the given number of keys together. So single memories flush themselves first,
+-- and little by little what a bulk that died has left.
 SELECT ord, names FROM pending WHERE namespace = %(namespace)s AND (bulk = 0 OR ord <= (
     SELECT max(ord) FROM (
         SELECT ord, sum(bulk) OVER (ORDER BY ord) - bulk AS keys FROM pending WHERE namespace = %(namespace)s) AS before
     WHERE keys < %(keys)s))
 ORDER BY bulk > 0, ord LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
--- fold_forwards --
--- Return the forward entries of the memories being folded.
+-- flush_forwards --
+-- Return the forward entries of the memories being flushed.
 SELECT ord, length, entries FROM forward WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) ORDER BY ord;
 
--- fold_done --
--- Delete the pending marks of folded memories, which the postings now hold.
+-- flush_done --
+-- Delete the pending marks of flushed memories, which the postings now hold.
 DELETE FROM pending WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
 -- posting_lock --
@@ -159,7 +159,7 @@ INSERT INTO fresh (namespace, segment) VALUES (%(namespace)s, %(segment)s);
 SELECT segment FROM fresh WHERE namespace = %(namespace)s ORDER BY segment;
 
 -- fresh_done --
--- Unmark fresh segments that were joined, or that are too few to be worth joining.
+-- Unmark fresh segments that were merged, or that are too few to be worth merging.
 DELETE FROM fresh WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s);
 
 -- fresh_empty --
@@ -168,7 +168,7 @@ DELETE FROM fresh WHERE namespace = %(namespace)s AND NOT EXISTS (
     SELECT FROM posting WHERE namespace = %(namespace)s);
 
 -- <rows_joined> --
--- The rows that are gone, each key's joined into as few as may be full.
+-- The rows that are gone, each key's merged into as few as may be full.
 ), placed AS (
     SELECT *, ((sum(n) OVER (PARTITION BY key ORDER BY low, segment) - n) / %(full)s)::bigint AS piece FROM gone
 )
@@ -225,7 +225,7 @@ CROSS JOIN LATERAL (
 -- Mark keys as shared that only one memory had until now, and return them.
 UPDATE posting SET lone = false WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND lone RETURNING key;
 
--- lone_meet --
+-- singleton_meet --
 -- Write a row of their own for keys in lone_posting that another memory now has too; that row counts instead. Returns the
 -- keys.
 INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries, lone)
@@ -235,7 +235,7 @@ SELECT %(namespace)s, k.key, 0, get_byte(l.kinds, a.at - 1),
 FROM (
     SELECT DISTINCT u.key FROM unnest(%(keys)s::bigint[]) AS u(key)
     WHERE EXISTS (SELECT FROM lone_posting l WHERE l.namespace = %(namespace)s)) AS k  -- none, before maintain has packed
-CROSS JOIN LATERAL (<lone_row_of_key>) AS l
+CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
 CROSS JOIN LATERAL (SELECT array_position(l.keys, k.key) AS at) AS a
 CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * a.at - 11, 12) AS entry) AS f
 CROSS JOIN LATERAL (
@@ -245,13 +245,13 @@ WHERE a.at IS NOT NULL AND NOT EXISTS (
     SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)
 RETURNING key;
 
--- lone_clear --
+-- singleton_clear --
 -- Remove memories from the rows of lone_posting that hold their keys; delete rows that are then empty.
 WITH gone AS MATERIALIZED (
     SELECT DISTINCT key, ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS g(key, ord)
 ), touched AS MATERIALIZED (
     SELECT DISTINCT l.first FROM (SELECT DISTINCT key FROM gone) AS k
-    CROSS JOIN LATERAL (<lone_row_of_key>) AS l
+    CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
     WHERE k.key = ANY(l.keys)
 ), taken AS (
     DELETE FROM lone_posting l USING touched t WHERE l.namespace = %(namespace)s AND l.first = t.first
@@ -279,7 +279,7 @@ SELECT count(*) FILTER (WHERE NOT lone), count(*) FILTER (WHERE lone),
         WHERE namespace = %(namespace)s AND first BETWEEN %(since)s::bigint AND %(upto)s::bigint)
 FROM posting WHERE namespace = %(namespace)s AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint;
 
--- lone_pack --
+-- singleton_pack --
 -- Rewrite the rows of lone_posting for a range of keys, with all keys of single memories in it and those of the last
 -- row that begins in it, except keys with rows of their own. Returns the last key, and how many rows were removed.
 WITH bound AS MATERIALIZED (

@@ -13,12 +13,12 @@ SELECT n.revision, n.changes, n.segments, n.memories, n.length, n.dropping IS NO
 FROM namespace n WHERE n.namespace = %(namespace)s;
 
 -- resident_size --
--- Return the bytes of a namespace's forward entries and candidates, and its last ord.
+-- Return the bytes of a namespace's forward entries and candidates, and its last row id.
 SELECT (SELECT coalesce(sum(octet_length(entries) + octet_length(candidates)), 0)::bigint FROM forward WHERE namespace = %(namespace)s),
        coalesce((SELECT max(ord) FROM memory WHERE namespace = %(namespace)s), 0)::bigint;
 
 -- <changed_ids> --
--- The ids that changed after a change number, as an array: planned as a join, a namespace would be read whole.
+-- The ids that changed after a sequence number, as an array: planned as a join, a namespace would be read whole.
 ARRAY(SELECT c.id FROM change c WHERE c.namespace = %(namespace)s AND c.number > %(since)s)
 
 -- <changed_ords> --
@@ -61,7 +61,7 @@ SELECT <vectors_in_memory>
 FROM embedding e WHERE e.namespace = %(namespace)s AND e.ord > %(after)s AND e.ord <= %(upto)s;
 
 -- resident_memories_since --
--- Return the same of the memories that changed after a change number.
+-- Return the same of the memories that changed after a sequence number.
 SELECT <memory_in_memory>
 FROM memory m WHERE m.namespace = %(namespace)s AND m.parts = 0 AND m.id = ANY (<changed_ids>)
 ORDER BY m.ord;
@@ -77,7 +77,7 @@ SELECT <vectors_in_memory>
 FROM embedding e WHERE e.namespace = %(namespace)s AND e.ord = ANY (<changed_ords>);
 
 -- resident_changes --
--- Return the ids that came, went or were replaced after a change number.
+-- Return the ids that came, went or were replaced after a sequence number.
 SELECT DISTINCT id, kind FROM change WHERE namespace = %(namespace)s AND number > %(since)s;
 
 -- resident_snapshot --

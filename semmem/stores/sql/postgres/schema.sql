@@ -48,7 +48,7 @@ INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO U
 DELETE FROM meta WHERE key = %(key)s;
 
 -- database_id --
--- Return the id of this database, outside of which its change numbers mean nothing.
+-- Return the id of this database, outside of which its sequence numbers mean nothing.
 SELECT d.oid::text || ' ' || s.system_identifier FROM pg_database d, pg_control_system() s
 WHERE d.datname = current_database();
 

@@ -21,21 +21,22 @@ SELECT count(*) FROM (SELECT FROM posting WHERE kind = 3 GROUP BY namespace, key
 -- Count the contradictions that a person should look at.
 SELECT count(*) FROM link WHERE type = 'contradicts';
 
--- makers_list --
--- Return the last ord and the marks of makers of each namespace that has some, and that nobody is moving.
+-- derivations_list --
+-- Return the last row id and the marks of derivation versions of each namespace that has some, and that nobody is
+-- moving.
 SELECT namespace, ords, makers FROM namespace
 WHERE makers IS NOT NULL AND memories > 0 AND state IS NULL ORDER BY namespace;
 
--- makers_own --
--- Return the last ord and the marks of makers of a namespace, under the lock of its row.
+-- derivations_own --
+-- Return the last row id and the marks of derivation versions of a namespace, under the lock of its row.
 SELECT ords, makers FROM namespace WHERE namespace = %(namespace)s FOR NO KEY UPDATE;
 
--- makers_set --
--- Store the marks of makers of a namespace.
+-- derivations_set --
+-- Store the marks of derivation versions of a namespace.
 UPDATE namespace SET makers = %(makers)s WHERE namespace = %(namespace)s;
 
 -- made_between --
--- Return whole memories that are indexed, by their ords, with the ords and the lengths of their parts.
+-- Return whole memories that are indexed, by their row ids, with the row ids and the lengths of their parts.
 SELECT <memory_columns_m>, m.payload, m.text_at,
        ARRAY(SELECT length(p.text) FROM memory p
              WHERE p.namespace = %(namespace)s AND p.id = m.id AND p.part > 0 ORDER BY p.part),
@@ -46,7 +47,7 @@ WHERE m.namespace = %(namespace)s AND m.ord > %(after)s AND m.ord <= %(upto)s AN
 ORDER BY m.ord LIMIT %(limit)s;
 
 -- count_made --
--- Count whole memories that are indexed, by their ords.
+-- Count whole memories that are indexed, by their row ids.
 SELECT count(*) FROM memory
 WHERE namespace = %(namespace)s AND ord > %(after)s AND ord <= %(upto)s AND part = 0 AND parts >= 0;
 

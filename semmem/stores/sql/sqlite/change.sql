@@ -21,7 +21,7 @@ DELETE FROM change WHERE namespace = :namespace AND kind = 'swept' AND number < 
 INSERT INTO change (namespace, number, id, kind, at) VALUES (:namespace, :number, '', 'swept', :now) ON CONFLICT DO NOTHING;
 
 -- change_list --
--- Return changes after a change number, or after an id within that number.
+-- Return changes after a sequence number, or after an id within it.
 SELECT number, id, kind, at, types FROM change
 WHERE namespace = :namespace AND kind <> 'swept' AND (
     number > :number OR (number = :number AND id > :id))
@@ -38,7 +38,7 @@ FROM namespace AS n WHERE n.namespace = :namespace;
 SELECT keep / 86400e6, most_memories, most_bytes FROM namespace WHERE namespace = :namespace;
 
 -- limits_set --
--- Change some limits of a namespace; every writer reads them with its ords.
+-- Change some limits of a namespace; every writer reads them with its row ids.
 INSERT INTO namespace (namespace, changed_at, keep, most_memories, most_bytes)
 VALUES (:namespace, :at, :keep, :most_memories, :most_bytes)
 ON CONFLICT (namespace) DO UPDATE SET

@@ -58,42 +58,42 @@ SELECT CASE WHEN :namespace IS NULL THEN (SELECT count(*) FROM embedding) ELSE (
     SELECT count(*) FROM namespace AS n JOIN embedding AS e ON e.row > n.number << 40 AND e.row < (n.number + 1) << 40
     WHERE n.namespace = :namespace) END;
 
--- shadow_missing --
+-- staging_missing --
 -- List the same of the vectors of the next embedder.
 SELECT <memory_columns>
 FROM memory AS m WHERE m.parts = 0 AND (m.namespace, m.ord) > (:namespace, :ord)
   AND NOT EXISTS (SELECT 1 FROM embedding_next AS e WHERE e.row = m.row)
 ORDER BY m.namespace, m.ord LIMIT :limit;
 
--- shadow_add --
+-- staging_add --
 -- Store a vector of the next embedder; a memory forgotten meanwhile is left out.
 INSERT OR IGNORE INTO embedding_next (row, vector) SELECT m.row, :vector FROM memory AS m
 WHERE m.row = (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :ord AND m.parts = 0;
 
--- shadow_forget --
+-- staging_forget --
 -- Delete the next embedder's vector of a removed memory.
 DELETE FROM embedding_next WHERE row = :row;
 
--- shadow_count --
+-- staging_count --
 -- Count the vectors of the next embedder.
 SELECT count(*) FROM embedding_next;
 
--- shadow_clear --
+-- staging_clear --
 -- Delete the vectors of the next embedder.
 DELETE FROM embedding_next;
 
--- shadow_empty_place --
+-- staging_empty_place --
 -- Delete the vectors that those of the next embedder replace.
 DELETE FROM embedding;
 
--- shadow_move --
+-- staging_move --
 -- Put the vectors of the next embedder in their place.
 INSERT INTO embedding (row, vector) SELECT row, vector FROM embedding_next ORDER BY row;
 
--- shadow_named --
+-- staging_named --
 -- Record that the next embedder fills the store.
 UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'embedder_next') WHERE key = 'embedder';
 
--- shadow_counted --
--- Count a revision in every namespace: recalls read other vectors.
+-- staging_counted --
+-- Advance the sequence number in every namespace: recalls read other vectors.
 UPDATE namespace SET revision = revision + 1;

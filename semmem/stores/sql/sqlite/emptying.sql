@@ -17,7 +17,7 @@ DELETE FROM forward WHERE row IN (
 DELETE FROM embedding WHERE row IN (
     SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit);
 
--- drop_shadow --
+-- drop_staging --
 -- Delete the next embedder's vectors of the same memories.
 DELETE FROM embedding_next WHERE row IN (
     SELECT row FROM memory WHERE namespace = :namespace AND row <= :upto ORDER BY row LIMIT :limit);

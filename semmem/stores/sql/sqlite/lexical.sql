@@ -1,6 +1,6 @@
 -- namespace_take --
--- Reserve ords for memories and parts; the first call creates the namespace's row. Another maker than before gets a mark at
--- the first of the ords; of too many marks all before it become one, of nobody known.
+-- Reserve row ids for memories and parts; the first call creates the namespace's row. Another derivation version than
+-- before gets a mark at the first of the row ids; of too many marks all before it become one, of nobody known.
 INSERT INTO namespace (namespace, ords, changed_at, language, makers)
 VALUES (:namespace, :count, :at, :language, CASE WHEN :made_by <> '' THEN json_array(json_array(1, :made_by)) END)
 ON CONFLICT (namespace) DO UPDATE SET ords = ords + excluded.ords, changed_at = excluded.changed_at,
@@ -27,12 +27,12 @@ UPDATE namespace SET memories = memories + :memories, length = length + :length,
 WHERE namespace = :namespace;
 
 -- namespace_revise --
--- Count a revision where no memory came or went but recalls read other data.
+-- Advance the sequence number where no memory came or went but recalls read other data.
 UPDATE namespace SET length = length + :length, revision = revision + 1 WHERE namespace = :namespace;
 
 -- namespace_prune --
 -- Delete the row of a namespace empty for a day and longer than changes are kept, when no writer can still hold its
--- ords. A namespace with limits stays. Sensitive memories are not in its count, so they are looked for.
+-- row ids. A namespace with limits stays. Sensitive memories are not in its count, so they are looked for.
 DELETE FROM namespace WHERE namespace = :namespace AND memories = 0 AND changed_at < min(:day_before, :changes_before)
 AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
 AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = namespace.namespace);
@@ -48,7 +48,7 @@ AND keep IS NULL AND most_memories IS NULL AND most_bytes IS NULL
 AND NOT EXISTS (SELECT 1 FROM memory AS m WHERE m.namespace = namespace.namespace) ORDER BY namespace;
 
 -- change_add --
--- Record the changes of memories under the change number just taken.
+-- Record the changes of memories under the sequence number just taken.
 INSERT INTO change (namespace, number, id, kind, at, types)
 SELECT n.namespace, n.changes, k.value, :kind, :at, :types FROM namespace AS n CROSS JOIN json_each(:ids) AS k
 WHERE n.namespace = :namespace;

@@ -23,7 +23,7 @@ WHERE namespace = :namespace AND id = :id AND part = 0 AND (:besides IS NULL OR 
         WHERE a.namespace = :namespace AND a.ord = m.ord AND n.id NOT IN (SELECT value FROM json_each(:besides))))
 RETURNING id;
 
--- uncompared_like --
+-- comparison_like --
 -- Return the memories whose links are not made yet and that have keys in common with some.
 SELECT <memory_columns_m>, m.text_at
 FROM uncompared AS u JOIN memory AS m
@@ -35,7 +35,7 @@ WHERE u.namespace = :namespace AND EXISTS (
 ORDER BY u.ord;
 
 -- likeness_add --
--- Store the likeness keys of memories, as (key, ord).
+-- Store the likeness keys of memories, as (key, row id).
 INSERT INTO likeness (namespace, key, ord)
 SELECT :namespace, value ->> 0, value ->> 1 FROM json_each(:pairs) WHERE true
 ON CONFLICT (namespace, key, ord) DO NOTHING;
@@ -72,31 +72,31 @@ DELETE FROM likeness WHERE namespace = :namespace AND ord IN (SELECT value FROM 
 -- Delete the likeness keys of a removed memory, by its row.
 DELETE FROM likeness WHERE (namespace, ord) IN (SELECT namespace, ord FROM memory WHERE row = :row);
 
--- uncompared_note --
+-- comparison_note --
 -- Note memories that share a key with others, until their links are made.
 INSERT INTO uncompared (namespace, ord, at) SELECT :namespace, value, :now FROM json_each(:ords) WHERE true
 ON CONFLICT (namespace, ord) DO NOTHING;
 
--- uncompared_waiting --
--- Return some memories that others left uncompared; a writer has some time to link what it has just noted.
+-- comparison_waiting --
+-- Return some memories whose comparison others left pending; a writer has some time to link what it has just noted.
 SELECT <memory_columns_m>, m.text_at
 FROM uncompared AS u JOIN memory AS m
     ON m.row = ((SELECT number FROM namespace WHERE namespace = :namespace) << 40) + u.ord
 WHERE u.namespace = :namespace AND u.at <= :before ORDER BY u.ord LIMIT :limit;
 
--- uncompared_left --
+-- comparison_left --
 -- Return whether some have been noted for long.
 SELECT EXISTS (SELECT 1 FROM uncompared WHERE namespace = :namespace AND at <= :before);
 
--- uncompared_done --
+-- comparison_done --
 -- Delete the notes of memories that were compared.
 DELETE FROM uncompared WHERE namespace = :namespace AND ord IN (SELECT value FROM json_each(:ords));
 
--- uncompared_forget --
+-- comparison_forget --
 -- Delete the note of a removed memory, by its row.
 DELETE FROM uncompared WHERE (namespace, ord) IN (SELECT namespace, ord FROM memory WHERE row = :row);
 
--- uncompared_around --
+-- comparison_around --
 -- Note the memories that semmem linked with some that are removed or get another text, to be compared again.
 INSERT INTO uncompared (namespace, ord, at)
 SELECT :namespace, m.ord, 0 FROM (

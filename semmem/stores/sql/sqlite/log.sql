@@ -34,11 +34,11 @@ ORDER BY l.recall_id DESC, l.namespace;
 SELECT id FROM memory WHERE namespace = :namespace AND id = :id AND part = 0;
 
 -- judge --
--- Store judgements with the hits of a logged recall, replacing earlier ones of the same hits.
+-- Store judgments with the hits of a logged recall, replacing earlier ones of the same hits.
 UPDATE recall_log SET hits = json_patch(hits, :marks) WHERE namespace = :namespace AND recall_id = :recall_id;
 
--- judgement_list --
--- Return the judgements of existing memories, with the question.
+-- judgment_list --
+-- Return the judgments of existing memories, with the question.
 SELECT l.namespace, l.recall_id, l.query, t.key, json_extract(t.value, '$.useful'), json_extract(t.value, '$.judged_by'),
        json_extract(t.value, '$.judged_at') AS judged_at
 FROM recall_log AS l, json_each(l.hits) AS t
@@ -55,7 +55,7 @@ EXISTS (SELECT 1 FROM json_each(l.hits) AS t WHERE json_extract(t.value, '$.usef
 SELECT DISTINCT l.namespace FROM recall_log AS l WHERE l.at < :recall_log_before AND NOT <judged> ORDER BY 1;
 
 -- sweep_log --
--- Delete old logged recalls; a judged one stays as long as its memories, for its judgements need its question.
+-- Delete old logged recalls; a judged one stays as long as its memories, for its judgments need its question.
 DELETE FROM recall_log WHERE namespace = :namespace AND recall_id IN (
     SELECT l.recall_id FROM recall_log AS l
     WHERE l.namespace = :namespace AND l.at < :recall_log_before AND NOT <judged> ORDER BY l.at LIMIT :limit);

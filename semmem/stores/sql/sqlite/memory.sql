@@ -81,14 +81,14 @@ SELECT <memory_columns_m>,
            WHERE p.namespace = m.namespace AND p.id = m.id AND p.part > 0 ORDER BY p.part))
 FROM json_each(:names) AS k JOIN memory AS m ON m.namespace = k.value ->> 0 AND m.id = k.value ->> 1 AND m.part = 0;
 
--- memory_by_ords --
--- What is indexed, for the hits: a row is the number of its namespace and its ord.
+-- memory_by_row_ids --
+-- What is indexed, for the hits: a row is the number of its namespace and its row id.
 SELECT <memory_columns>
 FROM memory WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
--- memory_heads --
--- Return the head of each candidate, without its text.
+-- candidate_metadata --
+-- Return the metadata of each candidate, without its text.
 SELECT ord, namespace, id, part, importance, content, created_at, updated_at
 FROM memory WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
@@ -114,14 +114,14 @@ ORDER BY created_at DESC, id DESC
 LIMIT :limit;
 
 -- memory_scope --
--- Return the indexed memories that filters admit.
+-- Return the indexed memories that filters match.
 SELECT ord FROM memory AS m
 WHERE namespace = :namespace AND parts = 0
   AND <memory_filters>
 ORDER BY ord;
 
 -- memory_excluded --
--- Return the ords of ids to leave out; the id of a memory covers its parts.
+-- Return the row ids of ids to leave out; the id of a memory covers its parts.
 SELECT ord FROM memory
 WHERE namespace = :namespace AND id IN (SELECT value FROM json_each(:ids)) AND parts = 0 ORDER BY ord;
 

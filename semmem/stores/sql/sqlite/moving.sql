@@ -31,7 +31,7 @@ SELECT number FROM namespace WHERE namespace = :new;
 INSERT INTO {table} (namespace, {columns}) SELECT :new, {columns} FROM {table} WHERE namespace = :old;
 
 -- moved_memory --
--- Copy rows with the same ords under the new number.
+-- Copy rows with the same row ids under the new number.
 INSERT INTO memory (row, namespace, {columns})
 SELECT (SELECT number << 40 FROM namespace WHERE namespace = :new) + ord, :new, {columns}
 FROM memory WHERE namespace = :old;

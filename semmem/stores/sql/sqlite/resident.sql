@@ -17,7 +17,7 @@ FROM memory AS m LEFT JOIN forward AS f ON f.row = m.row
 WHERE m.row > :number << 40 AND m.row < (:number + 1) << 40 AND m.parts = 0 ORDER BY m.row;
 
 -- resident_rows_since --
--- Return the memories that changed after a change number.
+-- Return the memories that changed after a sequence number.
 SELECT <resident_columns>
 FROM memory AS m LEFT JOIN forward AS f ON f.row = m.row
 WHERE m.namespace = :namespace AND m.parts = 0
@@ -29,11 +29,11 @@ SELECT row & 1099511627775, vector FROM embedding
 WHERE row > :number << 40 AND row < (:number + 1) << 40 ORDER BY row;
 
 -- resident_vectors_since --
--- Return the vectors of the memories that changed after a change number.
+-- Return the vectors of the memories that changed after a sequence number.
 SELECT e.row & 1099511627775, e.vector FROM memory AS m JOIN embedding AS e ON e.row = m.row
 WHERE m.namespace = :namespace AND m.parts = 0
   AND m.id IN (SELECT c.id FROM change AS c WHERE c.namespace = :namespace AND c.number > :since) ORDER BY e.row;
 
 -- resident_changes --
--- Return the ids that came, went or were replaced after a change number.
+-- Return the ids that came, went or were replaced after a sequence number.
 SELECT DISTINCT id, kind FROM change WHERE namespace = :namespace AND number > :since;

@@ -12,20 +12,20 @@ SELECT (SELECT count(*) FROM link AS l WHERE EXISTS (
 -- Count the contradictions that a person should look at.
 SELECT count(*) FROM link WHERE type = 'contradicts';
 
--- makers_list --
--- Return the last ord and the marks of makers of each namespace that has some.
+-- derivations_list --
+-- Return the last row id and the marks of derivation versions of each namespace that has some.
 SELECT namespace, ords, makers FROM namespace WHERE makers IS NOT NULL AND memories > 0 ORDER BY namespace;
 
--- makers_own --
--- Return the last ord and the marks of makers of a namespace.
+-- derivations_own --
+-- Return the last row id and the marks of derivation versions of a namespace.
 SELECT ords, makers FROM namespace WHERE namespace = :namespace;
 
--- makers_set --
--- Store the marks of makers of a namespace.
+-- derivations_set --
+-- Store the marks of derivation versions of a namespace.
 UPDATE namespace SET makers = :makers WHERE namespace = :namespace;
 
 -- made_between --
--- Return whole memories that are indexed, by their ords, with the ords and the lengths of their parts.
+-- Return whole memories that are indexed, by their row ids, with the row ids and the lengths of their parts.
 SELECT <memory_columns_m>, m.payload, m.text_at,
        (SELECT json_group_array(n) FROM (
            SELECT length(p.text) AS n FROM memory AS p
@@ -39,7 +39,7 @@ WHERE m.row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 
 ORDER BY m.row LIMIT :limit;
 
 -- count_made --
--- Count whole memories that are indexed, by their ords.
+-- Count whole memories that are indexed, by their row ids.
 SELECT count(*) FROM memory
 WHERE row > (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :after
   AND row <= (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | :upto AND part = 0 AND parts >= 0;

@@ -1,1 +1,0 @@
-"""The ways in, one file or folder each; all of them answer with the one table of errors in ``wire``."""

@@ -1,1 +1,0 @@
-"""The door for coding agents: their configuration, and hooks that remember and recall without being asked to."""

@@ -1,1 +1,0 @@
-"""The door for agents that speak MCP: tools and resources over stdio or Streamable HTTP."""

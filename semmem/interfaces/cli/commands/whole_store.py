@@ -1,0 +1,242 @@
+"""The commands `copy`, `backup` and `restore`: whole stores, from place to place and into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from semmem.interfaces import wire
+from semmem.interfaces.cli.context import CommandLine, command
+from semmem.interfaces.cli.files import to_read, to_write
+from semmem.interfaces.cli.progress import counting
+from semmem.interfaces.cli.show import counted, size
+from semmem.model.errors import InvalidInput, StoreUnavailable
+from semmem.model.serialization import plain
+
+if TYPE_CHECKING:
+    from semmem.model.reports import BackupReport, CopyReport, Rebuilt
+    from semmem.stores.embedded.server import EmbeddedServer, ServerStatus
+
+__all__ = ["app", "backup", "copy", "rebuild", "restore", "server_of", "stop_server"]
+
+
+def copy(
+    cli: CommandLine,
+    from_url: Annotated[str, typer.Argument(help="The store to read; it may be in use.")],
+    to_url: Annotated[str, typer.Argument(help="An empty store, or an earlier copy of the same source.")],
+) -> None:
+    """Copy a whole store into another one, embedded or a server, and verify counts and hashes.
+
+    After an interruption the same command continues; after a finished copy it sends the changes since.
+    """
+    import semmem
+
+    with counting(cli, "copy", None, "rows") as advance:
+        report = semmem.copy(from_url, to_url, progress=advance)
+    cli.give(report, lambda: _show_copy(cli, report))
+
+
+def backup(
+    cli: CommandLine,
+    file: Annotated[Path, typer.Argument(help="The file to write, such as mine.semmem.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file of that name.")] = False,
+) -> None:
+    """Write the whole store, as of one moment, into one file, while others read and write."""
+    to_write(file, force=force)
+    with cli.connect(embedder="none") as mem, counting(cli, "backup", None, "rows") as advance:
+        report = mem.backup(file, force=force, progress=advance)
+    cli.give(report, lambda: _show_backup(cli, report, "Wrote"))
+
+
+def restore(cli: CommandLine, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]) -> None:
+    """Fill an empty store with a backup: all of it, or nothing if the file is damaged."""
+    from semmem import transfer
+
+    to_read(file)
+    transfer.check(file)  # before a server is started, or a folder made, for one that is refused
+    with cli.connect(embedder="none") as mem, counting(cli, "restore", None, "rows") as advance:
+        report = mem.restore(file, progress=advance)
+    cli.give(report, lambda: _show_backup(cli, report, "Restored"))
+
+
+def _show_copy(cli: CommandLine, report: CopyReport) -> None:
+    note = (
+        f", {counted(report.found, 'row')} {'was' if report.found == 1 else 'were'} there already"
+        if report.found
+        else ""
+    )
+    index = ", with its vector index" if report.indexed else ""
+    cli.out.print(
+        f"Copied {counted(report.memories, 'memory')} ({counted(sum(report.tables.values()), 'row')}{note}) "
+        f"in {report.seconds:.1f} s{index}; counts and hashes are the same."
+    )
+    for name, hashes in report.namespaces.items():
+        cli.out.print(
+            f"  {name}: {counted(hashes.memories, 'memory')}, {counted(hashes.vectors, 'vector')}", soft_wrap=True
+        )
+        cli.out.print(f"    content {hashes.content[:24]}  graph {hashes.graph[:24]}")
+    if report.came or report.went:
+        cli.say(
+            f"Meanwhile {counted(report.came, 'memory')} came into the source and {report.went:,} were forgotten; run "
+            "the same command again to bring the copy up to date."
+        )
+
+
+def _show_backup(cli: CommandLine, report: BackupReport, what: str) -> None:
+    cli.out.print(
+        f"{what} {counted(report.memories, 'memory')} ({counted(sum(report.tables.values()), 'row')}, "
+        f"schema {report.schema}) "
+        f"in {report.seconds:.1f} s; the file {report.file} has {size(report.bytes)}",
+        soft_wrap=True,
+    )
+
+
+def rebuild(
+    cli: CommandLine,
+    embedder: Annotated[
+        str | None,
+        typer.Option("--embedder", help="Compute all vectors again with this embedder, such as all-mpnet-base-v2."),
+    ] = None,
+    extract: Annotated[
+        bool, typer.Option("--extract", help="Extract the concepts of every memory again instead.")
+    ] = False,
+) -> None:
+    """Compute missing vectors; with --embedder all vectors by another model, with --extract all concepts.
+
+    Others can read and write meanwhile. After an interruption the same command continues. At the end it prints the
+    hash of each namespace's graph, which does not depend on the order in which memories were stored.
+    """
+    from semmem.model.reports import Rebuilt
+
+    if extract and embedder is not None:
+        raise InvalidInput("Run --embedder and --extract one after the other, not together.")
+    progress = 0
+    with cli.connect() as mem:
+        counts = mem.stats()
+        total = counts.memories if extract or embedder is not None else None
+        with counting(cli, "extracting" if extract else "embedding", total) as show:
+
+            def advance(count: int) -> None:
+                nonlocal progress
+                progress = count
+                show(count)
+
+            try:
+                report = (
+                    mem.rebuild(embedder=embedder, extract=extract, progress=advance) if counts.memories else Rebuilt()
+                )
+            except KeyboardInterrupt as error:
+                cli.say(f"Stopped. The work so far ({progress:,}) is stored; the same command continues from there.")
+                raise typer.Exit(wire.EXIT_INTERRUPTED) from error
+        mem.maintain()
+        spaces = mem.store.namespaces() if "graph" in mem.store.capabilities else ()
+        hashes = {namespace: mem.graph_hash(namespace=namespace) for namespace in spaces}
+        filler = mem.stats().embedder
+    if report.dropped is not None:
+        cli.say(f"Started over: the unfinished rebuild with {report.dropped} was discarded.")
+    cli.give(
+        {**plain(report), "embedder": filler, "graph_hashes": hashes},
+        lambda: _show(cli, report, hashes, filler, extract),
+    )
+
+
+def _show(cli: CommandLine, report: Rebuilt, hashes: Mapping[str, str], filler: str | None, extract: bool) -> None:
+    if extract:
+        line = f"Found the concepts anew: {counted(report.read, 'memory')} read, {report.changed:,} changed."
+        before = f" {report.skipped:,} were read by a call that was interrupted." if report.skipped else ""
+    else:
+        line = f"Made {counted(report.embedded, 'vector')}{f' with {filler}' if filler else ''}."
+        before = f" {report.kept:,} were made by a call that was interrupted." if report.kept else ""
+    cli.out.print(line + before)
+    for namespace, digest in sorted(hashes.items()):
+        cli.out.print(f"{digest}  {namespace}", soft_wrap=True)
+
+
+app = typer.Typer(help="The embedded servers: look at them, stop them.", no_args_is_help=True)
+
+
+def server_of(url: str | None) -> EmbeddedServer:
+    """Return the embedded server that ``url`` names. Raises InvalidInput when it names another kind of store."""
+    from semmem.config import Settings
+    from semmem.stores import parse_url
+    from semmem.stores.embedded.server import EmbeddedServer
+
+    settings = Settings.load()
+    target = parse_url(url or settings.url, home=settings.home)
+    if target.kind != "embedded" or target.path is None:
+        raise InvalidInput("This command works only on the embedded server; the URL names another store.")
+    return EmbeddedServer(target.path, start_timeout_s=settings.start_timeout_s)
+
+
+def stop_server(folder: Path) -> bool:
+    """Stop the embedded server of ``folder``; False when none ran."""
+    from semmem.config import Settings
+    from semmem.stores.embedded.server import EmbeddedServer
+
+    return EmbeddedServer(folder, start_timeout_s=Settings.load().start_timeout_s).stop()
+
+
+def running() -> list[ServerStatus]:
+    """Return the status of each embedded server of this user that runs, by folder."""
+    from semmem.stores.embedded import noted
+    from semmem.stores.embedded.server import EmbeddedServer
+
+    states = []
+    for folder in noted.folders():
+        with suppress(StoreUnavailable):  # the folder belongs to another user by now
+            states.append(EmbeddedServer(folder).status())
+    return [state for state in states if state.running]
+
+
+@command(app, "list")
+def list_servers(cli: CommandLine) -> None:
+    """List the embedded servers that run, whatever their folder. Starts nothing."""
+    states = running()
+    lines = [status_line(state) for state in states] or ["No embedded server runs."]
+    cli.give(states, lambda: cli.out.print("\n".join(lines), markup=False, soft_wrap=True))
+
+
+@command(app, "status", "url")
+def status(cli: CommandLine) -> None:
+    """Show whether the embedded server runs, where its data are, and who is connected. Starts nothing."""
+    state = server_of(cli.url).status()
+    cli.give(state, lambda: cli.out.print(status_line(state), soft_wrap=True))
+
+
+@command(app, "stop", "url")
+def stop(
+    cli: CommandLine,
+    mode: Annotated[
+        Literal["smart", "fast", "immediate"],
+        typer.Option(help="fast ends open transactions; smart waits for clients to leave."),
+    ] = "fast",
+    every: Annotated[bool, typer.Option("--all", help="Every server that `semmem server list` shows.")] = False,
+) -> None:
+    """Stop the embedded server, or all of them; the next command that needs one starts it again."""
+    if every:
+        from semmem.stores.embedded.server import EmbeddedServer
+
+        if cli.url is not None:
+            raise InvalidInput("--all stops every embedded server; leave --url out.")
+        folders = [state.data for state in running() if EmbeddedServer(state.data).stop(mode)]
+        value = {"stopped": bool(folders), "folders": [str(folder) for folder in folders]}
+        lines = "".join(f"Stopped {folder}.\n" for folder in folders) or "None was running.\n"
+        cli.give(value, lambda: cli.out.print(lines, end="", markup=False, soft_wrap=True))
+        return
+    stopped = server_of(cli.url).stop(mode)
+    cli.give({"stopped": stopped}, lambda: cli.out.print("Stopped." if stopped else "The server was not running."))
+
+
+def status_line(state: ServerStatus) -> str:
+    """Return what a person wants to know of a server, in one line."""
+    size = f"{state.size_bytes / 2**20:,.0f} MiB in {state.data}"
+    if not state.running:
+        return (
+            f"Not running; {size}." if state.size_bytes else f"Not running, and nothing is stored in {state.data} yet."
+        )
+    clients = "" if state.connections is None else f", {state.connections} connected"
+    return f"Running: PostgreSQL {state.version}, process {state.pid}{clients}, {size}."

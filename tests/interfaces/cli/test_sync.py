@@ -1,0 +1,167 @@
+"""`semmem sync`: a folder of notes and its memories, kept equal in both directions."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import semmem
+from semmem.importers import told_apart
+from semmem.importers.markdown import read
+from semmem.importers.note_edits import write_back
+from tests.interfaces.cli.program import Call, in_process
+
+KESTREL = "---\ntags: [boat]\n---\n# Kestrel\n\nDesigned by [[Petra|her]].\nShe lies in Bergen.\n"
+
+
+@pytest.fixture
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SEMMEM_URL", f"sqlite:{tmp_path}/notes.db")
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
+    folder = tmp_path / "vault"
+    folder.mkdir()
+    (folder / "Kestrel.md").write_text(KESTREL, encoding="utf-8")
+    (folder / "Petra.md").write_text("She grew up in Norrbeck.\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    return in_process(capfd)
+
+
+def test_new_changed_and_deleted_notes_are_followed(vault: Path, call: Call) -> None:
+    assert call("sync", str(vault)) == (0, f"{vault}: 2 new.\n", "")
+    assert call("sync", str(vault)) == (0, f"{vault}: 2 unchanged.\n", "")
+    (vault / "Kestrel.md").write_text(KESTREL + "She is blue.\n", encoding="utf-8")
+    (vault / "Petra.md").unlink()
+    (vault / "Osk.md").write_text("Osk sails.\n", encoding="utf-8")
+    assert call("sync", str(vault)) == (0, f"{vault}: 1 new, 1 changed, 1 forgotten.\n", "")
+    done = json.loads(call("sync", str(vault), "--json")[1])
+    assert done == {"remembered": 0, "replaced": 0, "forgotten": 0, "written": 0, "unchanged": 2, "bad": []}
+
+
+def edit(id: str, text: str) -> None:
+    with semmem.connect() as mem:
+        mem.update(id, text=text)
+
+
+def test_an_edit_in_the_store_is_written_back_and_leaves_the_links_of_other_lines(vault: Path, call: Call) -> None:
+    call("sync", str(vault))
+    (vault / "Kestrel.md").chmod(0o640)
+    with semmem.connect() as mem:
+        text = mem.get("Kestrel.md").text
+    assert "Designed by her (Petra)." in text
+    edit("Kestrel.md", text.replace("Bergen", "Kiel"))
+    assert call("sync", str(vault)) == (0, f"{vault}: 2 unchanged.\n", "")  # without --write it stays as it is
+    assert call("sync", str(vault), "--write") == (0, f"{vault}: 1 written back, 2 unchanged.\n", "")
+    assert (vault / "Kestrel.md").read_text(encoding="utf-8") == KESTREL.replace("Bergen", "Kiel")
+    assert (vault / "Kestrel.md").stat().st_mode & 0o777 == 0o640
+    assert call("sync", str(vault), "--write") == (0, f"{vault}: 2 unchanged.\n", "")
+    (vault / "Kestrel.md").write_text(KESTREL, encoding="utf-8")  # the note goes its own way again
+    assert call("sync", str(vault), "--write") == (0, f"{vault}: 1 changed, 1 unchanged.\n", "")
+
+
+def test_a_note_that_has_changed_too_is_not_overwritten(vault: Path, call: Call) -> None:
+    call("sync", str(vault))
+    edit("Petra.md", "She grew up in Kiel.")
+    (vault / "Petra.md").write_text("She grew up in Oslo.\n", encoding="utf-8")
+    code, out, err = call("sync", str(vault), "--write")
+    assert (code, out) == (0, f"{vault}: 1 unchanged.\n")
+    assert err.startswith("Petra.md: ")
+    assert (vault / "Petra.md").read_text(encoding="utf-8") == "She grew up in Oslo.\n"
+    with semmem.connect() as mem:
+        assert mem.get("Petra.md").text == "She grew up in Kiel."
+
+
+def test_ends_of_lines_and_sensitive_notes_stay_and_another_field_is_named(vault: Path, call: Call) -> None:
+    (vault / "Petra.md").write_bytes(b"She grew up\r\nin Norrbeck.\r\n")
+    (vault / "Secret.md").write_text("---\nsensitive: true\n---\nThe code is 7.\n", encoding="utf-8")
+    call("sync", str(vault))
+    edit("Petra.md", "She grew up\nin Kiel.")
+    edit("Secret.md", "The code is 8.")
+    with semmem.connect() as mem:
+        mem.update("Kestrel.md", title="The Kestrel")
+    code, out, err = call("sync", str(vault), "--write")
+    assert code == 0
+    assert "1 written back" in out
+    assert (vault / "Petra.md").read_bytes() == b"She grew up\r\nin Kiel.\r\n"
+    assert "The code is 7." in (vault / "Secret.md").read_text(encoding="utf-8")
+    assert "Kestrel.md: its memory has another title, tags or metadata; only texts are written.\n" in err
+
+
+def test_a_note_that_changes_or_goes_while_it_is_read_is_left_and_named(vault: Path, call: Call) -> None:
+    call("sync", str(vault))
+    edit("Petra.md", "She grew up in Kiel.")
+    edit("Kestrel.md", "She lies in Kiel.")
+    with semmem.connect() as mem:
+        memories = [mem.get(id) for id in ("Kestrel.md", "Petra.md")]
+        notes = {note["id"]: note for note in read(vault, **told_apart("markdown", vault, mem, "default"))}
+    seen = {
+        path.name: (path.stat().st_mtime_ns, path.stat().st_size) for path in vault.iterdir() if path.suffix == ".md"
+    }
+    (vault / "Petra.md").write_bytes(b"She grew up in Oslo.\nAnd \xff there.\n")
+    (vault / "Kestrel.md").unlink()
+    written, left = write_back(vault, memories, notes, seen)
+    assert written == set()
+    assert [str(row.where) for row in left] == ["Kestrel.md", "Petra.md"]
+    assert (vault / "Petra.md").read_bytes() == b"She grew up in Oslo.\nAnd \xff there.\n"
+    assert not (vault / "Kestrel.md").exists()
+
+
+def test_an_edited_text_that_begins_like_front_matter_stays_text(vault: Path, call: Call) -> None:
+    call("sync", str(vault))
+    text = "---\ntitle: Other\nexpires_at: 2020-01-01\n---\nShe grew up in Kiel."
+    edit("Petra.md", text)
+    call("sync", str(vault), "--write")
+    with semmem.connect() as mem:
+        assert (mem.get("Petra.md").text, mem.get("Petra.md").title) == (text, "Petra")
+    assert call("sync", str(vault), "--write") == (0, f"{vault}: 2 unchanged.\n", "")
+
+
+def test_what_is_no_folder_or_empty_is_refused(vault: Path, call: Call, tmp_path: Path) -> None:
+    assert call("sync", str(tmp_path / "no")) == (2, "", f"There is no folder {tmp_path}/no.\n")
+    call("sync", str(vault))
+    for note in vault.iterdir():
+        note.unlink()
+    code, _, err = call("sync", str(vault))
+    assert code == 2
+    assert "The source is empty, so its 2 memories are not pruned" in err
+
+
+def until(met: Callable[[], bool]) -> None:
+    """Wait until something is so, for a minute at most."""
+    for _ in range(600):
+        if met():
+            return
+        time.sleep(0.1)
+    raise AssertionError("nothing has changed within a minute")
+
+
+@pytest.mark.slow
+def test_a_watched_folder_is_followed_in_both_directions_until_it_is_interrupted(vault: Path) -> None:
+    command = [sys.executable, "-m", "semmem", "sync", str(vault), "--watch", "--write", "--every", "0.1"]
+    with subprocess.Popen(
+        command, env={**os.environ}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == f"{vault}: 2 new.\n"
+            (vault / "Osk.md").write_text("Osk sails.\n", encoding="utf-8")
+            assert running.stdout.readline() == f"{vault}: 1 new, 2 unchanged.\n"
+            edit("Osk.md", "Osk rows.")
+            until(lambda: (vault / "Osk.md").read_text(encoding="utf-8") == "Osk rows.\n")
+            running.send_signal(signal.SIGINT)
+            _, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
+    assert running.returncode == 130
+    assert err == "Stopped. Every memory that was acknowledged is stored, and none is stored in part.\n"

@@ -1,0 +1,676 @@
+"""The page in a real Chromium, used as a person uses it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.interfaces.http.keys import Key, Keys
+from semmem.interfaces.http.runs import Runs
+from semmem.interfaces.http.server import Server
+from semmem.model.errors import InvalidInput
+from tests.interfaces.explorer.browser import MISSING, barriers, chromium, expect, watched
+from tests.serving import running
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING), pytest.mark.timeout(300)]
+
+OWNER = Key("explore", "explore", "", "admin", None, "2026-01-01T00:00:00+00:00")
+NOTES = [
+    ("kestrel", "The Kestrel is our logger. Petra Lindqvist designed it.", "Kestrel", "Ana", 1),
+    ("petra", "Her childhood was spent above a bakery in Norrbeck.", "Petra Lindqvist", "Ana", 2),
+    ("norrbeck", "The bakery burned down in spring.", "Norrbeck", "Bo", 3),
+    ("port", "The Kestrel listens on port 6543.", "Port", "Bo", 4),
+    ("harbour", "The harbour office opens at nine.", "Harbour", "Ana", 5),
+    ("tide", "High tide is at noon on Fridays.", "Tide", "Bo", 6),
+]
+VIEWS = ("recall", "browse", "graph", "time", "inbox", "evaluation", "health")
+QUESTION = "In which town did the designer of the Kestrel grow up?"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def mem(store_url: str) -> Iterator[Semmem]:
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        for id, text, title, author, day in NOTES:
+            mem.remember(
+                text, id=id, title=title, author=author, namespace="team", created_at=f"2026-03-0{day}T09:00:00+00:00"
+            )
+        yield mem
+
+
+@pytest.fixture
+def site(mem: Semmem) -> Iterator[Server]:
+    with running(mem, owner=OWNER) as server:
+        yield server
+
+
+@pytest.fixture
+def page(browser: Any, site: Server) -> Iterator[Any]:
+    """The page, opened by its link; at the end it has said no error and asked no other host."""
+    with watched(browser) as page:
+        page.goto(f"{site.url}/?token={site.sessions.invite()}#/recall?ns=team")
+        page.get_by_label("Question").wait_for()
+        yield page
+        assert page.errors == []
+        assert page.hosts == {site.url.removeprefix("http://")}
+
+
+def ask(page: Any, question: str = QUESTION) -> None:
+    page.get_by_label("Question").fill(question)
+    page.get_by_role("button", name="Recall", exact=True).click()
+    page.locator(".hit").first.wait_for()
+
+
+def leg(page: Any, name: str) -> Any:
+    return page.locator("fieldset").filter(has=page.locator("legend", has_text=name))
+
+
+def titles(page: Any) -> list[str]:
+    return [str(text) for text in page.locator(".hit .title").all_inner_texts()]
+
+
+def settled(page: Any, sentence: str) -> None:
+    page.get_by_role("status").filter(has_text=sentence).wait_for()
+
+
+def test_a_question_shows_hits_with_their_legs_and_a_reload_keeps_it(page: Any, mem: Semmem) -> None:
+    ask(page)
+    expected = [hit.title for hit in mem.recall(QUESTION, namespace="team")]
+    assert titles(page) == expected
+    page.get_by_text("Question: named (it names something that the graph knows). First 10 hits.").wait_for()
+    expect(leg(page, "graph").locator(".own")).to_contain_text("rank constant 0 for named questions")
+    page.get_by_text("The importance of a memory (0 to 1, among its fields) multiplies its score.").wait_for()
+    bar = page.locator(".hit .bars").first.get_attribute("aria-label")
+    assert re.match(r"Score: lexical \.\d{3}, ", bar)
+    assert page.locator(".hit mark").first.inner_text()
+    page.reload()
+    page.locator(".hit").first.wait_for()
+    assert titles(page) == expected
+
+
+def test_the_weight_of_a_leg_changes_the_list_and_its_reach_and_can_be_kept_and_undone(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Hits", exact=True).fill("2")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "bakery in spring")
+    lexical = leg(page, "lexical")
+    lexical.get_by_label("guaranteed slot as a number").fill("0")
+    lexical.get_by_label("weight as a number").fill("0.001")
+    lexical.locator("legend .badge.boost-only").wait_for()
+    lexical.get_by_label("weight as a number").fill("5")
+    for other in ("dense", "graph"):
+        leg(page, other).get_by_label("weight as a number").fill("0")
+        leg(page, other).locator(".badge.off").wait_for()
+    lexical.locator("legend .badge.guaranteed").wait_for()
+    alone = [hit.title for hit in mem.recall("bakery in spring", namespace="team", limit=2, recipe="lexical")]
+    expect(page.locator(".hit .title")).to_have_text(alone)
+    page.get_by_role("button", name="Keep for team").click()
+    settled(page, "Kept for the namespace team")
+    kept = mem.settings_of(namespace="team")
+    assert (kept["weights.graph"], kept["weights.dense"], kept["weights.lexical"]) == (0, 0, 5)
+    page.get_by_role("button", name="Undo").click()
+    settled(page, "Undone")
+    assert mem.settings_of(namespace="team") == {}
+
+
+def test_the_settings_of_one_kind_of_question_are_moved_with_its_reach_kept_and_undone(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Hits", exact=True).fill("3")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page)
+    graph = leg(page, "graph")
+    graph.get_by_role("button", name="Change the rank constant of graph").click()
+    expect(page.get_by_label("Settings for")).to_have_value("named")
+    page.get_by_text("Questions of other kinds keep their settings.").wait_for()
+    graph.get_by_label("rank constant as a number").fill("100")
+    graph.get_by_label("guaranteed slot as a number").fill("0")
+    graph.get_by_label("weight as a number").fill("0.001")
+    expect(graph.locator(".kinds span", has_text=re.compile("^named")).locator(".badge")).to_have_text("boost-only")
+    expect(graph.locator(".kinds span", has_text=re.compile("^unnamed")).locator(".badge")).to_have_text("guaranteed")
+    expect(graph.locator("legend .badge")).to_have_text("boost-only")
+    page.get_by_role("button", name="Keep for team").click()
+    settled(page, "Kept for the namespace team")
+    plan = mem.searched_by(namespace="team")[0]
+    assert (plan.weights_in("named")["graph"], plan.weights_in("unnamed")["graph"]) == (0.001, 0.35)
+    assert (plan.constants("named")["graph"], plan.constants("unnamed")["graph"]) == (100, 8)
+    assert ("graph" in plan.reserve_in("named"), plan.reserve_in("unnamed")["graph"]) == (False, 3)
+    page.get_by_role("button", name="Undo").click()
+    settled(page, "Undone")
+    assert mem.settings_of(namespace="team") == {}
+
+
+def test_a_weight_keeps_the_four_digits_of_its_certificate_and_a_slot_says_that_it_needs_none(page: Any) -> None:
+    ask(page)
+    graph = leg(page, "graph")
+    graph.get_by_label("weight as a number").fill("0.0194")
+    graph.get_by_label("weight as a number").press("Tab")
+    expect(graph.get_by_label("weight as a number")).to_have_value("0.0194")
+    graph.locator("summary").click()
+    graph.get_by_text("its guaranteed slot lets its first find in at any weight").wait_for()
+
+
+def test_why_not_says_what_would_let_a_memory_in_and_a_button_sets_it(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page)
+    first = titles(page)
+    other = next(hit.id for hit in mem.recall(QUESTION, namespace="team", limit=3) if hit.title not in first)
+    page.get_by_label("Why not another memory?").fill(other)
+    page.get_by_role("button", name="Explain").click()
+    told = page.get_by_role("region", name=f"Why {other}")
+    told.get_by_text("the last of the first 1 has").wait_for()
+    page.get_by_label("Why not another memory?").fill("nobody")
+    page.get_by_role("button", name="Explain").click()
+    page.get_by_role("alert").filter(has_text="nobody").wait_for()
+    page.errors.clear()  # the browser itself notes an answer with status 404
+
+
+def test_a_memory_is_written_edited_compared_forgotten_and_taken_back(page: Any, mem: Semmem) -> None:
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.get_by_role("button", name="New memory").click()
+    page.get_by_label("Text", exact=True).fill("The ferry leaves at ten.")
+    page.get_by_label("Title", exact=True).last.fill("Ferry")
+    page.get_by_role("button", name="Save").click()
+    settled(page, "Stored as")
+    ferry = next(one for one in mem.list(namespace="team").memories if one.title == "Ferry")
+    page.locator(".rows").get_by_role("button", name="Ferry", exact=True).click()
+    page.get_by_role("tab", name="edit").click()
+    page.get_by_label("Text", exact=True).fill("The ferry leaves at eleven.")
+    page.get_by_role("button", name="Save").click()
+    settled(page, "is changed")
+    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at eleven."
+    page.get_by_role("tab", name="history").click()
+    page.locator(".versions ins", has_text="eleven.").wait_for()
+    assert page.locator(".versions del").inner_text() == "ten."
+    page.get_by_role("tab", name="edit").click()
+    page.get_by_label("Text", exact=True).fill("The ferry leaves at two.")
+    mem.update(ferry.id, namespace="team", text="The ferry leaves at one.")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("alert").filter(has_text="Somebody changed this memory meanwhile").wait_for()
+    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at one."
+    page.get_by_role("tab", name="memory").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    settled(page, "is forgotten")
+    assert mem.list(namespace="team", filters={"titles": ["Ferry"]}).memories == ()
+    page.get_by_role("button", name="Undo").click()
+    page.locator(".rows").get_by_role("button", name="Ferry", exact=True).wait_for()
+    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at one."
+    page.errors.clear()  # the browser itself notes the answer with status 412
+
+
+def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, mem: Semmem) -> None:
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.get_by_label("Author").fill("Bo")
+    page.get_by_label("Author").press("Tab")
+    expect(page.locator(".rows tbody tr")).to_have_count(3)
+    for id in ("port", "tide"):
+        page.get_by_label(f"Choose {id}").check()
+    page.get_by_role("button", name="Pin", exact=True).click()
+    settled(page, "2 memories pinned")
+    assert [one.id for one in mem.list(namespace="team").memories if one.pinned] == ["tide", "port"]
+    page.locator(".rows .tag", has_text="pinned").first.wait_for()
+    page.get_by_label("Choose norrbeck").check()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    settled(page, "1 memory forgotten: norrbeck.")
+    assert mem.stats(namespace="team").memories == 5
+    expect(page.locator(".rows tbody tr")).to_have_count(2)
+    page.get_by_label("Choose all shown").check()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    settled(page, "2 memories forgotten: tide, port.")
+    assert [one.author for one in mem.list(namespace="team").memories] == ["Ana"] * 3
+
+
+def test_of_three_memories_forgotten_at_once_one_is_taken_back_and_their_undo_waits(page: Any, mem: Semmem) -> None:
+    page.clock.install()
+    page.get_by_role("link", name="Browse", exact=True).click()
+    for id in ("port", "tide", "petra"):
+        page.get_by_label(f"Choose {id}").check()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    settled(page, "3 memories forgotten: port, tide, petra.")
+    page.clock.fast_forward(60_000)
+    page.get_by_role("button", name="Undo").wait_for()
+    page.get_by_text("Forgotten memories").click()
+    expect(page.locator("details li")).to_have_count(3)
+    expect(page.locator("details li", has_text="High tide is at noon on Fridays.")).to_contain_text(
+        "tide · forgotten 2"
+    )
+    page.get_by_role("button", name="Take tide back").click()
+    settled(page, "tide is taken back.")
+    page.get_by_label("Choose tide").wait_for()
+    expect(page.locator("details li")).to_have_count(2)
+    assert {one.id for one in mem.list(namespace="team").memories} == {"kestrel", "norrbeck", "harbour", "tide"}
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("details li")).to_have_count(3)
+
+
+def test_memories_are_found_by_words_of_their_text_within_the_filters_and_the_export_obeys_those(
+    page: Any, mem: Semmem
+) -> None:
+    mem.remember("The Kestrel listens on port 6543.", id="copy", namespace="team", author="Cy")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    words = page.get_by_label("Words of the text")
+    words.fill("kestrels listening")
+    words.press("Enter")
+    expect(page.locator(".rows tbody tr")).to_have_count(3)  # a copy is no hit of a recall, and is shown here
+    page.get_by_text("3 with such words. Sensitive memories are not searched.").wait_for()
+    expect(page.get_by_label("Order")).to_be_disabled()
+    page.get_by_label("Author").fill("Bo")
+    page.get_by_label("Author").press("Tab")
+    expect(page.locator(".rows tbody .title")).to_have_text(["Port"])
+    expect(page.get_by_role("link", name="Export")).to_have_count(0)
+    words.fill("")
+    words.press("Enter")
+    expect(page.locator(".rows tbody tr")).to_have_count(3)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export these").click()
+    lines = [json.loads(line) for line in Path(download.value.path()).read_text(encoding="utf-8").splitlines()]
+    assert [one["id"] for one in lines] == ["tide", "port", "norrbeck"]
+
+
+FOCUSED = "() => document.activeElement.closest('section, dialog, main')?.localName ?? 'lost'"
+
+
+def test_the_focus_stays_where_a_decision_was_made(page: Any, mem: Semmem) -> None:
+    mem.remember("The Kestrel listens on port 7000.", id="new-port", namespace="team")
+    mem.link("new-port", "contradicts", "port", namespace="team")
+    ask(page)
+    leg(page, "dense").get_by_label("weight as a number").fill("2")
+    page.get_by_role("button", name="Keep for team").press("Enter")
+    settled(page, "Kept for the namespace team")
+    expect(page.get_by_role("button", name="Keep for team")).to_be_disabled()
+    assert page.evaluate(FOCUSED) == "section"
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="What this namespace keeps now")).to_be_focused()
+    page.get_by_role("link", name="Browse", exact=True).press("Enter")
+    page.get_by_label("Choose tide").press("Space")
+    page.get_by_role("button", name="Forget", exact=True).press("Enter")
+    settled(page, "1 memory forgotten: tide.")
+    expect(page.get_by_label("Choose tide")).to_have_count(0)
+    assert page.evaluate(FOCUSED) == "section"
+    page.locator(".rows").get_by_role("button", name="Harbour", exact=True).press("Enter")
+    page.get_by_role("tab", name="edit").press("Enter")
+    page.get_by_label("Text", exact=True).fill("The harbour office is closed.")
+    page.get_by_role("button", name="Save").press("Enter")
+    settled(page, "harbour is changed")
+    assert page.evaluate(FOCUSED) == "dialog"
+    page.get_by_role("button", name="Undo").press("Enter")  # it stands in the dialog: nothing else can be reached
+    expect(page.get_by_role("dialog")).to_contain_text("opens at nine")
+    assert page.evaluate(FOCUSED) == "dialog"
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Inbox", exact=True).press("Enter")
+    page.get_by_role("button", name="Both hold").press("Enter")
+    page.get_by_text("No contradictions wait").wait_for()
+    assert page.evaluate(FOCUSED) == "section"
+
+
+def test_the_keyboard_alone_opens_why_and_closing_it_comes_back_to_its_hit(page: Any) -> None:
+    ask(page)
+    why = page.get_by_role("button", name="Why? petra", exact=True)
+    for leave in ("Escape", "Enter"):
+        why.focus()
+        page.keyboard.press("Enter")
+        told = page.get_by_role("region", name="Why petra")
+        expect(told).to_be_focused()
+        told.get_by_role("table").wait_for()
+        if leave == "Enter":
+            page.get_by_role("button", name="Close").focus()
+        page.keyboard.press(leave)
+        expect(told).to_have_count(0)
+        expect(why).to_be_focused()
+
+
+def test_a_memory_leads_to_all_of_its_author_and_to_the_reason_why_the_last_question_lacks_it(page: Any) -> None:
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "When is high tide?")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator(".rows").get_by_role("button", name="Norrbeck", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Bo", exact=True).click()
+    expect(page.locator(".rows tbody .title")).to_have_text(["Tide", "Port", "Norrbeck"])
+    page.locator(".rows").get_by_role("button", name="Norrbeck", exact=True).click()
+    page.get_by_role("button", name="Why, or why not, for “When is high tide?”").click()
+    page.get_by_role("region", name="Why norrbeck").get_by_role("table").wait_for()
+
+
+def test_a_memory_that_no_leg_found_says_what_can_bring_it(page: Any, mem: Semmem) -> None:
+    mem.configure(namespace="team", depths={"lexical": 1, "dense": 1, "graph": 1})
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "When is high tide?")
+    page.get_by_label("Why not another memory?").fill("norrbeck")
+    page.get_by_role("button", name="Explain").click()
+    page.get_by_text("No leg found it, so no weight can bring it in. More hits make the legs look deeper").wait_for()
+
+
+def test_a_file_is_imported_and_its_refused_lines_are_told(page: Any, mem: Semmem, tmp_path: Path) -> None:
+    file = tmp_path / "more.jsonl"
+    file.write_text('{"id": "a", "text": "One."}\n{"id": "b", "text": ""}\n', encoding="utf-8")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator("input[type=file]").set_input_files(str(file))
+    settled(page, "more.jsonl: 1 stored, 0 unchanged, 1 refused")
+    assert mem.get("a", namespace="team").text == "One."
+
+
+def test_the_graph_shows_a_name_its_neighbours_and_merges_with_undo(page: Any, mem: Semmem) -> None:
+    page.get_by_role("link", name="Graph", exact=True).click()
+    page.get_by_label("A name or the id of a memory").fill("Petra Lindqvist")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("heading", name="Petra Lindqvist").wait_for()
+    page.locator(".canvas canvas").first.wait_for()
+    beside = page.locator(".beside button").all_inner_texts()
+    assert "Kestrel" in beside
+    page.get_by_label("Is the same as").fill("Norrbeck")
+    page.get_by_role("button", name="Merge").click()
+    settled(page, "is taken for Norrbeck")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("heading", name="Petra Lindqvist").wait_for()
+
+
+def test_a_merged_name_is_split_and_merged_again(page: Any, mem: Semmem, site: Server) -> None:
+    mem.merge_concepts("Kestrel", "Petra Lindqvist", namespace="team")
+    page.goto(f"{site.url}/#/graph?ns=team&around=Petra+Lindqvist")
+    page.get_by_text("Also the name Kestrel, merged by hand.").wait_for()
+    page.get_by_role("button", name="Split").click()
+    settled(page, "are names of different things again")
+    assert all(one.aliases == () for one in mem.concepts(namespace="team"))
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Also the name Kestrel, merged by hand.").wait_for()
+    assert [one.aliases for one in mem.concepts(namespace="team") if one.aliases] == [("Kestrel",)]
+
+
+def test_the_paths_of_the_last_question_are_drawn_over_the_graph_and_a_node_is_found_in_it(
+    page: Any, site: Server
+) -> None:
+    ask(page)
+    page.get_by_role("link", name="Graph", exact=True).click()
+    page.get_by_role("checkbox", name="paths of the last question").wait_for()
+    page.get_by_label("Find in the picture").fill("the question")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_role("heading", name="The question").wait_for()
+    assert "kestrel" in " ".join(page.locator(".beside li").all_inner_texts()).lower()
+    page.get_by_label("Find in the picture").fill("zebra")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_role("alert").filter(has_text="Nothing in the picture contains “zebra”").wait_for()
+    page.get_by_role("checkbox", name="paths of the last question").uncheck()
+    page.get_by_text("The names that most memories mention").wait_for()
+
+
+def test_the_graph_begins_with_a_session_and_leaves_out_hubs(page: Any, mem: Semmem) -> None:
+    mem.remember_many(
+        [{"text": f"Kestrel report {n} came in.", "session": "log", "id": f"r{n}"} for n in range(14)], namespace="team"
+    )
+    page.get_by_role("link", name="Graph", exact=True).click()
+    page.get_by_role("combobox", name="Around").select_option("a session")
+    page.get_by_label("The session").fill("log")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.locator(".facts").get_by_text("nodes").wait_for()
+    page.get_by_label("hide hubs").check()
+    page.get_by_text("hubs hidden").wait_for()
+    page.get_by_label("The session").fill("none")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("alert").filter(has_text="No memory of this namespace is in the session").wait_for()
+
+
+def test_a_contradiction_is_decided_in_the_inbox(page: Any, mem: Semmem) -> None:
+    mem.remember("The Kestrel listens on port 7000.", id="new-port", namespace="team")
+    mem.link("new-port", "contradicts", "port", namespace="team")
+    page.get_by_role("link", name="Inbox", exact=True).click()
+    page.get_by_text("1 contradiction waits").wait_for()
+    page.get_by_role("button", name="The first one holds").click()
+    page.get_by_text("No contradictions wait").wait_for()
+    assert [link.type for link in mem.links("port", namespace="team")] == ["contradicts", "supersedes"]
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("1 contradiction waits").wait_for()
+
+
+def test_a_near_duplicate_is_decided_beside_the_contradictions(page: Any, mem: Semmem) -> None:
+    ladder = "Please carry the long ladder back to the boat shed before the evening bell rings"
+    mem.remember(f"{ladder}.", id="once", namespace="team")
+    mem.remember(f"{ladder} today.", id="again", namespace="team")
+    page.get_by_role("link", name="Inbox", exact=True).click()
+    page.get_by_text("1 near-duplicate waits").wait_for()
+    page.get_by_role("button", name="Keep both").click()
+    page.get_by_text("No near-duplicates wait").wait_for()
+    assert mem.links("again", namespace="team") == []
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("1 near-duplicate waits").wait_for()  # semmem's own link again, so it waits
+    page.get_by_role("button", name="Forget the second").click()
+    page.get_by_text("No near-duplicates wait").wait_for()
+    assert "once" not in {one.id for one in mem.list(namespace="team").memories}
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("1 near-duplicate waits").wait_for()
+    page.get_by_role("button", name="The first supersedes").click()
+    page.get_by_text("No near-duplicates wait").wait_for()
+    assert [(link.from_id, link.type) for link in mem.links("once", namespace="team")][1] == ("again", "supersedes")
+
+
+def a_run(folder: Path, recipe: dict[str, Any]) -> Path:
+    """Write a small run of `python -m eval`: one comparison, of three questions one moved."""
+    paired = {"n": 3, "delta": -0.25, "low": -0.5, "high": 0.125, "won": 0, "lost": 1}
+    compared = {
+        "base": "default",
+        "other": "default~graph",
+        "verdict": "hurts",
+        "sentence": "R@10 -.250",
+        "paired": paired,
+    }
+    result = {
+        "command": "ablate graph", "metrics": ["R@10"], "corpus": {"name": "team", "queries": 3, "memories": 6},
+        "environment": {"embedder": "hashing"},
+        "conditions": {
+            "default": {"recipe": recipe},
+            "default~graph": {"recipe": {**recipe, "weights": {**recipe["weights"], "graph": 0}}},
+        },
+        "comparisons": [
+            {"name": "graph in default", "group": "headline", "metric": "R@10", "paired": paired, **compared}
+        ],
+    }  # fmt: skip
+    values = [
+        {"condition": name, "id": id, "stratum": "all", "apart": False, "R@10": value}
+        for name, of in (("default", (1, 1, 0.5)), ("default~graph", (0.25, 1, 0.5)))
+        for id, value in zip(("q1", "q2", "q3"), of, strict=True)
+    ]
+    asked = [{"id": "q1", "question": QUESTION, "namespace": "team", "gold_ids": ["petra"]}]
+    (folder / "private").mkdir()
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    for name, rows in (("per-question", values), ("questions", asked)):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / "private" / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_run_of_eval_shows_its_verdicts_and_intervals_and_asks_the_questions_that_moved(
+    page: Any, mem: Semmem, tmp_path: Path
+) -> None:
+    run = a_run(tmp_path, mem.recall(QUESTION, namespace="team").recipe.as_dict())
+    page.get_by_role("link", name="Evaluation", exact=True).click()
+    single = page.get_by_label("Open result.json")
+    single.set_input_files(str(run / "private" / "questions.jsonl"))
+    page.get_by_role("alert").filter(has_text="There is no result.json among these files").wait_for()
+    single.set_input_files(str(run / "result.json"))
+    page.locator(".badge", has_text="hurts").wait_for()
+    assert page.locator(".interval svg").get_attribute("aria-label") == "-.250, from -.500 to .125"
+    page.get_by_text("open the whole folder").wait_for()
+    page.get_by_label("Open a folder").set_input_files(str(run))
+    page.locator(".moved", has_text="1.000 → .250").wait_for()
+    assert page.locator(".moved").count() == 1
+    page.get_by_role("button", name="Ask again in team").click()
+    page.locator(".moved .gold").first.wait_for()
+    assert page.locator(".moved .side h3").all_inner_texts() == ["default", "default~graph"]
+    assert barriers(page) == []
+
+
+def test_the_runs_of_a_folder_that_the_owner_named_are_opened_by_their_name(
+    browser: Any, mem: Semmem, tmp_path: Path
+) -> None:
+    (tmp_path / "runs" / "monday").mkdir(parents=True)
+    a_run(tmp_path / "runs" / "monday", mem.recall(QUESTION, namespace="team").recipe.as_dict())
+    (tmp_path / "runs" / "secret.json").write_text("{}", encoding="utf-8")
+    with running(mem, owner=OWNER, runs=Runs(tmp_path / "runs")) as server, watched(browser) as page:
+        page.goto(f"{server.url}/?token={server.sessions.invite()}#/evaluation?ns=team")
+        page.get_by_label("Or a run of the folder").select_option("monday")
+        page.locator(".moved", has_text="1.000 → .250").wait_for()
+        assert page.errors == []
+        for path in ("runs/monday/private", "runs/..%2Fsecret.json/result.json", "runs/tuesday/result.json"):
+            assert page.request.get(f"{server.url}/{path}").status == 404
+    with pytest.raises(InvalidInput, match="There is no folder "):
+        Runs(tmp_path / "nowhere")
+    with pytest.raises(InvalidInput, match="neither it nor a folder in it has a result"):
+        Runs(tmp_path / "runs" / "monday" / "private")
+
+
+def test_ten_thousand_memories_scroll_with_a_few_rows_in_the_page(page: Any, mem: Semmem, site: Server) -> None:
+    mem.remember_many(
+        ({"text": f"Note {n} of the log.", "id": f"n{n:05}"} for n in range(10_000)), namespace="long", batch_size=2000
+    )
+    page.goto(f"{site.url}/#/browse?ns=long")
+    for _ in range(600):
+        page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_timeout(50)
+        if page.locator(".rows").get_attribute("aria-rowcount") == "10001":
+            break
+    expect(page.locator(".rows")).to_have_attribute("aria-rowcount", "10001")
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+    page.locator(".rows tr[aria-rowindex='10001']").wait_for()
+    assert page.locator(".rows tbody tr").count() < 200
+    page.evaluate("() => window.scrollTo(0, 0)")
+    page.locator(".rows tr[aria-rowindex='2']").wait_for()
+    page.goto(f"{site.url}/#/recall?ns=long&q=log&limit=1000")
+    page.locator(".hit[aria-posinset='1']").wait_for()
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+    page.locator(".hit[aria-posinset='900']").or_(page.locator(".hit[aria-posinset='1000']")).first.wait_for()
+    assert page.locator(".hit").count() < 200
+
+
+def test_days_filter_the_list_and_health_says_what_is_stored(page: Any, mem: Semmem) -> None:
+    mem.remember("A gull.", namespace="birds")
+    mem.namespace_limits("birds", most_memories=2_000)
+    page.get_by_role("link", name="Time", exact=True).click()
+    page.get_by_role("button", name="2026-03-04, 1 memories").press("Enter")
+    page.get_by_role("button", name="Show 2026-03-04").click()
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="Health", exact=True).click()
+    page.get_by_text("6, with 6 vectors of").wait_for()
+    page.get_by_role("cell", name="guaranteed").first.wait_for()
+    birds = page.locator("tr", has=page.get_by_role("button", name="Health of birds"))
+    expect(birds).to_contain_text("most memories 2,000")
+    birds.get_by_role("button").click()
+    page.get_by_text("1, with 1 vectors of").wait_for()
+
+
+def test_hostile_texts_are_shown_as_texts(page: Any, mem: Semmem) -> None:
+    hostile = (
+        '<img src=x onerror="document.title=1"><script>document.title=2</script> \u202egnp.exe ' + "long " * 200_000
+    )
+    mem.remember(hostile, id='<b>"id"', title="<i>title</i>\u202e", author="<u>who</u>", namespace="team")
+    ask(page, "gnp exe onerror")
+    assert titles(page)[0] == "<i>title</i>⟨202e⟩"
+    page.locator(".hit .title").first.click()
+    page.get_by_role("button", name="Show all").click()
+    page.locator("dialog .text", has_text="⟨202e⟩gnp.exe").wait_for()
+    assert page.locator("main img, main script, dialog img, dialog script, dialog b, dialog i, dialog u").count() == 0
+    assert page.title() == "Recall · semmem"
+
+
+def test_a_reader_sees_no_button_that_writes(browser: Any, mem: Semmem, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, text = keys.add("reader", namespaces=["team"])
+    with running(mem, keys=keys) as server, watched(browser) as page:
+        page.goto(server.url)
+        page.get_by_label("Key").fill("semmem_00000000_" + "x" * 43)
+        page.get_by_role("button", name="Open").click()
+        page.get_by_role("alert").filter(has_text="does not know that key").wait_for()
+        page.get_by_label("Key").fill(text)
+        page.get_by_role("button", name="Open").click()
+        page.get_by_role("link", name="Browse", exact=True).click()
+        page.locator(".rows .title").first.click()
+        page.get_by_role("tab", name="history").wait_for()
+        assert page.get_by_role("tab", name="edit").count() == 0
+        assert (
+            page.get_by_role("button", name="Forget").count()
+            == page.get_by_role("button", name="New memory").count()
+            == 0
+        )
+        keys.remove("reader")
+        page.keyboard.press("Escape")
+        page.get_by_role("link", name="Health", exact=True).click()
+        page.get_by_text("This page needs a key").wait_for()
+
+
+def test_a_link_that_was_used_says_what_to_do_and_a_server_that_went_says_so(browser: Any, mem: Semmem) -> None:
+    with running(mem, owner=OWNER) as server, watched(browser) as page, watched(browser) as other:
+        link = f"{server.url}/?token={server.sessions.invite()}#/recall?ns=team"
+        page.goto(link)
+        page.get_by_label("Question").wait_for()
+        other.goto(link)
+        other.get_by_text("its link was used already").wait_for()
+        second = page.context.new_page()  # a second tab of the same browser needs no link
+        second.goto(f"{server.url}/#/browse?ns=team")
+        second.locator(".rows .title").first.wait_for()
+        server.stop()
+        page.wait_for_timeout(1500)
+        page.get_by_label("Question").fill("tide")
+        page.get_by_role("button", name="Recall", exact=True).click()
+        page.get_by_role("alert").filter(has_text="The server does not answer").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_every_view_fits_its_window_and_axe_finds_no_barrier(
+    browser: Any, site: Server, mem: Semmem, scheme: str, width: int
+) -> None:
+    mem.remember("The Kestrel listens on port 7000.", id="new-port", namespace="team")
+    mem.link("new-port", "contradicts", "port", namespace="team")
+    mem.link("tide", "supersedes", "harbour", namespace="team")
+    with watched(browser, viewport={"width": width, "height": 740}, color_scheme=scheme) as page:
+
+        def check(what: str) -> None:
+            page.wait_for_load_state("networkidle")
+            too_wide = page.evaluate(
+                "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+            assert too_wide <= 0, what
+            assert barriers(page) == [], what
+
+        page.goto(f"{site.url}/?token={site.sessions.invite()}#/recall?ns=team&q=harbour+tide")
+        page.locator(".hit").first.wait_for()
+        for view in VIEWS:
+            page.goto(f"{site.url}/#/{view}?ns=team&q=harbour+tide&around=Kestrel")
+            page.get_by_role("heading", level=1, name=view.capitalize()).wait_for()
+            check(view)
+        page.goto(f"{site.url}/#/recall?ns=team&q=harbour+tide")
+        page.get_by_role("button", name="Why?").first.click()
+        page.get_by_role("region", name="Why").get_by_role("table").wait_for()
+        leg(page, "dense").get_by_label("weight as a number").fill("0")
+        leg(page, "dense").locator(".badge.off").wait_for()
+        check("an explanation")
+        page.locator(".hit .title").first.click()
+        for tab in ("memory", "edit", "history", "links"):
+            page.get_by_role("tab", name=tab).click()
+            check(tab)
+        assert page.errors == []
+
+
+def test_the_keyboard_alone_asks_opens_a_memory_and_comes_back(page: Any) -> None:
+    page.keyboard.type(QUESTION)  # the question has the focus
+    page.keyboard.press("Enter")
+    page.locator(".hit").first.wait_for()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.classList.contains('title')"):
+            break
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="hidden")
+    assert page.evaluate("() => document.activeElement.classList.contains('title')")
