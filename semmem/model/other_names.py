@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["OTHER_NAMES", "no_such_verb"]
+__all__ = ["OTHER_NAMES", "no_such_verb", "renamed"]
 
 OTHER_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("add", "insert", "put", "retain", "save", "store", "write"), "remember"),
@@ -15,6 +15,11 @@ OTHER_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("edit", "set"), "update"),
 }
 """Another system's name of a verb: the verb."""
+
+
+def renamed(name: str, present: str) -> str:
+    """Return the sentence of the warning about a former name."""
+    return f"{name} is now called {present}; the former name works until the next release."
 
 
 def no_such_verb(owner: object, name: str) -> AttributeError:
