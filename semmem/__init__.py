@@ -206,6 +206,13 @@ _HOME = {name: module for module, names in _ELSEWHERE.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Fetch a public name from the module that defines it (PEP 562); a name that no module lists is an error class."""
+    if name == "Judgement":
+        import warnings
+
+        from semmem.model.other_names import renamed
+
+        name = "RelevanceJudgment"
+        warnings.warn(renamed("Judgement", name), DeprecationWarning, stacklevel=2)
     if name not in __all__:
         raise AttributeError(f"semmem has no attribute {name!r}; its public names are in semmem.__all__")
     from importlib import import_module

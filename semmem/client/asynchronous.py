@@ -18,12 +18,12 @@ from functools import partial, update_wrapper, wraps
 from itertools import chain
 from threading import Event, Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, ParamSpec, TypeGuard, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeGuard, TypeVar, Unpack
 
 from semmem.client.memory import Semmem, connect
 from semmem.model.errors import InvalidInput, StoreClosed
 from semmem.model.keywords import SettingValues
-from semmem.model.other_names import no_such_verb
+from semmem.model.other_names import verb_named
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
@@ -252,9 +252,9 @@ class AsyncSemmem:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Never:
-            """Raise the error of an unknown name; for a verb of another system, it names ours."""
-            raise no_such_verb(self, name)
+        def __getattr__(self, name: str) -> Any:
+            """Return a verb by its former name. For a verb of another system, the error names ours."""
+            return verb_named(self, name)
 
     def __init__(self, mem: Semmem, work: _Work | None = None) -> None:
         self.semmem = mem

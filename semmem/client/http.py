@@ -23,7 +23,7 @@ from semmem.client.routes import ROUTES, Route, refusal
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, LimitExceeded, LocalOnly, StoreError, StoreUnavailable
 from semmem.model.filters import string
-from semmem.model.other_names import no_such_verb
+from semmem.model.other_names import verb_named
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Limits, Stats
 from semmem.read.tracing import observed
@@ -153,9 +153,9 @@ class HttpSemmem:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Never:
-            """Raise the error of an unknown name; for a verb of another system, it names ours."""
-            raise no_such_verb(self, name)
+        def __getattr__(self, name: str) -> Any:
+            """Return a verb by its former name. For a verb of another system, the error names ours."""
+            return verb_named(self, name)
 
     remember = _asked(Semmem.remember, values.memory)
     remember_many = _streamed(Semmem.remember_many, values.report)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from os import PathLike
 from reprlib import repr as short_repr
-from typing import TYPE_CHECKING, Any, Literal, Never, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from semmem.client import admin, context_and_feedback, life, recall_log
 from semmem.client.admin import concepts_of
@@ -22,7 +22,7 @@ from semmem.model.filters import checked_filters, person, shown_by, string, stri
 from semmem.model.history import Changes, Link, Version
 from semmem.model.keywords import FilterValues, Item, SettingValues
 from semmem.model.memory_fields import DEFAULTS, FIELDS, Fields, naming_fields
-from semmem.model.other_names import no_such_verb
+from semmem.model.other_names import verb_named
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recall_log import LoggedRecall, Recalls, Replay
 from semmem.model.recipe import RECIPES, Recipe
@@ -126,9 +126,9 @@ class Semmem(Connection, metaclass=ABCMeta):
 
     if not TYPE_CHECKING:  # a type checker still reports a name that no verb has
 
-        def __getattr__(self, name: str) -> Never:
-            """Raise the error of an unknown name; for a verb of another system, it names ours."""
-            raise no_such_verb(self, name)
+        def __getattr__(self, name: str) -> Any:
+            """Return a verb by its former name. For a verb of another system, the error names ours."""
+            return verb_named(self, name)
 
     # ------------------------------------------------------------------ every day
 

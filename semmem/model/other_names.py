@@ -1,10 +1,15 @@
-"""The names that other memory systems give to the verbs of semmem, for the message to somebody who types one."""
+"""Former names of verbs, which work with a warning, and those of other memory systems, which an error explains."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["OTHER_NAMES", "no_such_verb", "renamed"]
+__all__ = ["FORMER_NAMES", "OTHER_NAMES", "renamed", "verb_named"]
+
+FORMER_NAMES: Mapping[str, str] = {"bring_in": "import_items", "judgements": "judgments"}
+"""The name that a verb had before this release: the verb."""
 
 OTHER_NAMES: Mapping[str, str] = {
     **dict.fromkeys(("add", "insert", "put", "retain", "save", "store", "write"), "remember"),
@@ -22,7 +27,18 @@ def renamed(name: str, present: str) -> str:
     return f"{name} is now called {present}; the former name works until the next release."
 
 
-def no_such_verb(owner: object, name: str) -> AttributeError:
+def verb_named(owner: object, name: str) -> Any:
+    """Return the verb of ``owner`` whose former name is ``name``, with a DeprecationWarning.
+
+    Raises AttributeError for any other name; the error names the verb where other systems call it so.
+    """
+    if (verb := FORMER_NAMES.get(name)) is None:
+        raise _no_such_verb(owner, name)
+    warnings.warn(renamed(name, verb), DeprecationWarning, stacklevel=3)
+    return getattr(owner, verb)
+
+
+def _no_such_verb(owner: object, name: str) -> AttributeError:
     """Return the error of a name that ``owner`` lacks; it names the verb where other systems call it so."""
     sentence = f"{type(owner).__name__!r} object has no attribute {name!r}"
     if verb := OTHER_NAMES.get(name):

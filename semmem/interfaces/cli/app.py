@@ -17,7 +17,7 @@ from semmem.interfaces.cli.commands import completion
 from semmem.interfaces.cli.context import CommandLine, Debug, Json, Namespace, RecipeName, Url
 from semmem.interfaces.cli.context import command as register
 from semmem.interfaces.wire import EXIT_INTERRUPTED
-from semmem.model.other_names import OTHER_NAMES
+from semmem.model.other_names import FORMER_NAMES, OTHER_NAMES, renamed
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "stats": ("The store", "cli.commands.read:stats", "url"),
     "context": ("Memories", "cli.commands.use:context", "url", "recipe"),
     "feedback": ("Memories", "cli.commands.use:feedback", "url"),
-    "judgements": ("Memories", "cli.commands.use:judgments", "url", "namespace"),
+    "judgments": ("Memories", "cli.commands.use:judgments", "url", "namespace"),
     "history": ("Memories", "cli.commands.history:history", "url", "namespace"),
     "forgotten": ("Memories", "cli.commands.history:forgotten", "url", "namespace"),
     "restore-memory": ("Memories", "cli.commands.history:restore_memory", "url", "namespace"),
@@ -161,6 +161,16 @@ def _named(args: Iterable[str]) -> str | None:
     return None
 
 
+def _by_present_names(args: list[str]) -> list[str]:
+    """Return the arguments with the present name of a command that is called by its former one; say so."""
+    word = _named(args)
+    if word is None or word not in FORMER_NAMES:
+        return args
+    _warn(renamed(word, FORMER_NAMES[word]))
+    at = args.index(word)
+    return [*args[:at], FORMER_NAMES[word], *args[at + 1 :]]
+
+
 _UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """The parent of typer's errors about options and arguments, which has no public name."""
 
@@ -177,7 +187,7 @@ def run(args: list[str] | None = None) -> int:
 
     Whatever is said, of wrong options and warnings too, goes through the terminal, where no text can act.
     """
-    argv = sys.argv[1:] if args is None else args
+    argv = _by_present_names(sys.argv[1:] if args is None else args)
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
     completion.answer_shell()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from semmem.legs.graph_paths import Step, path_line, paths_to
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import CandidateMetadata, local
 from semmem.model.filters import string
+from semmem.model.other_names import renamed
 from semmem.model.short_ids import MOST_ALIKE, is_short, whole_id
 from semmem.model.store import Snapshot, Store
 from semmem.model.tables import html_table
@@ -88,6 +90,12 @@ class Explanation:
         last = [(step.to, step.part) for step in self.path[-1:]]
         ends = [at for at, step in enumerate(self.path, 1) if (step.to, step.part) in last]
         return tuple(self.path[start:end] for start, end in zip([0, *ends], ends, strict=False))
+
+    @property
+    def ways(self) -> tuple[tuple[Step, ...], ...]:
+        """The former name of ``paths``."""
+        warnings.warn(renamed("ways", "paths"), DeprecationWarning, stacklevel=2)
+        return self.paths
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""

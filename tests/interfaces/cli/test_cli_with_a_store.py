@@ -203,10 +203,10 @@ def test_what_was_recalled_is_judged_and_the_judgments_are_lines_for_eval(
     found = loaded(call("recall", "where is the key?", "--json"))
     assert f"semmem feedback {found['id'][:8]}" in call("recall", "where is the key?")[1]
     assert call("feedback", found["id"], "--useful", "a", "--made-by", "ada")[:2] == (0, "1 judgment stored.\n")
-    (line,) = call("judgements")[1].splitlines()
+    (line,) = call("judgments")[1].splitlines()
     told = json.loads(line)
     assert (told["question"], told["memory_id"], told["grade"]) == ("where is the key?", "a", 1)
-    assert loaded(call("judgements", "--json"))["judgements"] == [told]
+    assert loaded(call("judgments", "--json"))["judgements"] == [told]
     code, _, err = call("feedback", found["id"], "--useful", "b")
     assert (code, err) == (4, "There is no memory 'b' in namespace 'default'; no judgment was stored.\n")
     assert call("feedback", found["id"])[0] == 2

@@ -90,7 +90,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["context", "key of Heron House", *there]),
         (0, ["context", HOSTILE, *there, "--budget", "70"]),
         (4, ["feedback", HOSTILE, *there, "--useful", HOSTILE, "--made-by", HOSTILE]),
-        (0, ["judgements", *there]),
+        (0, ["judgments", *there]),
         (0, ["log", *there]),
         (0, ["log", *there, "--agent", HOSTILE, "--limit", "1"]),
         (2, ["log", *there, "--asked-after", HOSTILE]),
