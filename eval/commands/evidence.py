@@ -55,7 +55,8 @@ def evidence(
         raise typer.Exit(1)
 
 
-@app.command(name="kept-apart")
+@app.command(name="held-out")
+@app.command(name="kept-apart", hidden=True, deprecated=True)  # its former name, for one release
 def held_out(
     folder: Annotated[Path, typer.Argument(help="folder with data sets, or one data set")],
     set_: Annotated[

@@ -74,7 +74,7 @@ def load(
     if not sealed and corpus.sha256 in SEALED.values():
         raise DatasetError(
             f"{path} is sealed (ADR 0072), and each look at it is counted: measure it by "
-            f"`python -m eval kept-apart {path}`."
+            f"`python -m eval held-out {path}`."
         )
     return corpus
 

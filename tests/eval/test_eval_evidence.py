@@ -1,4 +1,4 @@
-"""Evidence: tables made from results, results made again, one look at a set kept apart."""
+"""Evidence: tables made from results, results made again, one look at a held-out set."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def committed() -> list[Any]:
 
 
 OF_BEFORE = {
-    "agentnotes_c-two-regimes": "the set is kept apart, so it is not measured again for the sake of its form",
+    "agentnotes_c-two-regimes": "the set is held out, so it is not measured again for the sake of its form",
     "musique100-related": "of the names and triples of a language model, which a command line does not say",
     "robustness": "of python -m eval.robustness",
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
@@ -294,7 +294,7 @@ def test_the_commands_that_decided_a_record_are_commands() -> None:
     assert count >= 10
 
 
-# --- kept apart -------------------------------------------------------------------------------------------------------
+# --- held out ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -304,7 +304,7 @@ def _opened(url: str) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_a_set_kept_apart_is_looked_at_once_and_a_second_look_says_so(
+def test_a_held_out_set_is_looked_at_once_and_a_second_look_says_so(
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = small(tmp_path / "sets" / "mine").parent
@@ -378,8 +378,10 @@ def test_sets_are_those_of_a_folder_or_the_folder_itself(tmp_path: Path) -> None
     for folder, names in ((tmp_path / "none", ()), (tmp_path / "sets", ("notes",)), (tmp_path / "sets" / "notes", ())):
         with pytest.raises(DatasetError):
             sets(folder, names)
-    done = CliRunner().invoke(app, ["kept-apart", str(tmp_path / "none")])
-    assert (done.exit_code, "There is no folder" in done.stderr) == (2, True)
+    for name, former in (("held-out", False), ("kept-apart", True)):  # the former name works, with a warning
+        done = CliRunner().invoke(app, [name, str(tmp_path / "none")])
+        assert (done.exit_code, "There is no folder" in done.stderr) == (2, True)
+        assert ("deprecated" in done.stderr) == former
 
 
 def test_the_plan_of_a_look_has_every_recipe_once() -> None:

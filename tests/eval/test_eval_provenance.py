@@ -106,7 +106,7 @@ def test_a_set_is_told_by_its_bytes_and_a_copy_of_another_name_does_not_hide_it(
     assert role(load(ROOT / "eval" / "data" / "harbour")).endswith("the curve of confidence was fitted on it too")
     assert role(replace(toy, name="mine")) == "not known to this project"
     assert role(replace(toy, name="mine", sha256=KNOWN_SHA256["musique100"])) == "tuning set"
-    assert role(replace(toy, name="agentnotes_c")) == "kept apart, looked at twice"
+    assert role(replace(toy, name="agentnotes_c")) == "held out, looked at twice"
 
 
 def test_a_tuning_set_with_another_name_and_another_byte_is_known_by_its_questions(

@@ -97,5 +97,5 @@ def test_no_other_command_looks_at_a_sealed_set_because_it_would_not_be_counted(
         assert (done.exit_code, "measure it by" in done.stderr) == (2, True), words
     renamed = tmp_path / "mine"
     shutil.copytree(DATA / "family", renamed)
-    with pytest.raises(DatasetError, match="kept-apart"):
+    with pytest.raises(DatasetError, match="held-out"):
         load(renamed)

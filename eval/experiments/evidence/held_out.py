@@ -113,7 +113,7 @@ def look(
         if file.stem.rpartition("-")[2] != COMMIT
     )
     conditions, comparisons = plan()
-    line = f"python -m eval kept-apart {path.parent.name} --set {path.name}"
+    line = f"python -m eval held-out {path.parent.name} --set {path.name}"
     line += f" --embedder {embedder}" if embedder else ""
     with opened(corpus, None, embedder) as mem:
         result = conduct(
@@ -123,7 +123,7 @@ def look(
             comparisons,
             out=out,
             metrics=metrics,
-            command="kept-apart",
+            command="held-out",
             line=line,
             progress=say,
         ).result

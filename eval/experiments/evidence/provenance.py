@@ -18,7 +18,7 @@ __all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "know
 ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
 """Sets on which settings of the recipes were chosen."""
-HELD_OUT = {"agentnotes_c": "kept apart, looked at twice"}
+HELD_OUT = {"agentnotes_c": "held out, looked at twice"}
 OURS = {
     "harbour": "written for this project; no recipe was tuned on it, the curve of confidence was fitted on it too",
     "toy": "written for this project, not tuned on",
