@@ -45,7 +45,7 @@ step = st.one_of(
 
 @pytest.fixture(params=["PostgreSQL", "SQLite"])
 def mem(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Semmem]:
-    monkeypatch.setattr(postings, "FOLD_AT", 5)  # so that a short history folds, and forgets in several goes
+    monkeypatch.setattr(postings, "FLUSH_AT", 5)  # so that a short history folds, and forgets in several goes
     monkeypatch.setattr(forget, "FORGET_AT_ONCE", 2)
     monkeypatch.setattr(rebuild, "BATCH", 4)
     url = request.getfixturevalue("store_url") if request.param == "PostgreSQL" else f"sqlite://{tmp_path}/notes.db"
