@@ -158,11 +158,12 @@ const SETTINGS = {
     },
   },
   slot: {
-    of: (plan, leg, regime) => (plan.regime_reserve[regime] ?? plan.reserve)[leg] || 0,
-    isOwn: (plan, leg, regime) => plan.regime_reserve[regime] !== undefined,
+    of: (plan, leg, regime) => ({ ...plan.reserve, ...plan.regime_reserve[regime] })[leg] || 0,
+    isOwn: (plan, leg, regime) => plan.regime_reserve[regime]?.[leg] !== undefined,
     set: (plan, leg, regime, place) => {
-      const reserve = without({ ...(plan.regime_reserve[regime] ?? plan.reserve), [leg]: place }, leg, place === 0);
-      return regime ? { ...plan, regime_reserve: { ...plan.regime_reserve, [regime]: reserve } } : { ...plan, reserve };
+      if (!regime) return { ...plan, reserve: without({ ...plan.reserve, [leg]: place }, leg, place === 0) };
+      const places = { ...plan.regime_reserve[regime], [leg]: place }; // 0 takes the place away from this kind alone
+      return { ...plan, regime_reserve: { ...plan.regime_reserve, [regime]: places } };
     },
   },
 };
