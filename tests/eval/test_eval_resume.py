@@ -71,6 +71,7 @@ def stopped_midway(store_url: str, out: Path) -> tuple[int, bytes]:
 
 
 @pytest.mark.slow  # three processes, one after the other
+@pytest.mark.timeout(400)  # three runs of a process, each with a time limit of its own
 def test_a_run_stopped_by_ctrl_c_goes_on_and_ends_like_one_that_was_not(store_url: str, tmp_path: Path) -> None:
     out = tmp_path / "stopped"
     code, output = stopped_midway(store_url, out)
