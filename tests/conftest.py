@@ -16,8 +16,7 @@ import pytest
 from hypothesis import settings
 
 from semmem.stores.embedded.server import EmbeddedServer
-from semmem.stores.postgres.migrate import migrate, number
-from semmem.stores.sql_files import migrations
+from semmem.stores.postgres.migrate import migrate
 from tests.databases import Databases
 
 # A busy machine is no failure. In CI, where a red run lands nothing, the examples are the same every time.
@@ -38,10 +37,6 @@ atexit.register(shutil.rmtree, _data_home, ignore_errors=True)
 os.environ["XDG_DATA_HOME"] = _data_home
 
 _TEMPLATE = "semmem_template"
-_END_OTHERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
-_TABLES = """SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
-    WHERE schemaname = 'semmem' AND tablename <> 'migration'"""
 _numbers = count(1)
 _module_numbers = count(1)
 
@@ -101,7 +96,7 @@ def store_url(server: EmbeddedServer, _databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def own_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
-    """The same, but of a new database: for tests of files, statistics, plans and the schema."""
+    """The same, but of a new database, which has no connection but those of the test."""
     yield from _database(server)
 
 
@@ -121,25 +116,11 @@ def module_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
     yield from _database(server)
 
 
-@pytest.fixture(scope="session")
-def _spare(server: EmbeddedServer, _template: str) -> Iterator[str]:
-    yield from _database(server)
-
-
 @pytest.fixture
-def other_url(_spare: str) -> str:
-    """The URL of a second store, empty and migrated, for tests that move something; emptying is cheaper than making."""
-    with psycopg.connect(_spare, autocommit=True, options="-c client_min_messages=error") as connection:
-        connection.execute(_END_OTHERS)
-        try:
-            connection.execute(f"TRUNCATE {connection.execute(_TABLES).fetchone()[0]}")  # type: ignore[index]
-            connection.execute("DROP INDEX IF EXISTS semmem.embedding_hnsw")
-        except psycopg.Error:  # a test has left no schema there
-            connection.execute("DROP SCHEMA IF EXISTS semmem CASCADE")
-        if number(connection) != migrations("postgres")[-1][0]:  # or another one
-            connection.execute("DROP SCHEMA IF EXISTS semmem CASCADE")
-    migrate(_spare)
-    return _spare
+def other_url(server: EmbeddedServer, _databases: Databases) -> Iterator[str]:
+    """The URL of a second store, as empty as that of ``store_url``, for tests that move something."""
+    with _databases.one() as name:
+        yield _url(server, name)
 
 
 @pytest.fixture(scope="session")

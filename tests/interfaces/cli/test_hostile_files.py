@@ -146,7 +146,7 @@ def bring(mem: Any, format: str, path: Path, on_error: str) -> tuple[int, int, i
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("format", FILES)
 def test_a_mutated_file_is_stored_whole_or_refused_in_our_words(
-    format: str, store_url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    format: str, own_url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     chance = random.Random(f"{format} 1")
     name, whole = FILES[format]
@@ -155,7 +155,7 @@ def test_a_mutated_file_is_stored_whole_or_refused_in_our_words(
     path, source = place / name, place if format == "markdown" else place / name
     done: Counter[str] = Counter()
     end = time.monotonic() + SECONDS / len(FILES) * 2
-    with semmem.connect(store_url, embedder="none", pool_size=2) as mem:
+    with semmem.connect(own_url, embedder="none", pool_size=2) as mem:
         path.write_bytes(whole)
         assert bring(mem, format, source, "abort")[0] > 0
         while time.monotonic() < end:
@@ -176,7 +176,7 @@ def test_a_mutated_file_is_stored_whole_or_refused_in_our_words(
                 done["bad rows"] += bad + refused
         there = stored(mem)
         assert {(row["namespace"], row["id"]) for row in mem.export(namespace=None)} == set(there)
-    open_yet = connections_left(store_url)
+    open_yet = connections_left(own_url)
     with capfd.disabled():
         print(f"\n{format}: {dict(done)}, foreign errors 0, leaked connections {open_yet}", end="")
     assert (open_yet, done["of several lines"]) == (0, 0)
@@ -197,7 +197,7 @@ def remade(file: Path, out: Path, change: Callable[[dict[str, bytes]], None]) ->
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_mutated_backup_is_restored_exactly_or_refused_and_nothing_stays(
-    filled_url: str, other_url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    filled_url: str, own_url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     chance = random.Random(9)
     done: Counter[str] = Counter()
@@ -211,8 +211,8 @@ def test_a_mutated_backup_is_restored_exactly_or_refused_and_nothing_stays(
         members[name] = mutated(members[name], chance)
 
     end = time.monotonic() + SECONDS
-    with semmem.connect(other_url, embedder="none", pool_size=2) as mem:
-        nothing = rows(other_url)
+    with semmem.connect(own_url, embedder="none", pool_size=2) as mem:
+        nothing = rows(own_url)
         for number in count():
             if time.monotonic() >= end:
                 break
@@ -227,16 +227,16 @@ def test_a_mutated_backup_is_restored_exactly_or_refused_and_nothing_stays(
                 done["found"] += 1
                 done["of several lines"] += "\n" in str(error).strip()
                 if done["found"] % 10 == 1:
-                    assert rows(other_url) == nothing
+                    assert rows(own_url) == nothing
                 assert mem.stats().memories == 0
             else:
                 done["restored"] += 1
-                assert rows(other_url) == held
+                assert rows(own_url) == held
                 for namespace in ("one", "zwei ☂"):
                     mem.forget(namespace=namespace, everything=True)
-                nothing = rows(other_url)
-        assert rows(other_url) == nothing
-    open_yet = connections_left(other_url)
+                nothing = rows(own_url)
+        assert rows(own_url) == nothing
+    open_yet = connections_left(own_url)
     with capfd.disabled():
         print(f"\nrestore: {dict(done)}, foreign errors 0, leaked connections {open_yet}", end="")
     assert (open_yet, done["of several lines"]) == (0, 0)
