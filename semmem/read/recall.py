@@ -69,9 +69,9 @@ class Recaller:
     ) -> None:
         self._store = store
         self._source = store if source is None else source
-        self.load_reranker = load_reranker
+        self._load_reranker = load_reranker
         self._legs = legs
-        self._language = self.language = language
+        self.language = language
         self._tailor = Tailor(legs)
         self._rerankers: dict[str, Reranker] = {}
         self._vectors = QuestionVectors(store, embedder, renewed)
@@ -135,7 +135,7 @@ class Recaller:
         timings: dict[str, float] = {}
         scope = snapshot.scope
         for namespace, language in scope.languages.items():
-            check_language(namespace, language, self._language)
+            check_language(namespace, language, self.language)
         settings: Mapping[str, Any] = {}
         wrong: str | None = None
         if tailor and scope.settings is not None:
@@ -144,7 +144,7 @@ class Recaller:
         kinds = scope.kinds or {}
         conversational_queries = as_conversational(text, names, kinds, plan.recipe)
         embedded = self._embedded(to_embed(text, conversational_queries), plan, vector, timings)
-        question = parse(text, kinds, conversational_queries, plan.recipe, self._language)
+        question = parse(text, kinds, conversational_queries, plan.recipe, self.language)
         if plan.recipe.period_floor is not None:
             question = with_periods(question, now)
             plan = plan.by(used_by(plan.recipe, question))
@@ -160,14 +160,14 @@ class Recaller:
             groups = cut(candidates, window)
         sure = confidence(candidates)
         floor = auto_floor(candidates) if min_confidence == "auto" else float(min_confidence)
-        hits, left_out, withheld = hits_of(snapshot, candidates, window, groups, self._language, withhold=sure < floor)
+        hits, left_out, withheld = hits_of(snapshot, candidates, window, groups, self.language, withhold=sure < floor)
         snapshot.confirm()  # where no memory was read for a hit
         timings = {**timings, "total": time.perf_counter() - started}  # a copy: a late leg still writes to the old dict
         degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
         return Recall(
             hits, matched, is_exact, degraded, candidates.regime, timings, sure, candidates, self._store,
             snapshot.stored, cut=window, settings=settings, min_confidence=floor, withheld=withheld,
-            _language=self._language, left_out=left_out, scope_size=scope.size,
+            _language=self.language, left_out=left_out, scope_size=scope.size,
         )  # fmt: skip
 
     def candidates(self, recall: Recall, recipe: Recipe) -> Candidates:
@@ -308,7 +308,7 @@ class Recaller:
             shown = fetched(snapshot, candidates, head)
             rows = [(fused, *shown[fused.key]) for fused in head if fused.key in shown]
             if recipe.rerank not in self._rerankers:
-                self._rerankers[recipe.rerank] = self.load_reranker(recipe.rerank)
+                self._rerankers[recipe.rerank] = self._load_reranker(recipe.rerank)
             reranker = self._rerankers[recipe.rerank]
             terms = reranker.rerank(
                 query, [memory for _, memory, _ in rows], [fused.score for fused, _, _ in rows],

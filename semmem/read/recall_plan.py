@@ -52,10 +52,9 @@ def plan_of(recipe: Recipe, legs: Mapping[str, Leg]) -> RecallPlan:
     absent = {name: leg.reason for name, leg in ours.items() if isinstance(leg, Absent)}
     readers = tuple(name for name in sorted(called) if name not in OURS or reads_vector(name, legs))
     asked = called - absent.keys()
-    early = {name for name in ours.keys() & asked if name == LAST or not getattr(ours[name], "reads_vector", True)}
-    first = tuple(sorted(asked - {LAST}))
+    early = {name for name in ours.keys() & asked if name == LAST or not reads_vector(name, legs)}
     early -= {*readers[:1]}  # the model has the time of this leg
-    return RecallPlan(recipe, first, LAST in asked, readers, frozenset(early), absent)
+    return RecallPlan(recipe, tuple(sorted(asked - {LAST})), LAST in asked, readers, frozenset(early), absent)
 
 
 def reads_vector(name: str, legs: Mapping[str, Leg]) -> bool:

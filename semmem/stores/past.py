@@ -126,7 +126,7 @@ class PastSnapshot(Overlay):
         return metadata
 
     def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
-        """Return memory and passage of each head; a version is whole."""
+        """Return memory and passage of each candidate; a version is whole."""
         versions = self._versions.these(self._spaces, [candidate.row_id for candidate in metadata])
         found = dict(self._behind.memories([candidate for candidate in metadata if candidate.row_id not in versions]))
         for row_id, one in versions.items():

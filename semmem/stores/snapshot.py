@@ -143,7 +143,7 @@ class StoredSnapshot:
         return {} if self._store.life is None else self._store.life.accesses(namespace, ids)
 
     def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
-        """Return, by row id, memory and passage of each head; one round trip, and a second one where one is a part."""
+        """Return memory and passage of each candidate; one round trip, and a second one where one is a part."""
         rows = (
             self._store.indexed_memories(self.scope.namespaces, [candidate.row_id for candidate in metadata])
             if metadata
@@ -260,7 +260,7 @@ class Overlay:
         return self._behind.accesses(namespace, ids)
 
     def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
-        """Return memory and passage of each head."""
+        """Return memory and passage of each candidate."""
         return self._behind.memories(metadata)
 
     def confirm(self) -> None:

@@ -143,7 +143,7 @@ class Snapshot(Protocol):
         ...
 
     def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
-        """Return, by row id, the whole memory and the indexed passage of each head; forgotten memories are left out.
+        """Return, by row id, whole memory and indexed passage of each candidate; forgotten memories are left out.
 
         Raises Moved where this snapshot turns out to be outdated.
         """

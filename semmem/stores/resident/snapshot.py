@@ -157,7 +157,7 @@ class MemorySnapshot(Overlay):
         return metadata
 
     def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
-        """Return memory and passage of each head. Raises Moved where the models are not up to date."""
+        """Return memory and passage of each candidate. Raises Moved where the models are not up to date."""
         if (check := self._check) is None:
             return self._behind.memories(metadata)
         rows, wholes = check(
@@ -174,5 +174,5 @@ class MemorySnapshot(Overlay):
 
 
 def _placed(metadata: Mapping[int, CandidateMetadata], at: int) -> dict[int, CandidateMetadata]:
-    """Return heads of one namespace with row ids placed for the namespace at ``at``."""
+    """Return metadata of one namespace with row ids placed for the namespace at ``at``."""
     return {placed(row_id, at): replace(candidate, row_id=placed(row_id, at)) for row_id, candidate in metadata.items()}
