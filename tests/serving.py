@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +34,7 @@ def running(mem: Semmem, **options: Any) -> Iterator[Server]:
         finally:
             server.stop()
             thread.join(60)
-            assert not thread.is_alive()
+            assert not thread.is_alive(), _stacks()
 
 
 @contextmanager
@@ -40,3 +42,10 @@ def serving(mem: Semmem, **options: Any) -> Iterator[str]:
     """Yield the URL of a server of ``mem``."""
     with running(mem, **options) as server:
         yield server.url
+
+
+def _stacks() -> str:
+    """Return where each thread is: of a server that does not stop, nobody knows otherwise what it waits for."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    frames = sys._current_frames().items()
+    return "\n".join(f"{names.get(id)}:\n{''.join(traceback.format_stack(frame))}" for id, frame in frames)

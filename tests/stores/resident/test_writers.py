@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from semmem.model.errors import NotFound
 from semmem.model.types import Filters
 from semmem.write.ingest import Ingest
 from tests.stores.resident.trio import QUESTIONS, answer, change, opened, recalled
@@ -31,7 +32,10 @@ def test_writers_beside_readers_are_never_missed(module_url: str, space: str) ->
         def read(question: str) -> None:
             while not stop.is_set():
                 before = state()
-                pair = [answer(mem, question, namespace=space) for mem in (trio.kept, trio.plain)]
+                try:
+                    pair = [answer(mem, question, namespace=space) for mem in (trio.kept, trio.plain)]
+                except NotFound:  # forgotten between a recall and the explanation of its hit
+                    continue
                 if state() == before:  # nobody has written meanwhile, so the two were asked of one moment
                     same.append(question)
                     if pair[0] != pair[1]:
