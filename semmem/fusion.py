@@ -31,7 +31,7 @@ from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from semmem.model.errors import InvalidInput
-from semmem.model.leg_scores import BONUS_LEG, MEEK_LEG, RANKED_LEG, least_score
+from semmem.model.leg_scores import BONUS_LEG, BY_RANK, MEEK_LEG, least_score, reads_scores
 from semmem.model.recipe import Fusion
 
 __all__ = [
@@ -317,7 +317,7 @@ def rank_as(
 
     Raises InvalidInput for a leg with fewer scores than memories, a score that is not finite, or numbers out of range.
     """
-    if fusion in ("rrf", "rank-scaled"):
+    if fusion in BY_RANK:
         return rank(
             rankings,
             weights=weights,
@@ -356,11 +356,6 @@ def rank_as(
     )
 
 
-def reads_scores(fusion: Fusion, leg: str) -> bool:
-    """Return whether the share of ``leg`` in this fusion is a scaled score, and not a function of the rank."""
-    return fusion not in ("rrf", "rank-scaled") and not (fusion == "scored" and leg == RANKED_LEG)
-
-
 def scaled(weights: Mapping[str, float], rank_constants: Mapping[str, float]) -> dict[str, float]:
     """Return the rank constants that make weighted RRF rank-scaled: 1/(k + r/w - 1) = w/(w(k - 1) + r).
 
@@ -380,7 +375,7 @@ def shares_of(
     """Return the worth of each of the first ``count`` places of ``leg`` at weight 1, in [0, 1], in a scaled fusion."""
     if not count:  # the leg returned nothing, so no score is the best
         return []
-    if fusion == "scored" and leg == RANKED_LEG:
+    if not reads_scores(fusion, leg):
         return [(rank_constant + 1) / (rank_constant + place) for place in range(1, count + 1)]
     if len(scores) < count:
         raise InvalidInput(f"The leg {leg} has {count} memories and {len(scores)} scores; {fusion} needs one for each.")

@@ -43,8 +43,8 @@ NO_IO = (
         "list_fusion",
     ),
     *("text/passages", "concepts/aliases", "concepts/rules", "rank_cap/classes"),
-    *("rank_cap/bounds", "rank_cap/witness", "rank_cap/report", "legs/graph_walk"),
-    *("rank_cap/guaranteed_slots", "rank_cap/places", "rank_cap/score_bounds", "rank_cap/score_classes", "read/steps"),
+    *("rank_cap/shares", "rank_cap/contest", "rank_cap/bounds", "rank_cap/report", "legs/graph_walk"),
+    *("rank_cap/guaranteed_slots", "rank_cap/places", "rank_cap/score_bounds", "read/steps"),
 )
 IO = {
     *("os", "io", "pathlib", "subprocess", "socket", "psycopg", "sqlite3", "httpx", "logging", "time", "random"),

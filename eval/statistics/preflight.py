@@ -19,15 +19,12 @@ from eval.statistics.finds import Known, finds
 from eval.statistics.measures import CUTOFFS, Run
 from eval.statistics.verdict import Standing
 from semmem.fusion import rank_as
+from semmem.model.leg_scores import ENDLESS
 from semmem.model.recipe import Recipe
 from semmem.rank_cap import reach
 from semmem.rank_cap.report import CLASSES, Reach, ReachClass
 
 __all__ = ["leg_only", "preflight", "standing", "witness_holds"]
-
-
-ENDLESS = ("dense",)
-"""Legs that return memories as long as there are any."""
 
 
 def preflight(

@@ -9,14 +9,12 @@ from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.model.errors import LegFailed
 from semmem.model.exchange import MOST_TURNS, Question, Ranking, RowIds, Scope, Trace
+from semmem.model.leg_scores import BY_RANK
 from semmem.model.question import ConversationalQuery
 from semmem.model.recipe import ConversationSettings, Recipe
 from semmem.model.store import Snapshot
 
-__all__ = ["BY_RANK", "Dense", "products"]
-
-BY_RANK = ("rrf", "rank-scaled")
-"""Fusions that read the order of a list alone."""
+__all__ = ["Dense", "products"]
 
 _HEADROOM = 50
 """Memories returned beyond the depth, so that ids break ties at the cut, such as copies of one text."""

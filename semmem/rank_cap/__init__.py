@@ -1,8 +1,9 @@
 """Reach: what each leg of a recipe can do to the first k, proven from the recipe's numbers before any query is run.
 
-The bars are in ``bounds`` and ``score_bounds``, the classes in ``classes`` and ``score_classes``, the facts about lists
-and steps after fusion in ``places``, lists that show an outcome in ``witness``, the table for people in ``report``. The
-room is named after the rank cap, because ``semmem.reach`` is the function.
+One function, ``leg_reach`` in ``classes``, works out the classes of a called leg. It asks a ``contest``, of which each
+kind of fusion has its own: ``bounds`` by rank, ``score_bounds`` by score. What places earn is in ``shares``, the facts
+about lists and steps after fusion in ``places``, the table for people in ``report``. The room is named after the rank
+cap, because ``semmem.reach`` is the function.
 """
 
 from __future__ import annotations
@@ -10,19 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 from semmem.model.errors import InvalidInput
+from semmem.model.leg_scores import BY_RANK, ENDLESS
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.recipe import recipe as find_recipe
-from semmem.rank_cap.bounds import as_written, exact_floor
-from semmem.rank_cap.classes import leg_reach, rank_scaled, with_notes
-from semmem.rank_cap.guaranteed_slots import Facts
+from semmem.rank_cap.classes import leg_reach, with_notes
+from semmem.rank_cap.guaranteed_slots import Facts, exact_floor
 from semmem.rank_cap.places import ASSUMPTIONS, WITHIN_RANGES, Lists
 from semmem.rank_cap.report import LegReach, Reach, ReachClass, RegimeReach
-from semmem.rank_cap.score_classes import score_reach
 from semmem.rank_cap.score_ranges import ShareRange
+from semmem.rank_cap.shares import as_written
 
 __all__ = ["reach", "reach_in", "reach_of"]
 
@@ -37,7 +37,7 @@ def reach(
     *,
     scope_size: int | None = None,
     base_sizes: Mapping[str, int] | None = None,
-    endless: Collection[str] = ("dense",),
+    endless: Collection[str] = ENDLESS,
     also: Collection[str] = (),
     deepened: bool = True,
     ranges: Mapping[str, ShareRange] | None = None,
@@ -62,7 +62,7 @@ def reach(
         raise InvalidInput(f"The cut-off k must be at most {_MOST}, not {k!r}; a recall returns at most 1000 memories.")
     if (scope_size is not None and scope_size < 0) or any(n < 0 for n in (base_sizes or {}).values()):
         raise InvalidInput("Sizes of a scope or a leg must be 0 or more.")
-    if ranges and recipe.fusion in ("rrf", "rank-scaled"):
+    if ranges and recipe.fusion in BY_RANK:
         raise InvalidInput(
             f"The fusion {recipe.fusion} reads no scores, so ranges of scores change nothing; leave them out."
         )
@@ -166,7 +166,7 @@ def _regime(
     facts = replace(facts, floor=exact_floor(recipe, called))
     return RegimeReach(
         {
-            name: with_notes(_of_fusion(plan, name, called, facts), k, notes)
+            name: with_notes(leg_reach(plan, name, called, facts), k, notes)
             if name in called and name not in absent
             else _unreachable(recipe, name, k, absent)
             for name in names
@@ -174,22 +174,11 @@ def _regime(
     )
 
 
-def _of_fusion(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> LegReach:
-    if recipe.fusion == "rrf":
-        return leg_reach(recipe, leg, constants, facts)
-    if recipe.fusion == "rank-scaled":
-        # 1/(k + r/w - 1) = w/(w(k - 1) + r): weighted RRF with these constants, so its bounds hold as they are
-        steps = {name: max(as_written(constant), Fraction(1)) - 1 for name, constant in constants.items()}
-        as_rrf: Mapping[str, Any] = {name: as_written(recipe.weights[name]) * step for name, step in steps.items()}
-        return rank_scaled(leg_reach(recipe, leg, as_rrf, facts), steps[leg])
-    return score_reach(recipe, leg, constants, facts)
-
-
 def _regime_in_any_order(recipe: Recipe, lists: Lists, absent: Mapping[str, str], k: int) -> RegimeReach:
     """Return classes for hits not ordered by score: any memory may come first, and all are shown if they fit."""
     facts = Facts(1, lists.kept, lists=lists)
     out = {}
-    for name, weight in recipe.weights.items():
+    for name in recipe.weights:
         if name not in recipe.legs or name in absent:
             out[name] = _unreachable(recipe, name, k, absent)
             continue
@@ -197,10 +186,10 @@ def _regime_in_any_order(recipe: Recipe, lists: Lists, absent: Mapping[str, str]
         sure = facts.sure_ranks(name, 0) if facts.all_shown else 0
         c: ReachClass = "guaranteed" if sure else "possible"
         text = " ".join([*lists.notes, *(["All that was found is shown."] if facts.all_shown else [])])
-        out[name] = LegReach(
-            name, c, c, c, c, c, c, text, k,
-            weight=as_written(weight), depth=depth, last_possible_rank=depth, guaranteed_ranks=sure,
-        )  # fmt: skip
+        weight = as_written(recipe.weights[name])
+        out[name] = LegReach.alike(
+            name, c, text, k, weight=weight, depth=depth, last_possible_rank=depth, guaranteed_ranks=sure
+        )
     return RegimeReach(out)
 
 
@@ -219,6 +208,5 @@ def _unreachable(recipe: Recipe, leg: str, k: int, absent: Mapping[str, str]) ->
         why = "has weight 0" if leg in recipe.weights else "is not part of the recipe"
     else:
         why = "has depth 0"
-    none: ReachClass = "unreachable"
     text = f"The leg {leg} {why}" + (", so it returns nothing." if not why.endswith(".") else "")
-    return LegReach(leg, none, none, none, none, none, none, text, k)
+    return LegReach.alike(leg, "unreachable", text, k)

@@ -22,119 +22,110 @@ multiplies by no less and no more than what was found. Folding takes rows away a
 can beat fewer than k memories can beat, and the upper bar stands as it is.
 
 That is weighted RRF. ``rank-scaled`` is the same sum with other constants, so as exact; for the fusions that read
-scores see ``score_classes``. Where a reranker orders the first memories anew, reach is asked of what it is shown.
+scores see ``score_bounds``. Where a reranker orders the first memories anew, reach is asked of what it is shown.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any
 
-from semmem.model.leg_scores import BONUS_LEG
+from semmem.model.leg_scores import BONUS_LEG, BY_RANK
 from semmem.model.recipe import USUAL_DEPTH, Recipe
-from semmem.rank_cap.bounds import LARGEST_CONSTANT, Base, Contest, as_written, last_where
-from semmem.rank_cap.guaranteed_slots import Facts, noise
+from semmem.rank_cap.bounds import RankContest, RankScaledContest
+from semmem.rank_cap.contest import Contest, OtherLeg
+from semmem.rank_cap.guaranteed_slots import Facts, GuaranteedSlots, noise
 from semmem.rank_cap.report import LegReach, ReachClass
-from semmem.rank_cap.witness import certificate, counter_witness, plain, witness
+from semmem.rank_cap.score_bounds import ScoreContest
+from semmem.rank_cap.shares import as_written, by_rank, earned
 
-__all__ = ["leg_reach", "rank_scaled", "with_notes"]
+__all__ = ["leg_reach", "with_notes"]
 
 
 def leg_reach(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> LegReach:
-    """Return the reach of a called leg of a recipe whose fusion is a sum by rank with ``constants``."""
-    contest = _contest(recipe, leg, constants, facts)
+    """Return the reach of a called leg of a recipe, whatever its fusion; ``constants`` are those of the called legs."""
+    c = contest_of(recipe, leg, constants, facts)
     k, sure_places = facts.k, facts.kept
-    others = {b.leg: (b.least, b.most) for b in contest.bases}
-    reserve = facts.reserved(recipe, leg, others)
-    free = sure_places - reserve.others
+    slots = facts.reserved(recipe, leg, {other.leg: (other.least, other.most) for other in c.others})
+    free = sure_places - slots.others
     floor = facts.floor
-
-    value, lower, upper = contest.value(), contest.lower_bar(), contest.upper_bar(1, k)
-    over = contest.last_possible_rank()
-    surely = facts.all_shown or contest.guaranteed(1, sure_places)
+    over = c.last_possible_rank()
+    surely = facts.all_shown or c.guaranteed(1, sure_places)
     bare: ReachClass = "guaranteed" if surely else "possible" if over else "boost-only"
-    last_possible = 0 if reserve.shut else max(over, int(reserve.place is not None))
-    sure = last_where(min(free, contest.depth), lambda r: contest.guaranteed(r, free))
-    sure = facts.sure_ranks(leg, max(sure, int(reserve.sure)))
+    last_possible = 0 if slots.shut else max(over, int(slots.place is not None))
+    sure = facts.sure_ranks(leg, max(c.guaranteed_ranks(free), int(slots.sure)))
     headline: ReachClass = "guaranteed" if sure else "possible" if last_possible else "boost-only"
-    tie: Literal["lower_bar", "upper_bar"] | None = None
-    if lower and contest.ties(contest.own_most * contest.best_value(), contest.competitor_least * lower):
-        tie = "lower_bar"
-    elif contest.ties(value, upper) and not contest.outnumbers(1, k):
-        tie = "upper_bar"
-
-    tails = contest.tails()
-    shown = facts.plain and not facts.all_shown and not reserve.shut and bare != "boost-only"
+    scope = facts.scope
+    shown = facts.plain and not facts.all_shown and not slots.shut and bare != "boost-only"
     return LegReach(
         leg,
         headline,
         bare,
-        reserve.class_of(contest, floor, free),
-        contest.class_of(floor, sure_places),
-        reserve.class_of(contest, 1 / floor if floor else None, free),
+        slots.class_of(c, floor, free),
+        c.class_of(floor, sure_places),
+        slots.class_of(c, 1 / floor if floor else None, free),
         "guaranteed" if headline == "guaranteed" else "possible",
-        certificate(contest, bare, reserve, facts),
+        _certificate(c, bare, slots, facts),
         k,
-        weight=contest.weight,
-        rank_constant=contest.constant,
-        depth=contest.depth,
+        weight=c.weight,
+        rank_constant=c.constant,
+        depth=c.depth,
         reserve=recipe.reserve.get(leg),
-        value=value,
-        lower_bar=lower,
-        upper_bar=upper,
-        base_bar=contest.base_bar(k),
-        tie=tie,
-        last_rank_over_bar=contest.last_rank_over_bar(),
+        value=c.earns.most(1),
+        lower_bar=c.lower_bar(),
+        upper_bar=c.upper_bar(1, k),
+        base_bar=c.base_bar(k),
+        tie=c.tie(),
+        last_rank_over_bar=c.last_rank_over_bar(),
         last_possible_rank=last_possible,
         guaranteed_ranks=sure,
-        base_guaranteed_ranks=last_where(
-            min(sure_places, contest.depth),
-            lambda r: contest.value(r) > contest.base_bar(sure_places - r + 1) or contest.outnumbers(r, sure_places),
-        ),
-        possible_above_weight=contest.possible_above_weight(),
-        guaranteed_above_weight=contest.guaranteed_above_weight() if sure_places >= k else None,
-        possible_up_to_constant=contest.possible_up_to_constant(),
-        guaranteed_up_to_constant=contest.guaranteed_up_to_constant() if sure_places >= k else None,
-        sparse=not tails,
-        vacuous=facts.scope is not None and facts.scope <= k,
-        leg_only_impossible=facts.scope is not None
-        and any(b.leg in facts.endless and recipe.depths.get(b.leg, USUAL_DEPTH) >= facts.scope for b in contest.bases),
-        witness=witness(leg, contest.bases, k, tails, value <= lower) if shown else None,
-        counter_witness=counter_witness(
-            leg,
-            contest.weight,
-            contest.constant,
-            contest.depth,
-            contest.bases,
-            k,
-            contest.bonus,
-        )
-        if facts.plain and bare == "possible"
-        else None,
+        base_guaranteed_ranks=c.ranks_without_own(sure_places),
+        possible_above_weight=c.possible_above_weight(),
+        guaranteed_above_weight=c.guaranteed_above_weight() if sure_places >= k else None,
+        possible_up_to_constant=c.possible_up_to_constant(),
+        guaranteed_up_to_constant=c.guaranteed_up_to_constant() if sure_places >= k else None,
+        sparse=all(other.kth is None for other in c.others),
+        vacuous=scope is not None and scope <= k,
+        leg_only_impossible=scope is not None
+        and any(o.leg in facts.endless and recipe.depths.get(o.leg, USUAL_DEPTH) >= scope for o in c.others),
+        witness=c.witness() if shown else None,
+        counter_witness=c.counter_witness() if facts.plain and bare == "possible" else None,
     )
 
 
-def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> Contest:
+def contest_of(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Facts) -> Contest[Any]:
+    """Return the contest of ``leg`` in the fusion of ``recipe``, which is where fusions differ."""
     weights = {name: as_written(recipe.weights[name]) for name in constants}
-    exact = {name: as_written(constant) for name, constant in constants.items()}
-    firsts = {name: weights[name] / (exact[name] + 1) for name in constants}
-    bases = [
-        Base(name, weights[name], exact[name], *facts.rows(recipe, name, other=True))
-        for name in constants
-        if name != leg
-    ]
-    _, depth, kth = facts.rows(recipe, leg, other=False)
+    if recipe.fusion in BY_RANK:
+        earns: Mapping[str, Any] = {
+            name: by_rank(recipe.fusion, weights[name], as_written(constant)) for name, constant in constants.items()
+        }
+        kind: type[Contest[Any]] = RankScaledContest if recipe.fusion == "rank-scaled" else RankContest
+    else:
+        deep = facts.k + 1
+        earns = {
+            name: earned(
+                recipe.fusion,
+                name,
+                weights[name],
+                as_written(constant),
+                facts.shares(name, max(recipe.depths.get(name, USUAL_DEPTH), deep)),
+            )
+            for name, constant in constants.items()
+        }
+        kind = ScoreContest
+    firsts = {name: of.first for name, of in earns.items()}
     unit = as_written(recipe.exact_bonus) if BONUS_LEG in constants else Fraction(0)
     bonus = unit * firsts.get(BONUS_LEG, Fraction(0))
-    return Contest(
+    _, depth, kth = facts.rows(recipe, leg, other=False)
+    return kind(
         leg=leg,
         weight=weights[leg],
-        constant=exact[leg],
+        earns=earns[leg],
+        others=tuple(OtherLeg(n, earns[n], *facts.rows(recipe, n, other=True)) for n in constants if n != leg),
         depth=depth,
-        bases=tuple(bases),
         k=facts.k,
         scope=facts.scope,
         unit=unit if leg == BONUS_LEG else Fraction(0),
@@ -145,26 +136,27 @@ def _contest(recipe: Recipe, leg: str, constants: Mapping[str, float], facts: Fa
     )
 
 
-def rank_scaled(result: LegReach, step: Fraction) -> LegReach:
-    """Return ``result``, worked out as weighted RRF with the constant w * ``step``, in the recipe's own numbers.
+def _certificate(c: Contest[Any], bare: ReachClass, slots: GuaranteedSlots, facts: Facts) -> str:
+    """Return the sum, in words, that forces or forbids the outcome; for a leg in between, where it stands.
 
-    The weight that guarantees is left out: it also scales the leg's competitors, and more of it is not always better.
+    What decides before any bar comes first: everything is shown, a guaranteed slot, or another leg's only place.
     """
-    if not result.called:
-        return result
-    weight, bar = result.weight, result.lower_bar
-    room = 1 / bar - step if bar else None  # possible: r/w is below this
-    last = None if room is None else math.ceil(room + 1 + step - 1 / weight) - 1
-    above = Fraction(0) if room is None else 1 / room if room > 0 else None
-    return replace(
-        result,
-        rank_constant=step + 1,
-        certificate=f"As weighted RRF with the constant w(k - 1) = {plain(weight * step)}. {result.certificate}",
-        possible_above_weight=above,
-        guaranteed_above_weight=None,
-        possible_up_to_constant=LARGEST_CONSTANT if last is None else last if last >= 1 else None,
-        guaranteed_up_to_constant=None,
-    )
+    if facts.all_shown:
+        said = "All that was found is shown."
+    elif slots.shut:
+        said = f"The only place belongs to the first memory of another leg, so {c.leg} brings in none of its own."
+    else:
+        slot = f"The reserve gives the first memory of {c.leg} place {slots.place} or better of {facts.k}."
+        said = " ".join([*([] if slots.place is None else [slot]), _proof(c, bare, facts.kept)])
+    return f"{c.preface} {said}" if c.preface else said
+
+
+def _proof(c: Contest[Any], bare: ReachClass, kept: int) -> str:
+    if bare == "guaranteed" and c.outnumbers(1, kept):
+        return f"Fewer than {kept} other memories can be ahead of the first of {c.leg}."
+    if bare == "guaranteed":
+        return c.forces()
+    return c.forbids() if bare == "boost-only" else c.leaves_open(tied=c.tie() == "lower_bar")
 
 
 def with_notes(result: LegReach, k: int, notes: Sequence[str]) -> LegReach:

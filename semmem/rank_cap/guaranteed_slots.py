@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from semmem.model.recipe import USUAL_DEPTH, Recipe
-from semmem.rank_cap.bounds import NOISE, consensus_slots
+from semmem.rank_cap.contest import Contest
 from semmem.rank_cap.places import Lists
 from semmem.rank_cap.report import ReachClass
 from semmem.rank_cap.score_ranges import ShareRange
+from semmem.rank_cap.shares import as_written
 
-__all__ = ["Facts", "GuaranteedSlots"]
+__all__ = ["AGREED", "Facts", "GuaranteedSlots", "exact_floor", "noise"]
 
+AGREED = "agreed"
+"""The name in a reserve for the memory that most legs put first."""
 
-class Weighed(Protocol):
-    """One leg against the others, in any fusion."""
-
-    def guaranteed(self, rank: int, k: int) -> bool:
-        """Return whether nothing keeps a memory at ``rank`` out of the top ``k``, with the known importances."""
-        ...
-
-    def class_of(self, scale: Fraction, k: int) -> ReachClass:
-        """Return the class of the first place when its score is multiplied by ``scale``, without reserve."""
-        ...
+_NOISE = Fraction(2, 10**13)
+"""Scores that differ by less than this share of the largest possible score may tie: fusion rounds to 13 places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +36,7 @@ class GuaranteedSlots:
     others: int
     shut: bool
 
-    def class_of(self, contest: Weighed, scale: Fraction | None, free: int) -> ReachClass:
+    def class_of(self, contest: Contest[Any], scale: Fraction | None, free: int) -> ReachClass:
         """Return the class of the first place when its score is multiplied by ``scale``, among ``free`` places.
 
         None is no bound: the others may count for nothing.
@@ -99,10 +94,10 @@ class Facts:
         if self.lists is None:
             return None if leg not in self.ranges else self.ranges[leg].to(depth)
         ranking = self.lists.lists.get(leg)
-        return None if ranking is None or ranking.shares is None else (ranking.shares, ranking.shares)
+        return None if ranking is None else ranking.scaled
 
     def factors(self, recipe: Recipe, constants: Mapping[str, float], leg: str) -> dict[str, Any]:
-        """Return the factors that the priors can apply, as arguments of ``Odds``; all 1 without lists or a prior."""
+        """Return the factors that the priors can apply, as arguments of ``Contest``; all 1 without lists or a prior."""
         if self.lists is None or not (recipe.prior or recipe.by_time):
             return {}
         floor, lists = self.floor, self.lists.lists
@@ -123,7 +118,7 @@ class Facts:
         }
 
     def bonuses(self, leg: str, bonus: Fraction) -> dict[str, Any]:
-        """Return the bonuses that a competitor of ``leg``, and its own memory, may have, as arguments of ``Odds``."""
+        """Return the bonuses of a competitor of ``leg``, and of its own memory, as arguments of ``Contest``."""
         if self.lists is None:
             return {"bonus": bonus, "may": bonus}
         lists = self.lists.lists
@@ -142,7 +137,7 @@ class Facts:
         own = place if place is not None and place <= within_reach else None
         places = [(recipe.reserve[name], rows) for name, rows in others.items() if rows[1] and name in recipe.reserve]
         within = sum(1 for at, _ in places if at <= self.kept)
-        within += consensus_slots(recipe, sum(1 for rows in others.values() if rows[1]), self.kept)
+        within += _consensus_slots(recipe, sum(1 for rows in others.values() if rows[1]), self.kept)
         shut = own is None and self.k == 1 and any(at == 1 and rows[0] for at, rows in places)
         return GuaranteedSlots(own, own is not None and own <= self.kept, within, shut)
 
@@ -172,4 +167,23 @@ class Facts:
 
 def noise(firsts: Mapping[str, Fraction], bonus: Fraction) -> Fraction:
     """Return the difference up to which two scores may tie; ``firsts`` is the worth of a first place in each leg."""
-    return NOISE * (sum(firsts.values(), Fraction(0)) + bonus)
+    return _NOISE * (sum(firsts.values(), Fraction(0)) + bonus)
+
+
+def _consensus_slots(recipe: Recipe, others: int, k: int) -> int:
+    """Return how many of the first k places (0 or 1) the reserve keeps for what most of ``others`` other legs agree on.
+
+    Of two legs both must agree, so a memory that one leg alone found has no such competitor.
+    """
+    return int(recipe.reserve.get(AGREED, k + 1) <= k and others >= 2)
+
+
+def exact_floor(recipe: Recipe, constants: Mapping[str, float]) -> Fraction:
+    """Return the factor of a score at importance 0 and any time, where the best is 1; see ``Recipe.floor``."""
+    floor = Fraction(1) if recipe.recency_half_life is None else as_written(recipe.recency_floor)
+    floor *= 1 if recipe.period_floor is None else as_written(recipe.period_floor)
+    if not recipe.prior:
+        return floor
+    if recipe.prior_floor is not None:
+        return floor * as_written(recipe.prior_floor)
+    return floor * (1 - Fraction(1, 2) / (max(as_written(constant) for constant in constants.values()) + 2))

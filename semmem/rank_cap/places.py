@@ -54,6 +54,11 @@ class Listed:
     exact: bool = False
     shares: tuple[float, ...] | None = None
 
+    @property
+    def scaled(self) -> tuple[Sequence[float], Sequence[float]] | None:
+        """The most and the least that each place earns at weight 1, where that is known: it is one number."""
+        return None if self.shares is None else (self.shares, self.shares)
+
     @classmethod
     def of(
         cls,

@@ -104,6 +104,11 @@ class LegReach:
     witness: Witness | None = None
     counter_witness: Witness | None = None
 
+    @classmethod
+    def alike(cls, leg: str, class_: ReachClass, certificate: str, k: int, **numbers: Any) -> LegReach:
+        """Return the reach of a leg whose class is ``class_`` in every respect."""
+        return cls(leg, class_, class_, class_, class_, class_, class_, certificate, k, **numbers)
+
     @property
     def called(self) -> bool:
         """Whether the recipe asks this leg at all."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from semmem.model.leg_scores import BONUS_LEG, RANKED_LEG
+from semmem.model.leg_scores import BONUS_LEG
 from semmem.model.recipe import Recipe
-from semmem.rank_cap.bounds import AGREED, as_written, exact_floor
-from semmem.rank_cap.guaranteed_slots import noise
-from semmem.rank_cap.places import Listed, Lists
+from semmem.rank_cap.guaranteed_slots import AGREED, exact_floor, noise
+from semmem.rank_cap.places import Lists
 from semmem.rank_cap.report import CLASSES, ReachClass, RegimeReach
+from semmem.rank_cap.shares import as_written, earned
 
 __all__ = ["class_of_find"]
 
@@ -40,44 +40,20 @@ def _may_enter(recipe: Recipe, regime: str, lists: Lists, k: int, ranks: Mapping
     """Return whether the sum of its shares reaches the least that the k-th other memory of every list earns."""
     called = {leg: listed for leg, listed in lists.lists.items() if listed.length}
     weights, constants = recipe.weights_in(regime), recipe.constants(regime)
-    worth = {
-        leg: _Worth(recipe, leg, as_written(weights[leg]), as_written(constants[leg]), called[leg]) for leg in called
+    earns = {
+        leg: earned(recipe.fusion, leg, as_written(weights[leg]), as_written(constants[leg]), listed.scaled)
+        for leg, listed in called.items()
     }
-    firsts = {leg: one.first for leg, one in worth.items()}
+    firsts = {leg: one.first for leg, one in earns.items()}
     bonus = as_written(recipe.exact_bonus) * firsts.get(BONUS_LEG, Fraction(0))
-    value = sum((worth[leg].most(rank) for leg, rank in ranks.items()), Fraction(0))
+    value = sum((earns[leg].most(rank) for leg, rank in ranks.items()), Fraction(0))
     value += bonus if any(called[leg].exact for leg in ranks) else 0
     # the k-th other memory stands behind this one in a list that names it earlier, and earns less there
-    kths = {leg: listed.firsts[k - 1] for leg, listed in called.items() if len(listed.firsts) >= k}
-    bars = (worth[leg].least(kth) for leg, kth in kths.items() if ranks.get(leg, kth + 1) > kth)
+    known = {leg: of.firsts[k - 1] for leg, of in called.items() if earns[leg].known and len(of.firsts) >= k}
+    bars = (earns[leg].least(kth) for leg, kth in known.items() if ranks.get(leg, kth + 1) > kth)
     bar = max(bars, default=Fraction(0))
     if recipe.prior or recipe.by_time:
         floor = exact_floor(recipe, constants)
         value *= floor + (1 - floor) * Fraction(max(called[leg].most for leg in ranks))
         bar *= floor + (1 - floor) * Fraction(min(listed.least for listed in called.values()))
     return value >= bar - noise(firsts, bonus)
-
-
-class _Worth:
-    """What a place of one list earns, at most and at least: the two are one where the fusion reads ranks."""
-
-    def __init__(self, recipe: Recipe, leg: str, weight: Fraction, constant: Fraction, listed: Listed) -> None:
-        self._weight, self._constant, self._shares = weight, constant, listed.shares
-        if recipe.fusion == "rank-scaled":
-            self._constant = weight * (max(constant, Fraction(1)) - 1)
-        elif recipe.fusion == "scored":
-            self._weight = weight * (constant + 1) if leg == RANKED_LEG else weight
-        self._by_rank = recipe.fusion in ("rrf", "rank-scaled") or (recipe.fusion == "scored" and leg == RANKED_LEG)
-
-    @property
-    def first(self) -> Fraction:
-        """Return the most that a first place can earn."""
-        return self.most(1) if self._by_rank else self._weight
-
-    def most(self, rank: int) -> Fraction:
-        if self._by_rank:
-            return self._weight / (self._constant + rank)
-        return self._weight * (1 if self._shares is None else as_written(self._shares[rank - 1]))
-
-    def least(self, rank: int) -> Fraction:
-        return self.most(rank) if self._by_rank or self._shares is not None else Fraction(0)

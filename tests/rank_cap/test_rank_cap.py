@@ -12,7 +12,7 @@ from semmem.fusion import fuse, rank
 from semmem.model.errors import InvalidInput
 from semmem.model.recipe import RECIPES, Fusion, recipe
 from semmem.rank_cap import reach, reach_in, reach_of
-from semmem.rank_cap.bounds import exact_floor
+from semmem.rank_cap.guaranteed_slots import exact_floor
 from semmem.rank_cap.places import Listed, Lists
 from semmem.rank_cap.report import CLASSES, LegReach, Witness, describe
 

@@ -1,6 +1,6 @@
 """What the probe stores: a witness that one leg alone finds, and finds first, and competitors for the others.
 
-The lists of the text legs are the kindest of the reach check (semmem.rank_cap.witness): they agree on the first k - 1
+The lists of the text legs are the kindest of the reach check (semmem.rank_cap.bounds): they agree on the first k - 1
 memories, and then each names one of its own. The graph lists besides what it starts from, as it always does.
 The witness goes through the extractor and the embedder like every memory. The competitors are written as if these had
 found just what is wanted: one word of the question, a vector near to its, or nothing. Pure.

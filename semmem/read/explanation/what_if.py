@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.fusion import scaled, shares_of
 from semmem.model.exchange import CandidateMetadata
+from semmem.model.leg_scores import BONUS_LEG, BY_RANK
 from semmem.model.process.forks import cached_property
 from semmem.read.candidates import Candidates, Cut, Key
 from semmem.read.steps import cut
@@ -28,8 +29,6 @@ _TRIES = 40
 """Values that are tried by a full fusion for one answer; after that many, no value is reported."""
 _LARGEST_WEIGHT = 100.0
 _NEARER = 1e-7
-_BONUS_LEG = "lexical"
-_BY_RANK = ("rrf", "rank-scaled")
 
 
 class Opening:
@@ -193,9 +192,9 @@ class Opening:
         if not len(places):
             return np.zeros(len(ranks))
         out = np.where(ranks > 0, places[np.maximum(ranks.astype(np.int64), 1) - 1], 0.0)
-        if leg == _BONUS_LEG and self._candidates.recipe.exact_bonus:
+        if leg == BONUS_LEG and self._candidates.recipe.exact_bonus:
             exact = np.array([fused.key in self._candidates.exact for fused in self._candidates.ranked])
-            first = places[0] if self._candidates.recipe.fusion in _BY_RANK else 1.0
+            first = places[0] if self._candidates.recipe.fusion in BY_RANK else 1.0
             out = out + exact * (self._candidates.recipe.exact_bonus * first)
         return out * self._priors
 
@@ -205,7 +204,7 @@ class Opening:
 
         candidates, count = self._candidates, len(self._candidates.rankings[leg])
         fusion = candidates.recipe.fusion
-        if fusion not in _BY_RANK:
+        if fusion not in BY_RANK:
             return np.array(shares_of(fusion, leg, candidates.raw[leg], count, constant, candidates.most))
         if fusion == "rank-scaled":
             constant = scaled(self._weights, {leg: constant})[leg]
