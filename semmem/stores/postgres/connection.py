@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from semmem.model.errors import (
@@ -420,10 +420,13 @@ def bounded(conninfo: str) -> str:
 def pipelined(connection: Connection) -> AbstractContextManager[object]:
     """Return a block in which statements are sent together; their results are available after it.
 
-    With a client library before version 14 each statement is sent by itself.
+    Within such a block it is a part of that one: psycopg would wait there for results of what it has not sent to the
+    end, for ever where the server is slower than the client. With a client library before version 14 each statement is
+    sent by itself.
     """
     supported: bool = psycopg.Pipeline.is_supported()
-    return connection.pipeline() if supported else nullcontext()
+    inside = supported and connection.pgconn.pipeline_status != PipelineStatus.OFF
+    return connection.pipeline() if supported and not inside else nullcontext()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from pgvector import Vector
 
 import semmem
 from eval.path import Counter, installed
-from semmem.stores.postgres.connection import bounded, pipelined_transaction
+from semmem.stores.postgres.connection import bounded, pipelined, pipelined_transaction
 from semmem.stores.postgres.encoding import register_arrays
 
 
@@ -79,6 +80,24 @@ def test_a_block_that_raises_leaves_nothing_behind(connection: Any) -> None:
     with pytest.raises(KeyError):
         work()
     assert held(connection) == []
+
+
+def test_a_block_within_a_block_sends_a_long_value_to_a_server_that_is_slow_to_read_it(
+    connection: Any, other_url: str
+) -> None:
+    with psycopg.connect(other_url, autocommit=True) as other:
+        end = threading.Timer(30, lambda: other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,)))
+        end.start()
+        try:
+            with pipelined_transaction(connection):
+                connection.execute("SELECT pg_sleep(0.2)")
+                length = connection.execute("SELECT octet_length(%s::bytea)", (bytes(8 << 20),))
+                with pipelined(connection):
+                    other_length = connection.execute("SELECT octet_length(%s::bytea)", (bytes(3),))
+                assert other_length.fetchone() == (3,)
+        finally:
+            end.cancel()
+    assert length.fetchone() == (8_388_608,)
 
 
 def test_a_child_process_is_told_that_the_connections_are_its_parents_and_takes_none_of_them(other_url: str) -> None:
