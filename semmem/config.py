@@ -215,6 +215,11 @@ class Settings:
     backup_before_migration: bool = setting(
         True, flag, "Back up a store that holds memories before its schema is migrated."
     )
+    migrate: bool = setting(
+        True,
+        flag,
+        "Migrate a store with an older schema when it is opened; false: refuse it until `semmem migrate` has run.",
+    )
     credentials: Literal["warn", "redact", "refuse", "sensitive", "off"] = setting(
         "warn",
         one_of("warn", "redact", "refuse", "sensitive", "off"),

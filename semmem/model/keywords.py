@@ -61,6 +61,7 @@ class SettingValues(TypedDict, total=False):
     count_accesses: bool
     keep_recall_log_days: float
     backup_before_migration: bool
+    migrate: bool
     personal_namespace: str
     otel: bool
     log: Literal["none", "json"]

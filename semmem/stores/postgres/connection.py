@@ -27,7 +27,7 @@ from semmem.model.filters import UNSTORABLE_TEXT
 from semmem.model.process.clock import standing
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import OTHER_SCHEMA, error_at_connect, error_at_work, moving, starting
-from semmem.stores.postgres.migrate import migrate, newer
+from semmem.stores.postgres.migrate import migrate, newer, require_newest
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
@@ -71,7 +71,8 @@ class Whole:
 class Pooled:
     """A pool of connections. A function ``conninfo`` is called before each new one, so it can restart the server.
 
-    ``start_timeout_s`` is how long the pool waits for a server that is starting or recovering.
+    ``start_timeout_s`` is how long the pool waits for a server that is starting or recovering. Without ``migrates``, an
+    older schema is refused.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Pooled:
         pool_size: int = 8,
         start_timeout_s: float = 120.0,
         before_migration: Callable[[Connection, int, int], None] | None = None,
+        migrates: bool = True,
     ) -> None:
         self.url = url
         self._local = threading.local()
@@ -90,7 +92,10 @@ class Pooled:
             conninfo = bounded(conninfo)
         self.conninfo = conninfo if callable(conninfo) else lambda: conninfo
         self._start_timeout_s = start_timeout_s
-        migrate(conninfo, before=before_migration, start_timeout_s=start_timeout_s)
+        if migrates:
+            migrate(conninfo, before=before_migration, start_timeout_s=start_timeout_s)
+        else:
+            require_newest(conninfo, start_timeout_s=start_timeout_s)
         self._pool = ConnectionPool(
             conninfo=conninfo,
             min_size=1,
