@@ -51,6 +51,8 @@ ELSEWHERE = {
     "semmem model get": "tests/embedders, and CI",
     "semmem model list": "tests/embedders/test_any_encoder.py",
     "semmem rebuild --embedder": "tests/embedders",
+    "export SEMMEM_URL": "wants a standby: tests/stores/postgres/standby",
+    "export SEMMEM_READ_URL": "as above",
     "export SEMMEM_EMBEDDER": "tests/embedders/test_endpoint.py",
     "export SEMMEM_RERANKER": "tests/rerankers/test_rerank_endpoint.py",
     "export SEMMEM_RECIPE": "tests/rerankers/test_rerank_endpoint.py",
