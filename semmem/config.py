@@ -91,6 +91,15 @@ class Settings:
     """The rows of all settings, by name."""
 
     url: str | None = setting(None, optional(text), "The URL of the store; none: your own embedded server.")
+    read_url: str | None = setting(
+        None, optional(text), "The URL of a standby of the store's own server, which then answers recalls."
+    )
+    read_wait_s: float = setting(
+        0.5,
+        number(ge=0, le=60),
+        "Seconds for which a recall waits until the standby has all that this process has written; then the primary "
+        "answers.",
+    )
     home: Path | None = setting(
         None, optional(path), "Folder of the embedded server's data; none: your platform's data folder."
     )
@@ -214,6 +223,11 @@ class Settings:
     )
     backup_before_migration: bool = setting(
         True, flag, "Back up a store that holds memories before its schema is migrated."
+    )
+    migrate: bool = setting(
+        True,
+        flag,
+        "Migrate a store with an older schema when it is opened; false: refuse it until `semmem migrate` has run.",
     )
     credentials: Literal["warn", "redact", "refuse", "sensitive", "off"] = setting(
         "warn",
@@ -418,7 +432,7 @@ def _files(config: Any, names: list[str]) -> tuple[SettingsFile, ...]:
 
 
 _SECRET = frozenset(
-    ("embedder_key", "embedder_url", "key", "llm_key", "llm_url", "reranker_key", "reranker_url", "url")
+    ("embedder_key", "embedder_url", "key", "llm_key", "llm_url", "read_url", "reranker_key", "reranker_url", "url")
 )
 """The settings whose values stand in no error: keys, and addresses, in which a password may stand."""
 

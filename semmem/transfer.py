@@ -106,6 +106,7 @@ def _open(url: str, chosen: Settings) -> Store:
         idle_stop_s=chosen.idle_stop_s,
         start_timeout_s=chosen.start_timeout_s,
         backup_before_migration=chosen.backup_before_migration,
+        migrate=chosen.migrate,
     )
 
 

@@ -15,17 +15,18 @@ from semmem.legs import Absent, Legs
 from semmem.legs.dense import Dense
 from semmem.legs.graph import Graph
 from semmem.legs.lexical import Lexical
-from semmem.model.errors import SemmemError
+from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import string
 from semmem.model.process.forks import cached_property, undivided
 from semmem.model.protocols import Embedder, Extractor, Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
 from semmem.model.short_ids import MOST_ALIKE, SHOWN, is_short, shortened, whole_id
-from semmem.model.store import Store, absence
+from semmem.model.store import SnapshotSource, Store, absence
 from semmem.read.recall import Recaller
 from semmem.rerankers import load as load_reranker
-from semmem.stores.resident.store import Resident, resident, resident_sizes
+from semmem.stores import parse_url
+from semmem.stores.resident.store import resident, resident_sizes
 from semmem.write.access import AccessCounter
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Connection:
         language = settings.language
         self._extractor = extractor_of(extractor or settings.extractor, settings)
         of = self._embedder_binding
-        self._reader = resident(store, settings.resident_mb << 20)
+        self._reader = source_of(store, settings)
         self._accesses = AccessCounter(store.life if settings.count_accesses else None)
         self._legs = Legs(store, legs_of(store, language), legs)
         self._recaller = Recaller(
@@ -130,7 +131,7 @@ class Connection:
         """Release connections and threads. The embedded server keeps running for other processes."""
         self._recaller.close()
         self._accesses.close()
-        if isinstance(self._reader, Resident):
+        if self._reader is not self.store:
             self._reader.close()
         self.store.close()
 
@@ -139,6 +140,26 @@ class Connection:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def source_of(store: Store, settings: Settings) -> SnapshotSource:
+    """Return what makes the snapshots of recalls: memory, the store, or its standby where the settings name one.
+
+    Raises InvalidInput for a read_url that is not that of a standby of ``store``.
+    """
+    budget = settings.resident_mb << 20
+    if settings.read_url is None:
+        return resident(store, budget)
+    from semmem.stores.postgres.standby import FromStandby, open_standby
+    from semmem.stores.postgres.store import PostgresStore
+
+    if parse_url(settings.read_url, home=None).kind != "postgresql" or not isinstance(store, PostgresStore):
+        raise InvalidInput(
+            "The read_url is for a store on a PostgreSQL server of your own and must be the postgresql:// URL of a "
+            "standby of that server; correct it, or leave it out."
+        )
+    standby = open_standby(store, settings.read_url, pool_size=settings.pool_size)
+    return FromStandby(store, standby, resident(standby, budget), settings.read_wait_s)
 
 
 def legs_of(store: Store, language: str) -> dict[str, Leg]:

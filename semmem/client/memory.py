@@ -103,6 +103,7 @@ def connect(
         idle_stop_s=chosen.idle_stop_s,
         start_timeout_s=chosen.start_timeout_s,
         backup_before_migration=chosen.backup_before_migration,
+        migrate=chosen.migrate,
     )
     try:
         return Semmem(store, recipe=plan, embedder=embedder, extractor=extractor, settings=chosen, legs=legs)

@@ -14,7 +14,7 @@
     ├── StoreError
     │   ├── StoreUnavailable    the server cannot be reached or started
     │   ├── SchemaTooNew        the store was migrated by a newer semmem
-    │   ├── SchemaTooOld        the store was written by a semmem whose schema is not read any more
+    │   ├── SchemaTooOld        the store has an older schema, which is not migrated here or not read any more
     │   └── StoreClosed         the Semmem was closed
     ├── LegFailed               a leg could not answer; recall reports it as degraded
     ├── LocalOnly               a verb that works on the store itself, asked of a server
@@ -156,7 +156,7 @@ class SchemaTooNew(StoreError):
 
 
 class SchemaTooOld(StoreError):
-    """This store has an older schema; export with the semmem that wrote it, and import into a new store."""
+    """This store has an older schema; run `semmem migrate`, or export it with the semmem that wrote it."""
 
 
 class StoreClosed(StoreError):

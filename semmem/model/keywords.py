@@ -47,6 +47,8 @@ class SettingValues(TypedDict, total=False):
     hook_process_s: float
     hook_legs: str
     session_start: str
+    read_url: str | None
+    read_wait_s: float
     pool_size: int
     bulk_workers: int
     resident_mb: int
@@ -61,6 +63,7 @@ class SettingValues(TypedDict, total=False):
     count_accesses: bool
     keep_recall_log_days: float
     backup_before_migration: bool
+    migrate: bool
     personal_namespace: str
     otel: bool
     log: Literal["none", "json"]

@@ -12,6 +12,7 @@ __all__ = [
     "CopyReport",
     "LeftOut",
     "Limits",
+    "MigrationReport",
     "Namespace",
     "NamespaceHash",
     "Rebuilt",
@@ -165,6 +166,20 @@ class CopyReport:
     went: int
     indexed: bool
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """The report of a migration: the schema ``before`` and ``after`` it, and the names of its ``migrations``.
+
+    After a dry run, which changes nothing, these are the migrations that would run. ``newest`` is the schema that this
+    semmem needs.
+    """
+
+    before: int
+    after: int
+    newest: int
+    migrations: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

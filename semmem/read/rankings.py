@@ -20,7 +20,7 @@ from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, S
 from semmem.model.process.clock import Clock
 from semmem.model.process.forks import in_child
 from semmem.model.recipe import Recipe
-from semmem.model.store import Store
+from semmem.model.store import SnapshotSource
 from semmem.read.tracing import observed_legs
 
 __all__ = ["Asking", "Task", "Threads", "reason"]
@@ -170,14 +170,14 @@ class _Begun(Generic[T]):
 
 
 class Asking:
-    """Ask the legs of one store on threads.
+    """Ask the legs on threads, each with a session of the source of its snapshots.
 
     ``renewed`` is called when a leg met vectors of another embedder than the question's. It returns whether that
     embedder is now at hand, so that the leg can be asked again.
     """
 
-    def __init__(self, store: Store, renewed: Callable[[], bool]) -> None:
-        self._store = store
+    def __init__(self, source: SnapshotSource, renewed: Callable[[], bool]) -> None:
+        self._source = source
         self._renewed = renewed
         self._threads = Threads()
 
@@ -220,7 +220,7 @@ class Asking:
 
     def _run_leg(self, name: str, work: Callable[[], T], one: _Begun[T], timings: dict[str, float]) -> T:
         try:
-            with one.clock.running(), self._store.session() as one.cancel:
+            with one.clock.running(), self._source.session() as one.cancel:
                 return work()
         finally:
             timings[name] = one.spent + one.clock.spent()

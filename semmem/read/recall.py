@@ -75,7 +75,7 @@ class Recaller:
         self._tailor = Tailor(legs)
         self._rerankers: dict[str, Reranker] = {}
         self._vectors = QuestionVectors(store, embedder, renewed)
-        self._asking = Asking(store, self._vectors.renewed)
+        self._asking = Asking(self._source, self._vectors.renewed)
 
     def close(self) -> None:
         """Stop the threads; legs that still run finish by themselves."""

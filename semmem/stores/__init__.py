@@ -6,17 +6,20 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from semmem.files import data_folder, expanded
-from semmem.model.errors import InvalidInput, LocalOnly
+from semmem.model.errors import InvalidInput, LocalOnly, SchemaTooOld
+from semmem.model.reports import MigrationReport
+from semmem.stores.sql_files import check_step, migrations, unmigrated
 
 if TYPE_CHECKING:  # importing these takes long, and a hook that asks a server opens no store
     from semmem.model.store import Store
     from semmem.stores.postgres.typed import Connection
 
-__all__ = ["Target", "check_file", "is_server", "masked", "open_store", "parse_url"]
+__all__ = ["Target", "check_file", "is_server", "masked", "migrate_store", "open_store", "parse_url"]
 
 
 def open_store(
@@ -27,8 +30,9 @@ def open_store(
     idle_stop_s: float = 3600.0,
     start_timeout_s: float = 120.0,
     backup_before_migration: bool = True,
+    migrate: bool = True,
 ) -> Store:
-    """Return an open store with its schema up to date.
+    """Return an open store with its schema up to date. Without ``migrate``, an older schema is refused.
 
     A store with an older schema and memories in it is backed up before it is migrated: an embedded store into the
     folder ``backups`` beside its data, a store on a server into ``backups`` in ``home``, or else in the user's data
@@ -41,29 +45,84 @@ def open_store(
     if target.kind == "sqlite":
         from semmem.stores.sqlite.store import SqliteStore
 
-        return SqliteStore(url or "sqlite:", target.path, pool_size=pool_size)
+        if not migrate and target.path is not None and not target.path.exists():  # opening it would make it
+            raise SchemaTooOld(unmigrated(f"The file {target.path}", 0, migrations("sqlite")))
+        return SqliteStore(url or "sqlite:", target.path, pool_size=pool_size, migrates=migrate)
     from semmem.stores.postgres.store import PostgresStore
 
-    if target.kind == "embedded":
-        from semmem.stores.embedded.server import EmbeddedServer
+    return PostgresStore(
+        url or "embedded:",
+        _conninfo(target, idle_stop_s, start_timeout_s),
+        pool_size=pool_size,
+        start_timeout_s=start_timeout_s,
+        before_migration=_before(target, home) if backup_before_migration else None,
+        migrates=migrate,
+    )
 
-        assert target.path is not None
-        server = EmbeddedServer(target.path, idle_stop_s=idle_stop_s, start_timeout_s=start_timeout_s)
-        before = _backup((target.path / "backups").absolute, one_store=True) if backup_before_migration else None
-        return PostgresStore(
-            url or "embedded:",
-            server.ensure_running,
-            pool_size=pool_size,
-            start_timeout_s=start_timeout_s,
-            before_migration=before,
-        )
-    dsn = target.dsn or ""
+
+def migrate_store(
+    url: str | None,
+    *,
+    home: Path | None = None,
+    idle_stop_s: float = 3600.0,
+    start_timeout_s: float = 120.0,
+    backup_before_migration: bool = True,
+    to: int | None = None,
+    dry_run: bool = False,
+) -> MigrationReport:
+    """Migrate the store at ``url`` to the newest schema, or to schema ``to``, and report the migrations.
+
+    A ``dry_run`` changes nothing and reports what would run. Backups and errors are those of ``open_store``; a ``to``
+    that no migration leads to is InvalidInput.
+    """
+    target = parse_url(url, home=home)
+    backend = "sqlite" if target.kind == "sqlite" else "postgres"
+    known = migrations(backend)
+    newest = known[-1][0]
+    upto = newest if to is None else to
+    if target.kind == "sqlite":
+        from semmem.stores.sqlite.connection import Filed, schema_of
+        from semmem.stores.sqlite.connection import migrate as migrate_file
+
+        if target.path is None:
+            raise InvalidInput("A database in memory is always new; name a file after sqlite: to migrate it.")
+        what = f"The file {target.path}"
+        schema = schema_of(target.path)
+        check_step(what, schema, upto, known)
+        if not dry_run:
+            Filed(url or "sqlite:", target.path, pool_size=1, migration=partial(migrate_file, upto=upto)).close()
+    else:
+        from semmem.stores.postgres.migrate import migrate as migrate_server
+        from semmem.stores.postgres.migrate import present
+
+        conninfo = _conninfo(target, idle_stop_s, start_timeout_s)
+        schema = present(conninfo, start_timeout_s=start_timeout_s)
+        check_step("This store", schema, upto, known)
+        if not dry_run:
+            before = _before(target, home) if backup_before_migration else None
+            migrate_server(conninfo, before=before, start_timeout_s=start_timeout_s, upto=upto)
+    names = tuple(name for number, name, _ in known if schema < number <= upto)
+    return MigrationReport(before=schema, after=schema if dry_run else upto, newest=newest, migrations=names)
+
+
+def _conninfo(target: Target, idle_stop_s: float, start_timeout_s: float) -> str | Callable[[], str]:
+    """Return how libpq reaches a store on PostgreSQL; for an embedded one, a function that starts its server."""
+    if target.path is None:
+        return target.dsn or ""
+    from semmem.stores.embedded.server import EmbeddedServer
+
+    return EmbeddedServer(target.path, idle_stop_s=idle_stop_s, start_timeout_s=start_timeout_s).ensure_running
+
+
+def _before(target: Target, home: Path | None) -> Callable[[Connection, int, int], None]:
+    """Return what backs up a store on PostgreSQL before a migration."""
+    if target.path is not None:
+        return _backup((target.path / "backups").absolute, one_store=True)
 
     def place() -> Path:  # called only when needed: a user without a home folder may still use a server
         return (data_folder() if home is None else expanded(home)).absolute() / "backups"
 
-    before = _backup(place, one_store=False) if backup_before_migration else None
-    return PostgresStore(url or "", dsn, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before)
+    return _backup(place, one_store=False)
 
 
 def _backup(place: Callable[[], Path], *, one_store: bool) -> Callable[[Connection, int, int], None]:

@@ -16,6 +16,7 @@ from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import TypeAlias
 
 from semmem.model.errors import InvalidInput, NamespaceFull, StoreError
 from semmem.model.types import ListOrder, Memory, Page
@@ -25,11 +26,13 @@ __all__ = [
     "changed_by_newer",
     "check_limits",
     "check_number",
+    "check_step",
     "cursor_after",
     "migrations",
     "read_cursor",
     "statements",
     "too_old",
+    "unmigrated",
 ]
 
 _MOST_NAMESPACES = (1 << 23) - 1
@@ -73,8 +76,12 @@ def _composed(body: str, bodies: Mapping[str, str], backend: str) -> str:
     return _FRAGMENT.sub(put_in, body)
 
 
+Migrations: TypeAlias = tuple[tuple[int, str, str], ...]
+"""(number, name, SQL) of each migration."""
+
+
 @cache
-def migrations(backend: str) -> tuple[tuple[int, str, str], ...]:
+def migrations(backend: str) -> Migrations:
     """Return (number, name, SQL) of every migration of ``backend``, in order and without a gap.
 
     The first migration creates the oldest schema that can still be read.
@@ -95,6 +102,29 @@ def too_old(what: str, number: int, backend: str) -> str | None:
         f"{what} has schema {number} and this semmem reads {oldest} or newer: with the semmem that wrote it, run "
         "`semmem export FILE`, and with this one `semmem import jsonl FILE` into a new store."
     )
+
+
+def unmigrated(what: str, number: int, known: Migrations) -> str | None:
+    """Return why ``what``, which may not be migrated here, cannot be opened; None where its schema is the newest."""
+    newest = known[-1][0]
+    if number == newest:
+        return None
+    has = f"has schema {number}" if number else "has no tables of semmem"
+    return (
+        f"{what} {has}, this semmem needs schema {newest}, and the setting migrate is false; run `semmem migrate` "
+        "once, as a user who may create tables."
+    )
+
+
+def check_step(what: str, number: int, upto: int, known: Migrations) -> None:
+    """Raise InvalidInput unless the migrations ``known`` lead from schema ``number`` to ``upto``."""
+    oldest, newest = known[0][0], known[-1][0]
+    if not max(number, oldest) <= upto <= newest:
+        has = f"has schema {number}" if number else "has no tables of semmem yet"
+        raise InvalidInput(
+            f"{what} {has} and can be migrated to a schema from {max(number, oldest)} to {newest}, not to {upto}; a "
+            "migration only goes forward."
+        )
 
 
 def changed_by_newer(number: int, newest: int) -> str:

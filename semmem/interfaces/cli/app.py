@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "export": ("Import and export", "cli.commands.import_export:export", "url"),
     "changes": ("Import and export", "cli.commands.namespaces:changes", "url"),
     "rebuild": ("The store", "cli.commands.whole_store:rebuild", "url"),
+    "migrate": ("The store", "cli.commands.whole_store:migrate", "url"),
     "copy": ("The store", "cli.commands.whole_store:copy"),
     "backup": ("The store", "cli.commands.whole_store:backup", "url"),
     "restore": ("The store", "cli.commands.whole_store:restore", "url"),

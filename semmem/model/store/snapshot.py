@@ -6,7 +6,8 @@ hits need not know which of these answers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -155,7 +156,15 @@ class Snapshot(Protocol):
 
 
 class SnapshotSource(Protocol):
-    """What makes snapshots: a store, or the namespaces of a store that a process holds in memory."""
+    """What makes snapshots: a store, the namespaces of a store that a process holds in memory, or a standby."""
+
+    def session(self) -> AbstractContextManager[Callable[[], None]]:
+        """Reserve a connection for this thread; see Store."""
+        ...
+
+    def close(self) -> None:
+        """Drop what the snapshots are made from."""
+        ...
 
     def snapshot(
         self,

@@ -27,7 +27,7 @@ from semmem.model.filters import UNSTORABLE_TEXT
 from semmem.model.process.clock import standing
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import OTHER_SCHEMA, error_at_connect, error_at_work, moving, starting
-from semmem.stores.postgres.migrate import migrate, newer
+from semmem.stores.postgres.migrate import migrate, newer, require_newest
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
@@ -71,7 +71,10 @@ class Whole:
 class Pooled:
     """A pool of connections. A function ``conninfo`` is called before each new one, so it can restart the server.
 
-    ``start_timeout_s`` is how long the pool waits for a server that is starting or recovering.
+    ``start_timeout_s`` is how long the pool waits for a server that is starting or recovering, ``patience_s`` how long
+    for a connection. Without ``migrates``, an older schema is refused; where that is None, the schema is not looked at.
+
+    ``use`` is another object after each use of a connection, so whoever keeps one knows of later uses.
     """
 
     def __init__(
@@ -82,15 +85,21 @@ class Pooled:
         pool_size: int = 8,
         start_timeout_s: float = 120.0,
         before_migration: Callable[[Connection, int, int], None] | None = None,
+        migrates: bool | None = True,
+        patience_s: float = 30,
     ) -> None:
         self.url = url
+        self.use = object()
         self._local = threading.local()
         self._process = os.getpid()
         if isinstance(conninfo, str):
             conninfo = bounded(conninfo)
         self.conninfo = conninfo if callable(conninfo) else lambda: conninfo
         self._start_timeout_s = start_timeout_s
-        migrate(conninfo, before=before_migration, start_timeout_s=start_timeout_s)
+        if migrates:
+            migrate(conninfo, before=before_migration, start_timeout_s=start_timeout_s)
+        elif migrates is not None:
+            require_newest(conninfo, start_timeout_s=start_timeout_s)
         self._pool = ConnectionPool(
             conninfo=conninfo,
             min_size=1,
@@ -98,7 +107,7 @@ class Pooled:
             kwargs={"autocommit": True},
             configure=_configure,
             open=True,
-            timeout=30,
+            timeout=patience_s,
             max_idle=60,
             reconnect_timeout=_ASK_AGAIN_S,
             name="semmem",
@@ -140,13 +149,16 @@ class Pooled:
             hold: _Hold = self._local.hold
             connection = hold.connection()
             hold.whole = Whole()
-            with connection.transaction():
-                yield connection, hold.whole
+            try:
+                with connection.transaction():
+                    yield connection, hold.whole
+            finally:
+                self.use = object()
 
     @contextmanager
     def beside(self) -> Iterator[tuple[Connection, Whole | None]]:
         """Yield a connection in a transaction of its own, while this thread works on others."""
-        with self._pool_errors(), self._borrowed() as connection, connection.transaction():
+        with self._pool_errors(), self._used() as connection, connection.transaction():
             yield connection, None
 
     @contextmanager
@@ -181,7 +193,7 @@ class Pooled:
     def lasting(self) -> Iterator[Connection]:
         """Yield a connection for work of minutes; a failure is raised as one sentence, and nothing is tried again."""
         try:
-            with self._borrowed() as connection:
+            with self._used() as connection:
                 yield connection
         except PoolClosed as error:
             raise StoreClosed() from error
@@ -242,10 +254,27 @@ class Pooled:
         finally:
             self._pool.putconn(connection)
 
+    @contextmanager
+    def _used(self) -> Iterator[Connection]:
+        """Take a connection as ``_borrowed`` does, and note its use once it is over."""
+        with self._borrowed() as connection:
+            try:
+                yield connection
+            finally:
+                self.use = object()
+
+    def log_end(self) -> str:
+        """Return where the log of the server ends now; this is no use of it. Raises StoreUnavailable."""
+        try:
+            with self._pool_errors(), self._borrowed() as connection:
+                return str(only(connection.execute(_SQL["log_end"]))[0])
+        except psycopg.Error as error:
+            raise StoreUnavailable(str(error)) from error
+
     def _once(self, work: Callable[[Connection], T]) -> T:
         hold: _Hold | None = getattr(self._local, "hold", None)
         if hold is None:
-            with self._borrowed() as connection:
+            with self._used() as connection:
                 return work(connection)
         connection = hold.connection()
         try:
@@ -254,6 +283,8 @@ class Pooled:
             if hold.whole is None:
                 hold.let_go()  # the pool replaces a broken connection
             raise
+        finally:
+            self.use = object()
 
     def run(
         self, work: Callable[[Connection], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True

@@ -4,40 +4,63 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
 from semmem.stores.postgres.errors import error_at_connect, error_at_work, is_absent, starting, too_old, without
 from semmem.stores.postgres.typed import Connection, only
-from semmem.stores.sql_files import changed_by_newer, migrations, statements
+from semmem.stores.sql_files import changed_by_newer, check_step, migrations, statements, unmigrated
 from semmem.stores.sql_files import too_old as outdated
 
-__all__ = ["apply", "create", "migrate", "newer", "number"]
+__all__ = ["apply", "create", "migrate", "newer", "number", "present", "require_newest"]
 
 Before = Callable[[Connection, int, int], None]
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
 
-def migrate(conninfo: str | Callable[[], str], *, before: Before | None = None, start_timeout_s: float = 3.0) -> int:
-    """Bring the schema at ``conninfo`` up to date and return its number.
+Place = str | Callable[[], str]
+
+
+def migrate(
+    conninfo: Place, *, before: Before | None = None, start_timeout_s: float = 3.0, upto: int | None = None
+) -> int:
+    """Bring the schema at ``conninfo`` up to date, or to ``upto``, and return its number.
 
     Any number of processes may call this at once: they queue on an advisory lock. A schema that is up to date costs one
-    query. ``before`` is called with (connection, present number, newest number) before an older schema is changed; an
+    query. ``before`` is called with (connection, present number, new number) before an older schema is changed; an
     error it raises stops the migration. A server that is starting or recovering is waited for, ``start_timeout_s`` in
     all. A function ``conninfo`` is called before every try, so it can restart the server.
 
     Raises SchemaTooNew when a newer semmem migrated the store, SchemaTooOld when it must be exported and imported,
     StoreUnavailable when the server cannot be reached, it or pgvector is too old, or pgvector or rights are missing,
-    and InvalidInput when libpq cannot read ``conninfo``.
+    and InvalidInput when libpq cannot read ``conninfo``, or for an ``upto`` that no migration leads to.
     """
+    return _asked(conninfo, partial(_migrate, before=before, upto=upto), start_timeout_s)
+
+
+def present(conninfo: Place, *, start_timeout_s: float = 3.0) -> int:
+    """Return the number of the schema at ``conninfo``, 0 without one; changes nothing. Raises as ``migrate`` does."""
+    return _asked(conninfo, _present, start_timeout_s)
+
+
+def require_newest(conninfo: Place, *, start_timeout_s: float = 3.0) -> None:
+    """Raise SchemaTooOld unless the schema at ``conninfo`` is the newest; otherwise as ``present``."""
+    schema = present(conninfo, start_timeout_s=start_timeout_s)
+    if (sentence := unmigrated("This store", schema, migrations("postgres"))) is not None:
+        raise SchemaTooOld(sentence)
+
+
+def _asked(conninfo: Place, work: Callable[[Connection], int], start_timeout_s: float) -> int:
+    """Return what ``work`` does on a new connection, as soon as the server takes one."""
     import psycopg
 
     end, pause = time.monotonic() + start_timeout_s, _PAUSE_S
     while True:
         where = conninfo() if callable(conninfo) else conninfo
         try:
-            return _connected(where, before)
+            return _connected(where, work)
         except psycopg.OperationalError as error:
             passes = starting(error) or (callable(conninfo) and is_absent(error))
             if not passes or time.monotonic() >= end:
@@ -49,12 +72,12 @@ def migrate(conninfo: str | Callable[[], str], *, before: Before | None = None, 
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def _connected(conninfo: str, before: Before | None) -> int:
+def _connected(conninfo: str, work: Callable[[Connection], int]) -> int:
     import psycopg
 
     try:
         with psycopg.connect(conninfo, autocommit=True) as connection:
-            return _migrate(connection, before)
+            return work(connection)
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise StoreUnavailable(
             "This database server takes no writes and semmem's tables are not there yet, or not up to date; let "
@@ -84,27 +107,35 @@ def _reason(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _migrate(connection: Connection, before: Before | None = None) -> int:
-    newest = migrations("postgres")[-1][0]
-    if (schema := number(connection)) == newest:
+def _present(connection: Connection) -> int:
+    """Return the number of a schema that this semmem can migrate. Raises SchemaTooNew and SchemaTooOld."""
+    schema, newest = number(connection), migrations("postgres")[-1][0]
+    if schema > newest:
+        raise SchemaTooNew(
+            f"This store has schema {schema} and this version of semmem reads up to {newest}; "
+            f"upgrade semmem as docs/operate.md says"
+        )
+    if (old := outdated("This store", schema, "postgres")) is not None:
+        raise SchemaTooOld(old)
+    return schema
+
+
+def _migrate(connection: Connection, before: Before | None = None, upto: int | None = None) -> int:
+    known = migrations("postgres")
+    target = known[-1][0] if upto is None else upto
+    if (schema := number(connection)) == target:
         return schema
     sql = statements("postgres")
     connection.execute(sql["migration_lock"])
     try:
-        schema = number(connection)
-        if schema > newest:
-            raise SchemaTooNew(
-                f"This store has schema {schema} and this version of semmem reads up to {newest}; "
-                f"upgrade semmem as docs/operate.md says"
-            )
-        if (old := outdated("This store", schema, "postgres")) is not None:
-            raise SchemaTooOld(old)
+        schema = _present(connection)
+        check_step("This store", schema, target, known)
         if schema == 0:
             _prepare(connection)
-        elif before is not None and schema < newest:
-            before(connection, schema, newest)
-        apply(connection, schema, newest)
-        return newest
+        elif before is not None and schema < target:
+            before(connection, schema, target)
+        apply(connection, schema, target)
+        return target
     finally:
         connection.execute(sql["migration_unlock"])
 

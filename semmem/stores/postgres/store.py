@@ -65,10 +65,18 @@ class PostgresStore(Pooled):
         pool_size: int = 8,
         start_timeout_s: float = 120.0,
         before_migration: Callable[[Connection, int, int], None] | None = None,
+        migrates: bool | None = True,
+        patience_s: float = 30,
     ) -> None:
         self._flushing = upkeep.Flushing(self, connections=pool_size)
         super().__init__(
-            url, conninfo, pool_size=pool_size, start_timeout_s=start_timeout_s, before_migration=before_migration
+            url,
+            conninfo,
+            pool_size=pool_size,
+            start_timeout_s=start_timeout_s,
+            before_migration=before_migration,
+            migrates=migrates,
+            patience_s=patience_s,
         )
         self.vectors = PostgresVectors(self)
         self.graph = PostgresGraph(self)

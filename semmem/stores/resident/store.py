@@ -8,7 +8,8 @@ snapshot raises Moved, and the recall begins again with a snapshot that is check
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
@@ -82,6 +83,10 @@ class Resident:
         store.matching.budget = budget // _SHARE
         self._scopes: OrderedDict[str, _ScopeEntry] = OrderedDict()
         self._lock = Lock()
+
+    def session(self) -> AbstractContextManager[Callable[[], None]]:
+        """Reserve a connection of the store for this thread."""
+        return self._store.session()
 
     def close(self) -> None:
         """Drop the models and what filters match; the store stays open."""

@@ -14,7 +14,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,12 +34,18 @@ from semmem.model.exchange import RowIds, apart
 from semmem.model.filters import UNSTORABLE_TEXT, contains
 from semmem.model.process.clock import standing
 from semmem.model.process.forks import in_child, undivided
-from semmem.stores.sql_files import changed_by_newer, migrations, statements, too_old
+from semmem.stores.sql_files import changed_by_newer, check_step, migrations, statements, too_old, unmigrated
 from semmem.text.tokens import unfinished
 
-__all__ = ["APPLICATION", "Filed", "Whole", "is_busy", "migrate", "sentence"]
+__all__ = [
+    "APPLICATION", "Filed", "Migration", "Whole", "is_busy", "migrate", "present", "require_newest", "schema_of",
+    "sentence",
+]  # fmt: skip
 
 T = TypeVar("T")
+
+Migration = Callable[[sqlite3.Connection, str], int]
+"""``migrate`` or ``require_newest``: returns the number of the schema of a file, given the file's name in messages."""
 
 _SQL = statements("sqlite")
 
@@ -67,9 +74,12 @@ class Whole:
 
 
 class Filed:
-    """A few connections to a file, opened when first needed; a ``path`` of None is a database in memory."""
+    """A few connections to a file, opened when first needed; a ``path`` of None is a database in memory.
 
-    def __init__(self, url: str, path: Path | None, *, pool_size: int = 8) -> None:
+    The first one runs ``migration``, by default ``migrate``.
+    """
+
+    def __init__(self, url: str, path: Path | None, *, pool_size: int = 8, migration: Migration | None = None) -> None:
         self.url = url
         self._path = path
         self._place = "The database in memory" if path is None else f"The file {path}"
@@ -83,7 +93,7 @@ class Filed:
         self._process = os.getpid()
         self._running = threading.local()
         in_child(self)
-        self._run(self._prepare)
+        self._run(partial(self._prepare, migration or migrate))
 
     def close(self) -> None:
         """Close the connections; data in a file stays, data in memory is lost."""
@@ -340,9 +350,9 @@ class Filed:
             if not path.exists() and not claimed(path) and path.is_symlink() and not path.exists():
                 raise InvalidInput(f"{path} is a link to a file that is not there; name that file after sqlite:.")
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, migration: Migration, connection: sqlite3.Connection) -> None:
         """Bring the schema up to date, and switch to WAL mode."""
-        migrate(connection, self._place)
+        migration(connection, self._place)
         if connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete":
             connection.execute("PRAGMA journal_mode = WAL")
 
@@ -468,30 +478,26 @@ APPLICATION = 0x73656D6D
 """The application id in the header of semmem's files ("semm"), so that no other program's file is written to."""
 
 
-def migrate(connection: sqlite3.Connection, place: str) -> int:
-    """Bring the schema of the file up to date and return its number.
+def migrate(connection: sqlite3.Connection, place: str, *, upto: int | None = None) -> int:
+    """Bring the schema of the file up to date, or to ``upto``, and return its number.
 
     Any number of processes may call this at once: they queue for the write lock. A schema that is up to date is only
     read. Raises SchemaTooNew when a newer semmem migrated the file, SchemaTooOld when it must be exported and imported,
-    and InvalidInput when it belongs to another program.
+    and InvalidInput when it belongs to another program, or for an ``upto`` that no migration leads to.
     """
     scripts = migrations("sqlite")
-    newest = scripts[-1][0]
-    connection.execute("BEGIN")  # one snapshot, because another process may initialise the file meanwhile
-    try:
-        number = _number(connection, place, newest)
-    finally:
-        connection.execute("ROLLBACK")
-    if number == newest:
-        return number
+    target = scripts[-1][0] if upto is None else upto
+    if present(connection, place) == target:
+        return target
     sql = statements("sqlite")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        number = _number(connection, place, newest)
+        number = _number(connection, place)
+        check_step(place, number, target, scripts)
         if number == 0:
             connection.execute(sql["migration_table"])
         for step, name, body in scripts:
-            if step > number:
+            if number < step <= target:
                 for statement in _each(body):
                     connection.execute(statement)
                 connection.execute(sql["migration_record"], {"number": step, "name": name})
@@ -500,11 +506,40 @@ def migrate(connection: sqlite3.Connection, place: str) -> int:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return newest
+    return target
 
 
-def _number(connection: sqlite3.Connection, place: str, newest: int) -> int:
-    sql = statements("sqlite")
+def require_newest(connection: sqlite3.Connection, place: str) -> int:
+    """Return the number of the schema of the file. Raises SchemaTooOld unless it is the newest."""
+    number = present(connection, place)
+    if (words := unmigrated(place, number, migrations("sqlite"))) is not None:
+        raise SchemaTooOld(words)
+    return number
+
+
+def present(connection: sqlite3.Connection, place: str) -> int:
+    """Return the number of the schema of the file, 0 without one; changes nothing. Raises as ``migrate`` does."""
+    connection.execute("BEGIN")  # one snapshot, because another process may initialise the file meanwhile
+    try:
+        return _number(connection, place)
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def schema_of(path: Path) -> int:
+    """Return the number of the schema of a file, 0 without one or without a file; the file is opened for reading."""
+    place = f"The file {path}"
+    if not path.exists():
+        return 0
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)) as connection:
+            return present(connection, place)
+    except sqlite3.Error as error:
+        raise (sentence(error, place) or error) from error
+
+
+def _number(connection: sqlite3.Connection, place: str) -> int:
+    sql, newest = statements("sqlite"), migrations("sqlite")[-1][0]
     application = connection.execute(sql["application"]).fetchone()[0]
     if application != APPLICATION:
         if application or connection.execute(sql["tables"]).fetchone()[0]:

@@ -47,7 +47,7 @@ from semmem.stores.resident.snapshot import MemorySnapshot
 from semmem.stores.snapshot import StoredSnapshot, scope_of
 from semmem.stores.sql_files import page_of, read_cursor, statements
 from semmem.stores.sqlite import renaming, upkeep, write
-from semmem.stores.sqlite.connection import Filed
+from semmem.stores.sqlite.connection import Filed, migrate, require_newest
 from semmem.stores.sqlite.graph import SqliteGraph
 from semmem.stores.sqlite.life import SqliteLife
 from semmem.stores.sqlite.resident import FileModels, month_of
@@ -99,8 +99,9 @@ class SqliteStore(Filed):
     kind = "SQLite"
     capabilities = frozenset(("lexical", "dense", "graph"))
 
-    def __init__(self, url: str, path: Path | None, *, pool_size: int = 8) -> None:
-        super().__init__(url, path, pool_size=pool_size)
+    def __init__(self, url: str, path: Path | None, *, pool_size: int = 8, migrates: bool = True) -> None:
+        migration = migrate if migrates or path is None else require_newest  # a database in memory is always new
+        super().__init__(url, path, pool_size=pool_size, migration=migration)
         self.models = FileModels(self)
         self.vectors = SqliteVectors(self)
         self.graph = SqliteGraph(self)

@@ -100,7 +100,7 @@ def make() -> Own:
     folder = Path(tempfile.mkdtemp(prefix="semmem-own-"))
     folder.chmod(0o711)
     who.give(folder)
-    own = Own(folder, _free_port(), who)
+    own = Own(folder, free_port(), who)
     secret = folder / "password"
     secret.write_text(PASSWORD, encoding="utf-8")
     who.give(secret)
@@ -124,7 +124,7 @@ def unmake(own: Own) -> None:
         shutil.rmtree(own.folder, ignore_errors=True)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The commands `copy`, `backup` and `restore`: whole stores, from place to place and into a file."""
+"""The commands of whole stores, such as `migrate`, `copy`, `backup` and `restore`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,46 @@ from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
-    from semmem.model.reports import BackupReport, CopyReport, Rebuilt
+    from semmem.model.reports import BackupReport, CopyReport, MigrationReport, Rebuilt
     from semmem.stores.embedded.server import EmbeddedServer, ServerStatus
 
-__all__ = ["app", "backup", "copy", "rebuild", "restore", "server_of", "stop_server"]
+__all__ = ["app", "backup", "copy", "migrate", "rebuild", "restore", "server_of", "stop_server"]
+
+
+def migrate(
+    cli: CommandLine,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the schema of the store and the migrations that would run.")
+    ] = False,
+    to: Annotated[
+        int | None, typer.Option("--to", metavar="N", help="Stop at schema N; without it, at the newest.")
+    ] = None,
+) -> None:
+    """Bring the schema of a store up to date, for servers that must not do it themselves (SEMMEM_MIGRATE=false).
+
+    A store with memories is backed up first, as the setting backup_before_migration says.
+    """
+    from semmem.stores import migrate_store
+
+    settings = cli.settings()
+    report = migrate_store(
+        settings.url,
+        home=settings.home,
+        idle_stop_s=settings.idle_stop_s,
+        start_timeout_s=settings.start_timeout_s,
+        backup_before_migration=settings.backup_before_migration,
+        to=to,
+        dry_run=dry_run,
+    )
+    cli.give({**plain(report), "dry_run": dry_run}, lambda: _show_migration(cli, report, dry_run=dry_run))
+
+
+def _show_migration(cli: CommandLine, report: MigrationReport, *, dry_run: bool) -> None:
+    has = f"has schema {report.before}" if report.before else "has no tables of semmem yet"
+    cli.out.print(f"The store {has}; this semmem needs {report.newest}.", soft_wrap=True)
+    for name in report.migrations:
+        cli.out.print(f"  {name}", soft_wrap=True)
+    cli.out.print(f"{counted(len(report.migrations), 'migration')} {'would run' if dry_run else 'ran'}.")
 
 
 def copy(

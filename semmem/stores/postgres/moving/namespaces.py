@@ -231,6 +231,7 @@ def _alone(pool: Pooled, *names: str, patience: float = _PATIENCE_S, beside: boo
             yield connection
         finally:
             connection.close()
+            pool.use = object()
     except psycopg.Error as error:
         raise error_at_work(error) or error from error
 

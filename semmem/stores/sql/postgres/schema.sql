@@ -72,6 +72,21 @@ SELECT set_config('plan_cache_mode', CASE WHEN EXISTS (SELECT 1 FROM pg_extensio
                                           THEN 'force_custom_plan' ELSE 'force_generic_plan' END, false);
 SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.max_scan_tuples TO 200000;
 
+-- log_end --
+-- Return where the write-ahead log ends: behind all that is committed, also what is not on disk yet. At the beginning of a
+-- segment or a page it is behind the header, of 40 or 24 bytes, which no standby has replayed before the next record.
+SELECT (l.lsn - CASE WHEN l.place % pg_size_bytes(current_setting('wal_segment_size')) = 40 THEN 40
+                     WHEN l.place % current_setting('wal_block_size')::bigint = 24 THEN 24 ELSE 0 END)::text
+FROM (SELECT w.lsn, w.lsn - '0/0'::pg_lsn AS place FROM pg_current_wal_insert_lsn() AS w(lsn)) l;
+
+-- standby_has --
+-- Return whether this server is a standby that has replayed the log up to a position.
+SELECT coalesce(pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %(position)s::pg_lsn, false);
+
+-- standby_of --
+-- Return whether this server is a standby, and which server's and database's: a standby has the identifier of its primary.
+SELECT pg_is_in_recovery(), system_identifier, current_database()::text FROM pg_control_system();
+
 -- session_get --
 -- Return the value of a session setting, in a form that can be set again.
 SELECT current_setting(%(name)s);

@@ -11,6 +11,7 @@ import pytest
 import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import SchemaTooOld, StoreError
+from semmem.stores import migrate_store
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres import migrate as migrating
 from semmem.stores.postgres.moving import backup as backing
@@ -26,7 +27,7 @@ LATER = (NEWEST + 1, f"{NEWEST + 1:04}_later", 'CREATE TABLE later (namespace te
 def upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this semmem be one of a later schema."""
     known = migrations("postgres")
-    for module in (migrating, backing):
+    for module in (migrating, backing, semmem.stores):
         monkeypatch.setattr(module, "migrations", lambda backend: (*known, LATER))
 
 
@@ -86,6 +87,20 @@ def test_a_backup_is_taken_before_a_migration_and_the_last_few_are_kept(
             mem.forget(namespace=namespace, everything=True)
         assert mem.restore(found[-1]).schema == NEWEST
         assert mem.hashes() == hashes
+
+
+def test_a_backup_is_taken_before_semmem_migrate_changes_a_store_and_not_in_a_dry_run(
+    filled: Semmem, other_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_this_schema(url_of(filled), other_url)
+    upgrade(monkeypatch)
+    later = (f"{NEWEST + 1:04}_later",)
+    assert migrate_store(other_url, home=tmp_path, dry_run=True).migrations == later
+    assert (sql(other_url, "SELECT max(number) FROM migration"), list(tmp_path.iterdir())) == ([(NEWEST,)], [])
+    assert migrate_store(other_url, home=tmp_path).migrations == later
+    ((backup,),) = (folder.iterdir() for folder in (tmp_path / "backups").iterdir())
+    assert backup.name.startswith(f"before-schema-{NEWEST + 1}-")
+    assert migrate_store(other_url, home=tmp_path, backup_before_migration=False).migrations == ()
 
 
 def test_no_migration_without_the_backup_unless_it_is_switched_off(

@@ -14,8 +14,8 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.model.errors import InvalidInput
-from semmem.stores import masked, parse_url
+from semmem.model.errors import InvalidInput, SchemaTooOld, StoreUnavailable
+from semmem.stores import masked, migrate_store, parse_url
 from semmem.stores.postgres.errors import OLDEST_SERVER, too_old, without
 from tests.stores.postgres.own.opening import NOTE, connect, database, refused, whole
 from tests.stores.postgres.own_server import PASSWORD, Own, wait_until
@@ -205,3 +205,43 @@ def test_versions_are_compared_as_numbers(server: int, vector: str | None, told:
     assert (sentence is None) == (told is None)
     assert told is None or told in str(sentence)
     assert OLDEST_SERVER == 15
+
+
+# ---------------------------------------------------------------------- a role that migrates, and one that may not
+
+
+def granted(own: Own, name: str) -> None:
+    """Let guest use the tables that ada makes, by the lines of docs/operate.md."""
+    page = (Path(__file__).parents[4] / "docs" / "operate.md").read_text(encoding="utf-8")
+    lines = page.partition("<!-- grants -->\n```sql\n")[2].partition("```")[0]
+    assert lines.count(";") == 3
+    with psycopg.connect(own.url(name, "ada"), autocommit=True) as connection:
+        connection.execute(lines.replace("semmem_app", "guest"))  # type: ignore[call-overload]  # of our own page
+
+
+def test_a_user_without_the_right_to_create_tables_uses_those_that_another_one_has_migrated(own: Own, url: str) -> None:
+    name = database(url)
+    guests = own.url(name, "guest")
+    unmigrated = "This store has no tables of semmem, this semmem needs schema 20, and the setting migrate is false; "
+    with pytest.raises(SchemaTooOld) as caught:
+        connect(guests, migrate=False)
+    assert str(caught.value) == unmigrated + "run `semmem migrate` once, as a user who may create tables."
+    migrate_store(url, to=19)
+    granted(own, name)
+    with pytest.raises(SchemaTooOld, match=r"^This store has schema 19, this semmem needs schema 20, and the setting"):
+        connect(guests, migrate=False)
+    with pytest.raises(StoreUnavailable, match=r"^This database user may not use or create semmem's tables .*; grant"):
+        migrate_store(guests, backup_before_migration=False)
+    assert migrate_store(url).after == 20
+    with connect(guests, migrate=False) as mem:
+        mem.remember(NOTE, id="key")
+        mem.remember_many([{"text": f"Note {n} of Ada Lovelace.", "id": f"n{n}"} for n in range(5)])
+        assert [hit.id for hit in mem.recall("Where is the key?", limit=1)] == ["key"]
+        mem.update("n1", text="Another text.")
+        mem.configure(prior=False)
+        assert mem.maintain()["indexed"] == 0
+        assert mem.forget("key") == 1
+        with pytest.raises(StoreUnavailable, match=r"may not rewrite the table .*; forget with hard as its owner"):
+            mem.forget("n0", hard=True)
+        assert mem.recall("Where is the key?").degraded == {}
+    whole(own, url)
