@@ -61,7 +61,7 @@ demo: $(VENV)/.installed
 bench: $(VENV)/.installed-dev
 	@$(BIN)/python -m eval bench $(ARGS)
 
-# Hundreds of processes are started by the tests: each would compile semmem anew where the environment forbids to keep that.
+# The tests start hundreds of processes, and each would compile semmem anew where the environment forbids to keep that.
 test test-slow: export PYTHONDONTWRITEBYTECODE =
 
 test: $(VENV)/.installed-dev
