@@ -447,7 +447,7 @@ def test_a_clock_of_the_whole_process_is_recognised(line: str, found: bool) -> N
 
 
 def test_no_test_sets_a_clock_of_the_whole_process() -> None:
-    """A server in another thread sleeps by it: after such a test one slept until the real clock said the same, hours on."""
+    """A server in another thread sleeps by it: one slept until the real clock said the same, hours later."""
     own = Path(__file__)
     assert [name(path) for path in TESTS if path != own and _CLOCK.search(path.read_text(encoding="utf-8"))] == []
 
