@@ -61,6 +61,9 @@ demo: $(VENV)/.installed
 bench: $(VENV)/.installed-dev
 	@$(BIN)/python -m eval bench $(ARGS)
 
+# The tests start hundreds of processes, and each would compile semmem anew where the environment forbids to keep that.
+test test-slow: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(ALL),-m "slow or not slow") $(ARGS)
 
@@ -71,7 +74,7 @@ test-slow: $(VENV)/.installed-dev
 test-lowest: | $(BIN)/python
 	@$(BIN)/python -m venv $(VENV)-lowest
 	@$(VENV)-lowest/bin/python -m pip --quiet --quiet --disable-pip-version-check install -c constraints-lowest.txt \
-		--editable '.[markdown]' pytest pytest-randomly pytest-timeout hypothesis scipy
+		--editable '.[markdown]' pytest pytest-timeout hypothesis scipy
 	@$(VENV)-lowest/bin/python -m pytest tests/stores tests/text tests/write tests/read tests/legs tests/concepts tests/model tests/rank_cap tests/test_config.py tests/test_fusion.py tests/test_score_fusion.py tests/interfaces/cli/test_cli_without_a_store.py \
 		--ignore tests/legs/test_lexical.py $(ARGS)
 

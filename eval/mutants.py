@@ -168,8 +168,14 @@ class Runner:
             self._copies.put(copy)
 
     def _pytest(self, arguments: Sequence[str], copy: Path, seconds: float) -> bool | None:
-        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(copy),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CI": "1",
+            "SEMMEM_TEST_SEED": "",
+        }
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         with self._lock:
             if self._stopped:
                 raise KeyboardInterrupt

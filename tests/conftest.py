@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import psycopg
 import pytest
 from hypothesis import settings
@@ -36,6 +38,9 @@ _data_home = tempfile.mkdtemp(prefix="semmem-tests-")
 atexit.register(shutil.rmtree, _data_home, ignore_errors=True)
 os.environ["XDG_DATA_HOME"] = _data_home
 
+# The processes that run the tests side by side are started later, and get it with the environment.
+_seed = os.environ.setdefault("SEMMEM_TEST_SEED", str(random.getrandbits(32)))
+
 _TEMPLATE = "semmem_template"
 _numbers = count(1)
 _module_numbers = count(1)
@@ -50,6 +55,32 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if config.option.basetemp is None and not hasattr(config, "workerinput"):
         config.option.basetemp = Path(_data_home) / "tmp"
+
+
+def pytest_report_header() -> str:
+    """Say how to repeat the order of this run."""
+    return f"order of the tests: SEMMEM_TEST_SEED={_seed}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the modules in a random order, and the tests of each, so that no test leans on another one.
+
+    With an empty SEMMEM_TEST_SEED they stay in the order of the files.
+    """
+    if not _seed:
+        return
+    order = random.Random(_seed)
+    modules = [list(tests) for _, tests in groupby(items, lambda item: item.path)]
+    order.shuffle(modules)
+    for tests in modules:
+        order.shuffle(tests)
+    items[:] = [test for tests in modules for test in tests]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a test draw the same random numbers in whatever order it runs."""
+    random.seed(f"{_seed} {item.nodeid}")
+    np.random.seed(random.getrandbits(32))
 
 
 @pytest.fixture(scope="session")

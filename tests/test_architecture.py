@@ -431,3 +431,25 @@ def test_a_class_that_leaves_something_to_another_is_seen() -> None:
 def test_every_regular_expression_is_listed_with_the_texts_that_would_be_slow_for_it() -> None:
     found = set(expressions())
     assert {name for name in found if not ours(name)} == set(FOREIGN), "list it in tests/test_expressions.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('monkeypatch.setattr("semmem.read.steps.time.monotonic", clock)', True),
+        ('monkeypatch.setattr(connection.time, "sleep", pauses.append)', True),
+        ('monkeypatch.setattr(time, "time", lambda: 0.0)', True),
+        ('monkeypatch.setattr(connection, "time", SimpleNamespace(sleep=pauses.append))', False),
+    ],
+)
+def test_a_clock_of_the_whole_process_is_recognised(line: str, found: bool) -> None:
+    assert bool(_CLOCK.search(line)) == found
+
+
+def test_no_test_sets_a_clock_of_the_whole_process() -> None:
+    """A server in another thread sleeps by it: one slept until the real clock said the same, hours later."""
+    own = Path(__file__)
+    assert [name(path) for path in TESTS if path != own and _CLOCK.search(path.read_text(encoding="utf-8"))] == []
+
+
+_CLOCK = re.compile(r'setattr\(\s*(?:"[\w.]+\.time\.\w|(?:\w+\.)*time,)')

@@ -15,10 +15,13 @@ import math
 import os
 import re
 import secrets
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -358,19 +361,26 @@ class ServerKeys(KeySet):
 
         Raises StoreUnavailable where they are older, and what opening the store raises.
         """
-        stored = self._stored if self._opened is None else await asyncio.to_thread(self._in_store)
+        if self._opened is not None:
+            await asyncio.shield(self._begun(self._in_store))
+        stored = self._stored
         if stored is None:
             return self._file._by_id()
         if stored.age > stored.FRESH_S:
-            if self._reading is None or self._reading.done():
-                self._reading = asyncio.ensure_future(asyncio.to_thread(stored.read))
+            reading = self._begun(stored.read)
             waits = stored.FRESH_S if stored.age < self.LATE_S else self.LATE_S
-            await asyncio.wait([self._reading], timeout=waits)
-            if self._reading.done() and self._reading.exception() is not None and stored.age > self.LATE_S:
-                self._reading.result()
+            await asyncio.wait([reading], timeout=waits)
+            if reading.done() and reading.exception() is not None and stored.age > self.LATE_S:
+                reading.result()
             if stored.age > self.LATE_S:
                 raise StoreUnavailable("The store does not answer, so no key can be checked; ask again later.")
         return {**self._file._by_id(), **stored.known}
+
+    def _begun(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Return the call of the store that is being made for all requests, else this one, begun."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(_in_own_thread(call))
+        return self._reading
 
     def _in_store(self) -> StoredKeys | None:
         """Return the keys in the store, which is opened for it; None where it keeps none."""
@@ -388,6 +398,21 @@ class ServerKeys(KeySet):
 
     def _change(self, change: Callable[[list[Key]], list[Key]]) -> None:
         raise NotImplementedError("Keys are changed in the file, or in the store.")
+
+
+async def _in_own_thread(call: Callable[[], Any]) -> Any:
+    """Return what a call returns. The end of the server waits for asyncio's own threads, but not for this one."""
+    result: Future[Any] = Future()
+    result.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            result.set_result(call())
+        except Exception as error:  # noqa: BLE001  # raised where it is waited for
+            result.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(work,), name="semmem-http-keys", daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
 def _named(keys: Sequence[Key], name: str) -> list[Key]:

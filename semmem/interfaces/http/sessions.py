@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -35,13 +35,14 @@ class Sessions:
     MOST = 1_000
     """Sessions at one time; where there are more, one of the key that has most ends: its least recently used."""
 
-    def __init__(self, port: int, *, owner: Key | None = None) -> None:
+    def __init__(self, port: int, *, owner: Key | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         """``owner`` is the key for which links are made; it is in no set of keys, and a server without it has none.
 
         The name of the cookie has the port, because a browser sends the cookies of a host to each of its ports.
         """
         self.cookie = f"semmem_{port}"
         self._owner = owner
+        self._clock = clock
         self._sessions: dict[str, _Session] = {}
         self._invitations: set[str] = set()
         self._lock = threading.Lock()
@@ -69,7 +70,7 @@ class Sessions:
             self._drop_old()
             if len(self._sessions) >= self.MOST:
                 del self._sessions[self._given_up()]
-            self._sessions[_digest(secret)] = _Session(key, time.monotonic())
+            self._sessions[_digest(secret)] = _Session(key, self._clock())
         return f"{self.cookie}={secret}; Path=/; HttpOnly; SameSite=Strict"
 
     def find(self, cookies: str | None, keys: Mapping[str, Key]) -> Key | None:
@@ -82,7 +83,7 @@ class Sessions:
             session = self._sessions.get(digest)
             if session is None:
                 return None
-            session.used_at = time.monotonic()
+            session.used_at = self._clock()
         if self._owner is not None and session.key.id == self._owner.id:
             return self._owner
         now = keys.get(session.key.id)
@@ -112,7 +113,7 @@ class Sessions:
         return min(of_it, key=of_it.__getitem__)
 
     def _drop_old(self) -> None:
-        oldest = time.monotonic() - self.LASTING_S
+        oldest = self._clock() - self.LASTING_S
         self._sessions = {digest: one for digest, one in self._sessions.items() if one.used_at >= oldest}
 
 

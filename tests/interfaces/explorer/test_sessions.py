@@ -217,10 +217,9 @@ def test_a_browser_keeps_no_answer_after_its_session(mem: Semmem) -> None:
         assert browser.get("/v1/memories/tide", headers=tag).status_code == 304
 
 
-def test_a_session_that_is_not_used_ends_and_the_oldest_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_is_not_used_ends_and_the_oldest_give_way_to_new_ones() -> None:
     now = [1000.0]
-    monkeypatch.setattr("semmem.interfaces.http.sessions.time.monotonic", lambda: now[0])
-    sessions = Sessions(80, owner=OWNER)
+    sessions = Sessions(80, owner=OWNER, clock=lambda: now[0])
     cookies = []
     for _ in range(Sessions.MOST + 2):
         now[0] += 1

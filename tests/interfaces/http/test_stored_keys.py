@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -323,6 +324,23 @@ def test_the_options_of_add_name_the_right(call: Call, right: Right) -> None:
         "read": list, "write": lambda: ["--write"], "admin": lambda: ["--admin"],
     }  # fmt: skip
     assert made(call, "laptop", *options[right]())["right"] == right
+
+
+def test_a_server_stops_while_the_store_does_not_tell_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, go = threading.Event(), threading.Event()
+
+    def no_answer(_: StoredKeys) -> dict[str, Any]:
+        asked.set()
+        assert go.wait(300)
+        return {}
+
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        with running(mem, grace_s=0.2) as server:
+            monkeypatch.setattr(StoredKeys, "FRESH_S", 0.0)
+            monkeypatch.setattr(StoredKeys, "read", no_answer)
+            assert httpx.get(f"{server.url}/v1/stats", timeout=60).status_code == 200
+            assert asked.wait(60)
+        go.set()
 
 
 def test_keys_that_the_store_did_not_tell_for_ten_seconds_let_nobody_in(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -226,7 +228,7 @@ def test_a_logged_recall_does_not_wait_for_the_end_of_a_rename(
             mem.remember(f"Ada Lovelace met an owl, {name}.", namespace=name)
         found: list[semmem.Recall] = []
         pauses: list[float] = []
-        monkeypatch.setattr(connection.time, "sleep", pauses.append)
+        monkeypatch.setattr(connection, "time", SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic))
         at(monkeypatch, 4, lambda: found.append(mem.recall("owl", namespace=["old", *other])))
         moved(mem, stay=False)
     assert [len(one) for one in found] == [1 + len(other)]
