@@ -2,7 +2,9 @@
 
     python -m eval.page --url URL --namespace NAME --question "…" [--moves 40] [--json]
 
-It needs playwright and a Chromium, and a server of yours without keys (`semmem serve`) that holds the memories.
+It needs playwright and a Chromium, and a server of yours without keys (`semmem serve`) that holds the memories. Each
+opening of the page is measured beside one of /healthz, a line of text of the same server, with an empty cache: what
+that takes is of the browser, the machine and its load. *cpu* is the time of the page's main thread on a processor.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import os
 import shutil
 import statistics
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,17 +22,26 @@ _PAINTED = """() => new Promise((done) => new PerformanceObserver((list) => {
   for (const one of list.getEntriesByName('first-contentful-paint')) done(one.startTime);
 }).observe({ type: 'paint', buffered: true }))"""
 
-_MOVED = """(value) => new Promise((done) => {
+_USABLE = """() => new Promise((done) => {
+  const look = () => (document.querySelector('input[type=search]') ? requestAnimationFrame((now) => done(now)) : requestAnimationFrame(look));
+  look();
+})"""  # noqa: E501
+
+_MOVED = """(value) => new Promise((done, failed) => {
   const graph = [...document.querySelectorAll('fieldset')].find((one) => one.querySelector('legend').innerText.startsWith('graph'));
   const slider = graph.querySelector('input[type=range]');
-  const begun = performance.now();
   const facts = document.querySelector('.facts');
+  let asked = false;
   const seen = new MutationObserver(() => {
-    if (facts.getAttribute('aria-busy') === 'true') return;
+    const busy = facts.getAttribute('aria-busy') === 'true';
+    asked ||= busy;
+    if (busy || !asked) return;
     seen.disconnect();
     requestAnimationFrame(() => done(performance.now() - begun));
   });
   seen.observe(document.querySelector('.columns'), { subtree: true, childList: true, characterData: true, attributes: true });
+  setTimeout(() => failed(new Error('The list did not follow the slider.')), 20000);
+  const begun = performance.now();
   slider.value = value;
   slider.dispatchEvent(new Event('input', { bubbles: true }));
 })"""  # noqa: E501
@@ -41,29 +53,69 @@ def summary(times: list[float]) -> dict[str, float]:
     return {"median": round(statistics.median(ordered), 1), "p95": round(ordered[int(0.95 * (len(ordered) - 1))], 1)}
 
 
+def cpu(page: Any) -> Callable[[], float]:
+    """Return what tells how many milliseconds the main thread of a page has worked so far."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def worked() -> float:
+        metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        return 1000 * float(metrics["TaskDuration"])
+
+    return worked
+
+
+def opened(browser: Any, url: str, *scripts: str) -> list[float]:
+    """Open an address with an empty cache; return what each script tells, and the processor time last."""
+    page = browser.new_context().new_page()
+    worked = cpu(page)
+    page.goto(url)
+    told = [float(page.evaluate(script)) for script in scripts]
+    page.wait_for_load_state("networkidle")
+    told.append(worked())
+    page.context.close()
+    return told
+
+
 def measured(url: str, namespace: str, question: str, moves: int) -> dict[str, Any]:
-    """Return the times of first paints and of moves of the graph's weight, in milliseconds."""
+    """Return the times of openings and of moves of the graph's weight, in milliseconds."""
     from playwright.sync_api import sync_playwright
 
     chromium = os.environ.get("SEMMEM_TEST_CHROMIUM") or shutil.which("chromium") or ""
-    paints: list[float] = []
-    followed: list[float] = []
+    place = f"{url}/#/recall?{urlencode({'ns': namespace})}"
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        for _ in range(max(2, moves // 4)):  # each with an empty cache
-            page = browser.new_context().new_page()
-            page.goto(f"{url}/#/recall?{urlencode({'ns': namespace})}")
-            paints.append(page.evaluate(_PAINTED))
-            page.context.close()
+        opened(browser, place, _PAINTED)  # the first of a browser is slower, whatever it opens
+        bare, whole = [], []
+        for _ in range(max(2, moves // 2)):
+            bare.append(opened(browser, f"{url}/healthz", _PAINTED))
+            whole.append(opened(browser, place, _PAINTED, _USABLE))
         page = browser.new_context().new_page()
-        page.goto(f"{url}/#/recall?{urlencode({'ns': namespace, 'q': question})}")
+        page.goto(f"{place}&{urlencode({'q': question})}")
         page.locator(".hit").first.wait_for()
         page.wait_for_load_state("networkidle")
+        worked = cpu(page)
+        followed, took = [], []
         for move in range(moves):
-            followed.append(page.evaluate(_MOVED, str(round(0.05 + 0.05 * move, 2))))
+            before = worked()
+            followed.append(float(page.evaluate(_MOVED, str(round(0.05 + 0.05 * move, 2)))))
+            took.append(worked() - before)
             page.wait_for_load_state("networkidle")
         browser.close()
-    return {"first paint ms": summary(paints), "slider ms": summary(followed), "paints": len(paints), "moves": moves}
+    paints, lines = [one[0] for one in whole], [one[0] for one in bare]
+    return {
+        "first paint ms": summary(paints),
+        "first paint of a line of text ms": summary(lines),
+        "ratio of medians": round(statistics.median(paints) / statistics.median(lines), 2),
+        "question can be typed ms": summary([one[1] for one in whole]),
+        "cpu of opening ms": summary([one[2] for one in whole]),
+        "cpu of a line of text ms": summary([one[1] for one in bare]),
+        "slider ms": summary(followed),
+        "cpu of a move ms": summary(took),
+        "openings": len(whole),
+        "moves": moves,
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def main() -> None:

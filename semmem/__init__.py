@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from semmem.model.reports import (
         BackupReport,
         CopyReport,
+        Finding,
         LeftOut,
         Namespace,
         NamespaceHash,
@@ -87,6 +88,7 @@ __all__ = [
     "Entry",
     "FilterValues",
     "Filters",
+    "Finding",
     "Hit",
     "IngestReport",
     "InvalidInput",
@@ -173,6 +175,7 @@ _ELSEWHERE = {
     "model.reports": (
         "BackupReport",
         "CopyReport",
+        "Finding",
         "RelevanceJudgment",
         "LeftOut",
         "Namespace",

@@ -21,6 +21,8 @@ __all__ = [
     "claimed",
     "data_folder",
     "expanded",
+    "hook_errors",
+    "hook_log",
     "must_be_free",
     "new_file",
     "private_folder",
@@ -142,6 +144,19 @@ def data_folder() -> Path:
             "embedded:///FOLDER or sqlite:///FILE."
         )
     return folder
+
+
+def hook_log() -> Path:
+    """Return the log of hooks that run in the background. Raises InvalidInput for a user without a home."""
+    return data_folder() / "hook-errors.log"
+
+
+def hook_errors() -> list[str]:
+    """Return the lines of that log, the oldest first; none where there is no log."""
+    try:
+        return hook_log().read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def settings_folder() -> Path | None:

@@ -288,6 +288,7 @@ class AsyncSemmem:
     list = _awaited(Semmem.list)
     forget = _awaited(Semmem.forget)
     stats = _awaited(Semmem.stats)
+    doctor = _awaited(Semmem.doctor)
     namespaces = _awaited(Semmem.namespaces)
     rename_namespace = _awaited(Semmem.rename_namespace)
     copy_namespace = _awaited(Semmem.copy_namespace)

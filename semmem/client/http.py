@@ -25,7 +25,7 @@ from semmem.model.errors import InvalidInput, LimitExceeded, LocalOnly, StoreErr
 from semmem.model.filters import string
 from semmem.model.other_names import verb_named
 from semmem.model.recipe import Recipe
-from semmem.model.reports import Limits, Stats
+from semmem.model.reports import Finding, Limits, Stats
 from semmem.read.tracing import observed
 from semmem.write.screening import warn
 
@@ -180,6 +180,7 @@ class HttpSemmem:
     contradictions = _asked(Semmem.contradictions, values.links)
     near_duplicates = _asked(Semmem.near_duplicates, values.links)
     stats = _asked(Semmem.stats, lambda value: Stats(**value))
+    doctor = _asked(Semmem.doctor, lambda value: [Finding(**one) for one in value])
     namespaces = _asked(Semmem.namespaces, values.namespaces)
     changes = _asked(Semmem.changes, values.changes)
     rename_namespace = _asked(Semmem.rename_namespace)

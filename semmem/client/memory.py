@@ -27,7 +27,16 @@ from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recall_log import LoggedRecall, Recalls, Replay
 from semmem.model.recipe import RECIPES, Recipe
 from semmem.model.recipe import recipe as find_recipe
-from semmem.model.reports import BackupReport, Limits, Namespace, NamespaceHash, Rebuilt, RelevanceJudgment, Stats
+from semmem.model.reports import (
+    BackupReport,
+    Finding,
+    Limits,
+    Namespace,
+    NamespaceHash,
+    Rebuilt,
+    RelevanceJudgment,
+    Stats,
+)
 from semmem.model.search import Factory
 from semmem.model.store import graph_of, life_of
 from semmem.model.types import (
@@ -554,6 +563,16 @@ class Semmem(Connection, metaclass=ABCMeta):
 
         where = None if namespace is None else string("namespace", namespace)
         return replace(self.store.stats(where), stale=count_stale(self.store, self._extractor, where))
+
+    @observed
+    def doctor(self) -> Sequence[Finding]:
+        """Examine the installation, the embedder and the store; say what is wrong and which command mends it.
+
+        Nothing is changed, and nothing goes over the network. Behind a server it examines the server's machine.
+        """
+        from semmem.client.examination import examined
+
+        return examined(self)
 
     @observed
     def namespaces(self) -> Sequence[Namespace]:

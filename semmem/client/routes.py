@@ -260,6 +260,7 @@ ROUTES: tuple[Route, ...] = (
         serves=("namespace_limits",),
     ),
     Route("stats", "GET", "/v1/stats", Semmem.stats),
+    Route("doctor", "GET", "/v1/doctor", Semmem.doctor, "admin", under="findings"),
     Route("hashes", "GET", "/v1/hashes", Semmem.hashes),
     Route("settings", "GET", "/v1/settings", settings, serves=("settings_of", "searched_by")),
     Route("configure", "PATCH", "/v1/settings", Semmem.configure, "admin", "json"),

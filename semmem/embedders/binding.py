@@ -65,6 +65,11 @@ class EmbedderBinding:
         self._coming: Embedder | None = None
         self._recorded = False
 
+    @property
+    def is_off(self) -> bool:
+        """Whether the user chose none."""
+        return self._choice == "none"
+
     def embedder_or_reason(self) -> Embedder | str:
         """Return the embedder, or one sentence that says why there is none; decided once, when first needed.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 __all__ = [
     "BackupReport",
     "CopyReport",
+    "Finding",
     "LeftOut",
     "Limits",
     "MigrationReport",
@@ -18,7 +19,14 @@ __all__ = [
     "Rebuilt",
     "RelevanceJudgment",
     "Stats",
+    "counted",
 ]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 memory", "1,200 memories"."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,19 @@ class Stats:
     bytes: int | None
     embedder: str | None
     stale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding of ``doctor``.
+
+    ``state`` is good, optional (absent, not needed) or bad; ``mend`` is the command that mends it, where one does.
+    """
+
+    what: str
+    state: Literal["good", "optional", "bad"]
+    detail: str
+    mend: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,7 @@ READ: list[Callable[[Semmem], Any]] = [
     lambda mem: mem.leg("lexical").search("key", limit=1),
     lambda mem: mem.leg().search("key", filters=Within(namespaces=("default",), exclude=("key",))),
     lambda mem: mem.stats(),
+    lambda mem: mem.doctor(),
     lambda mem: mem.stats(namespace="default"),
     lambda mem: mem.namespaces(),
     lambda mem: list(mem.export()),

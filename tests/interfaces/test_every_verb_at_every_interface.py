@@ -66,7 +66,7 @@ WITHOUT_A_TOOL = {
             "backup", "restore", "rebuild", "maintain", "configure", "settings_of", "searched_by", "unset_settings",
             "register_leg", "rename_namespace", "copy_namespace", "drop_namespace", "namespace_limits", "namespaces",
             "merge_concepts", "split_concept", "contradictions", "near_duplicates", "forgotten", "probe", "hashes",
-            "graph_hash", "judgments", "concepts", "graph", "leg", "replay_recall",
+            "doctor", "graph_hash", "judgments", "concepts", "graph", "leg", "replay_recall",
         ),
         FOR_A_PERSON,
     ),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.looks import LOOKS, OTHERS
+from semmem.model.reports import counted
 from semmem.text.control_characters import as_json, visible
 
 if TYPE_CHECKING:
@@ -89,12 +90,6 @@ def legend(names: Collection[str] | None = None) -> Text:
     if others := sorted(set(names or ()) - set(LOOKS)):
         text.append(f"{OTHERS[0].sign * 2} ", style=OTHERS[0].terminal).append(", ".join(others))
     return text
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 memory", "1,200 memories"."""
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def size(count: int) -> str:

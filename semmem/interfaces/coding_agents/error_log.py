@@ -7,9 +7,9 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from semmem.files import data_folder, private_folder
+from semmem.files import hook_log, private_folder
 
-__all__ = ["error_log", "log_file", "logged_errors"]
+__all__ = ["error_log"]
 
 _LARGEST = 2**20
 """Bytes; a log that is larger is begun anew."""
@@ -31,19 +31,6 @@ class _Stamped(io.TextIOBase):
         return len(text)
 
 
-def log_file() -> Path:
-    """Return the file of the log. Raises InvalidInput for a user without a home."""
-    return data_folder() / "hook-errors.log"
-
-
 def error_log() -> io.TextIOBase:
     """Return a stream that appends to the log. Raises OSError, and InvalidInput for a user without a home."""
-    return _Stamped(log_file())
-
-
-def logged_errors() -> list[str]:
-    """Return the lines of the log, the oldest first; none where there is no log."""
-    try:
-        return log_file().read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
+    return _Stamped(hook_log())

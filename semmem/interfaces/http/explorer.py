@@ -110,7 +110,10 @@ def _file(name: str, request: Request) -> Response:
 
 @cache
 def _contents() -> dict[str, tuple[bytes, str]]:
-    """Return the files of the page by their path under ``static``, each with its entity tag; read once a process."""
+    """Return the files of the page by their path under ``static``, each with its entity tag; read once a process.
+
+    The style has the colours of the legs at its end: one file less before the first paint.
+    """
     static = files("semmem.interfaces.explorer") / "static"
     folders = [("", static), ("vendor/", static / "vendor")]
     named = {
@@ -119,7 +122,7 @@ def _contents() -> dict[str, tuple[bytes, str]]:
         for file in folder.iterdir()
         if file.name.rpartition(".")[2] in _MEDIA
     }
-    named["parts.css"] = _colours().encode()
+    named["style.css"] += _colours().encode()
     return {name: (content, f'"{sha256(content).hexdigest()[:16]}"') for name, content in named.items()}
 
 

@@ -15,7 +15,7 @@ from semmem.model.history import Link
 from semmem.model.recall_log import LoggedHit, Replayed
 from semmem.model.recipe import Recipe
 from semmem.model.recipe_settings import STORED_WEIGHT, Each, Section, Values, values_of
-from semmem.model.reports import LeftOut, Limits, Namespace, NamespaceHash, Stats
+from semmem.model.reports import Finding, LeftOut, Limits, Namespace, NamespaceHash, Stats
 from semmem.model.types import Concept, IngestReport, Memory
 from semmem.write.sync import ImportReport
 
@@ -111,7 +111,7 @@ _MADE: dict[str, Any] = {
 
 _TYPES = {
     "Memory": Memory, "IngestReport": IngestReport, "ImportReport": ImportReport,
-    "Stats": Stats, "Namespace": Namespace,
+    "Stats": Stats, "Namespace": Namespace, "Finding": Finding,
     "Limits": Limits, "NamespaceHash": NamespaceHash, "Concept": Concept, "Link": Link, "LeftOut": LeftOut,
     "LoggedHit": LoggedHit, "Replayed": Replayed,
 }  # fmt: skip
@@ -139,7 +139,7 @@ _MANY = {
     "links": ("links", "Link"), "contradictions": ("links", "Link"), "near_duplicates": ("links", "Link"),
     "history": ("versions", "Version"), "forgotten": ("versions", "Version"),
     "judgments": ("judgments", "RelevanceJudgment"),
-    "namespaces": ("namespaces", "Namespace"), "concepts": ("concepts", "Concept"),
+    "doctor": ("findings", "Finding"), "namespaces": ("namespaces", "Namespace"), "concepts": ("concepts", "Concept"),
 }  # fmt: skip
 """Routes that answer with a list: its name, and the schema of what is in it."""
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from semmem.files import hook_errors, hook_log
 from semmem.interfaces.cli.app import run
-from semmem.interfaces.coding_agents.error_log import error_log, log_file, logged_errors
+from semmem.interfaces.coding_agents.error_log import error_log
 from tests.interfaces.mcp.clients import environment
 
 
@@ -19,7 +20,7 @@ def test_what_goes_wrong_behind_the_client_is_logged_and_the_doctor_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert logged_errors() == []
+    assert hook_errors() == []
     given = json.dumps({"session_id": "s1", "transcript_path": str(tmp_path / "none.jsonl"), "cwd": str(tmp_path)})
     command = [sys.executable, "-m", "semmem", "hook", "stop", "--detach"]
     surroundings = environment(f"sqlite:{tmp_path}/notes.db") | {
@@ -29,20 +30,20 @@ def test_what_goes_wrong_behind_the_client_is_logged_and_the_doctor_says_so(
     done = subprocess.run(command, cwd=tmp_path, env=surroundings, input=given, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     until = time.monotonic() + 60
-    while not logged_errors() and time.monotonic() < until:
+    while not hook_errors() and time.monotonic() < until:
         time.sleep(0.05)
-    (line,) = logged_errors()
+    (line,) = hook_errors()
     assert line.partition(" ")[2].startswith("semmem: There is no transcript ")
-    assert log_file().stat().st_mode & 0o777 == 0o600
+    assert hook_log().stat().st_mode & 0o777 == 0o600
     assert run(["doctor", "--no-connect", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (finding,) = [one for one in told["findings"] if one["what"] == "hooks"]
-    assert (finding["state"], finding["mend"]) == ("bad", f"rm {log_file()}")
-    assert finding["detail"].startswith(f"1 error in {log_file()}; the last one: 20")
+    assert (finding["state"], finding["mend"]) == ("bad", f"rm {hook_log()}")
+    assert finding["detail"].startswith(f"1 error in {hook_log()}; the last one: 20")
 
 
 def test_a_log_that_is_large_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     error_log().write("old " * (1 << 19))
     error_log().write("new\n")
-    assert [line.partition(" ")[2] for line in logged_errors()] == ["new"]
+    assert [line.partition(" ")[2] for line in hook_errors()] == ["new"]

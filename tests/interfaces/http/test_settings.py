@@ -166,10 +166,9 @@ def test_doctor_examines_what_it_can_see_of_a_server_and_where_the_rest_is_exami
     url = str(http.base_url)
     assert run(["doctor", "--url", url, "--json"]) == 0
     findings = {one["what"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
-    assert findings["server"]["detail"] == (
-        f"semmem answers at {url}; run semmem doctor on its machine to examine the store"
-    )
+    assert findings["server"]["detail"] == f"semmem answers at {url}; what follows was found on its machine"
     assert findings["store"]["detail"].startswith("1 memory in 1 namespace, ")
+    assert findings["vectors"]["detail"].startswith("1, made by ")
     assert run(["doctor", "--url", "http://127.0.0.1:1", "--json"]) == 8
     findings = {one["what"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
     assert ("server" in findings, findings["store"]["state"]) == (False, "bad")

@@ -53,6 +53,8 @@ export const api = {
   ready: () => call("GET", "/readyz"),
   namespaces: () => call("GET", "/v1/namespaces").then((answer) => answer.namespaces),
   stats: (namespace) => call("GET", "/v1/stats", { query: { namespace } }),
+  doctor: () => call("GET", "/v1/doctor").then((answer) => answer.findings),
+  metrics: () => fetch("/metrics", { credentials: "same-origin" }).then((answer) => (answer.ok ? answer.text() : "")).then(counted),
   limits: (name) => call("GET", `/v1/namespaces/${encodeURIComponent(name)}/limits`),
   settings: (namespace) => call("GET", "/v1/settings", { query: { namespace } }),
   configure: (namespace, changes) => call("PATCH", "/v1/settings", { query: { namespace }, body: changes }),
@@ -84,6 +86,12 @@ export const api = {
   split: (namespace, name) => call("POST", "/v1/concepts/split", { body: { namespace, name } }),
   feedback: (body) => call("POST", "/v1/feedback", { body }),
 };
+
+// The counters of a page as Prometheus reads it: name{label="value",…} number.
+const counted = (text) => text.split("\n").filter((line) => line && !line.startsWith("#")).map((line) => {
+  const [, name, labels, value] = line.match(/^(\w+)(?:\{(.*)\})? (\S+)/);
+  return { name, value: Number(value), labels: Object.fromEntries([...(labels || "").matchAll(/(\w+)="([^"]*)"/g)].map(([, key, one]) => [key, one])) };
+});
 
 // The values that the schema of the API names for a parameter of a query.
 let schema = null;

@@ -1,7 +1,7 @@
 // The page: the session, the namespace, and the views.
 import { html, render, useCallback, useEffect, useState } from "/page/vendor/preact.js";
 import { api, go, place } from "/page/api.js";
-import { Notice, keepFocus, useToast, visible } from "/page/parts.js";
+import { Dialog, Notice, keepFocus, useToast, visible } from "/page/parts.js";
 import { RecallView } from "/page/recall.js";
 import { MemoryDialog } from "/page/memory.js";
 
@@ -24,6 +24,7 @@ function App() {
   const [session, setSession] = useState(null); // null: not yet known; false: a key is needed
   const [namespaces, setNamespaces] = useState([]);
   const [at, setAt] = useState(place());
+  const [ended, setEnded] = useState(false); // the session ended while the page was open: what stands in it stays
   const [error, setError] = useState(null);
   const [memory, setMemory] = useState(null);
   const [changed, setChanged] = useState(0);
@@ -31,20 +32,21 @@ function App() {
   const [View, setView] = useState(null);
   const begin = useCallback(async () => {
     try {
-      const told = await api.session();
-      const names = (await api.namespaces()).map((one) => one.name);
-      setNamespaces(told.namespaces || names);
+      const [told, all] = await Promise.all([api.session(), api.namespaces()]);
+      setNamespaces(told.namespaces || all.map((one) => one.name));
       setSession(told);
+      setEnded(false);
       setError(null);
+      window.dispatchEvent(new Event("signed-in"));
     } catch (failed) {
-      if (failed.status === 401) setSession(false);
+      if (failed.status === 401) setSession((before) => before || false);
       else setError(failed);
     }
   }, []);
   useEffect(() => { begin(); }, []);
   useEffect(() => {
     const moved = () => setAt(place());
-    const out = () => setSession(false);
+    const out = () => setEnded(true);
     const failed = (event) => { if (event.reason?.status !== undefined) { show(event.reason.message); event.preventDefault(); } };
     window.addEventListener("hashchange", moved);
     window.addEventListener("signed-out", out);
@@ -78,10 +80,25 @@ function App() {
       ${session.name && session.name !== "explore" && html`<button class="plain" onClick=${async () => { await api.signOut(); setSession(false); }}>Sign out ${visible(session.name)}</button>`}</header>
     <main id="main" tabindex="-1">${View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed }} />`}</main>
     ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), foot: toast, onChange: () => setChanged((count) => count + 1) }} />`}
+    ${ended && html`<${Dialog} title="Your session has ended" onClose=${() => setEnded(false)}><${Ended} ...${{ session, begin }} /><//>`}
     ${!memory && toast}`; // while a dialog is open, nothing else can be reached: the sentence stands in it
 }
 
+// A session ends after 12 hours without a request, or with its key. What was typed stays, so a form can be sent again.
+function Ended({ session, begin }) {
+  const again = session.name === "explore" ? html`stop <code>semmem explore</code>, run <code>semmem explore --port ${location.port}</code>, open its link in another tab, and choose Go on here` : "give a key here, or in another tab and choose Go on here";
+  return html`<p>It was not used for 12 hours, or its key is no longer valid. Nothing you typed is lost: ${again}; then repeat the last step.</p>
+    <${KeyForm} onDone=${begin} />
+    <p class="buttons"><button class="second" onClick=${begin}>Go on</button></p>`;
+}
+
 function SignIn({ onDone }) {
+  return html`<main class="sign"><h1>semmem</h1>
+    <p>This page needs a key. If <code>semmem explore</code> opened it, its link was used already: run the command again. For a server, use a key of <code>semmem keys add</code>.</p>
+    <${KeyForm} onDone=${onDone} /></main>`;
+}
+
+function KeyForm({ onDone }) {
   const [key, setKey] = useState("");
   const [problem, setProblem] = useState(null);
   const submit = async (event) => {
@@ -94,10 +111,8 @@ function SignIn({ onDone }) {
       setProblem(error);
     }
   };
-  return html`<main class="sign"><h1>semmem</h1>
-    <p>This page needs a key. If <code>semmem explore</code> opened it, its link was used already: run the command again. For a server, use a key of <code>semmem keys add</code>.</p>
-    <form class="ask" onSubmit=${submit}><label class="grow">Key<input type="password" autocomplete="off" required value=${key} onInput=${(e) => setKey(e.target.value)} /></label><button>Open</button></form>
-    <${Notice} error=${problem} /></main>`;
+  return html`<form class="ask" onSubmit=${submit}><label class="grow">Key<input type="password" autocomplete="off" autofocus required value=${key} onInput=${(e) => setKey(e.target.value)} /></label><button>Open</button></form>
+    <${Notice} error=${problem} />`;
 }
 
 keepFocus(document.getElementById("page"));

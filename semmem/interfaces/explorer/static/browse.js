@@ -1,7 +1,7 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
 import { html, useEffect, useRef, useState } from "/page/vendor/preact.js";
 import { address, api, call, go, pages } from "/page/api.js";
-import { Field, Notice, Windowed, useLoaded, visible, when } from "/page/parts.js";
+import { Field, Notice, Windowed, number, useLoaded, visible, when } from "/page/parts.js";
 
 const PAGE = 50; // memories at first
 const NEXT = 500; // and whenever the end comes near
@@ -12,7 +12,20 @@ const NAMED = 5; // ids that a sentence about several memories names
 const listed = (ids) => visible(ids.slice(0, NAMED).join(", ")) + (ids.length > NAMED ? ` and ${ids.length - NAMED} more` : "");
 const words = (text) => (text || "").split(",").map((one) => one.trim()).filter(Boolean);
 
+// "kind=note, pages=3" as metadata: a value is JSON where it can be, else a text. What is no pair is left to say.
+const pairs = (text) => words(text).map((one) => one.split(/=(.*)/s).slice(0, 2).map((part) => part.trim()));
+const asValue = (text) => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+};
+const metadataOf = (text) => Object.fromEntries(pairs(text).filter(([, value]) => value).map(([name, value]) => [name, asValue(value)]));
+const given = (table) => (Object.keys(table).length ? table : undefined);
+
 export const filtersOf = (query) => ({
+  metadata: given(metadataOf(query.metadata)) && JSON.stringify(metadataOf(query.metadata)), sensitive: query.sensitive,
   authors: words(query.author), sessions: words(query.session), tags: words(query.tags), titles: words(query.title),
   source_types: words(query.source_type), created_after: day(query.from, true), created_before: day(query.to, false), sort_by: query.sort,
 });
@@ -20,8 +33,9 @@ export const filtersOf = (query) => ({
 // Memories with words of a text: the best first, by the lexical leg, which a slider would ask too, so nothing is logged.
 async function withWords(ns, query, signal) {
   const { authors, sessions, tags, titles, source_types, created_after, created_before } = filtersOf(query);
-  const given = Object.entries({ authors, sessions, tags, titles, source_types, created_after, created_before }).filter(([, value]) => value?.length);
-  const { hits, total } = await api.reweigh({ query: query.words, namespace: ns, limit: MOST_FOUND, recipe: { name: "lexical", dedup: false, superseding: false }, filters: Object.fromEntries(given) }, signal);
+  const some = Object.entries({ authors, sessions, tags, titles, source_types, created_after, created_before }).filter(([, value]) => value?.length);
+  const filters = { ...Object.fromEntries(some), metadata: given(metadataOf(query.metadata)) };
+  const { hits, total } = await api.reweigh({ query: query.words, namespace: ns, limit: MOST_FOUND, recipe: { name: "lexical", dedup: false, superseding: false }, filters }, signal);
   return { memories: hits.map(({ memory }) => memory), cursor: null, total };
 }
 
@@ -84,6 +98,9 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
       <${Field} label="Tags, all of" value=${query.tags || ""} placeholder="a, b" set=${(tags) => set({ tags })} />
       <label>Comes from<select value=${query.source_type || ""} onChange=${(e) => set({ source_type: e.target.value })}>
         <option value="">anybody</option>${["user", "agent", "tool", "imported"].map((one) => html`<option>${one}</option>`)}</select></label>
+      <${Field} label="Metadata" value=${query.metadata || ""} placeholder="name=value" set=${(metadata) => set({ metadata })} />
+      <label>Sensitive<select value=${query.words ? "false" : query.sensitive || ""} disabled=${Boolean(query.words)} onChange=${(e) => set({ sensitive: e.target.value })}>
+        <option value="">with the others</option><option value="false">left out</option><option value="true">alone</option></select></label>
       <${Field} label="Written from" type="date" value=${query.from || ""} set=${(from) => set({ from })} />
       <${Field} label="Written to" type="date" value=${query.to || ""} set=${(to) => set({ to })} />
       <label>Order<select value=${query.words ? "" : query.sort || "created"} disabled=${Boolean(query.words)} onChange=${(e) => set({ sort: e.target.value })}>
@@ -99,6 +116,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     </p>
     <${Forgotten} ...${{ ns, may, toast, changed: first.value, done: first.reload }} />
     <${Notice} error=${first.error || problem} />
+    ${pairs(query.metadata).some(([, value]) => !value) && html`<${Notice}>Metadata are written as name=value, such as kind=note, or several with commas.<//>`}
     ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${Object.keys(query).length > 1 ? " with these filters" : ""}.</p>`}
     ${first.value?.total !== undefined && html`<p class="facts" role="status">${first.value.total.toLocaleString("en")} with such words${first.value.total > rows.length ? `, the best ${rows.length.toLocaleString("en")} of them` : ""}. Sensitive memories are not searched.</p>`}
     <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><input type="checkbox" aria-label="Choose all shown" title="Choose all shown" checked=${all} onChange=${() => setChosen(new Set(all ? [] : rows.map(({ id }) => id)))} /></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
@@ -263,12 +281,12 @@ export function TimeView({ ns, query, changed }) {
   return html`<section aria-labelledby="time-title"><h1 id="time-title">Time</h1>
     <${Notice} error=${error} />
     ${loading && html`<p class="hint" role="status">Reading…</p>`}
-    ${days.length > 0 && html`<p class="hint">A bar is a day with memories, its parts are authors. Drag over bars, or choose one by keyboard, to see what was written then.</p>
+    ${days.length > 0 && html`<p class="hint">A bar is a day with memories, its parts are authors. Drag over bars to see what was written then; by keyboard, Enter begins with a day and Shift+Enter ends with one.</p>
       <div class="scroll"><div class="days" role="group" aria-label="Memories by day" onPointerLeave=${(e) => e.buttons === 0 || null}>
         ${days.map(([name, of], at) => {
           const sum = [...of.values()].reduce((a, b) => a + b, 0);
           return html`<button key=${name} class=${`day ${inside(at) ? "in" : ""}`} style=${{ width: `${width}px` }} title=${`${name}: ${sum}`} aria-label=${`${name}, ${sum} memories`} aria-pressed=${inside(at)}
-            onPointerDown=${(e) => { e.target.releasePointerCapture?.(e.pointerId); setStart(at); setEnd(at); }} onPointerEnter=${(e) => e.buttons && start !== null && setEnd(at)} onClick=${(e) => { if (e.detail === 0) { setStart(at); setEnd(at); } }}>
+            onPointerDown=${(e) => { e.target.releasePointerCapture?.(e.pointerId); setStart(at); setEnd(at); }} onPointerEnter=${(e) => e.buttons && start !== null && setEnd(at)} onClick=${(e) => { if (e.detail > 0) return; if (!e.shiftKey || start === null) setStart(at); setEnd(at); }}>
             ${[...of].map(([author, count]) => html`<i class=${`shade${authors.indexOf(author) % 6}`} style=${{ height: `${(120 * count) / most}px` }}></i>`)}</button>`;
         })}</div></div>
       <p class="under">${days[0][0]} to ${days.at(-1)[0]}, the newest ${value.read.toLocaleString("en")} memories</p>
@@ -288,7 +306,9 @@ export function HealthView({ ns, may, toast }) {
     const reach = await call("GET", "/v1/reach", { query: { namespace: ns, k: 10 } });
     const spaces = await api.namespaces();
     const bounds = await Promise.all(spaces.slice(0, MOST_LIMITS).map(({ name }) => api.limits(name).catch(() => null)));
-    return { stats, settings, limits, version, ready, reach, spaces: spaces.map((one, at) => ({ ...one, limits: bounds[at] })) };
+    const findings = await api.doctor().catch((error) => error); // a key that may not do all sees none, and why
+    const counters = await api.metrics();
+    return { stats, settings, limits, version, ready, reach, findings, counters, spaces: spaces.map((one, at) => ({ ...one, limits: bounds[at] })) };
   }, [ns]);
   const { value, error } = told;
   const own = value ? Object.entries(value.settings.settings) : [];
@@ -298,11 +318,12 @@ export function HealthView({ ns, may, toast }) {
       <dt>Store</dt><dd>${value.ready}, semmem ${value.version.version}</dd>
       <dt>Memories</dt><dd>${value.stats.memories.toLocaleString("en")}, with ${value.stats.vectors.toLocaleString("en")} vectors of ${value.stats.embedder || "no embedder"}</dd>
       <dt>Graph</dt><dd>${value.stats.concepts.toLocaleString("en")} concepts, ${value.stats.mentions.toLocaleString("en")} mentions</dd>
-      <dt>Size of the store</dt><dd>${(value.stats.bytes / 2 ** 20).toFixed(1)} MB</dd>
+      ${value.stats.bytes !== null && html`<dt>Size of the store</dt><dd>${(value.stats.bytes / 2 ** 20).toFixed(1)} MiB</dd>`}
       ${value.stats.stale > 0 && html`<dt>Stale</dt><dd class="warn">${value.stats.stale} memories were derived by an older version; semmem maintain derives them again</dd>`}
       ${value.stats.pending > 0 && html`<dt>Pending</dt><dd>${value.stats.pending} memories wait for comparison; semmem maintain makes their links</dd>`}
       ${value.limits && Object.entries(value.limits).filter(([name, one]) => one !== null && name !== "namespace").map(([name, one]) => html`<dt>${name.replaceAll("_", " ")}</dt><dd>${typeof one === "object" ? JSON.stringify(one) : String(one)}</dd>`)}
     </dl>
+    <${Findings} found=${value.findings} />
     <h2>How ${visible(ns)} is searched</h2>
     <p>Recipe ${value.settings.recipe.name}${own.length ? ", with settings of its own:" : "; it has no settings of its own."}</p>
     ${own.length > 0 && html`<ul>${own.map(([name, one]) => html`<li><code>${name}</code> = ${JSON.stringify(one)}
@@ -314,5 +335,39 @@ export function HealthView({ ns, may, toast }) {
     <div class="scroll"><table><thead><tr><th>namespace</th><th>memories</th><th>changed last</th><th>limits</th></tr></thead><tbody>
       ${value.spaces.map((one) => html`<tr><td><button class="plain" aria-label=${`Health of ${one.name}`} onClick=${() => go("health", { ns: one.name })}>${visible(one.name)}</button></td>
         <td>${one.memories.toLocaleString("en")}</td><td>${when(one.updated_at)}</td><td>${limited(one.limits)}</td></tr>`)}</tbody></table></div>
+    <${Counters} rows=${value.counters} />
     <p><a href="/docs">The API</a> · <a href="/metrics">Metrics</a></p>`}</section>`;
+}
+
+const STATES = { bad: ["✗", "mend it with"], optional: ["·", "if you want it"], good: ["✓", ""] };
+
+// What `semmem doctor` finds on the machine of the store: the faults first, what is in order by request.
+function Findings({ found }) {
+  if (found instanceof Error) return html`<h2>What doctor finds</h2><${Notice}>${found.message}<//>`;
+  const row = ({ what, state, detail, mend }) => html`<li class=${state}><b>${STATES[state][0]} ${what}</b> ${visible(detail)}${mend && html`<span class="under">${STATES[state][1]}: <code>${mend}</code></span>`}</li>`;
+  const [good, rest] = [found.filter(({ state }) => state === "good"), found.filter(({ state }) => state !== "good")];
+  rest.sort((one, other) => (one.state === "bad" ? 0 : 1) - (other.state === "bad" ? 0 : 1));
+  return html`<h2>What doctor finds</h2>
+    <p class="facts" role="status">${rest.filter(({ state }) => state === "bad").length || "Nothing"} to mend.</p>
+    <ul class="findings">${rest.map(row)}</ul>
+    <details><summary>${good.length} in order</summary><ul class="findings">${good.map(row)}</ul></details>`;
+}
+
+// Since the server began: requests by verb, as /metrics counts them.
+function Counters({ rows }) {
+  const verbs = new Map();
+  const gauges = { semmem_verbs_at_work: "verbs at work", semmem_resident_namespaces: "namespaces in memory", semmem_resident_bytes: "bytes of them" };
+  const others = [];
+  for (const { name, labels, value } of rows) {
+    const of = verbs.get(labels.verb) || verbs.set(labels.verb, { answered: 0, refused: 0, seconds: 0 }).get(labels.verb);
+    if (name === "semmem_requests_total") of[labels.status >= "400" ? "refused" : "answered"] += value;
+    if (name === "semmem_request_seconds_sum") of.seconds = value;
+    if (name in gauges) others.push([gauges[name], value]);
+    if (name === "semmem_degraded_total") others.push([`recalls without ${labels.leg}`, value]);
+  }
+  verbs.delete(undefined);
+  return html`<h2>Requests since the server began</h2>
+    <p class="facts">${others.map(([name, value]) => html`<span>${name} <b>${value.toLocaleString("en")}</b></span>`)}</p>
+    <div class="scroll"><table><thead><tr><th>verb</th><th>answered</th><th>refused</th><th>mean time</th></tr></thead><tbody>
+      ${[...verbs].sort(([a], [b]) => (a < b ? -1 : 1)).map(([verb, { answered, refused, seconds }]) => html`<tr><td>${verb}</td><td>${answered.toLocaleString("en")}</td><td>${refused || ""}</td><td>${number((1000 * seconds) / (answered + refused), 1)} ms</td></tr>`)}</tbody></table></div>`;
 }

@@ -46,18 +46,19 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
       for (const node of seen.filter((one) => before.has(one.id))) graph.getElementById(node.id).data(dataOf(node));
       graph.add([
         ...seen.filter((one) => !before.has(one.id)).map((node) => ({ group: "nodes", data: dataOf(node) })),
-        ...lines.map(([id, { source, target, type, way }]) => ({ group: "edges", data: { id: `e ${id}`, source, target, way: way ? 1 : 0, label: way ? visible(type) : "" } })),
+        ...lines.map(([id, { source, target, type, way }]) => ({ group: "edges", data: { id: `e ${id}`, source, target, way: way ? 1 : 0, size: SIZE, label: way ? visible(type) : "" } })),
       ]);
     });
     const points = seen.map(({ id }) => ({ id, ...before.get(id) }));
     round.current += 1;
     const mine = round.current;
-    const at = await settled(points, lines.map(([, { source, target, way }]) => ({ source, target, way })), () => mine === round.current && view.current);
+    const { clientWidth: wide, clientHeight: high } = box.current;
+    const at = await settled(points, lines.map(([, { source, target, way }]) => ({ source, target, way })), wide / high, () => mine === round.current && view.current);
     if (!at) return;
-    const room = spots(seen, at, lines.filter(([, { way }]) => way));
+    const room = spots(seen, at, lines.filter(([, { way }]) => way), magnified([...at.values()], wide, high));
     graph.batch(() => { for (const [id, spot] of room) graph.getElementById(id).data(spot); });
     const calm = seen.length > 400 || matchMedia("(prefers-reduced-motion: reduce)").matches;
-    graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: 20, animate: !calm, animationDuration: 300 }).run();
+    graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: MARGIN, animate: !calm, animationDuration: 300 }).run();
   };
   useEffect(() => { draw(); }, [shown, hidden]);
   useEffect(() => {
@@ -77,7 +78,7 @@ const nameOf = ({ title, name }) => {
   const whole = title || name || "";
   return visible(whole.length > 28 ? `${whole.slice(0, 27)}…` : whole);
 };
-const dataOf = (node) => ({ id: node.id, kind: node.kind, name: nameOf(node), label: "", across: "center", down: "bottom", start: node.start ? 1 : 0, way: node.way ? 1 : 0 });
+const dataOf = (node) => ({ id: node.id, kind: node.kind, name: nameOf(node), label: "", size: SIZE, across: "center", down: "bottom", start: node.start ? 1 : 0, way: node.way ? 1 : 0 });
 
 // The name of the node under the pointer: an element over the picture, since another style would draw all of it again.
 function named(tip, node) {
@@ -88,36 +89,47 @@ function named(tip, node) {
   tip.style.transform = `translate(${x}px, ${y + 10}px) translateX(-50%)`;
 }
 
-const LETTER = 5.6; // its width, and the height of a line, in the units of the picture
+const MARGIN = 20; // around the picture, in pixels
+const LARGEST = 1.6; // a label is drawn so many times as large where the whole picture is small, so that it can be read
+
+function magnified(places, wide, high) {
+  const across = (side) => Math.max(...places.map((one) => one[side])) - Math.min(...places.map((one) => one[side])) || 1;
+  const zoom = Math.min((wide - 2 * MARGIN) / across("x"), (high - 2 * MARGIN) / across("y"));
+  return Math.min(LARGEST, Math.max(1, 1 / zoom));
+}
+
+const SIZE = 10; // of a label, in the units of the picture; the width of a letter, and the height of a line
+const LETTER = 5.8;
 const LINE = 13;
 const HALF = 10; // of a node, with a margin
 const SIDES = [["center", "bottom"], ["center", "top"], ["right", "center"], ["left", "center"]];
 
 // Where the label of each node has room: below, above, right or left of it, or nowhere; and whether that of a path's edge
-// has room in its middle. The first ones choose first.
-function spots(nodes, at, ways) {
+// has room in its middle. The first ones choose first; each label is so many times as large as usual.
+function spots(nodes, at, ways, times) {
+  const [letter, line, size] = [times * LETTER, times * LINE, times * SIZE];
   const few = nodes.length <= MANY;
   const taken = few ? nodes.map(({ id }) => around(at.get(id), HALF - 3, HALF - 3)) : [];
-  const found = new Map(nodes.map(({ id }) => [id, { label: "" }]));
+  const found = new Map(nodes.map(({ id }) => [id, { label: "", size }]));
   for (const [id, { source, target, type }] of ways) {
     const [from, to] = [at.get(source), at.get(target)];
-    const place = around({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 }, (type.length * LETTER) / 2, LINE / 2);
+    const place = around({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 }, (type.length * letter) / 2, line / 2);
     const free = !taken.some((one) => overlap(one, place));
     if (free) taken.push(place);
-    found.set(`e ${id}`, { label: free ? visible(type) : "" });
+    found.set(`e ${id}`, { label: free ? visible(type) : "", size: 0.9 * size });
   }
   const rank = (node) => (node.start ? 2 : 0) + (node.way ? 1 : 0);
   const named = nodes.filter((node) => node.start || node.way || (few && node.kind !== "memory"));
   named.sort((one, other) => rank(other) - rank(one) || (other.df || 0) - (one.df || 0));
   for (const node of named) {
     const [label, { x, y }] = [nameOf(node), at.get(node.id)];
-    const [wide, high] = [(label.length * LETTER) / 2, LINE / 2];
+    const [wide, high] = [(label.length * letter) / 2, line / 2];
     for (const [across, down] of SIDES) {
       const sign = { right: 1, left: -1, bottom: 1, top: -1, center: 0 };
       const place = around({ x: x + sign[across] * (HALF + wide), y: y + sign[down] * (HALF + high) }, wide, high);
       if (taken.some((one) => overlap(one, place))) continue;
       taken.push(place);
-      found.set(node.id, { label, across, down });
+      found.set(node.id, { label, across, down, size });
       break;
     }
   }
@@ -127,15 +139,15 @@ function spots(nodes, at, ways) {
 const around = ({ x, y }, wide, high) => [x - wide, y - high, x + wide, y + high];
 const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
-// The places of nodes by d3-force, worked out in slices between frames; null where something newer is to be drawn.
-async function settled(points, links, wanted) {
+// The places of nodes by d3-force, in a picture as wide for its height as its window, worked out in slices between frames; null where something newer is to be drawn.
+async function settled(points, links, ratio, wanted) {
   await Promise.all(["dispatch", "timer", "quadtree"].map((name) => import(`/page/vendor/d3-${name}.js`)));
   await import("/page/vendor/d3-force.js");
   const { forceLink, forceManyBody, forceSimulation, forceX, forceY } = globalThis.d3;
   const ticks = points.length > MANY ? 60 : 200;
   const forces = forceSimulation(points).stop().alphaDecay(1 - 0.001 ** (1 / ticks))
     .force("links", forceLink(links).id((one) => one.id).distance((one) => (one.way ? 130 : 60))).force("apart", forceManyBody().strength(-160).distanceMax(900))
-    .force("x", forceX().strength(0.06)).force("y", forceY().strength(0.06));
+    .force("x", forceX().strength(0.06 / ratio)).force("y", forceY().strength(0.06 * ratio));
   let paused = performance.now();
   for (let tick = 0; tick < ticks; tick += 1) {
     forces.tick();
@@ -153,13 +165,13 @@ function style() {
   const of = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const [ink, memory, name, edge, paper, accent] = ["--ink", "--part-dense", "--part-graph", "--edge", "--paper", "--accent"].map(of);
   return [
-    { selector: "node", style: { label: "data(label)", "font-size": 10, "min-zoomed-font-size": 7, color: ink, "text-outline-color": paper, "text-outline-width": 2, "text-valign": "data(down)", "text-halign": "data(across)", "text-margin-y": shift("down", { bottom: 3, top: -3 }), "text-margin-x": shift("across", { right: 3, left: -3 }), width: 16, height: 16, "background-color": name } },
+    { selector: "node", style: { label: "data(label)", "font-size": "data(size)", "min-zoomed-font-size": 7, color: ink, "text-outline-color": paper, "text-outline-width": 2, "text-valign": "data(down)", "text-halign": "data(across)", "text-margin-y": shift("down", { bottom: 3, top: -3 }), "text-margin-x": shift("across", { right: 3, left: -3 }), width: 16, height: 16, "background-color": name } },
     { selector: "node[kind = 'memory']", style: { shape: "round-rectangle", "background-color": memory, width: 14, height: 14 } },
     { selector: "node[start = 1]", style: { width: 24, height: 24, "border-width": 3, "border-color": ink } },
     { selector: "node[kind = 'question']", style: { shape: "diamond", "background-color": ink } },
     { selector: "node[way = 1]", style: { "border-width": 2, "border-color": accent } },
-    { selector: "node:selected", style: { label: "data(name)", "border-width": 3, "border-color": ink, "font-size": 13, "font-weight": "bold", "z-index": 9 } },
+    { selector: "node:selected", style: { label: "data(name)", "border-width": 3, "border-color": ink, "font-weight": "bold", "text-background-color": paper, "text-background-opacity": 1, "z-index": 9 } },
     { selector: "edge", style: { width: 1, "line-color": edge, "curve-style": "haystack", events: "no" } }, // the pointer looks for nodes alone
-    { selector: "edge[way = 1]", style: { width: 3, "line-color": accent, "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": accent, label: "data(label)", "font-size": 9, "min-zoomed-font-size": 6, color: ink, "text-outline-color": paper, "text-outline-width": 2 } },
+    { selector: "edge[way = 1]", style: { width: 3, "line-color": accent, "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": accent, label: "data(label)", "font-size": "data(size)", "min-zoomed-font-size": 6, color: ink, "text-outline-color": paper, "text-outline-width": 2 } },
   ];
 }

@@ -1,12 +1,15 @@
 // Parts that several views are made of. Texts of memories are set as text, never as HTML.
-import { html, useCallback, useEffect, useRef, useState } from "/page/vendor/preact.js";
+import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from "/page/vendor/preact.js";
 
-// The class with the colour of a leg, or of another part of a score; parts.css has one for each that semmem names.
-const colours = new Map();
+// The class with the colour of a leg, or of another part of a score; the style has one for each that semmem names.
+const classes = new Map(); // looked up once: reading a style lays the page out anew
+let others = 0;
 export function legClass(name) {
-  if (getComputedStyle(document.documentElement).getPropertyValue(`--part-${name}`)) return name;
-  if (!colours.has(name)) colours.set(name, colours.size % 3);
-  return `other${colours.get(name)}`;
+  if (!classes.has(name)) {
+    const known = getComputedStyle(document.documentElement).getPropertyValue(`--part-${name}`);
+    classes.set(name, known ? name : `other${others++ % 3}`);
+  }
+  return classes.get(name);
 }
 
 export const number = (value, digits = 3) =>
@@ -76,7 +79,7 @@ export function Notice({ error, children }) {
 export function useLoaded(work, keys) {
   const [state, setState] = useState({ value: null, error: null, loading: true });
   const [again, setAgain] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const controller = new AbortController();
     setState((before) => ({ ...before, loading: true }));
     work(controller.signal).then(
@@ -85,7 +88,37 @@ export function useLoaded(work, keys) {
     );
     return () => controller.abort();
   }, [...keys, again]);
+  useEffect(() => { // refused because the session had ended: asked again in the next one
+    if (state.error?.status !== 401) return undefined;
+    const anew = () => setAgain((count) => count + 1);
+    window.addEventListener("signed-in", anew);
+    return () => window.removeEventListener("signed-in", anew);
+  }, [state.error]);
   return { ...state, reload: useCallback(() => setAgain((count) => count + 1), []) };
+}
+
+// Runs `work` when `keys` change, for keys that change faster than answers come: the answer under way is still shown, then
+// the newest keys are asked for. Values belong to one `scope`; what comes late for another is dropped.
+export function useFollowed(work, keys, scope) {
+  const [state, setState] = useState({ value: null, error: null, loading: false, scope });
+  const now = useRef({ next: null, busy: false });
+  const follow = async () => {
+    if (now.current.busy) return;
+    now.current.busy = true;
+    while (now.current.next) {
+      const [run, of] = now.current.next;
+      now.current.next = null;
+      const [value, error] = await run().then((answer) => [answer, null], (failed) => [null, failed]);
+      setState((before) => ({ value: error ? before.value : value, error, loading: now.current.next !== null, scope: of }));
+    }
+    now.current.busy = false;
+  };
+  useLayoutEffect(() => {
+    now.current.next = [work, scope];
+    setState((before) => ({ ...before, loading: true }));
+    follow();
+  }, [...keys, scope]);
+  return state.scope === scope ? state : { value: null, error: null, loading: state.loading };
 }
 
 // A long list has only those rows in the page that are near the window; the others are room above and below.

@@ -1,7 +1,7 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
-import { html, useEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
 import { api, go, note } from "/page/api.js";
-import { Badge, Bars, Field, Legend, Marked, Notice, Windowed, legClass, meaning, number, useLoaded, visible, when } from "/page/parts.js";
+import { Badge, Bars, Field, Legend, Marked, Notice, Windowed, legClass, meaning, number, useFollowed, useLoaded, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 
 const LIMIT = 10;
@@ -15,9 +15,9 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
   useEffect(() => setText(query.q || ""), [query.q]);
   useEffect(() => setPlan(null), [ns, query.q]);
   const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit]);
-  const changed = useLoaded(
-    async (signal) => (query.q && plan ? api.reweigh({ query: query.q, namespace: ns, limit, recipe: plan }, signal) : null),
-    [ns, query.q, limit, plan],
+  const changed = useFollowed(
+    async () => (query.q && plan ? api.reweigh({ query: query.q, namespace: ns, limit, recipe: plan }) : null),
+    [limit, plan], `${ns}\n${query.q}`,
   );
   const kept = useRef(false); // the settings are those of the namespace now: its own answer takes the place of the sliders
   useEffect(() => {
@@ -59,7 +59,6 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
   useEffect(() => setWhy(asks || null), [question, ns, asks]);
   const most = Math.max(...answer.hits.map((hit) => Object.values(hit.components).reduce((sum, value) => sum + value, 0)), 0);
   const names = [...new Set([...Object.keys(answer.plan.weights), ...answer.hits.flatMap((hit) => Object.keys(hit.components))])];
-  const places = new Map((before?.hits || []).map((hit) => [hit.id, hit.rank]));
   const degraded = Object.entries(answer.degraded);
   const set = (leg, what, value, regime) => {
     const from = plan || answer.plan;
@@ -67,20 +66,24 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     const enough = what === "weight" ? Math.ceil(value * 1000) / 1000 : Math.floor(value);
     setPlan(own.set(from, leg, own.isOwn(from, leg, regime) ? regime : "", enough, regimesOf(from)));
   };
+  const list = useMemo(() => { // a move of a slider draws the sliders alone, and the hits when their answer is there
+    const places = new Map((before?.hits || []).map((hit) => [hit.id, hit.rank]));
+    return html`<${Hits} hits=${answer.hits} row=${(hit, at) => html`<${Hit} key=${hit.id + (hit.part || "")} ...${{
+      hit, at, all: answer.hits.length, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
+      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall, may, toast, ns,
+    }} />`} />`;
+  }, [answer, before, recall, ns, may.write]);
   return html`
     <p class="facts" role="status" aria-busy=${busy}>
       <span><b>${answer.hits.length}</b>${` of ${answer.total_is_exact ? "" : "at least "}${answer.total} found, ${answer.scope_size.toLocaleString("en")} memories searched`}</span>
       <span title="How sure the recall is that some memory answers the question, from 0 to 1">confidence <b>${number(answer.confidence, 2)}</b></span>
       <span title=${kindOf(answer.regime)}>question: ${answer.regime}</span>
-      <span title=${Object.entries(answer.timings).map(([leg, s]) => `${leg} ${number(1000 * s, 1)} ms`).join(", ")}>${number(1000 * answer.timings.total, 1)} ms</span>
+      <details><summary>${number(1000 * answer.timings.total, 1)} ms</summary>${Object.entries(answer.timings).filter(([step]) => step !== "total").map(([step, s]) => `${step} ${number(1000 * s, 1)} ms`).join(", ") || "fused from the lists of the last recall"}</details>
     </p>
     ${degraded.map(([leg, reason]) => html`<p class="notice bad">The leg ${leg} did not answer: ${reason}</p>`)}
     ${answer.hits.length === 0 && html`<p class="notice">${answer.withheld ? `${answer.withheld} hits are below the floor of confidence.` : "No memory of this namespace shares a word, a meaning or a name with the question."}</p>`}
     <${Legend} names=${names} />
-    <${Hits} hits=${answer.hits} row=${(hit, at) => html`<${Hit} key=${hit.id + (hit.part || "")} ...${{
-      hit, at, all: answer.hits.length, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
-      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall, may, toast, ns,
-    }} />`} />
+    ${list}
     <form class="ask" onSubmit=${(e) => { e.preventDefault(); setWhy(wanted.trim()); }}>
       <label class="grow">Why not another memory?<input value=${wanted} required placeholder="Its id, such as one from Browse" onInput=${(e) => setWanted(e.target.value)} /></label>
       <button>Explain</button>
@@ -92,16 +95,14 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
 function Hits({ hits, row }) {
   const list = useRef();
   const before = useRef(new Map());
-  useEffect(() => {
+  useLayoutEffect(() => { // before the paint, and all places are read before anything moves, so the page is laid out once
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const now = new Map();
-    for (const item of list.current.querySelectorAll(".hit")) {
-      const top = item.offsetTop;
-      now.set(item.dataset.id, top);
-      const old = before.current.get(item.dataset.id);
-      if (old !== undefined && old !== top && !calm) item.animate([{ transform: `translateY(${old - top}px)` }, { transform: "none" }], { duration: 250, easing: "ease-out" });
+    const items = [...list.current.querySelectorAll(".hit")].map((item) => [item, item.dataset.id, item.offsetTop]);
+    for (const [item, id, top] of calm ? [] : items) {
+      const old = before.current.get(id);
+      if (old !== undefined && old !== top) item.animate([{ transform: `translateY(${old - top}px)` }, { transform: "none" }], { duration: 250, easing: "ease-out" });
     }
-    before.current = now;
+    before.current = new Map(items.map(([, id, top]) => [id, top]));
   });
   return html`<div ref=${list}><${Windowed} tag="ol" class="hits" items=${hits} usual=${130} row=${row} /></div>`;
 }
@@ -242,7 +243,7 @@ function Replay({ ns, limit, answer, plan, setPlan, may, toast, kept, reload }) 
         ${legs[leg].possible_above_weight !== null && html`<p>A memory that it alone finds can enter above weight ${number(legs[leg].possible_above_weight, 4)}${SETTINGS.slot.of(now, leg, asked) > 0 ? "; its guaranteed slot lets its first find in at any weight" : ""}.</p>`}</details>`}
     </fieldset>`)}
     <label class="check"><input type="checkbox" checked=${now.prior} onChange=${(e) => setPlan({ ...now, prior: e.target.checked })} /> importance counts</label>
-    <p class="hint">The importance of a memory (0 to 1, among its fields) multiplies its score.</p>
+    <p class="hint">The importance of a memory (0 to 1, among its fields) multiplies its score${regime ? "; a recipe has one such switch, for questions of every kind" : ""}.</p>
     <p class="buttons">
       <button disabled=${!any || !may.admin} onClick=${keep} title=${may.admin ? "" : "Your key may not change the settings of a namespace"}>Keep for ${visible(ns)}</button>
       <button class="second" disabled=${!plan} onClick=${() => setPlan(null)}>Reset</button></p>
