@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
 import sys
+from contextlib import suppress
+from typing import NoReturn
 
 
 def main() -> None:
@@ -11,15 +15,25 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)  # a start is mostly imports, and garbage collection took a sixth of their time
     try:
         code = _hook()
-        if code is None:
-            from semmem.interfaces.cli.app import run
+        if code is not None:
+            _leave(code)
+        from semmem.interfaces.cli.app import run
 
-            code = run()
+        code = run()
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
         code = 130
     gc.freeze()  # the end of Python would collect garbage among all that was imported
     sys.exit(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End without Python's own end, which takes a sixth of a hook; exit handlers run."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # a client that went away
+            stream.flush()
+    os._exit(code)
 
 
 def _hook() -> int | None:

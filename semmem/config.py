@@ -77,10 +77,6 @@ def _recipe(value: Any) -> str | dict[str, Any]:
     return value
 
 
-class _Refused(Exception):
-    """A setting whose value is wrong, and what it must be, as the end of a sentence."""
-
-
 class Settings:
     """The settings, from lowest to highest precedence: ``semmem.toml``, environment (``SEMMEM_`` + name), arguments.
 
@@ -286,7 +282,7 @@ class Settings:
 
     def __init__(self, **values: Any) -> None:
         given = {**_outside(values), **values}
-        read = {name: _read(name, row, given) for name, row in self.model_fields.items()}
+        read = {name: _read(name, row, given, values) for name, row in self.model_fields.items()}
         vars(self).update(read, _sources={}, _files=())
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
@@ -314,14 +310,7 @@ class Settings:
         environment = of_environment()
         files = _files(values.get("config", environment.get("config")), names)
         in_file = {name: file for file in files for name in file.values}
-        try:
-            settings = cls(**values)
-        except _Refused as error:
-            name, must = error.args
-            where = ""
-            if name not in values and (name in environment or name in in_file):
-                where = f" (SEMMEM_{name.upper()})" if name in environment else f" ({in_file[name].where(name)})"
-            raise InvalidInput(f"The setting {name}{where} must be {must}.") from None
+        settings = cls(**values)
         sources = {
             name: "argument" if name in values else "environment" if name in environment else str(in_file[name].path)
             for name in names
@@ -350,14 +339,26 @@ class Settings:
 Settings.model_fields = {name: row for name, row in vars(Settings).items() if isinstance(row, Setting)}
 
 
-def _read(name: str, row: Setting, given: Mapping[str, Any]) -> Any:
-    """Return the value of a setting. Raises _Refused."""
+def _read(name: str, row: Setting, given: Mapping[str, Any], arguments: Mapping[str, Any]) -> Any:
+    """Return the value of a setting. Raises InvalidInput, which says where the value stands."""
     if name not in given:
         return row.default
     try:
         return row.read(given[name])
     except Wrong as error:
-        raise _Refused(name, str(error) if name in _SECRET else f"{error}, not {shown(given[name])}") from None
+        must = str(error) if name in _SECRET else f"{error}, not {shown(given[name])}"
+        raise InvalidInput(f"The setting {name}{_place(name, arguments)} must be {must}.") from None
+
+
+def _place(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return where the value of a setting stands, in brackets; nothing for an argument."""
+    environment = of_environment()
+    if name in arguments:
+        return ""
+    if name in environment:
+        return f" (SEMMEM_{name.upper()})"
+    files = _files(arguments.get("config", environment.get("config")), list(Settings.model_fields))
+    return next((f" ({file.where(name)})" for file in reversed(files) if name in file.values), "")
 
 
 def _masked(name: str, value: Any) -> str:

@@ -176,6 +176,16 @@ def test_an_argument_overrides_the_environment(monkeypatch: pytest.MonkeyPatch) 
     assert Settings.load().pool_size == 3
 
 
+def test_settings_that_are_made_and_not_loaded_refuse_a_wrong_value_in_the_same_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(InvalidInput, match=r"^The setting pool_size must be .*, not 'x'\.$"):
+        Settings(pool_size="x")
+    monkeypatch.setenv("SEMMEM_POOL_SIZE", "x")
+    with pytest.raises(InvalidInput, match=r"^The setting pool_size \(SEMMEM_POOL_SIZE\) must be .*, not 'x'\.$"):
+        Settings()
+
+
 def test_without_either_a_setting_has_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(f"SEMMEM_{name.upper()}", raising=False)

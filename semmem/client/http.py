@@ -22,7 +22,7 @@ from semmem.client.memory import Semmem
 from semmem.client.routes import ROUTES, Route, refusal
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, LimitExceeded, LocalOnly, StoreError, StoreUnavailable
-from semmem.model.filters import string
+from semmem.model.filters import string, strings
 from semmem.model.other_names import verb_named
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Finding, Limits, Stats
@@ -68,8 +68,13 @@ def _verb(verb: Callable[..., Any], send: Callable[[HttpSemmem, Arguments], Any]
 def _asked(verb: Callable[..., Any], read: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
     """Return a verb that is one request; ``read`` makes its value of the JSON, which else is the value."""
     route = _BY_VERB[verb.__name__]
+    namespace = inspect.signature(verb).parameters.get("namespace")
+    needs_one = route.form == "query" and namespace is not None and namespace.default is not None
+    check = string if namespace is not None and namespace.annotation == "str" else strings
 
     def send(self: HttpSemmem, arguments: Arguments) -> Any:
+        if needs_one and arguments.get("namespace", "") is None:  # a URL would leave it out
+            check("namespace", None)
         answer = self.ask(route.name, arguments)
         value = answer if route.under is None else answer[route.under]
         return value if read is None else read(value)

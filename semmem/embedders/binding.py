@@ -21,6 +21,7 @@ from semmem.model.errors import (
     MissingExtra,
     SemmemError,
 )
+from semmem.model.field_kinds import Vector
 from semmem.model.process.clock import standing, step
 from semmem.model.process.forks import Lock
 from semmem.model.protocols import Embedder
@@ -219,30 +220,20 @@ class QuestionVectors:
         Raises InvalidInput or EmbedderMismatch when it cannot be used, because that is the caller's error and no
         degraded leg.
         """
-        import numpy as np
-
         from semmem.model.store.encoded import encoded
 
-        try:
-            with np.errstate(over="ignore"):  # a number too large is refused below, as any that is not finite
-                vector = np.asarray(numbers, dtype=np.float32)
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidInput("vector must be a list of numbers.") from None
+        unit = Vector().checked("vector", numbers)
         # a vector of the same length was checked before
         fits = self._fits
-        recorded = fits[1] if fits is not None and fits[0] == vector.shape else _recorded(self._store)
-        if recorded is not None and vector.shape != (recorded["dimensions"],):
-            raise EmbedderMismatch(
-                f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the "
-                f"vector given has the shape {vector.shape}; give one of that model."
-            )
-        norm = float(np.linalg.norm(vector.astype(np.float64))) if vector.ndim == 1 else 0.0
-        if not np.isfinite(norm) or norm == 0:
-            raise InvalidInput("vector must be a flat list of finite numbers that are not all 0.")
-        unit = (vector / norm).astype(np.float32)
+        recorded = fits[1] if fits is not None and fits[0] == unit.shape else _recorded(self._store)
         if recorded is None:
             return unit
-        self._fits = vector.shape, recorded
+        if unit.shape != (recorded["dimensions"],):
+            raise EmbedderMismatch(
+                f"This store holds vectors of {recorded['name']} with {recorded['dimensions']} dimensions and the "
+                f"vector given has {len(unit)}; give one of that model."
+            )
+        self._fits = unit.shape, recorded
         return encoded(unit, recorded)
 
     def embedded(self, query: str) -> Any:

@@ -17,6 +17,7 @@ import struct
 import threading
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from hashlib import blake2b
 from itertools import accumulate
 from types import MappingProxyType
@@ -90,20 +91,22 @@ def _mark_ranges() -> str:
     return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(starts, ends, strict=True))
 
 
-_MARKS = _mark_ranges()
-
 _CJK = "\u3005\u3007\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
 
 _CJK += "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 
-_IN = f"(?:[^\\W_{_CJK}]|[{_MARKS}\u00ad\u200c\u200d])"
 
-_TOKEN = re.compile(
-    rf"[{_CJK}]+"
-    r"|(?<![^\W_])[^\W\d_](?:\.[^\W\d_])+(?![^\W_])"  # U.S, J.R.R, e.g
-    rf"|[^\W_{_CJK}]{_IN}*"
-    rf"(?:['\u2019]{_IN}+|(?<=[A-Z])&(?=[A-Z]){_IN}+|(?<=\d)(?:\.(?=\d)|,(?=\d{{3}}(?!\d))){_IN}+)*"
-)
+@cache
+def _token() -> re.Pattern[str]:
+    """Return the pattern of tokens in any script. Its compilation takes long, and English never asks for it."""
+    inner = f"(?:[^\\W_{_CJK}]|[{_mark_ranges()}\u00ad\u200c\u200d])"
+    return re.compile(
+        rf"[{_CJK}]+"
+        r"|(?<![^\W_])[^\W\d_](?:\.[^\W\d_])+(?![^\W_])"  # U.S, J.R.R, e.g
+        rf"|[^\W_{_CJK}]{inner}*"
+        rf"(?:['\u2019]{inner}+|(?<=[A-Z])&(?=[A-Z]){inner}+|(?<=\d)(?:\.(?=\d)|,(?=\d{{3}}(?!\d))){inner}+)*"
+    )
+
 
 _ASCII_TOKEN = re.compile(
     r"((?<![A-Za-z0-9])[A-Za-z](?:\.[A-Za-z])+(?![A-Za-z0-9])"
@@ -281,7 +284,7 @@ def reading(text: str, language: str = "english") -> Reading:
         return Reading(ascii_words, bounds[:-1:2], bounds[1::2], pieces[:-1:2])
     result = Reading([], [], [], [])
     last = 0
-    for match in _TOKEN.finditer(text):
+    for match in _token().finditer(text):
         surface = match[0]
         start, end = match.span()
         plain = surface.isascii() or not _CJK_START.match(surface)

@@ -95,9 +95,9 @@ def test_one_string_is_no_list_of_items_to_bring_in() -> None:
         assert mem.stats().memories == 0
 
 
-@pytest.mark.parametrize("vector", [[1e308, 1.0], [10**400], [float("nan")], ["x"], [[1.0]], []])
+@pytest.mark.parametrize("vector", [[True], [10**400], [float("nan")], ["x"], [[1.0]], []])
 def test_a_vector_of_a_question_that_is_none_is_refused_without_a_warning(vector: list[Any]) -> None:
-    with semmem.connect("sqlite::memory:") as mem, pytest.raises(semmem.InvalidInput, match="vector must be a"):
+    with semmem.connect("sqlite::memory:") as mem, pytest.raises(semmem.InvalidInput, match="vector must "):
         mem.recall("ferry", vector=vector)
 
 

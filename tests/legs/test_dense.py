@@ -119,16 +119,35 @@ def test_what_the_named_author_said_rises_from_below_the_depth(mem: semmem.Semme
     assert found[0].memory.id == "sail"
 
 
-@pytest.mark.parametrize("wrong", [[1.0] * 15, [1.0] * 17, [[1.0] * DIMENSIONS], 1.0])
+@pytest.mark.parametrize("wrong", [[1.0] * 15, [1.0] * 17])
 def test_a_question_of_another_length_is_refused_with_both_named(filled: semmem.Semmem, wrong: Any) -> None:
     with pytest.raises(semmem.EmbedderMismatch, match="external:16 with 16 dimensions"):
         filled.recall("anything", vector=wrong)
 
 
-@pytest.mark.parametrize("wrong", [[0.0] * DIMENSIONS, [float("nan")] * DIMENSIONS, [float("inf")] * DIMENSIONS, "abc"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [0.0] * DIMENSIONS,
+        [float("nan")] * DIMENSIONS,
+        [float("inf")] * DIMENSIONS,
+        "abc",
+        [True] * DIMENSIONS,
+        [[1.0] * DIMENSIONS],
+        1.0,
+    ],
+)
 def test_a_question_that_points_nowhere_is_refused(filled: semmem.Semmem, wrong: Any) -> None:
-    with pytest.raises(semmem.InvalidInput, match="vector must be"):
+    with pytest.raises(semmem.InvalidInput, match="vector must "):
         filled.recall("anything", vector=wrong)
+
+
+def test_a_question_takes_the_vectors_that_a_memory_takes_however_large_their_numbers(filled: semmem.Semmem) -> None:
+    huge = [1e39 * one for one in VECTORS[0].tolist()]
+    plain = filled.recall("anything", vector=VECTORS[0], recipe="dense")
+    assert [hit.memory.id for hit in filled.recall("anything", vector=huge, recipe="dense")] == [
+        hit.memory.id for hit in plain
+    ]
 
 
 def test_a_memory_of_another_length_is_refused(filled: semmem.Semmem) -> None:

@@ -45,7 +45,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"filters": {"created_after": "soon"}}, "created_after must be an ISO 8601 time, not 'soon'"),
     ({"filters": {"created_before": 5}}, "created_before must be a datetime"),
     ({"filters": semmem.Filters(sessions=(5,))}, "filter sessions must be a string"),  # type: ignore[arg-type]
-    ({"vector": "east"}, "vector must be a list of numbers"),
+    ({"vector": "east"}, "vector must be a flat list of numbers"),
+    ({"vector": [True, False]}, "vector must be a flat list of numbers"),
     ({"min_confidence": 1.5}, 'min_confidence must be a number from 0 to 1, or "auto", not 1.5'),
     ({"min_confidence": "high"}, "min_confidence must be a number from 0 to 1, or \"auto\", not 'high'"),
 ]

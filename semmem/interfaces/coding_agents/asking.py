@@ -22,6 +22,9 @@ LISTEN = "listen"
 BUDGET = 1_000
 """Tokens of a block."""
 
+_THREADS = "OPENBLAS_NUM_THREADS"
+"""How many threads numpy starts when it is loaded: by default one a processor, and one recall has no work for them."""
+
 _WITHIN_S = {"session-start": 5.0, "prompt": 5.0, "pre-compact": 600.0, "stop": 600.0}
 """Seconds that a hook waits for the process that it asks."""
 
@@ -125,9 +128,15 @@ def _alone(
     raw: bytes,
 ) -> tuple[bytes, bytes]:
     """Do it in this process, and let a process begin that answers the next hooks."""
-    from semmem.interfaces.coding_agents.hook import HookOptions, answer_alone
+    unset = _THREADS not in os.environ
+    os.environ.setdefault(_THREADS, "1")
+    try:
+        from semmem.interfaces.coding_agents.hook import HookOptions, answer_alone
 
-    reply, asked = answer_alone(HookOptions(event, url, namespace, budget, agent, folder), raw)
+        reply, asked = answer_alone(HookOptions(event, url, namespace, budget, agent, folder), raw)
+    finally:
+        if unset:  # the process that begins then has as many as it takes
+            del os.environ[_THREADS]
     if asked and event in ("session-start", "prompt"):
         from semmem.interfaces.coding_agents.listening import begin_listener
 

@@ -51,7 +51,7 @@ def shared(
 
 def _parameters(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
     """Return the parameters of the statement ``postings``, except for the namespace."""
-    distinct_keys = np.unique(np.fromiter(keys, np.int64, len(keys)))
+    distinct_keys = np.array(sorted(set(keys)), dtype=np.int64)  # without np.unique, which loads numpy.ma
     return {"keys": distinct_keys, "max_df": _NO_LIMIT if max_df is None else max_df}
 
 
