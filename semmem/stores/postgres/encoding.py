@@ -36,7 +36,9 @@ __all__ = [
     "filter_parameters",
     "int2",
     "int4",
+    "int4_array",
     "int8",
+    "key_rows",
     "labels_of",
     "made_by",
     "memory_of",
@@ -87,9 +89,10 @@ def columns_of(rows: Sequence[Row], *, after: int = 0) -> dict[str, Any]:
     return columns
 
 
-_INT8_OID, _INT8_ARRAY_OID = 20, 1016
+_INT4_OID, _INT8_OID, _INT8_ARRAY_OID = 23, 20, 1016
 
 _ELEMENT = np.dtype([("size", ">i4"), ("value", ">i8")])
+_ELEMENT4 = np.dtype([("size", ">i4"), ("value", ">i4")])
 
 
 class Encoded(bytes):
@@ -159,6 +162,23 @@ def _array(oid: int, values: Sequence[bytes]) -> bytes:
         return struct.pack("!iii", 0, 0, oid)
     parts = [part for raw in values for part in (int4(len(raw)), raw)]
     return struct.pack("!iiiii", 1, 0, oid, len(values), 1) + b"".join(parts)
+
+
+def int4_array(values: NDArray[Any]) -> bytes:
+    """Return a one-dimensional integer[] in binary format."""
+    body = np.empty(len(values), dtype=_ELEMENT4)
+    body["size"], body["value"] = 4, values
+    return struct.pack("!iiiii", 1, 0, _INT4_OID, len(values), 1) + body.tobytes()
+
+
+def key_rows(namespace: str, keys: NDArray[Any], ords: NDArray[np.int64]) -> Sequence[bytes]:
+    """Return the rows (namespace, integer key, row id) in COPY's binary format."""
+    name = text(namespace)
+    head = int2(3) + int4(len(name)) + name
+    columns = [("head", f"V{len(head)}"), ("_key", ">i4"), ("key", ">i4"), ("_ord", ">i4"), ("ord", ">i8")]
+    rows = np.empty(len(keys), columns)
+    rows["head"], rows["_key"], rows["key"], rows["_ord"], rows["ord"] = np.void(head), 4, keys, 8, ords
+    return [rows.tobytes()] if len(keys) else []
 
 
 def copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> None:

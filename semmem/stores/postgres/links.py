@@ -20,9 +20,10 @@ from semmem.model.exchange import CandidateMetadata, Row, RowIds, placed
 from semmem.model.history import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, Link, Newer, PendingComparison, Similar
 from semmem.model.types import LinkType, Undecided
 from semmem.stores.link_rules import fates_of, linking
+from semmem.stores.postgres import encoding
 from semmem.stores.postgres.connection import pipelined
 from semmem.stores.postgres.encoding import memory_of
-from semmem.stores.postgres.postings import count_change
+from semmem.stores.postgres.postings import FEW, count_change
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 
@@ -285,11 +286,26 @@ def ask_similar(
         once = np.ones(len(key_column), dtype=bool)  # two keys of a memory may have their lower four bytes in common
         once[1:] = (key_column[1:] != key_column[:-1]) | (row_ids[1:] != row_ids[:-1])
         columns = {"namespace": namespace, "keys": key_column[once], "ords": row_ids[once]}
-        connection.execute(_SQL["likeness_add"], columns)
+        if len(each) > FEW:
+            _copy_keys(connection, namespace, key_column[once], row_ids[once])
+        else:
+            connection.execute(_SQL["likeness_add"], columns)
         cursors.append(
             (namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR, "upto": upto}))
         )
     return cursors
+
+
+def _copy_keys(connection: Connection, namespace: str, keys: NDArray[Any], ords: NDArray[np.int64]) -> None:
+    """Store the keys of many memories, as ``likeness_add`` does; COPY logs a page of rows at once."""
+    rows = encoding.key_rows(namespace, keys, ords)
+    encoding.copy_packed(connection, "likeness_key", ("namespace", "key", "ord"), rows)
+    of_memory = np.argsort(ords, kind="stable")
+    row_ids, starts = np.unique(ords[of_memory], return_index=True)
+    arrays = map(encoding.int4_array, np.split(keys[of_memory], starts[1:]))
+    name = encoding.text(namespace)
+    of_memories = [(name, encoding.int8(row_id), array) for row_id, array in zip(row_ids.tolist(), arrays, strict=True)]
+    encoding.copy_rows(connection, "likeness", ("namespace", "ord", "keys"), of_memories)
 
 
 def forget_keys(connection: Connection, namespace: str, row_ids: NDArray[np.int64]) -> None:

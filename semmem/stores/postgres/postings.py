@@ -33,6 +33,7 @@ __all__ = [
     "BULK_COMPACT_AT",
     "BULK_KEYS",
     "COMPACT_AT",
+    "FEW",
     "FIRST_KEY",
     "FLUSHED_AT_ONCE",
     "FLUSH_AT",
@@ -65,7 +66,7 @@ BULK_COMPACT_AT = 32
 """The same number for the writer of a bulk, chosen while each batch left a small segment of memories made anew."""
 SEGMENT_FULL = 4_096
 """The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
-_FEW = 16
+FEW = 16
 """Up to this many rows are written by one statement each, all sent together; more go faster by COPY."""
 FLUSHED_AT_ONCE = 10_000
 """The most memories of a bulk that one flush takes; their keys bound it before."""
@@ -76,7 +77,7 @@ _SQL = statements("postgres")
 
 def are_few(rows: Sequence[Row]) -> bool:
     """Return whether ``rows`` are few enough to be written in a pipeline, where COPY is impossible."""
-    return len(rows) <= _FEW and not any(r.extraction is not None and r.extraction.relationships for r in rows)
+    return len(rows) <= FEW and not any(r.extraction is not None and r.extraction.relationships for r in rows)
 
 
 def ask_grounds(connection: Connection, namespace: str, rows: Sequence[Row]) -> tuple[Cursor | None, Cursor]:

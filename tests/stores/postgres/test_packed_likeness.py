@@ -47,6 +47,45 @@ def pack(mem: Semmem, steps: int) -> int:
     return packed
 
 
+def test_many_memories_are_stored_with_the_keys_that_each_has_alone(mem: Semmem) -> None:
+    mem.remember_many(items(0, 20), batch_size=20)  # by COPY
+    for item in items(0, 20):
+        mem.remember(**item, namespace="one by one")
+
+    def rows(namespace: str) -> list[tuple[Any, ...]]:
+        return sql(
+            mem,
+            "SELECT id, l.keys, (SELECT array_agg(k.key ORDER BY k.key) FROM likeness_key k "
+            "WHERE k.namespace = m.namespace AND k.ord = m.ord) FROM memory m JOIN likeness l USING (namespace, ord) "
+            "WHERE namespace = %s ORDER BY id",
+            namespace,
+        )
+
+    assert len(rows("default")) == 20
+    assert rows("default") == rows("one by one")
+    assert all(keys == apart for _, keys, apart in rows("default"))
+
+
+def test_memories_of_other_titles_are_not_read_unless_one_may_be_linked(mem: Semmem) -> None:
+    text = "The lamp was lit in spring."
+    mem.remember_many([{"id": f"m{n}", "title": f"Lamp {n}", "text": text} for n in range(4)])
+    row_id, keys = sql(mem, "SELECT ord, keys FROM likeness ORDER BY ord DESC LIMIT 1")[0]
+    asked = {"namespace": "default", "keys": keys, "ords": [row_id] * len(keys), "newest": 20, "upto": 0}
+
+    def found() -> list[str]:
+        each = mem.store.run(lambda c: links.similar_of(c.execute(links._SQL["likeness_find"], asked)))
+        return [one.id for one in each.get(row_id, ())]
+
+    assert found() == []
+    assert sql(mem, "SELECT count(*) FROM uncompared") == [(0,)]
+    mem.update("m0", title="Lamp 3")  # gets a later row id
+    asked |= {"upto": 1_000_000}
+    assert found() == ["m0", "m2", "m1"]
+    mem.update("m0", title=None)
+    assert found() == ["m0", "m2", "m1"]
+    assert sql(mem, "SELECT ord FROM uncompared") == [(row_id,)]
+
+
 @pytest.mark.slow
 def test_what_is_packed_is_compared_and_forgotten_as_before(mem: Semmem) -> None:
     mem.remember_many(items(0, 80), batch_size=80)

@@ -60,6 +60,7 @@ INSERT INTO likeness_key (namespace, key, ord) SELECT %(namespace)s, key, ord FR
 -- likeness_find --
 -- Of each memory those before it, or before a number, that have keys in common with it: of each key the newest few, and
 -- of these those with most keys in common. Index look-ups, of a bounded number, whatever the size of the namespace.
+-- A memory all of whose finds have other titles is linked with none, so these are not returned, and no text is read.
 -- What has found something is noted, until its links are made.
 WITH k AS (
     SELECT r.key::integer AS key, r.ord, greatest(r.ord, %(upto)s::bigint) AS bound
@@ -77,15 +78,22 @@ WITH k AS (
     WHERE l.ords[p.at]::bigint < k.bound AND l.ords[p.at]::bigint <> k.ord
 ), newest AS (
     SELECT ord, other, row_number() OVER (PARTITION BY ord, key ORDER BY other DESC) AS age FROM common
-), best AS (
-    SELECT ord, other, row_number() OVER (PARTITION BY ord ORDER BY count(*) DESC, other DESC) AS place
-    FROM newest WHERE age <= %(newest)s GROUP BY ord, other
+), best AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT ord, other, row_number() OVER (PARTITION BY ord ORDER BY count(*) DESC, other DESC) AS place
+        FROM newest WHERE age <= %(newest)s GROUP BY ord, other) AS placed
+    WHERE place <= %(newest)s
+), own AS MATERIALIZED (  -- by its number, never by reading the namespace
+    SELECT ord, coalesce((SELECT m.title FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = q.ord), '') AS title
+    FROM best q GROUP BY ord
+), held AS MATERIALIZED (
+    SELECT q.ord, q.place, m.id, m.ord AS other, m.text, m.title, m.author, coalesce(m.text_at, m.created_at) AS at,
+           bool_or(own.title = '' OR coalesce(m.title, '') IN ('', own.title)) OVER (PARTITION BY q.ord) AS linkable
+    FROM best q JOIN own USING (ord)
+    CROSS JOIN LATERAL (SELECT * FROM memory WHERE namespace = %(namespace)s AND ord = q.other LIMIT 1) AS m
+    WHERE NOT m.sensitive AND (m.expires_at IS NULL OR m.expires_at > now())
 ), likened AS MATERIALIZED (
-SELECT q.ord, m.id, m.ord AS other, m.text, m.title, m.author, coalesce(m.text_at, m.created_at) AS at, q.place
-FROM best q
-CROSS JOIN LATERAL (  -- by its number, never by reading the namespace
-    SELECT * FROM memory WHERE namespace = %(namespace)s AND ord = q.other LIMIT 1) AS m
-WHERE q.place <= %(newest)s AND NOT m.sensitive AND (m.expires_at IS NULL OR m.expires_at > now())
+    SELECT * FROM held WHERE linkable
 ), noted AS (
     INSERT INTO uncompared (namespace, ord) SELECT DISTINCT %(namespace)s, ord FROM likened ON CONFLICT DO NOTHING
 )
