@@ -24,7 +24,6 @@ from typing import Any
 
 import eval.datasets as datasets
 import semmem
-from eval.best_leg import alone
 from eval.datasets import Corpus, Query
 from eval.experiments.evidence.provenance import COMMIT
 from eval.experiments.runner import place
@@ -32,6 +31,7 @@ from eval.statistics.measures import Measured, measure
 from eval.statistics.significance import paired
 from semmem.embedders import load as load_embedder
 from semmem.model.recipe import Recipe
+from semmem.read.search import alone
 from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["foreign", "main", "rows"]
@@ -143,7 +143,7 @@ def table(
 ) -> list[dict[str, Any]]:
     """Return one row a change: means of R@5 and R@10, and the paired differences to the first row.
 
-    With ``legs``, a change has a row for each leg alone, too.
+    With ``legs``, a change has a row for each leg alone, too; the graph's walk starts from the heads of the others.
     """
     out: list[dict[str, Any]] = []
     plans = {"": recipe, **({f", {leg} alone": alone(recipe, leg) for leg in recipe.legs} if legs else {})}

@@ -60,15 +60,17 @@ def test_each_leg_has_a_row_of_its_own_after_the_row_of_its_change(tmp_path: Pat
     memories = tuple({"id": id, "namespace": "n", "text": text} for id, text in texts.items())
     corpus = Corpus("c", memories, (Query("q", "boats of oak", "n", ("a",)), Query("r", "flour", "n", ("b",))))
     with semmem.connect(f"sqlite:///{tmp_path / 'notes.db'}", embedder="hashing") as mem:
-        found = table(mem, corpus, [], semmem.recipe("hybrid"), legs=True)
-    assert [row["row"] for row in found[:4]] == [
+        found = table(mem, corpus, [], semmem.recipe(), legs=True)
+    assert [row["row"] for row in found[:5]] == [
         "as they are",
         "as they are, lexical alone",
         "as they are, dense alone",
+        "as they are, graph alone",
         "questions in lower case",
     ]
-    assert [row["R@5"] for row in found[:3]] == [1, 0.5, 1]  # no memory holds "flour", and any vector is near
-    assert ["R@5 difference" in row for row in found[:4]] == [False, False, False, True]
+    # no memory holds "flour", any vector is near, and the walk starts from the nearest
+    assert [row["R@5"] for row in found[:4]] == [1, 0.5, 1, 1]
+    assert ["R@5 difference" in row for row in found[:5]] == [False, False, False, False, True]
 
 
 def test_too_few_foreign_memories_are_told(tmp_path: Path) -> None:
