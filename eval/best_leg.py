@@ -40,8 +40,10 @@ _DRAWS = 5_000
 class Row:
     """The mean of one metric over a stratum: of the recipe, and of each of its legs alone.
 
-    ``interval`` is where the recipe's mean over other draws of as many clusters lies in 95 of 100 cases; None with
-    fewer than eight clusters. The stratum ``all`` holds questions that are apart too.
+    ``interval`` is where the recipe's mean over other draws of as many clusters lies in 95 of 100 cases, and
+    ``over_best`` where that of its difference to the best leg does; None with fewer than eight clusters. ``ahead`` and
+    ``behind`` count the questions on which the recipe is better and worse than the best leg. The stratum ``all`` holds
+    questions that are apart too.
     """
 
     data: str
@@ -52,6 +54,9 @@ class Row:
     value: float
     legs: Mapping[str, float]
     interval: tuple[float, float] | None = None
+    over_best: tuple[float, float] | None = None
+    ahead: int = 0
+    behind: int = 0
 
     @property
     def best(self) -> str:
@@ -106,11 +111,17 @@ def measured(
             whole = values[plan.name]
             labels = [of_question[whole.ids[i]] for i in at]
             for metric in metrics:
-                of_recipe = whole.values[metric][at]
-                legs = {leg: float(values[f"{leg} in {plan.name}"].values[metric][at].mean()) for leg in plan.legs}
-                value, interval = float(of_recipe.mean()), _interval(of_recipe, labels)
-                rows.append(Row(corpus.name, stratum, len(at), name, metric, value, legs, interval))
+                of_legs = {leg: values[f"{leg} in {plan.name}"].values[metric][at] for leg in plan.legs}
+                row = Row(corpus.name, stratum, len(at), name, metric, **_means(whole.values[metric][at], of_legs))
+                more = whole.values[metric][at] - of_legs[row.best]
+                ahead, behind = int((more > 1e-9).sum()), int((more < -1e-9).sum())
+                interval, over_best = _interval(whole.values[metric][at], labels), _interval(more, labels)
+                rows.append(replace(row, interval=interval, over_best=over_best, ahead=ahead, behind=behind))
     return rows
+
+
+def _means(of_recipe: NDArray[np.float64], of_legs: Mapping[str, NDArray[np.float64]]) -> dict[str, Any]:
+    return {"value": float(of_recipe.mean()), "legs": {leg: float(of.mean()) for leg, of in of_legs.items()}}
 
 
 def _strata(of: Measured) -> dict[str, NDArray[np.intp]]:

@@ -1,12 +1,12 @@
 """Measure robustness: how recall changes with the form of the questions, the order of writing and foreign memories.
 
     python -m eval.robustness --data agentnotes_a --data musique100 --foreign vaswani --foreign sentences.conllu \
-        [--foreign-count 20000] [--recipe default] [--out result.json]
+        [--foreign-count 20000] [--recipe default] [--legs] [--out result.json]
 
 Rows: as they are; questions in lower case; memories in a shuffled order; titles left out (where there are titles); and
 foreign memories, of other sets or of a file with one sentence a line, in the same namespace: those of the first source,
-then of the first two, and so on up to the count. Each row is compared to
-the first by sign flips. The text of a set is embedded once, whatever the number of rows it stands in.
+then of the first two, and so on, with a row at each count. Each row is compared to the first by sign flips. ``--legs``
+measures each leg alone, too. The text of a set is embedded once, whatever the number of rows it stands in.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ from typing import Any
 import eval.datasets as datasets
 import semmem
 from eval.datasets import Corpus, Query
+from eval.experiments.evidence.provenance import COMMIT
 from eval.experiments.runner import place
 from eval.statistics.measures import Measured, measure
 from eval.statistics.significance import paired
 from semmem.embedders import load as load_embedder
+from semmem.model.recipe import Recipe
+from semmem.read.search import alone
 from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["foreign", "main", "rows"]
@@ -63,21 +66,23 @@ class Remembered:
         return np.stack([self._vectors[text] for text in texts])
 
 
-def foreign(sources: Sequence[str], count: int) -> list[list[dict[str, Any]]]:
-    """Return memories that answer no question here: of the first source, of the first two, … , ``count`` at last.
+def foreign(sources: Sequence[str], counts: Sequence[int]) -> list[list[dict[str, Any]]]:
+    """Return memories that answer no question here: a crowd at the end of each source and at each of ``counts``.
 
-    Raises DatasetError when the data sets and files of sentences hold fewer.
+    The largest count is the last crowd. Raises DatasetError when the data sets and files of sentences hold fewer.
     """
+    most = max(counts)
     memories: list[dict[str, Any]] = []
-    crowds = []
+    sizes = {*counts}
     for source in sources:
-        memories += islice(_foreign(source), count - len(memories))
-        crowds.append([{**item, "id": f"foreign {number}"} for number, item in enumerate(memories)])
-    if len(memories) < count:
+        memories += islice(_foreign(source), most - len(memories))
+        sizes.add(len(memories))
+    if len(memories) < most:
         raise datasets.DatasetError(
-            f"{', '.join(sources)} hold {len(memories)} memories, not {count}; name another set."
+            f"{', '.join(sources)} hold {len(memories)} memories, not {most}; name another set."
         )
-    return crowds
+    numbered = [{**item, "id": f"foreign {number}"} for number, item in enumerate(memories)]
+    return [numbered[:size] for size in sorted(sizes)]
 
 
 def _foreign(source: str) -> Iterator[dict[str, Any]]:
@@ -123,7 +128,7 @@ def _in_lower_case(corpus: Corpus) -> Corpus:
     return replace(corpus, queries=tuple(replace(q, text=q.text.lower()) for q in corpus.queries))
 
 
-def _measures(mem: Any, queries: Sequence[Query], recipe: str) -> Measured:
+def _measures(mem: Any, queries: Sequence[Query], recipe: Recipe) -> Measured:
     run = {}
     for query in queries:
         answer = mem.recall(query.text, namespace=query.namespace, limit=10, recipe=recipe)
@@ -133,10 +138,16 @@ def _measures(mem: Any, queries: Sequence[Query], recipe: str) -> Measured:
     return measure(queries, run, cutoffs=[5, 10])
 
 
-def table(mem: Any, corpus: Corpus, crowds: Sequence[Sequence[Mapping[str, Any]]], recipe: str) -> list[dict[str, Any]]:
-    """Return one row a change: means of R@5 and R@10, and the paired differences to the first row."""
+def table(
+    mem: Any, corpus: Corpus, crowds: Sequence[Sequence[Mapping[str, Any]]], recipe: Recipe, *, legs: bool = False
+) -> list[dict[str, Any]]:
+    """Return one row a change: means of R@5 and R@10, and the paired differences to the first row.
+
+    With ``legs``, a change has a row for each leg alone, too; the graph's walk starts from the heads of the others.
+    """
     out: list[dict[str, Any]] = []
-    first: Measured | None = None
+    plans = {"": recipe, **({f", {leg} alone": alone(recipe, leg) for leg in recipe.legs} if legs else {})}
+    first: dict[str, Measured] = {}
     namespaces: set[str] = set()
     for name, changed in rows(corpus, crowds):
         if not namespaces.issuperset(changed.namespaces):
@@ -144,16 +155,28 @@ def table(mem: Any, corpus: Corpus, crowds: Sequence[Sequence[Mapping[str, Any]]
             namespaces.update(changed.namespaces)
             mem.maintain()
         queries = changed.headline
-        measured = _measures(mem, queries, recipe)
-        first = first or measured
-        row: dict[str, Any] = {"row": name, "memories": len(changed.memories), "questions": len(queries)}
-        for metric in METRICS:
-            row[metric] = round(measured.mean(metric), 4)
-            if measured is not first:
-                row[f"{metric} difference"] = paired(first.of(metric), measured.of(metric)).as_dict()
-        out.append(row)
-        print(f"  {name:34s} " + "  ".join(f"{m} {row[m]:.4f}" for m in METRICS), file=sys.stderr, flush=True)
+        for suffix, plan in plans.items():
+            measured = _measures(mem, queries, plan)
+            before = first.setdefault(suffix, measured)
+            row: dict[str, Any] = {
+                "row": name + suffix,
+                "memories": len(changed.memories),
+                "questions": len(queries),
+                **_compared(before, measured),
+            }
+            out.append(row)
+            values = "  ".join(f"{m} {row[m]:.4f}" for m in METRICS)
+            print(f"  {row['row']:34s} {values}", file=sys.stderr, flush=True)
     return out
+
+
+def _compared(before: Measured, measured: Measured) -> dict[str, Any]:
+    """Return the mean of each metric, and where something changed its paired difference."""
+    values: dict[str, Any] = {metric: round(measured.mean(metric), 4) for metric in METRICS}
+    if measured is not before:
+        for metric in METRICS:
+            values[f"{metric} difference"] = paired(before.of(metric), measured.of(metric)).as_dict()
+    return values
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -161,21 +184,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m eval.robustness", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", action="append", required=True, help="a data set; repeatable")
     parser.add_argument("--foreign", action="append", default=[], help="a data set, or a file of sentences; repeatable")
-    parser.add_argument("--foreign-count", type=int, default=20_000, help="how many foreign memories")
+    parser.add_argument(
+        "--foreign-count", type=int, action="append", help="how many foreign memories; repeatable; 20,000 by default"
+    )
     parser.add_argument("--recipe", default="default")
+    parser.add_argument("--legs", action="store_true", help="measure each leg alone, too")
     parser.add_argument("--embedder", default="minilm")
     parser.add_argument("--out", type=Path, default=None, help="a file for the aggregate result")
     options = parser.parse_args(argv)
     try:
-        crowds = foreign(options.foreign, options.foreign_count) if options.foreign else []
+        crowds = foreign(options.foreign, options.foreign_count or [20_000]) if options.foreign else []
         corpora = [datasets.load(name) for name in options.data]
     except datasets.DatasetError as error:
         raise SystemExit(str(error)) from None
+    recipe = semmem.recipe(options.recipe)
     embedder = Remembered(load_embedder(options.embedder, path=None))
     result: dict[str, Any] = {
         "command": "python -m eval.robustness " + " ".join(f"--data {name}" for name in options.data),
-        "recipe": semmem.recipe(options.recipe).as_dict(),
-        "foreign": {Path(s).name: len(crowd) for s, crowd in zip(options.foreign, crowds, strict=True)},
+        "commit": COMMIT,
+        "recipe": recipe.as_dict(),
+        "foreign": {"sources": [Path(source).name for source in options.foreign], "counts": [*map(len, crowds)]},
         "sets": {},
     }
     with tempfile.TemporaryDirectory(prefix="semmem-robust-") as folder:
@@ -183,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             with semmem.connect(f"embedded://{folder}", embedder=embedder) as mem:
                 for corpus in corpora:
                     print(corpus.name, file=sys.stderr, flush=True)
-                    result["sets"][corpus.name] = table(mem, corpus, crowds, options.recipe)
+                    result["sets"][corpus.name] = table(mem, corpus, crowds, recipe, legs=options.legs)
         finally:
             EmbeddedServer(Path(folder)).stop()
     text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"

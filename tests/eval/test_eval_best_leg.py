@@ -60,6 +60,8 @@ def test_the_command_asks_once_and_keeps_the_lists(tmp_path: Path, monkeypatch: 
     assert {json.loads(line)["asked"]["regime"] for line in asked} <= {"named", "anchored", "described", "unnamed"}
     rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
     assert [one["metric"] for one in rows[:4]] == ["R@5", "R@10", "nDCG@10", "AllGold@10"]
+    assert all(one["ahead"] + one["behind"] <= one["questions"] for one in rows)
+    assert all(one["value"] <= one["legs"][one["best"]] for one in rows if not one["ahead"])
     again = CliRunner().invoke(app, [*command, "--lists", str(kept)])
     assert (again.output, file.read_text(encoding="utf-8").splitlines()) == (first.output, asked)
     levels = CliRunner().invoke(app, [*command, "--lists", str(kept), "--metric", "Success@5", "--levels"])

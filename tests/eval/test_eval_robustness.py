@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import semmem
 from eval.datasets import Corpus, DatasetError, Query
-from eval.robustness import foreign, rows
+from eval.robustness import foreign, rows, table
 from eval.scale import grown
 
 CORPUS = Corpus(
@@ -20,7 +21,7 @@ CORPUS = Corpus(
 def test_each_row_changes_one_thing_and_says_which(tmp_path: Path) -> None:
     (tmp_path / "two.txt").write_text("One sentence.\n\nAnother.\n")
     (tmp_path / "one.conllu").write_text("# sent_id = 1\n# text = A third.\n1\tA\n")
-    crowds = foreign([str(tmp_path / "two.txt"), str(tmp_path / "one.conllu")], 3)
+    crowds = foreign([str(tmp_path / "two.txt"), str(tmp_path / "one.conllu")], [3])
     made = dict(rows(CORPUS, crowds))
     assert list(made) == [
         "as they are",
@@ -42,10 +43,40 @@ def test_each_row_changes_one_thing_and_says_which(tmp_path: Path) -> None:
     assert len({c.namespaces for c in made.values()}) == 5
 
 
+def test_foreign_memories_have_a_row_at_each_count_and_at_the_end_of_each_source(tmp_path: Path) -> None:
+    (tmp_path / "three.txt").write_text("One.\nTwo.\nThree.\n")
+    (tmp_path / "two.txt").write_text("Four.\nFive.\n")
+    crowds = foreign([str(tmp_path / "three.txt"), str(tmp_path / "two.txt")], [2, 4])
+    assert [[item["text"] for item in crowd] for crowd in crowds] == [
+        ["One.", "Two."],
+        ["One.", "Two.", "Three."],
+        ["One.", "Two.", "Three.", "Four."],
+    ]
+    assert [item["id"] for item in crowds[0]] == ["foreign 0", "foreign 1"]
+
+
+def test_each_leg_has_a_row_of_its_own_after_the_row_of_its_change(tmp_path: Path) -> None:
+    texts = {"a": "Ada builds boats of oak.", "b": "Ben bakes bread at dawn."}
+    memories = tuple({"id": id, "namespace": "n", "text": text} for id, text in texts.items())
+    corpus = Corpus("c", memories, (Query("q", "boats of oak", "n", ("a",)), Query("r", "flour", "n", ("b",))))
+    with semmem.connect(f"sqlite:///{tmp_path / 'notes.db'}", embedder="hashing") as mem:
+        found = table(mem, corpus, [], semmem.recipe(), legs=True)
+    assert [row["row"] for row in found[:5]] == [
+        "as they are",
+        "as they are, lexical alone",
+        "as they are, dense alone",
+        "as they are, graph alone",
+        "questions in lower case",
+    ]
+    # no memory holds "flour", any vector is near, and the walk starts from the nearest
+    assert [row["R@5"] for row in found[:4]] == [1, 0.5, 1, 1]
+    assert ["R@5 difference" in row for row in found[:5]] == [False, False, False, False, True]
+
+
 def test_too_few_foreign_memories_are_told(tmp_path: Path) -> None:
     (tmp_path / "two.txt").write_text("One sentence.\nAnother.\n")
     with pytest.raises(DatasetError, match="hold 2 memories, not 3; name another set"):
-        foreign([str(tmp_path / "two.txt")], 3)
+        foreign([str(tmp_path / "two.txt")], [1, 3])
 
 
 def test_a_grown_namespace_begins_with_the_memories_that_are_there_and_is_the_same_again() -> None:
