@@ -68,7 +68,7 @@ def series(page: Any, link: str, url: str, namespace: str, take: Callable[[str],
     page.get_by_role("button", name="Recall", exact=True).click()
     page.locator(".hit").first.wait_for()
     take("ask")
-    page.get_by_label("Why not another memory?").fill("h046")
+    page.get_by_label("Why not another memory?").fill("h198")
     page.get_by_role("button", name="Explain").click()
     page.get_by_role("region", name="Why").get_by_role("table").wait_for()
     page.get_by_role("region", name="Why").scroll_into_view_if_needed()

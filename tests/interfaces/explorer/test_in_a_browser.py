@@ -293,6 +293,44 @@ def test_memories_are_found_by_words_of_their_text_within_the_filters_and_the_ex
     assert [one["id"] for one in lines] == ["tide", "port", "norrbeck"]
 
 
+def test_a_hit_is_said_to_be_superseded_by_another_hit(page: Any, mem: Semmem) -> None:
+    mem.remember("The Kestrel listens on port 7000.", id="new-port", title="New port", namespace="team")
+    ask(page, "On which port does the Kestrel listen?")
+    page.get_by_role("button", name="Port", exact=True).click()
+    page.get_by_role("tab", name="links").click()
+    assert "new-port" in page.locator("#last-hits option").evaluate_all("(all) => all.map((one) => one.value)")
+    page.get_by_label("This memory").select_option("is superseded by")
+    page.get_by_label("the memory with the id").fill("new-port")
+    page.get_by_role("button", name="Link", exact=True).click()
+    settled(page, "new-port supersedes port.")
+    (link,) = [one for one in mem.links("port", namespace="team") if one.type == "supersedes"]
+    assert (link.from_id, link.to_id) == ("new-port", "port")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("dialog .links li", has_text="supersedes")).to_have_count(0)
+
+
+def test_memories_of_one_source_type_are_listed_and_words_that_none_has_say_so(page: Any, mem: Semmem) -> None:
+    mem.remember("A gull.", id="gull", namespace="team", source_type="agent")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.get_by_label("Comes from").select_option("agent")
+    expect(page.locator(".rows tbody .title")).to_have_text(["gull"])
+    page.get_by_label("Words of the text").fill("zeppelin")
+    page.get_by_label("Words of the text").press("Enter")
+    page.get_by_text("No memory here has such words.").wait_for()
+
+
+def test_a_new_namespace_begins_with_the_first_memory_that_is_written_there(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Namespace").select_option("a new one…")
+    page.get_by_role("dialog").get_by_label("Its name").fill("birds & boats")
+    page.keyboard.press("Enter")
+    page.get_by_text("No memory here.").wait_for()
+    page.get_by_role("button", name="New memory").click()
+    page.get_by_role("dialog").get_by_label("Text", exact=True).fill("A gull.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+    assert mem.stats(namespace="birds & boats").memories == 1
+
+
 def test_metadata_and_what_is_sensitive_filter_the_list(page: Any, mem: Semmem) -> None:
     mem.remember("A note.", id="note", namespace="team", metadata={"kind": "note", "pages": 3})
     mem.remember("A letter.", id="letter", namespace="team", metadata={"kind": "letter"}, sensitive=True)

@@ -35,7 +35,7 @@ export function ActivityView({ ns, query, openMemory, may, toast }) {
     <h1 id="activity-title">Activity</h1>
     <form class="ask filters" onSubmit=${(e) => e.preventDefault()}>
       <label>Asked through<select value=${query.interface || ""} onChange=${(e) => set({ interface: e.target.value })}>
-        <option value="">anything</option>${(interfaces.value || [query.interface].filter(Boolean)).map((one) => html`<option>${one}</option>`)}</select></label>
+        <option value="">anything</option>${(interfaces.value || [query.interface].filter(Boolean)).map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       <${Field} label="By the agent" value=${query.agent || ""} set=${(agent) => set({ agent })} />
       <${Field} label="That gave the memory" placeholder="its id" value=${query.memory || ""} set=${(memory) => set({ memory })} />
     </form>

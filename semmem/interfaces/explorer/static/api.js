@@ -117,7 +117,7 @@ export async function* pages(query, most) {
 // The last question of this tab, for views that show more of its recall.
 let last = null;
 export const asked = () => last;
-export const note = (ns, q) => { last = { ns, q }; };
+export const note = (ns, q, hits) => { last = { ns, q, hits }; };
 
 // The place: #/view?ns=…&q=…; a view changes it with `go`, and the browser's back button takes a step back.
 export function place() {

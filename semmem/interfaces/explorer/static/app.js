@@ -27,6 +27,7 @@ function App() {
   const [ended, setEnded] = useState(false); // the session ended while the page was open: what stands in it stays
   const [error, setError] = useState(null);
   const [memory, setMemory] = useState(null);
+  const [naming, setNaming] = useState(false); // of a namespace that holds no memory yet
   const [changed, setChanged] = useState(0);
   const [toast, show] = useToast();
   const [View, setView] = useState(null);
@@ -76,10 +77,12 @@ function App() {
     <a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
     <header class="top"><a class="home" href=${`#/recall?ns=${encodeURIComponent(ns)}`}><img src="/page/icon.svg" alt="" width="22" height="22" />semmem</a>
       <nav aria-label="Views">${Object.entries(VIEWS).map(([view, { title }]) => html`<a href=${`#/${view}?ns=${encodeURIComponent(ns)}`} aria-current=${view === name ? "page" : null}>${title}</a>`)}</nav>
-      <label class="ns">Namespace<select value=${ns} onChange=${(e) => go(name, { ns: e.target.value })}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}</select></label>
+      <label class="ns">Namespace<select value=${ns} onChange=${(e) => { if (e.target.value) go(name, { ns: e.target.value }); else { e.target.value = ns; setNaming(true); } }}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}
+        ${!session.namespaces && html`<option value="">a new one…</option>`}</select></label>
       ${session.name && session.name !== "explore" && html`<button class="plain" onClick=${async () => { await api.signOut(); setSession(false); }}>Sign out ${visible(session.name)}</button>`}</header>
     <main id="main" tabindex="-1">${View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed }} />`}</main>
     ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), foot: toast, onChange: () => setChanged((count) => count + 1) }} />`}
+    ${naming && html`<${Dialog} title="A new namespace" onClose=${() => setNaming(false)}><${NewNamespace} take=${(wanted) => { setNaming(false); go("browse", { ns: wanted }); }} /><//>`}
     ${ended && html`<${Dialog} title="Your session has ended" onClose=${() => setEnded(false)}><${Ended} ...${{ session, begin }} /><//>`}
     ${!memory && toast}`; // while a dialog is open, nothing else can be reached: the sentence stands in it
 }
@@ -90,6 +93,12 @@ function Ended({ session, begin }) {
   return html`<p>It was not used for 12 hours, or its key is no longer valid. Nothing you typed is lost: ${again}; then repeat the last step.</p>
     <${KeyForm} onDone=${begin} />
     <p class="buttons"><button class="second" onClick=${begin}>Go on</button></p>`;
+}
+
+function NewNamespace({ take }) {
+  const [wanted, setWanted] = useState("");
+  return html`<p>A namespace is a wall: no recall of one sees the memories of another. It begins with its first memory, written or imported in Browse.</p>
+    <form class="ask" onSubmit=${(e) => { e.preventDefault(); take(wanted.trim()); }}><label class="grow">Its name<input autofocus required pattern=".*\\S.*" value=${wanted} onInput=${(e) => setWanted(e.target.value)} /></label><button>Open</button></form>`;
 }
 
 function SignIn({ onDone }) {

@@ -97,7 +97,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
       <${Field} label="Title" value=${query.title || ""} set=${(title) => set({ title })} />
       <${Field} label="Tags, all of" value=${query.tags || ""} placeholder="a, b" set=${(tags) => set({ tags })} />
       <label>Comes from<select value=${query.source_type || ""} onChange=${(e) => set({ source_type: e.target.value })}>
-        <option value="">anybody</option>${["user", "agent", "tool", "imported"].map((one) => html`<option>${one}</option>`)}</select></label>
+        <option value="">anybody</option>${["user", "agent", "tool", "imported"].map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
       <${Field} label="Metadata" value=${query.metadata || ""} placeholder="name=value" set=${(metadata) => set({ metadata })} />
       <label>Sensitive<select value=${query.words ? "false" : query.sensitive || ""} disabled=${Boolean(query.words)} onChange=${(e) => set({ sensitive: e.target.value })}>
         <option value="">with the others</option><option value="false">left out</option><option value="true">alone</option></select></label>
@@ -117,7 +117,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     <${Forgotten} ...${{ ns, may, toast, changed: first.value, done: first.reload }} />
     <${Notice} error=${first.error || problem} />
     ${pairs(query.metadata).some(([, value]) => !value) && html`<${Notice}>Metadata are written as name=value, such as kind=note, or several with commas.<//>`}
-    ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${Object.keys(query).length > 1 ? " with these filters" : ""}.</p>`}
+    ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${query.words ? " has such words" : narrowed ? " with these filters" : ""}.</p>`}
     ${first.value?.total !== undefined && html`<p class="facts" role="status">${first.value.total.toLocaleString("en")} with such words${first.value.total > rows.length ? `, the best ${rows.length.toLocaleString("en")} of them` : ""}. Sensitive memories are not searched.</p>`}
     <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><input type="checkbox" aria-label="Choose all shown" title="Choose all shown" checked=${all} onChange=${() => setChosen(new Set(all ? [] : rows.map(({ id }) => id)))} /></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
       <${Windowed} tag="tbody" items=${rows} usual=${60} row=${(memory, at) => html`<tr key=${memory.id} data-at=${at} aria-rowindex=${at + 2}>

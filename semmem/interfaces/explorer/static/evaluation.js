@@ -41,8 +41,8 @@ export function EvaluationView({ ns, openMemory }) {
       <label class="button second">Open result.json<input type="file" multiple accept=".json,.jsonl" class="hidden" onChange=${(e) => take([...e.target.files])} /></label></p>
     <${Notice} error=${problem} />
     ${run && html`<p class="facts"><span><b>${visible(run.result.command)}</b></span><span>${visible(run.result.corpus.name)}: ${run.result.corpus.queries} questions, ${run.result.corpus.memories} memories</span><span>${visible(run.result.environment?.embedder)}</span></p>
-      <div class="ask"><label>Questions<select value=${group} onChange=${(e) => { setGroup(e.target.value); setChosen(0); }}>${groups.map((one) => html`<option>${one}</option>`)}</select></label>
-        <label>Metric<select value=${metric} onChange=${(e) => { setMetric(e.target.value); setChosen(0); }}>${run.result.metrics.map((one) => html`<option>${one}</option>`)}</select></label></div>
+      <div class="ask"><label>Questions<select value=${group} onChange=${(e) => { setGroup(e.target.value); setChosen(0); }}>${groups.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
+        <label>Metric<select value=${metric} onChange=${(e) => { setMetric(e.target.value); setChosen(0); }}>${run.result.metrics.map((one) => html`<option value=${one}>${one}</option>`)}</select></label></div>
       ${rows.length === 0 && html`<p class="notice">This run compares nothing by ${metric} there.</p>`}
       <div class="scroll"><table class="plots"><thead><tr><th>comparison</th><th>verdict</th><th>difference, with its interval</th><th>won, lost</th><th>what it shows</th></tr></thead><tbody>
         ${rows.map((one, at) => html`<tr key=${one.name + at} class=${at === chosen ? "in" : ""}><td><button class="plain" aria-pressed=${at === chosen} onClick=${() => setChosen(at)}>${visible(one.name)}</button></td>

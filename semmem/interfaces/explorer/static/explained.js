@@ -31,7 +31,7 @@ export function Explained({ id, ns, question, limit, plan, openMemory, onClose, 
         ${told.folded_into && ` It is shown under ${visible(told.folded_into)}, which has the same text.`}
         ${told.superseded_by && ` ${visible(told.superseded_by)} supersedes it.`}
         ${told.not_valid && ` ${told.not_valid}`}</p>
-      <${Bars} components=${told.components} most=${Math.max(told.bar || 0, told.score || 0)} />
+      ${told.score > 0 && html`<${Bars} components=${told.components} most=${Math.max(told.bar || 0, told.score)} />`}
       <table><thead><tr><th>leg</th><th>rank</th><th>gives</th><th>how</th><th title="The rank, weight or rank constant with which this leg alone brings it into the list">enough to enter</th></tr></thead>
         <tbody>${Object.values(told.legs).map((leg) => html`<tr>
           <td><i class=${`leg ${legClass(leg.leg)}`}></i>${leg.leg}</td><td>${leg.rank ?? "–"}</td><td>${number(leg.share)}</td><td>${leg.status}</td>

@@ -70,7 +70,7 @@ export function GraphView({ ns, query, openMemory, may, toast }) {
       ${question && html`<label class="check"><input type="checkbox" checked=${ways} onChange=${(e) => setWays(e.target.checked)} /> <span>paths of the last question, <q>${visible(question.slice(0, 80))}</q></span></label>`}</p>
     <${Notice} error=${first.error || paths.error || problem} />
     ${shown.nodes.size === 0 && !first.loading && html`<p class="hint">The names that most memories mention:</p>
-      <p class="names">${(names.value || []).map((one) => html`<button class="second" onClick=${() => to({ around: one.name, session: undefined })}>${visible(one.name)} <small>${one.df}</small></button>`)}</p>`}
+      <p class="names">${(names.value || []).map((one) => html`<button class="second" onClick=${() => to({ around: one.name, session: undefined })}>${visible(one.name)} <small>${one.df}${one.aliases.length > 0 && `, also ${visible(one.aliases.join(", "))}`}</small></button>`)}</p>`}
     ${shown.nodes.size > 0 && html`<div class="columns">
       <div><form class="ask" role="search" onSubmit=${find}><label class="grow">Find in the picture<input type="search" required value=${wanted} onInput=${(e) => setWanted(e.target.value)} /></label><button class="second">Next</button></form>
         <${Canvas} ...${{ shown, hidden, chosen, setChosen, expand }} />

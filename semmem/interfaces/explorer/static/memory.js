@@ -3,7 +3,8 @@ import { html, useEffect, useState } from "/page/vendor/preact.js";
 import { api, asked, go } from "/page/api.js";
 import { Dialog, LongText, Notice, useLoaded, visible, when } from "/page/parts.js";
 
-const LINKS = ["supersedes", "resolved-by", "part-of", "see-also", "contradicts"];
+const BACKWARDS = "is superseded by";
+const LINKS = ["supersedes", BACKWARDS, "resolved-by", "part-of", "see-also", "contradicts"];
 const FILTERS = ["author", "session"]; // fields that open the list of all memories with the same
 const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, valid_to: null };
 
@@ -124,6 +125,8 @@ function Links({ id, ns, may, openMemory, changed }) {
   const [type, setType] = useState("see-also");
   const [to, setTo] = useState("");
   const [problem, setProblem] = useState(null);
+  const last = asked()?.ns === ns ? asked().hits.filter((hit) => hit.id !== id) : []; // the hits beside it are offered
+  const [one, kind, other] = type === BACKWARDS ? [to.trim(), "supersedes", id] : [id, type, to.trim()];
   const act = (work, sentence, undo) => async (event) => {
     event?.preventDefault();
     setProblem(null);
@@ -143,7 +146,8 @@ function Links({ id, ns, may, openMemory, changed }) {
       return html`<li><button class="plain" onClick=${() => openMemory(from, ns)}>${visible(from)}</button> ${link.type} <button class="plain" onClick=${() => openMemory(other, ns)}>${visible(other)}</button>
         ${may.write && html` <button class="small" onClick=${act(() => api.unlink(from, ns, link.type, other), "The link is removed.", () => api.link(from, ns, link.type, other))}>Remove</button>`}</li>`;
     })}</ul>
-    ${may.write && html`<form class="ask" onSubmit=${act(() => api.link(id, ns, type, to.trim()), `${id} ${type} ${to.trim()}.`, () => api.unlink(id, ns, type, to.trim()))}>
-      <label>This memory<select value=${type} onChange=${(e) => setType(e.target.value)}>${LINKS.map((one) => html`<option>${one}</option>`)}</select></label>
-      <label class="grow">the memory with the id<input required value=${to} onInput=${(e) => setTo(e.target.value)} /></label><button>Link</button></form>`}`;
+    ${may.write && html`<form class="ask" onSubmit=${act(() => api.link(one, ns, kind, other), `${one} ${kind} ${other}.`, () => api.unlink(one, ns, kind, other))}>
+      <label>This memory<select value=${type} onChange=${(e) => setType(e.target.value)}>${LINKS.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
+      <label class="grow">the memory with the id<input required list="last-hits" value=${to} onInput=${(e) => setTo(e.target.value)} /></label>
+      <datalist id="last-hits">${last.map((hit) => html`<option value=${hit.id}>${visible(hit.title || hit.snippet.slice(0, 60))}</option>`)}</datalist><button>Link</button></form>`}`;
 }

@@ -26,7 +26,7 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
   }, [base.value]);
   useEffect(() => { // the server keeps the lists of this question, so the first move of a slider asks no leg either
     if (!base.value) return;
-    note(ns, query.q);
+    note(ns, query.q, base.value.hits);
     api.reweigh({ query: query.q, namespace: ns, limit }).catch(() => null);
   }, [base.value]);
   const shown = (plan && changed.value) || base.value;
@@ -76,7 +76,7 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
   return html`
     <p class="facts" role="status" aria-busy=${busy}>
       <span><b>${answer.hits.length}</b>${` of ${answer.total_is_exact ? "" : "at least "}${answer.total} found, ${answer.scope_size.toLocaleString("en")} memories searched`}</span>
-      <span title="How sure the recall is that some memory answers the question, from 0 to 1">confidence <b>${number(answer.confidence, 2)}</b></span>
+      <details><summary>confidence <b>${number(answer.confidence, 2)}</b></summary>how sure the recall is that some memory answers the question, from 0 to 1</details>
       <span title=${kindOf(answer.regime)}>question: ${answer.regime}</span>
       <details><summary>${number(1000 * answer.timings.total, 1)} ms</summary>${Object.entries(answer.timings).filter(([step]) => step !== "total").map(([step, s]) => `${step} ${number(1000 * s, 1)} ms`).join(", ") || "fused from the lists of the last recall"}</details>
     </p>
