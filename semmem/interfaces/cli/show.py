@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLASS_COLOURS", "bar", "counted", "degraded_lines", "excerpt", "full_score", "hit_lines", "left_out_lines",
-    "legend", "memory_lines", "new_table", "one_line", "size", "styled",
+    "legend", "memory_lines", "namespace_options", "new_table", "one_line", "size", "styled",
 ]  # fmt: skip
 
 _WIDTH = 18
@@ -95,6 +96,12 @@ def counted(number: int, noun: str) -> str:
     """Return a number with its noun: "1 memory", "1,200 memories"."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def namespace_options(namespaces: Iterable[str]) -> str:
+    """Return the options that a command takes to look in the same namespaces: " --namespace team", or nothing."""
+    names = list(namespaces)
+    return "" if names == ["default"] else "".join(f" --namespace {shlex.quote(visible(name))}" for name in names)
 
 
 def size(count: int) -> str:
