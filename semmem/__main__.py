@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End without Python's own end, which takes a sixth of a hook; exit handlers run."""
+    """End without Python's own end, which takes 6 % of a hook with every leg; exit handlers run."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # a client that went away
@@ -40,6 +40,8 @@ def _hook() -> int | None:
     """Run a hook of a coding agent without loading the command line; None for another command."""
     if sys.argv[1:2] != ["hook"]:
         return None
+    if {"session-start", "prompt"} & set(sys.argv):
+        gc.disable()  # it ends before there is much to collect
     from semmem.interfaces.coding_agents.asking import quick
 
     return quick(sys.argv[2:])

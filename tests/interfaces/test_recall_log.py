@@ -76,10 +76,28 @@ def test_the_command_line_lists_shows_and_repeats_what_was_given(call: Call, mon
     assert loaded(call("log", "replay", id, "--then", "--json"))["as_of"] == entry["at"]
 
 
+def test_the_commands_that_a_recall_and_an_entry_name_look_in_the_same_namespaces(call: Call) -> None:
+    assert "Useful, or not: semmem feedback" in call("recall", "ferry")[1]
+    assert "--namespace" not in call("recall", "ferry")[1]
+    call("remember", "The boat leaves at ten.", "--namespace", "two words", "--id", "ten")
+    lines = call("recall", "boat", "--namespace", "two words")[1].splitlines()
+    id = next(line for line in lines if line.startswith("Useful")).split()[5]
+    assert f"Useful, or not: semmem feedback {id} --useful ID --namespace 'two words'" in lines
+    assert lines[-1] == """Why, or why not: semmem explain ID --query "…" --namespace 'two words'"""
+    entry = call("log", "show", id, "--namespace", "two words")[1].splitlines()
+    assert entry[-1] == f"Again: semmem log replay {id} --namespace 'two words'"
+    lines = call("recall", "boat", "--namespace", "default", "--namespace", "two words")[1].splitlines()
+    assert any(line.endswith(" --useful ID --namespace default --namespace 'two words'") for line in lines)
+    assert lines[-1] == 'Why, or why not: semmem explain ID --query "…" --namespace ITS_NAMESPACE'
+
+
 def test_the_command_line_says_what_is_not_in_the_log(call: Call) -> None:
     code, out, err = call("log")
     assert (code, out) == (0, "")
-    assert err.startswith("No logged recall meets these conditions; recalls are logged if the setting recall_log is on")
+    assert err == (
+        "No logged recall in namespace default meets these conditions; --namespace names another. "
+        "Recalls are logged if the setting recall_log is on, for keep_recall_log_days.\n"
+    )
     code, out, err = call("log", "show", "none")
     assert (code, out) == (4, "")
     assert err.startswith("There is no recall 'none' in the log of 'default'; recalls are logged if the setting")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLASS_COLOURS", "bar", "counted", "degraded_lines", "excerpt", "full_score", "hit_lines", "left_out_lines",
-    "legend", "memory_lines", "new_table", "one_line", "size", "styled",
+    "legend", "memory_lines", "namespace_options", "new_table", "one_line", "size", "styled",
 ]  # fmt: skip
 
 _WIDTH = 18
@@ -90,6 +91,12 @@ def legend(names: Collection[str] | None = None) -> Text:
     if others := sorted(set(names or ()) - set(LOOKS)):
         text.append(f"{OTHERS[0].sign * 2} ", style=OTHERS[0].terminal).append(", ".join(others))
     return text
+
+
+def namespace_options(namespaces: Iterable[str]) -> str:
+    """Return the options that a command takes to look in the same namespaces: " --namespace team", or nothing."""
+    names = list(namespaces)
+    return "" if names == ["default"] else "".join(f" --namespace {shlex.quote(visible(name))}" for name in names)
 
 
 def size(count: int) -> str:

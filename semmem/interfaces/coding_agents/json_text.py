@@ -29,7 +29,8 @@ def parsed(text: str) -> Any:
     try:
         return loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"it is not JSON ({' '.join(str(error).split())[:100]}); correct it first") from None
+        place = str(error).partition(" at: ")[2].partition(" (")[0]  # "… near token NAME at: line 1 column 1 (char 0)"
+        raise InvalidInput(f"it is not JSON{place and f' ({place})'}; correct it first") from None
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:

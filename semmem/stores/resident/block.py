@@ -303,7 +303,8 @@ def _author_key(author: str) -> str:
 def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     """Return numbers ascending without repeats; an array that is sorted already is returned unchanged."""
     if not isinstance(numbers, np.ndarray):
-        return np.array(sorted(set(numbers)), dtype=np.int64)  # without np.unique, which loads numpy.ma
+        distinct = set(numbers)  # np.unique would load numpy.ma
+        return np.sort(np.fromiter(distinct, np.int64, len(distinct)))
     if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
         return numbers
     return np.unique(numbers)

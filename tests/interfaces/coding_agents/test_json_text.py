@@ -101,6 +101,12 @@ def test_what_is_no_json_is_refused(text: str) -> None:
         put(text, PATH, ENTRY)
 
 
+def test_the_place_of_the_first_error_in_a_file_is_told() -> None:
+    for text in ('{"a": 1,\n "b" 2}', '{"a": 1,\n "b" 2, "c": [}'):
+        with pytest.raises(InvalidInput, match=r"^it is not JSON \(line 2 column 6\); correct it first$"):
+            put(text, PATH, ENTRY)
+
+
 @pytest.mark.parametrize("text", ["[]", '"x"', '{"mcpServers": 3}', '{"mcpServers": [1]}'])
 def test_an_object_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="not an object"):

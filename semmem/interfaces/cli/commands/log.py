@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from semmem.interfaces.cli.context import CommandLine, alone, command, moment, not_empty
-from semmem.interfaces.cli.show import counted
+from semmem.interfaces.cli.show import counted, namespace_options
 from semmem.model.errors import NotFound
 
 if TYPE_CHECKING:
@@ -45,9 +46,10 @@ def log(
 
     Recalls are logged if the setting recall_log is on, and kept for keep_recall_log_days.
     """
+    names = namespaces or [cli.namespace]
     with cli.connect() as mem:
         page = mem.recalls(
-            namespace=namespaces or cli.namespace,
+            namespace=names,
             interface=interface,
             agent=agent,
             memory=memory,
@@ -56,7 +58,7 @@ def log(
             limit=limit,
             cursor=cursor,
         )
-    cli.give(page, lambda: _show_page(cli, page))
+    cli.give(page, lambda: _show_page(cli, page, names))
 
 
 @command(names, "show", "url")
@@ -101,11 +103,11 @@ def _short(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
 
 
-def _show_page(cli: CommandLine, page: Recalls) -> None:
+def _show_page(cli: CommandLine, page: Recalls, namespaces: Sequence[str]) -> None:
     if not page:
         cli.say(
-            "No logged recall meets these conditions; recalls are logged if the setting recall_log is on, for "
-            "keep_recall_log_days."
+            f"No logged recall in namespace {', '.join(namespaces)} meets these conditions; --namespace names another. "
+            "Recalls are logged if the setting recall_log is on, for keep_recall_log_days."
         )
     for entry in page:
         cli.out.print(f"{_when(entry)}  {_who(entry)}  {_short(entry.question)}", soft_wrap=True)
@@ -132,7 +134,8 @@ def _show_entry(cli: CommandLine, entry: LoggedRecall, texts: dict[tuple[str, st
         cli.out.print(f"     {text}", style="dim", soft_wrap=True)
     if not entry.hits:
         cli.out.print("No memory was found.")
-    cli.out.print(f"Again: semmem log replay {entry.id}", style="dim", soft_wrap=True)
+    where = namespace_options(entry.namespaces)
+    cli.out.print(f"Again: semmem log replay {entry.id}{where}", style="dim", soft_wrap=True, markup=False)
 
 
 def _show_replay(cli: CommandLine, repeated: Replay) -> None:

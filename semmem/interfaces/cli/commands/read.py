@@ -20,6 +20,7 @@ from semmem.interfaces.cli.show import (
     left_out_lines,
     legend,
     memory_lines,
+    namespace_options,
     new_table,
     one_line,
     styled,
@@ -114,7 +115,7 @@ def recall(
         result = mem.recall(query, namespace=namespace or cli.namespace, recipe=cli.recipe, **arguments)
         names = namespace or [cli.namespace]
         others = _others(mem, names) if not result.total and not cli.json else ""
-    cli.give(result, lambda: _show_recall(cli, result, full, others))
+    cli.give(result, lambda: _show_recall(cli, result, full, others, names))
     _draw(cli, plot, result.to_svg)
 
 
@@ -216,13 +217,14 @@ def _draw(cli: CommandLine, plot: Path | None, picture: Callable[[], str]) -> No
         cli.say(f"The picture is in {plot}.")
 
 
-def _show_recall(cli: CommandLine, result: Recall, whole: bool, others: str) -> None:
+def _show_recall(cli: CommandLine, result: Recall, whole: bool, others: str, namespaces: Sequence[str]) -> None:
     total = ("" if result.total_is_exact else "at least ") + counted(result.total, "memory")
     regime = "" if result.regime == "any" else f" · {result.regime} question"
     sure = f" · confidence {result.confidence:.2f}"
     cli.out.print(f"{counted(len(result), 'hit')} of {total} found{regime}{sure}", style="dim")
     if result.id is not None:
-        cli.out.print(f"Useful, or not: semmem feedback {result.id} --useful ID", style="dim")
+        line = f"Useful, or not: semmem feedback {result.id} --useful ID{namespace_options(namespaces)}"
+        cli.out.print(line, style="dim", soft_wrap=True, markup=False)
     cli.print_lines(degraded_lines(result.degraded))
     if result.withheld:
         cli.out.print(f"The confidence {result.confidence:.2f} is below {result.min_confidence:g}: no hit is shown.")
@@ -238,7 +240,8 @@ def _show_recall(cli: CommandLine, result: Recall, whole: bool, others: str) -> 
     for hit in result:
         cli.print_lines(hit_lines(hit, full, cli.out.width, whole=whole))
     cli.print_lines(left_out_lines(result.left_out, result.token_budget))
-    cli.out.print('Why, or why not: semmem explain ID --query "…"', style="dim")
+    where = namespace_options(namespaces) if len(namespaces) == 1 else " --namespace ITS_NAMESPACE"
+    cli.out.print(f'Why, or why not: semmem explain ID --query "…"{where}', style="dim", soft_wrap=True, markup=False)
 
 
 def _show_page(cli: CommandLine, page: Page, others: str) -> None:

@@ -51,8 +51,9 @@ def shared(
 
 def _parameters(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
     """Return the parameters of the statement ``postings``, except for the namespace."""
-    distinct_keys = np.array(sorted(set(keys)), dtype=np.int64)  # without np.unique, which loads numpy.ma
-    return {"keys": distinct_keys, "max_df": _NO_LIMIT if max_df is None else max_df}
+    distinct = set(keys)  # np.unique would load numpy.ma
+    ascending = np.sort(np.fromiter(distinct, np.int64, len(distinct)))
+    return {"keys": ascending, "max_df": _NO_LIMIT if max_df is None else max_df}
 
 
 def _sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, int, bytes]], tuple[bytes, bytes]]:
