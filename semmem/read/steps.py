@@ -96,11 +96,8 @@ def lists(candidates: Candidates, window: Cut, *, withheld: bool = False) -> Lis
 
 def unseen(candidates: Candidates) -> dict[str, str]:
     """Return, for a leg that cannot see earlier versions in a recall of an earlier time, a sentence that says so."""
-    return (
-        {"graph": candidates.degraded["as_of"]}
-        if "as_of" in candidates.degraded and "graph" in candidates.recipe.legs
-        else {}
-    )
+    seen = "as_of" not in candidates.degraded or not candidates.recipe.walks
+    return {} if seen else {"graph": candidates.degraded["as_of"]}
 
 
 def _why_not(leg: str, candidates: Candidates, withheld: bool) -> str:

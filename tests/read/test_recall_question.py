@@ -20,9 +20,9 @@ def test_a_question_is_data_that_every_leg_is_asked_alike(mem: semmem.Semmem) ->
     seen = dict[str, Question]()
 
     class Watched(Counted):
-        def search(self, question: Question, *rest: Any, **more: Any) -> Ranking:
+        def search(self, question: Question, *rest: Any) -> Ranking:
             seen[self.name] = question
-            return self.leg.search(question, *rest, **more)
+            return self.leg.search(question, *rest)
 
     for name in ("lexical", "dense", "graph"):
         legs(mem)[name] = Watched(legs(mem)[name])
