@@ -43,17 +43,15 @@ class StoreReader:
 def as_leg(name: str, product: Any) -> Leg:
     """Return the product of a factory as the leg ``name``: as it is if it is a ``Leg``, else adapted.
 
-    The ``search`` of a simple leg has an argument ``limit``; one with three arguments is that of a leg that may lack
+    The ``search`` of a simple leg has an argument ``limit``; one with three arguments is that of a leg, which may lack
     the other attributes. Raises LegFailed for any other object.
     """
-    if isinstance(product, Leg):
-        return product
     search = getattr(product, "search", None)
     parameters = _parameters(search) if callable(search) else ()
     if {"limit", "offset", "filters"} <= set(parameters):
         return Plugged(name, product)
     if callable(search) and len(parameters) == 3:
-        return Adapted(name, product)
+        return product if isinstance(product, Leg) else Adapted(name, product)
     raise LegFailed(
         f"The object registered as leg {name!r} is not a leg: its search must take (query, *, limit, offset, filters), "
         "as semmem.model.search.SimpleLeg has it."
