@@ -75,8 +75,10 @@ class Answer(Recall):
     def reach(self) -> Reach:
         """What each leg could bring into these hits, in every regime; the server makes the recall anew."""
         answer = self._again("recall_reach", {})
-        size, lists = answer["scope_size"], values.lists(answer["lists"])
-        return reach_in(values.recipe_of(answer["plan"]), lists, self.offset + self.limit, scope_size=size)
+        recipe = values.recipe_of(answer["plan"])
+        each = answer.get("lists_by_regime") or dict.fromkeys(recipe.regimes, answer["lists"])  # of a former server
+        lists = {regime: values.lists(of) for regime, of in each.items()}
+        return reach_in(recipe, lists, self.offset + self.limit, scope_size=answer["scope_size"])
 
     def again(self, recipe: str | Recipe) -> Recall:
         """Return this recall as another ``recipe`` would answer it; the server has its lists, or asks the legs."""

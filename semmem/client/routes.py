@@ -25,7 +25,7 @@ from semmem.model.types import MinConfidence, SortBy
 from semmem.rank_cap import reach as reach_of
 from semmem.rank_cap.report import Reach
 from semmem.read.explanation import Explanation
-from semmem.read.steps import lists
+from semmem.read.steps import lists_by_regime
 from semmem.write.access import unlogged
 
 __all__ = ["NOTED", "REFUSED", "ROUTES", "TOGETHER", "Form", "Route", "refusal"]
@@ -124,16 +124,17 @@ def probe(
 def recall_reach(mem: Semmem, query: str, **arguments: Any) -> dict[str, Any]:
     """Say which legs could bring a memory of their own into the answer to ``query``: nothing assumed, its lists known.
 
-    The recall is made anew. ``lists`` is what of them the arithmetic reads, ``plan`` the recipe.
+    The recall is made anew. ``lists_by_regime`` is what of them the arithmetic reads, ``lists`` the same for the regime
+    of the question, and ``plan`` the recipe.
     """
     limit, offset = arguments.get("limit", 10), arguments.get("offset", 0)
     if isinstance(limit, int) and isinstance(offset, int):
         _check_places("limit and offset together", limit + offset)
     with unlogged():
         result = mem.recall(query, **arguments)
-    all_lists = lists(result.candidates, result.cut, withheld=bool(result.withheld))
-    basis = {"lists": plain(all_lists), "plan": result.recipe.as_dict(), "scope_size": result.candidates.scope.size}
-    return {**result.reach.as_dict(), **basis}
+    each = plain(lists_by_regime(result.candidates, result.cut, withheld=bool(result.withheld)))
+    basis = {"lists_by_regime": each, "lists": each[result.regime], "plan": result.recipe.as_dict()}
+    return {**result.reach.as_dict(), **basis, "scope_size": result.candidates.scope.size}
 
 
 recall_reach.__signature__ = inspect.signature(Semmem.recall)  # type: ignore[attr-defined]  # the same arguments

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from semmem.legs.adapter import StoreReader, as_leg
 from semmem.model.errors import InvalidInput, LegFailed, SemmemError
-from semmem.model.exchange import Question, Scope
+from semmem.model.exchange import Question
 from semmem.model.process.forks import Lock
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.search import Factory
-from semmem.model.store import Store
+from semmem.model.store import Snapshot, Store
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -58,7 +58,7 @@ class Legs(MutableMapping[str, Leg]):
             )
         self._reader = StoreReader(store)
         self._legs: dict[str, Leg] = dict(builtin)
-        self._builtin = frozenset(builtin)
+        self._builtin = tuple(builtin)
         self._factories: dict[str, Factory] = {}
         self._declared: dict[str, EntryPoint] | None = None
         self._lock = Lock()
@@ -82,6 +82,11 @@ class Legs(MutableMapping[str, Leg]):
         if not callable(factory):
             raise InvalidInput(f"The leg {name!r} needs a factory that takes a reader, not {type(factory).__name__}.")
         self._factories[name] = factory
+
+    @property
+    def builtin(self) -> Mapping[str, Leg]:
+        """The legs that are built in, or stand in the place of one: a plan asks them what they are, and loads none."""
+        return {name: self._legs[name] for name in self._builtin}
 
     def __contains__(self, name: object) -> bool:
         return name in self._legs or name in self._factories or name in self._entry_points()
@@ -123,7 +128,7 @@ class Legs(MutableMapping[str, Leg]):
             return self._declared
 
     def __setitem__(self, name: str, leg: Leg) -> None:
-        self._legs[name] = leg
+        self._legs[name] = as_leg(name, leg)
 
     def __delitem__(self, name: str) -> None:
         del self._legs[name]
@@ -137,15 +142,14 @@ class Legs(MutableMapping[str, Leg]):
         return len(list(iter(self)))
 
 
-class Absent:
-    """Stands for a leg whose capability the store lacks; ``reason`` says so, and the leg is never asked."""
+class Absent(Leg):
+    """Stands for a leg whose capability the store lacks; ``absence`` says so."""
 
     reads_vector = False
 
-    def __init__(self, name: str, reason: str) -> None:
-        self.name = name
-        self.reason = reason
+    def __init__(self, name: str, absence: str) -> None:
+        self.name, self.absence = name, absence
 
-    def search(self, question: Question, scope: Scope, recipe: Recipe) -> NoReturn:
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> NoReturn:
         """Raise LegFailed with the reason."""
-        raise LegFailed(self.reason)
+        raise LegFailed(self.absence or "")

@@ -16,7 +16,7 @@ from semmem.model.search import Result, SimpleLeg
 from semmem.model.store import Snapshot, Store
 from semmem.model.types import Filters, Memory
 
-__all__ = ["Plugged", "StoreReader", "as_leg"]
+__all__ = ["Adapted", "Plugged", "StoreReader", "as_leg"]
 
 _BATCH = 1_000
 _MOST_PAGES = 20
@@ -41,17 +41,17 @@ class StoreReader:
 
 
 def as_leg(name: str, product: Any) -> Leg:
-    """Return the product of a factory as the leg ``name``; a simple leg is adapted to the inner protocol.
+    """Return the product of a factory as the leg ``name``: as it is if it is a ``Leg``, else adapted.
 
-    The ``search`` of a simple leg has an argument ``limit``. Raises LegFailed for any other object.
+    The ``search`` of a simple leg has an argument ``limit``; one with three arguments is that of a leg, which may lack
+    the other attributes. Raises LegFailed for any other object.
     """
     search = getattr(product, "search", None)
     parameters = _parameters(search) if callable(search) else ()
     if {"limit", "offset", "filters"} <= set(parameters):
         return Plugged(name, product)
     if callable(search) and len(parameters) == 3:
-        leg: Leg = product
-        return leg
+        return product if isinstance(product, Leg) else Adapted(name, product)
     raise LegFailed(
         f"The object registered as leg {name!r} is not a leg: its search must take (query, *, limit, offset, filters), "
         "as semmem.model.search.SimpleLeg has it."
@@ -65,20 +65,38 @@ def _parameters(search: Callable[..., Any]) -> tuple[str, ...]:
         return ()
 
 
-class Plugged:
-    """A simple leg with the inner protocol: within scope, down to the recipe's depth, under its registered name."""
+def _witness(leg: Any) -> tuple[str, str] | None:
+    """Return the (question, text) that a leg names for the probe; None where it names none."""
+    own = getattr(leg, "witness", None)
+    return own if isinstance(own, tuple) and len(own) == 2 else None
+
+
+class Adapted(Leg):
+    """A leg of another package by its ``search(question, scope, recipe)``, with the usual attributes where it has none.
+
+    It is given the snapshot of the recall in place of its scope if it sets ``reads_snapshot = True``.
+    """
+
+    def __init__(self, name: str, leg: Any) -> None:
+        self.name, self.inner = name, leg
+        self.reads_vector = bool(getattr(leg, "reads_vector", True))
+        self.witness = _witness(leg)
+        self._reads_snapshot = bool(getattr(leg, "reads_snapshot", False))
+
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
+        """Return the leg's own ranking."""
+        ranking: Ranking = self.inner.search(question, snapshot if self._reads_snapshot else snapshot.scope, recipe)
+        return ranking
+
+
+class Plugged(Leg):
+    """A simple leg as a recall asks it: within scope, down to the recipe's depth, under its registered name."""
 
     reads_vector = False
-    reads_snapshot = True
 
     def __init__(self, name: str, leg: SimpleLeg) -> None:
-        self.name = name
-        self.inner = leg
-
-    @property
-    def witness(self) -> Any:
-        """Return the leg's own witness, (question, text), a text that only this leg finds; None where it has none."""
-        return getattr(self.inner, "witness", None)
+        self.name, self.inner = name, leg
+        self.witness = _witness(leg)
 
     def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Return the leg's results in scope, page by page until the depth is filled.

@@ -10,6 +10,7 @@ from semmem.legs.namespaces import TOO_LONG, joined
 from semmem.model.errors import LegFailed
 from semmem.model.exchange import MOST_TURNS, Question, Ranking, RowIds, Scope, Trace
 from semmem.model.leg_scores import BY_RANK
+from semmem.model.protocols import Leg
 from semmem.model.question import ConversationalQuery
 from semmem.model.recipe import ConversationSettings, Recipe
 from semmem.model.store import Snapshot
@@ -35,12 +36,10 @@ def products(snapshot: Snapshot, namespace: str, row_ids: RowIds, vector: Any) -
     return dict(zip(stored.tolist(), values.tolist(), strict=True))
 
 
-class Dense:
+class Dense(Leg):
     """Nearest vectors: exact in a small scope, approximate with exact rescoring in a large one (the store decides)."""
 
     name = "dense"
-    reads_vector = True
-    reads_snapshot = True
 
     def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Return the nearest memories of each namespace, ranked as if it were the only one.

@@ -36,6 +36,7 @@ from semmem.legs.graph_walk import (
 from semmem.legs.namespaces import standing
 from semmem.model.errors import SemmemError
 from semmem.model.exchange import Corrections, Forwards, Kind, Postings, Question, Ranking, local, placed
+from semmem.model.protocols import Leg
 from semmem.model.recipe import GraphSettings, Recipe
 from semmem.model.store import Snapshot
 
@@ -70,26 +71,24 @@ class _Walked:
     leading: set[int] = field(default_factory=set)
 
 
-class Graph:
+class Graph(Leg):
     """The gated walk (default) or pure personalised PageRank over the same edges (``GraphSettings.walk``)."""
 
     name = "graph"
-    reads_vector = True
-    reads_snapshot = True
+    follows = True
 
     def __init__(self, language: str = "english") -> None:
         self._language = language
 
-    def search(
-        self, question: Question, snapshot: Snapshot, recipe: Recipe, prepared: Prepared | None = None
-    ) -> Ranking:
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Return the memories that the walk reaches within scope; it may pass through memories outside the scope.
 
-        ``prepared`` is the result of ``prepare`` for this question; without it the question is linked now. ``regime``
-        is "named" when the question names something the graph knows, else "unnamed". At an earlier time it walks over
-        the memories of today, and says so: no walk starts at an earlier version, and none finds one.
+        Without the result of ``prepare`` in ``question.prepared`` the question is linked now. ``regime`` is "named"
+        when the question names something the graph knows, else "unnamed". At an earlier time it walks over the memories
+        of today, and says so: no walk starts at an earlier version, and none finds one.
         """
-        links, traces = prepared if prepared is not None else self.prepare(question, snapshot, recipe)
+        prepared: Prepared | None = question.prepared
+        links, traces = self.prepare(question, snapshot, recipe) if prepared is None else prepared
         snapshot = snapshot.today
         scope = snapshot.scope
         if snapshot.earlier:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from semmem.legs import conversation
 from semmem.legs.namespaces import TOO_LONG, joined, of_best
 from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Trace, Turn, placed
+from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.store import Snapshot
 from semmem.text.passages import normalise, term_key, terms
@@ -34,12 +35,11 @@ _DENSE_RANGE = 8
 """Scores are summed in an array over all row ids where its length is at most this multiple of the postings."""
 
 
-class Lexical:
+class Lexical(Leg):
     """BM25 over a store's postings; ``search`` reads them in one round trip a namespace."""
 
     name = "lexical"
     reads_vector = False
-    reads_snapshot = True
 
     def __init__(self, language: str = "english") -> None:
         self._language = language

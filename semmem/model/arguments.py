@@ -12,7 +12,7 @@ from semmem.model.recipe import RECIPES, Recipe
 from semmem.model.recipe_settings import values_of
 from semmem.model.types import LINK_TYPES, SORT_BY
 
-__all__ = ["ARGUMENTS", "FILTERS", "MEMORY", "NAMED_RECIPE", "OF_ONE_ROUTE", "RECIPE_SETTINGS", "TOGETHER"]
+__all__ = ["ARGUMENTS", "FILTERS", "MEMORY", "NAMED_RECIPE", "RECIPE_SETTINGS"]
 
 _SHOWN = "^[^\\u0000]*[^\\s\\u0000-\\u001f\\u007f-\\u00a0][^\\u0000]*$"
 _TEXT = {"type": "string", "pattern": "^[^\\u0000]*$"}
@@ -145,39 +145,3 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "witness": ({"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2}, "A question and a text of your own."),
 }
 """What the arguments of all verbs are: their JSON Schemas, and what they mean. The facade has the last word."""
-
-_RECALLS = (
-    "recall", "recall_by_url", "reweigh", "recall_paths", "recall_reach", "context", "context_by_url", "explain",
-    "explain_by_url", "list",
-)  # fmt: skip
-
-OF_ONE_ROUTE: Mapping[tuple[str, str], dict[str, Any]] = {
-    **{(name, "limit"): {"maximum": 1_000} for name in _RECALLS},
-    ("recall_reach", "offset"): {"maximum": 999},
-    ("forget", "filters"): {"minProperties": 1},
-    ("list", "sort_by"): {"enum": [one for one in SORT_BY if one != "relevance"]},
-    ("remember_messages", "position"): {"minimum": 0},
-    ("recalls", "limit"): {"maximum": 1_000},
-    ("remember_messages", "session"): {"minLength": 1},
-    ("feedback", "useful"): {"minItems": 1},
-    ("feedback", "not_useful"): {"minItems": 1},
-}
-"""What the schema of an argument says more in one route."""
-
-TOGETHER: Mapping[str, dict[str, Any]] = {
-    "remember": {"not": {"required": ["expires_at", "ttl"]}},
-    "reach_of": {"not": {"required": ["recipe", "namespace"]}},
-    "feedback": {"anyOf": [{"required": ["useful"]}, {"required": ["not_useful"]}]},
-    "forget": {
-        "oneOf": [
-            {"anyOf": [{"required": ["id"]}, {"required": ["filters"]}], "not": {"required": ["everything"]}},
-            {
-                "properties": {"everything": {"enum": [True]}},
-                "required": ["everything"],
-                "not": {"anyOf": [{"required": ["id"]}, {"required": ["filters"]}]},
-            },
-        ]
-    },
-    "probe": {"anyOf": [{"required": ["leg"]}, {"not": {"required": ["witness"]}}]},
-}
-"""Which arguments of a body go together."""

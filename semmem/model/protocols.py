@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import (
     Extraction,
     Question,
     Ranking,
-    Scope,
 )
 from semmem.model.types import Memory
 
@@ -32,45 +31,37 @@ __all__ = [
     "Embedder",
     "Extractor",
     "Leg",
-    "ReadingLeg",
     "Reranker",
-    "ScopedLeg",
     "reranker_parts",
 ]
 
 Embed: TypeAlias = "Callable[[Sequence[Memory]], Sequence[NDArray[np.float32]]]"
 
 
-class ScopedLeg(Protocol):
-    """A retriever with a name. Scope is applied inside the leg, before fusion.
+@runtime_checkable
+class Leg(Protocol):
+    """A retriever, as a recall asks it. Scope is applied inside the leg, before fusion.
 
-    A leg that does not read the question's vector sets ``reads_vector = False``, so that no model is loaded for it. A
-    leg that can start before the others have answered has a method ``prepare`` with the arguments of ``search``;
-    ``search`` receives its result as ``prepared``.
+    A class that derives from it has the usual attributes. ``reads_vector`` says whether it reads the question's vector:
+    for a leg that does not, no model is loaded. A leg that ``follows`` starts from the lists of the others, and is
+    asked after them with these in ``question.rankings``; meanwhile it may ``prepare`` what needs no other leg.
+    ``absence`` says why the store cannot answer it; such a leg is never asked. ``witness`` is a question, and a text
+    that only this leg finds, for the probe.
     """
 
     name: str
+    reads_vector: bool = True
+    follows: bool = False
+    absence: str | None = None
+    witness: tuple[str, str] | None = None
 
-    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
-        """Return at most the recipe's depth of memories in scope, best first."""
-        ...
-
-
-class ReadingLeg(Protocol):
-    """A leg that is given the snapshot of the recall in place of its scope, and reads nothing else of the store.
-
-    It sets ``reads_snapshot = True``.
-    """
-
-    name: str
-    reads_snapshot: bool
+    def prepare(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Any:
+        """Return what ``search`` of a leg that follows receives as ``question.prepared``."""
+        return None
 
     def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Return at most the recipe's depth of memories in scope, best first."""
         ...
-
-
-Leg: TypeAlias = "ScopedLeg | ReadingLeg"
 
 
 class Embedder(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,7 +145,8 @@ class Question:
     an author. ``concepts`` are those of ``text``, where a leg that reads them is called. ``vector`` is a unit vector of
     shape (dimensions,). Where there is none, ``no_vector`` says why, and a leg that needs a vector raises it.
 
-    ``rankings`` are the lists of the legs that answered before, for a leg that starts from them. ``narrowed`` holds the
+    ``rankings`` are the lists of the legs that answered before, for a leg that follows them, and ``prepared`` is what
+    this leg prepared meanwhile. ``narrowed`` holds the
     question for each of several namespaces, because who is meant depends on who wrote there; its ``rankings`` belong to
     that namespace. ``periods`` are the periods of time that the query names, None where the recipe does not use them.
     """
@@ -161,6 +162,7 @@ class Question:
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
     periods: tuple[Period, ...] | None = None
     narrowed: Mapping[str, Question] = field(default_factory=dict)
+    prepared: Any = None
 
     def within(self, namespace: str) -> Question:
         """Return the question for one namespace."""

@@ -180,12 +180,22 @@ class Recipe:
         return tuple(leg for leg, w in self.weights.items() if w > 0 and self.depths.get(leg, USUAL_DEPTH) > 0)
 
     @property
+    def walks(self) -> bool:
+        """Whether the graph leg is called, which walks from the lists of the other legs."""
+        return "graph" in self.legs
+
+    @property
+    def seeders(self) -> tuple[str, ...]:
+        """The legs from whose lists the graph leg walks, where it is called."""
+        return self.graph.seeders if self.walks else ()
+
+    @property
     def regimes(self) -> tuple[str, ...]:
         """Names of the regimes, ``("any",)`` when no rank constant depends on the question.
 
         Nor does one without the graph leg, which alone tells one question from another.
         """
-        names = _regimes({leg: self.rank_constants[leg] for leg in self.legs}) if "graph" in self.legs else ()
+        names = _regimes({leg: self.rank_constants[leg] for leg in self.legs}) if self.walks else ()
         return tuple(sorted(names)) or ("any",)
 
     def constants(self, regime: str = "any") -> dict[str, float]:

@@ -17,8 +17,6 @@ _FUSION = (
 )  # fmt: skip
 """The settings of a recipe that no leg reads."""
 
-_GRAPH = "graph"
-
 
 def fused_by(recipe: Recipe, before: Candidates, window: Cut) -> Candidates | None:
     """Return the candidates that a recall by ``recipe`` would have, of the lists ``before``; None if it needs others.
@@ -33,10 +31,9 @@ def fused_by(recipe: Recipe, before: Candidates, window: Cut) -> Candidates | No
     same = replace(recipe, **{name: getattr(was, name) for name in _FUSION}) == was
     if not same or recipe.rerank is not None or before.scope.at is not None or not {*recipe.legs} <= {*was.legs}:
         return None
-    asked = {*recipe.legs}
+    asked = {*recipe.legs, *recipe.seeders}
     regime = "unnamed"
-    if _GRAPH in recipe.legs:
-        asked |= {*recipe.graph.seeders}
+    if recipe.walks:
         fewer = recipe.regimes == ("any",) or {*recipe.regimes} <= {*was.regimes}
         if {*was.graph.seeders, *was.legs} != asked or not fewer:
             return None

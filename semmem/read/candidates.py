@@ -20,6 +20,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as, reads_scores, shares_of
 from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Trace, local
+from semmem.model.leg_scores import RANKED_LEG
 from semmem.model.question import Period
 from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy
@@ -409,7 +410,7 @@ def confidence(candidates: Candidates) -> float:
         return 0.0
     match_by_leg = matches(candidates)
     if not match_by_leg:
-        others = [min(1.0, max(0.0, score)) for leg, score in candidates.best.items() if leg != "graph"]
+        others = [min(1.0, max(0.0, score)) for leg, score in candidates.best.items() if leg != RANKED_LEG]
         return sum(others) / len(others) if others else 0.0
     return curve(match_by_leg, embedder_of(candidates))
 

@@ -20,7 +20,7 @@ from semmem.model.types import SORT_BY, MinConfidence
 from semmem.text.passages import phrases
 from semmem.text.tokens import Word, author_key, tokens
 
-__all__ = ["Candidates", "as_conversational", "candidates", "checked", "conversational_query", "parse", "to_embed"]
+__all__ = ["NamePlaces", "as_conversational", "candidates", "checked", "conversational_query", "parse", "to_embed"]
 
 _LONGEST_NAME = 4
 
@@ -63,7 +63,7 @@ def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
     return out
 
 
-class Candidates(Mapping[str, list[tuple[int, int]]]):
+class NamePlaces(Mapping[str, list[tuple[int, int]]]):
     """The ``candidates`` of a question, looked for when they are first read: never where no memory has an author."""
 
     def __init__(self, question: str) -> None:
@@ -127,11 +127,10 @@ def parse(
     called. The vector is made beside this.
     """
     quoted = tuple(phrases(query)[0])
-    called = "graph" in recipe.legs
 
     @cache  # most namespaces are asked the same
     def concepts(text: str) -> QuestionConcepts | None:
-        return concepts_of(text, language) if called else None
+        return concepts_of(text, language) if recipe.walks else None
 
     def question_of(conversational: ConversationalQuery | None, sessions: bool) -> Question:
         text = query if conversational is None else conversational.text

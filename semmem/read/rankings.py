@@ -21,7 +21,6 @@ from semmem.model.process.clock import Clock
 from semmem.model.process.forks import in_child
 from semmem.model.recipe import Recipe
 from semmem.model.store import SnapshotSource
-from semmem.read.tracing import observed_legs
 
 __all__ = ["Asking", "Task", "Threads", "reason"]
 
@@ -206,7 +205,6 @@ class Asking:
         A leg that is not asked any more is put into ``degraded`` with the reason. ``timings`` receives the seconds each
         leg worked; a leg that is asked a second time has only the rest of its time.
         """
-        work = observed_legs(work)
         begun: dict[str, _Begun[T]] = {}
         for name in sorted(work):
             one: _Begun[T] = _Begun(timings.get(name, 0.0))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import isfinite
 from typing import Any
 
 from semmem.embedders.binding import QuestionVectors
+from semmem.legs import Legs
 from semmem.model.errors import EmbedderReplaced, LegFailed
-from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Turn
-from semmem.model.protocols import Embedder, Leg, Reranker
+from semmem.model.exchange import CandidateMetadata, Question, Ranking, Turn
+from semmem.model.protocols import Embedder, Reranker
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
 from semmem.model.types import Filters, MinConfidence, SortBy
@@ -32,14 +33,14 @@ from semmem.read.context import check_budget
 from semmem.read.hits import fetched, hits_of
 from semmem.read.overrides import Tailor
 from semmem.read.periods import used_by, with_periods
-from semmem.read.question import Candidates as NameCandidates
-from semmem.read.question import as_conversational, checked, parse, to_embed
+from semmem.read.question import NamePlaces, as_conversational, checked, parse, to_embed
 from semmem.read.rankings import Asking, reason
-from semmem.read.recall_plan import LAST, OURS, RecallPlan, plan_of, reads_vector
+from semmem.read.recall_plan import RecallPlan, any_reads_vector, plan_of
 from semmem.read.regimes import regime_of
 from semmem.read.result import Recall
 from semmem.read.steps import cut
 from semmem.read.superseding import with_newer
+from semmem.read.tracing import observed_search
 from semmem.rerankers import load as load_reranker
 from semmem.text.tokens import check_language
 
@@ -51,6 +52,24 @@ def _each(question: Question, change: Callable[[Question], Question]) -> Questio
     return replace(change(question), narrowed={n: change(one) for n, one in question.narrowed.items()})
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question as it was put, checked: what is the same for each snapshot from which it is answered.
+
+    ``text`` is the query, ``names`` are its runs of words that may name an author, and ``started`` is when it came.
+    """
+
+    text: str
+    names: NamePlaces
+    recipe: Recipe
+    window: Cut
+    vector: Any
+    min_confidence: MinConfidence
+    tailor: bool
+    now: datetime | None
+    started: float
+
+
 class Recaller:
     """Connects the snapshots of a store with its legs and answers questions; holds no state of a call.
 
@@ -60,7 +79,7 @@ class Recaller:
     def __init__(
         self,
         store: Store,
-        legs: Mapping[str, Leg],
+        legs: Legs,
         embedder: Callable[[], Embedder | str],
         language: str,
         renewed: Callable[[], bool] = lambda: False,
@@ -110,59 +129,50 @@ class Recaller:
         if token_budget is not None:
             check_budget("token_budget", token_budget)
         window = Cut(limit, offset, sort_by, fold_parts, token_budget)
-        names = NameCandidates(text)
-        snapshot = partial(self._source.snapshot, tuple(namespaces), filters, exclude, names, at)
-        answer = partial(self._answer, text, names, recipe, window, vector, min_confidence, tailor, now, started)
+        asked = _Asked(text, NamePlaces(text), recipe, window, vector, min_confidence, tailor, now, started)
+        snapshot = partial(self._source.snapshot, tuple(namespaces), filters, exclude, asked.names, at)
         try:
-            return answer(snapshot())
+            return self._answer(asked, snapshot())
         except Moved:
-            return answer(snapshot(checked=True))
+            return self._answer(asked, snapshot(checked=True))
 
-    def _answer(
-        self,
-        text: str,
-        names: NameCandidates,
-        recipe: Recipe,
-        window: Cut,
-        vector: Any,
-        min_confidence: MinConfidence,
-        tailor: bool,
-        now: datetime | None,
-        started: float,
-        snapshot: Snapshot,
-    ) -> Recall:
+    def _answer(self, asked: _Asked, snapshot: Snapshot) -> Recall:
         """Answer one question from a snapshot. Raises Moved where that is outdated."""
+        recipe, window = asked.recipe, asked.window
         timings: dict[str, float] = {}
         scope = snapshot.scope
         for namespace, language in scope.languages.items():
             check_language(namespace, language, self.language)
         settings: Mapping[str, Any] = {}
         wrong: str | None = None
-        if tailor and scope.settings is not None:
+        if asked.tailor and scope.settings is not None:
             recipe, settings, wrong = self._tailor.fit(recipe, scope.namespaces, scope.settings)
         plan = plan_of(deep_enough(recipe, window.limit + window.offset), self._legs)
         kinds = scope.kinds or {}
-        conversational_queries = as_conversational(text, names, kinds, plan.recipe)
-        embedded = self._embedded(to_embed(text, conversational_queries), plan, vector, timings)
-        question = parse(text, kinds, conversational_queries, plan.recipe, self.language)
+        conversational_queries = as_conversational(asked.text, asked.names, kinds, plan.recipe)
+        embedded = self._embedded(to_embed(asked.text, conversational_queries), plan, asked.vector, timings)
+        question = parse(asked.text, kinds, conversational_queries, plan.recipe, self.language)
         if plan.recipe.period_floor is not None:
-            question = with_periods(question, now)
+            question = with_periods(question, asked.now)
             plan = plan.by(used_by(plan.recipe, question))
-        candidates = _accessed(self._asked(question, snapshot, plan, timings, vector, embedded), snapshot, window)
+        found = self._asked(question, snapshot, plan, timings, asked.vector, embedded)
+        candidates = _accessed(found, snapshot, window)
         groups = cut(candidates, window)
         if len(groups) < window.limit + window.offset and (again := deeper(candidates)) is not None:
-            asked = self._asked(candidates.question, snapshot, plan.by(again), timings, vector)
-            candidates = _accessed(asked, snapshot, window)
+            found = self._asked(candidates.question, snapshot, plan.by(again), timings, asked.vector)
+            candidates = _accessed(found, snapshot, window)
             groups = cut(candidates, window)
         matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
         if plan.recipe.rerank is not None:
-            candidates = self._reranked(candidates, snapshot, window, text, timings, now)
+            candidates = self._reranked(candidates, snapshot, asked, timings)
             groups = cut(candidates, window)
         sure = confidence(candidates)
-        floor = auto_floor(candidates) if min_confidence == "auto" else float(min_confidence)
+        least = asked.min_confidence
+        floor = auto_floor(candidates) if least == "auto" else float(least)
         hits, left_out, withheld = hits_of(snapshot, candidates, window, groups, self.language, withhold=sure < floor)
         snapshot.confirm()  # where no memory was read for a hit
-        timings = {**timings, "total": time.perf_counter() - started}  # a copy: a late leg still writes to the old dict
+        spent = time.perf_counter() - asked.started
+        timings = {**timings, "total": spent}  # a copy: a late leg still writes to the old dict
         degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
         return Recall(
             hits, matched, is_exact, degraded, candidates.regime, timings, sure, candidates, self._store,
@@ -206,25 +216,25 @@ class Recaller:
         recipe = plan.recipe
         degraded = dict(plan.absent)
         begun = {}
-        called = {*plan.legs, *([LAST] if plan.walks else [])}
+        called = {*plan.legs, *([plan.last] if plan.last else [])}
         if embedded is not None:  # what needs no vector runs while the model does
-            work = self._work(plan.early, question, snapshot, recipe)
+            work = self._work(plan.early, plan, question, snapshot)
             begun = self._asking.begin(work, degraded, timings)
             question, called = embedded(question), called - plan.early
-        work = self._work(called, question, snapshot, recipe)
+        work = self._work(called, plan, question, snapshot)
         begun |= self._asking.begin(work, degraded, timings)
         answers = self._asking.answers(begun, recipe, degraded, timings)
-        prepared = {"prepared": answers.pop(LAST)} if LAST in answers else {}
+        prepared = answers.pop(plan.last, None) if plan.last else None
         degraded |= {part: why for ranking in answers.values() for part, why in ranking.degraded.items()}
         turns = {row_id: turn for ranking in answers.values() for row_id, turn in ranking.turns.items()}
         metadata = _metadata(snapshot, answers.values(), {}, turns)
         rankings = {leg: settle(r, metadata, recipe.depths.get(leg, 100)) for leg, r in answers.items()}
         regime = "unnamed"
-        if plan.walks and LAST not in degraded:
+        if plan.last is not None and plan.last not in degraded:
             lists = apart(question.narrowed, answers, metadata, recipe)
             each = {n: replace(q, rankings=lists[n]) for n, q in question.narrowed.items()}
-            seeded = replace(question, rankings=dict(rankings), narrowed=each)
-            last = {LAST: partial(self._search, LAST, seeded, snapshot, recipe, **prepared)}
+            seeded = replace(question, rankings=dict(rankings), narrowed=each, prepared=prepared)
+            last = {plan.last: partial(self._search, plan.last, seeded, snapshot, recipe)}
             for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():
                 degraded |= ranking.degraded
                 regime = ranking.regime or regime
@@ -235,25 +245,25 @@ class Recaller:
         gathered = gather(question, snapshot.scope, recipe, regime, rankings, metadata, degraded)
         return with_newer(gathered, snapshot) if snapshot.scope.superseding else gathered
 
-    def _search(self, name: str, question: Question, snapshot: Snapshot, recipe: Recipe, **prepared: Any) -> Ranking:
-        leg = self._legs[name]
-        search: Callable[..., Ranking] = leg.search
-        ranking = search(question, _given(leg, snapshot), recipe, **prepared)
-        if name not in OURS and (len(ranking.row_ids) != len(ranking.scores) or not all(map(isfinite, ranking.scores))):
-            raise LegFailed(f"The leg {name!r} must give each memory one score that is a finite number.")
-        return ranking
+    def _search(self, name: str, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
+        def search() -> Ranking:
+            ranking = self._legs[name].search(question, snapshot, recipe)  # a leg of the user's is loaded here
+            if len(ranking.row_ids) != len(ranking.scores) or not all(map(isfinite, ranking.scores)):
+                raise LegFailed(f"The leg {name!r} must give each memory one score that is a finite number.")
+            return ranking
+
+        return observed_search(name, search)
 
     def _work(
-        self, called: Collection[str], question: Question, snapshot: Snapshot, recipe: Recipe
+        self, called: Collection[str], plan: RecallPlan, question: Question, snapshot: Snapshot
     ) -> dict[str, Callable[[], Any]]:
-        """Return what each of the legs ``called`` first does: it searches, or looks up the names in the question."""
-        work: dict[str, Callable[[], Any]] = {
-            name: partial(self._search, name, question, snapshot, recipe) for name in called if name != LAST
+        """Return what each of the legs ``called`` first does: it searches, or prepares if it follows the others."""
+        return {
+            name: partial(self._legs[name].prepare, question, snapshot, plan.recipe)
+            if name == plan.last
+            else partial(self._search, name, question, snapshot, plan.recipe)
+            for name in called
         }
-        prepare = getattr(self._legs[LAST], "prepare", None) if LAST in called else None
-        if prepare is not None:
-            work[LAST] = partial(prepare, question, _given(self._legs[LAST], snapshot), recipe)
-        return work
 
     def _embedded(
         self, texts: Sequence[str], plan: RecallPlan, numbers: Any, timings: dict[str, float]
@@ -270,7 +280,7 @@ class Recaller:
             return lambda question: question
 
         def embed() -> dict[str, Any]:
-            if not any(reads_vector(name, self._legs) for name in plan.readers):  # a leg of the user's is loaded here
+            if not any_reads_vector(plan, self._legs):
                 return {}
             return {text: self._vectors.embedded(text) for text in texts}
 
@@ -290,16 +300,11 @@ class Recaller:
         self,
         candidates: Candidates,
         snapshot: Snapshot,
-        window: Cut,
-        query: str,
+        asked: _Asked,
         timings: dict[str, float],
-        now: datetime | None,
     ) -> Candidates:
-        """Let the recipe's reranker, if any, reorder the head of the list; where it fails, the fused order stays.
-
-        ``now`` is when the question is asked, by default the present.
-        """
-        recipe = candidates.recipe
+        """Let the recipe's reranker, if any, reorder the head of the list; where it fails, the fused order stays."""
+        recipe, window, now = candidates.recipe, asked.window, asked.now
         if recipe.rerank is None or window.sort_by != "relevance":
             return candidates
         started = time.perf_counter()
@@ -311,7 +316,7 @@ class Recaller:
                 self._rerankers[recipe.rerank] = self._load_reranker(recipe.rerank)
             reranker = self._rerankers[recipe.rerank]
             terms = reranker.rerank(
-                query, [memory for _, memory, _ in rows], [fused.score for fused, _, _ in rows],
+                asked.text, [memory for _, memory, _ in rows], [fused.score for fused, _, _ in rows],
                 passages=[passage.text for _, _, passage in rows], now=datetime.now(UTC) if now is None else now,
             )  # fmt: skip
             return replace(
@@ -323,11 +328,6 @@ class Recaller:
             return replace(candidates, degraded={**candidates.degraded, "rerank": reason(error)})
         finally:
             timings["rerank"] = time.perf_counter() - started
-
-
-def _given(leg: Leg, snapshot: Snapshot) -> Snapshot | Scope:
-    """Return what a leg is given to read: its snapshot, or the scope alone."""
-    return snapshot if getattr(leg, "reads_snapshot", False) else snapshot.scope
 
 
 def _metadata(

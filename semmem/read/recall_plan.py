@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from semmem.legs import Absent
+from semmem.legs import Legs
 from semmem.model.errors import InvalidInput, SemmemError
-from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 
-__all__ = ["LAST", "OURS", "RecallPlan", "plan_of", "reads_vector"]
-
-OURS = ("lexical", "dense", "graph")
-LAST = "graph"
-"""The leg that starts from the results of other legs."""
+__all__ = ["RecallPlan", "any_reads_vector", "plan_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class RecallPlan:
     """What a recall does by its recipe.
 
-    ``legs`` are asked side by side: those with a weight, and those that seed the graph leg. The graph leg follows if it
-    ``walks``. ``readers`` are those that read the question's vector, or may, because they are not loaded yet.
+    ``legs`` are asked side by side: those with a weight, and those that seed the leg that follows. That one, ``last``,
+    is asked after them. ``readers`` are those that read the question's vector, or may, because they are not loaded yet.
     ``early`` are those that are asked while the vector is being made. ``absent`` maps a leg that the store cannot
     answer to the reason.
     """
 
     recipe: Recipe
     legs: tuple[str, ...]
-    walks: bool
+    last: str | None
     readers: tuple[str, ...]
     early: frozenset[str]
     absent: Mapping[str, str]
@@ -39,7 +34,7 @@ class RecallPlan:
         return replace(self, recipe=recipe)
 
 
-def plan_of(recipe: Recipe, legs: Mapping[str, Leg]) -> RecallPlan:
+def plan_of(recipe: Recipe, legs: Legs) -> RecallPlan:
     """Return the plan of a recall by ``recipe``; a leg of the user's is not loaded for it.
 
     Raises InvalidInput for a leg that is not registered; a registered broken leg is degraded.
@@ -47,19 +42,27 @@ def plan_of(recipe: Recipe, legs: Mapping[str, Leg]) -> RecallPlan:
     if unknown := [name for name in recipe.legs if name not in legs]:
         beginning = f"There is no leg named {unknown[0]!r}; choose one of {', '.join(legs)}."
         raise InvalidInput(f"{beginning} Add yours with register_leg, or install the package that brings it.")
-    called = {*recipe.legs, *(recipe.graph.seeders if LAST in recipe.legs else ())}
-    ours = {name: legs[name] for name in called.intersection(OURS)}
-    absent = {name: leg.reason for name, leg in ours.items() if isinstance(leg, Absent)}
-    readers = tuple(name for name in sorted(called) if name not in OURS or reads_vector(name, legs))
+    called = {*recipe.legs, *recipe.seeders}
+    ours = {name: leg for name, leg in legs.builtin.items() if name in called}
+    absent = {name: leg.absence for name, leg in ours.items() if leg.absence is not None}
+    readers = tuple(name for name in sorted(called) if name not in ours or ours[name].reads_vector)
     asked = called - absent.keys()
-    early = {name for name in ours.keys() & asked if name == LAST or not reads_vector(name, legs)}
+    last = next((name for name, leg in ours.items() if leg.follows and name in asked), None)
+    early = {name for name, leg in ours.items() if name in asked and (name == last or not leg.reads_vector)}
     early -= {*readers[:1]}  # the model has the time of this leg
-    return RecallPlan(recipe, tuple(sorted(asked - {LAST})), LAST in asked, readers, frozenset(early), absent)
+    return RecallPlan(recipe, tuple(sorted(asked - {last})), last, readers, frozenset(early), absent)
 
 
-def reads_vector(name: str, legs: Mapping[str, Leg]) -> bool:
-    """Return whether a leg reads the question's vector; a leg that cannot be loaded reads none."""
-    try:
-        return bool(getattr(legs[name], "reads_vector", True))
-    except SemmemError:
-        return False
+def any_reads_vector(plan: RecallPlan, legs: Legs) -> bool:
+    """Return whether a reader of the plan does read the vector: a leg of the user's is loaded here to say so.
+
+    One that cannot be loaded reads none.
+    """
+
+    def reads(name: str) -> bool:
+        try:
+            return legs[name].reads_vector
+        except SemmemError:
+            return False
+
+    return any(map(reads, plan.readers))

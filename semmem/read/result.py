@@ -18,7 +18,7 @@ from semmem.rank_cap import reach_in
 from semmem.read.again import fused_by
 from semmem.read.candidates import Candidates, Cut, confidence, total
 from semmem.read.hits import hits_of
-from semmem.read.steps import cut, lists
+from semmem.read.steps import cut, lists_by_regime
 
 if TYPE_CHECKING:  # a command that only asks draws, explains and proves nothing
     from semmem.rank_cap.report import Reach
@@ -138,11 +138,8 @@ class Recall(Sequence[Hit]):
         first ``guaranteed_ranks`` memories of a leg are hits, or duplicates of hits. ``k`` is the last place of the
         page.
         """
-        recall_lists = {
-            regime: lists(replace(self.candidates, regime=regime), self.cut, withheld=bool(self.withheld))
-            for regime in self.recipe.regimes
-        }
-        return reach_in(self.recipe, recall_lists, self.offset + self.limit, scope_size=self.candidates.scope.size)
+        each = lists_by_regime(self.candidates, self.cut, withheld=bool(self.withheld))
+        return reach_in(self.recipe, each, self.offset + self.limit, scope_size=self.candidates.scope.size)
 
     def again(self, recipe: str | Recipe) -> Recall:
         """Return this recall as another ``recipe`` would answer it, by the same lists: no leg is asked again.

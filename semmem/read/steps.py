@@ -9,7 +9,7 @@ which the differential test finds (tests/rank_cap/differential.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 
 from semmem.fusion import Fused, fold_duplicates
@@ -17,7 +17,7 @@ from semmem.rank_cap.places import Effect, Listed, Lists, merged
 from semmem.read.candidates import Candidates, Cut, Group, Key
 from semmem.read.superseding import of_superseding, supersede
 
-__all__ = ["STEPS", "Step", "cut", "lists", "page", "unseen"]
+__all__ = ["STEPS", "Step", "cut", "lists", "lists_by_regime", "page", "unseen"]
 
 _FIELDS = {"importance": "importance", "created": "created_at", "updated": "updated_at"}
 _NEVER = float("-inf")
@@ -94,13 +94,16 @@ def lists(candidates: Candidates, window: Cut, *, withheld: bool = False) -> Lis
     )
 
 
+def lists_by_regime(candidates: Candidates, window: Cut, *, withheld: bool = False) -> dict[str, Lists]:
+    """Return ``lists`` for each regime of the recipe: a prior by time weighs by the least factor of its regime."""
+    regimes = candidates.recipe.regimes
+    return {name: lists(replace(candidates, regime=name), window, withheld=withheld) for name in regimes}
+
+
 def unseen(candidates: Candidates) -> dict[str, str]:
     """Return, for a leg that cannot see earlier versions in a recall of an earlier time, a sentence that says so."""
-    return (
-        {"graph": candidates.degraded["as_of"]}
-        if "as_of" in candidates.degraded and "graph" in candidates.recipe.legs
-        else {}
-    )
+    seen = "as_of" not in candidates.degraded or not candidates.recipe.walks
+    return {} if seen else {"graph": candidates.degraded["as_of"]}
 
 
 def _why_not(leg: str, candidates: Candidates, withheld: bool) -> str:

@@ -15,15 +15,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, wraps
 from importlib.util import find_spec
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from semmem.model.errors import MissingExtra
+from semmem.model.exchange import Ranking
 from semmem.model.process.clock import WATCHED
 from semmem.read.json_log import JsonLog
 
-__all__ = ["Call", "continued", "observed", "observed_legs", "sent_along", "switch_off", "switch_on"]
+__all__ = ["Call", "continued", "observed", "observed_search", "sent_along", "switch_off", "switch_on"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,17 +116,9 @@ def observed(verb: Callable[P, T]) -> Callable[P, T]:
     return method
 
 
-def observed_legs(work: Mapping[str, Callable[[], T]]) -> Mapping[str, Callable[[], T]]:
-    """Wrap the search of each leg so that it is reported as part of the running verb.
-
-    Work that only prepares a leg is returned unchanged.
-    """
-    if not _watchers or _current.get() is None:
-        return work
-    return {
-        name: partial(contextvars.copy_context().run, _watched_leg, name, one) if _asks(one) else one
-        for name, one in work.items()
-    }
+def observed_search(name: str, search: Callable[[], Ranking]) -> Ranking:
+    """Return the answer of the leg ``name``; its search is reported as part of the running verb."""
+    return search() if not _watchers or _current.get() is None else _watched_leg(name, search)
 
 
 def continued(headers: Mapping[str, str]) -> AbstractContextManager[None]:
@@ -141,10 +134,6 @@ def sent_along() -> dict[str, str]:
     """Return the headers that tell a server which trace a request belongs to; empty where spans are off."""
     watcher = _watchers.get("otel")
     return watcher.sent_along() if isinstance(watcher, _OpenTelemetry) else {}
-
-
-def _asks(work: Any) -> bool:
-    return getattr(getattr(work, "func", None), "__name__", "") == "_search"
 
 
 def _watched(verb: Callable[..., T], args: tuple[Any, ...], named: Mapping[str, Any]) -> T:
@@ -169,7 +158,7 @@ def _watched(verb: Callable[..., T], args: tuple[Any, ...], named: Mapping[str, 
         _current.reset(token)
 
 
-def _watched_leg(name: str, work: Callable[[], T]) -> T:
+def _watched_leg(name: str, search: Callable[[], Ranking]) -> Ranking:
     call, whole = Call(name, {}), _current.get()
     if whole is not None:
         whole.legs[name] = call
@@ -178,9 +167,9 @@ def _watched_leg(name: str, work: Callable[[], T]) -> T:
         for watcher in tuple(_watchers.values()):
             stack.enter_context(watcher.leg(call))
         try:
-            result = work()
-            call.facts["found"] = len(getattr(result, "row_ids", ()))
-            return result
+            ranking = search()
+            call.facts["found"] = len(ranking.row_ids)
+            return ranking
         except BaseException as error:
             call.error = type(error).__name__
             raise

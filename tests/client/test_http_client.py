@@ -44,6 +44,16 @@ def pair() -> Iterator[Pair]:
             yield Pair(local, remote)
 
 
+AGED = semmem.Recipe(
+    "aged",
+    {"lexical": 1.0, "graph": 1.0},
+    {"lexical": {"named": 4, "unnamed": 60}, "graph": {"named": 4, "unnamed": 60}},
+    recency_half_life=7.0,
+    prior_floor=None,
+)
+"""A prior by age weighs by another least factor in each regime, so reach is told the lists of each."""
+
+
 def hits(recall: semmem.Recall) -> Any:
     same = {n: v for n, v in recall.as_dict().items() if n != "timings"}
     return type(recall).__mro__[-5:], same, recall.hits, recall.recipe, recall.reach, recall.settings
@@ -59,6 +69,7 @@ READ: list[Callable[[Semmem], Any]] = [
     lambda mem: mem.list(filters={"created_before": date(2026, 3, 2)}),
     lambda mem: hits(mem.recall("where is the key?")),
     lambda mem: hits(mem.recall("where is the key?", recipe="convex")),
+    lambda mem: hits(mem.recall("where is the key?", limit=1, recipe=AGED)),
     lambda mem: hits(mem.recall("where is the key?", limit=1, offset=1, exclude=["key"], recipe="seed")),
     lambda mem: hits(mem.recall("key", filters={"metadata": {"n": 1}}, sort_by="created", namespace=["default", "x"])),
     lambda mem: hits(mem.recall("key", recipe=semmem.recipe("lexical", lexical={"k1": 0.4}), min_confidence=1.0)),

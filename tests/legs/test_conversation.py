@@ -15,7 +15,7 @@ from semmem.model.exchange import Turn
 from semmem.model.question import ConversationalQuery, Kinds
 from semmem.model.recipe import ConversationSettings
 from semmem.read import question as questions
-from semmem.read.question import Candidates, as_conversational, candidates, conversational_query
+from semmem.read.question import NamePlaces, as_conversational, candidates, conversational_query
 from semmem.text.passages import encoded_text, searched_text
 from semmem.text.tokens import author_key
 
@@ -93,7 +93,7 @@ def test_who_may_be_named_is_looked_for_where_memories_have_authors_alone(monkey
         return candidates(text)
 
     monkeypatch.setattr(questions, "candidates", look)
-    places = Candidates(asked)
+    places = NamePlaces(asked)
     recipe = semmem.recipe("default")
     assert as_conversational(asked, places, {"n": Kinds(True, False, {})}, recipe) == {"n": None}
     assert looked == []

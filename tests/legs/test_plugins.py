@@ -15,12 +15,15 @@ from typing import Any
 import pytest
 
 import semmem
-from semmem.legs import Legs
+from semmem.legs import Absent, Legs
 from semmem.model.exchange import Question, Ranking, Scope
 from semmem.model.filters import Within, matches, within
+from semmem.model.protocols import Leg
 from semmem.model.recipe import Fusion, Recipe
 from semmem.model.search import Found, Reader, Result, as_result
+from semmem.model.store import Snapshot
 from semmem.model.types import Filters, Memory
+from semmem.read.recall_plan import plan_of
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "regex_leg"
@@ -331,6 +334,86 @@ def test_an_entry_point_that_cannot_be_loaded_is_a_degraded_leg(
     found = mem.recall("ferry", recipe=with_leg("lost"), limit=2)
     assert len(found) == 2
     assert "declared as no_such_module:Leg, could not be made: ModuleNotFoundError" in found.degraded["lost"]
+
+
+# ---------------------------------------------------------------------- a leg by its inner search
+
+
+class Inner:
+    """A leg that is given row ids and scores to return, by the three arguments of a recall; keeps the second."""
+
+    def __init__(self, *scores: float) -> None:
+        self.scores = scores
+        self.given: list[Any] = []
+
+    def search(self, question: Question, scope: Any, recipe: Recipe) -> Ranking:
+        self.given.append(scope)
+        return Ranking(tuple(range(1, len(self.scores) + 1)), self.scores, len(self.scores))
+
+
+class Reading(Inner):
+    reads_snapshot = True
+    reads_vector = False
+    witness = ("which crate?", "The crate is here.")
+
+
+def test_a_leg_by_its_inner_search_has_the_usual_attributes_where_it_has_none(mem: semmem.Semmem) -> None:
+    inner, reading = Inner(1.0, 0.5), Reading(1.0)
+    mem.register_leg("inner", lambda _: inner)
+    mem.register_leg("reading", lambda _: reading)
+    for name in ("inner", "reading"):
+        found = mem.recall("ferry", recipe=with_leg(name))
+        assert (found.degraded, name in found[0].components) == ({}, True)
+    assert (type(inner.given[0]), inner.given[0].namespaces) == (Scope, ("default",))
+    assert reading.given[0].scope.namespaces == ("default",)
+    of = {name: mem._legs[name] for name in ("inner", "reading", "lexical", "dense")}
+    assert {name: (leg.name, leg.reads_vector, leg.follows, leg.witness) for name, leg in of.items()} == {
+        "inner": ("inner", True, False, None),
+        "reading": ("reading", False, False, ("which crate?", "The crate is here.")),
+        "lexical": ("lexical", False, False, None),
+        "dense": ("dense", True, False, None),
+    }
+
+
+def test_a_leg_that_says_all_of_itself_is_asked_as_it_is(mem: semmem.Semmem) -> None:
+    class Whole(Leg):
+        name = "whole"
+        reads_vector = False
+
+        def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
+            return Ranking((2,), (1.0,), 1)
+
+    whole = Whole()
+    mem.register_leg("whole", lambda _: whole)
+    assert mem.recall("nothing of the kind", recipe=with_leg("whole"))[0].components.keys() == {"whole"}
+    assert mem._legs["whole"] is whole
+
+
+@pytest.mark.parametrize("scores", [(float("nan"),), (1.0, float("inf"))])
+def test_a_leg_whose_scores_are_no_numbers_is_degraded(mem: semmem.Semmem, scores: tuple[float, ...]) -> None:
+    mem.register_leg("inner", lambda _: Inner(*scores))
+    found = mem.recall("ferry", recipe=with_leg("inner"), limit=1)
+    assert found.degraded == {"inner": "The leg 'inner' must give each memory one score that is a finite number."}
+
+
+def test_a_plan_asks_a_leg_what_it_is_and_not_its_name() -> None:
+    class Last(Leg):
+        name = "dense"
+        follows = True
+
+        def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
+            return Ranking()
+
+    class Blind(Last):
+        name = "graph"
+        reads_vector = follows = False
+
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        legs = Legs(mem.store, {"lexical": Absent("lexical", "It is away."), "dense": Last(), "graph": Blind()})
+        plan = plan_of(semmem.recipe("default"), legs)
+    # lexical is not asked; dense reads the vector first, so it is not begun before the model; graph needs none
+    assert (plan.legs, plan.last, plan.readers) == (("graph",), "dense", ("dense",))
+    assert (plan.early, plan.absent) == ({"graph"}, {"lexical": "It is away."})
 
 
 # ---------------------------------------------------------------------- the contract itself

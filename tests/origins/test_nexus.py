@@ -10,7 +10,9 @@ import pytest
 import semmem
 from semmem.fusion import rank_as
 from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.protocols import Leg
 from semmem.model.recipe import RECIPES, Recipe, recipe
+from semmem.model.store import Snapshot
 from semmem.rank_cap import reach
 
 
@@ -49,15 +51,15 @@ def test_24_a_leg_fetches_twice_the_limit() -> None:
 # ---------------------------------------------------------------------- on a store, with the calls counted
 
 
-class Counted:
+class Counted(Leg):
     """A leg that keeps what it returned, and passes it on."""
 
-    def __init__(self, leg: Any) -> None:
-        self.leg, self.name, self.reads_snapshot = leg, leg.name, True
+    def __init__(self, leg: Leg) -> None:
+        self.leg, self.name = leg, leg.name
         self.returned: list[int] = []
 
-    def search(self, question: Question, scope: Scope, recipe: Recipe) -> Ranking:
-        found = self.leg.search(question, scope, recipe)
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
+        found = self.leg.search(question, snapshot, recipe)
         self.returned.append(len(found.row_ids))
         return found
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import semmem
 from semmem.model.errors import LegFailed
-from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Trace, local, placed
+from semmem.model.exchange import CandidateMetadata, Question, Ranking, Trace, local, placed
 from semmem.model.history import Access
+from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe
 from semmem.model.store import Snapshot, life_of
 from semmem.stores.packed_postings import FIRST_EARLIER
@@ -80,13 +81,13 @@ AT = datetime(2026, 2, 15, tzinfo=UTC)
 """When that was: what is lapsed had ended, and what has been updated had not been yet."""
 
 
-class Told:
+class Told(Leg):
     """A leg that returns the list of the case, or fails."""
 
     reads_vector = False
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.follows = name, name == "graph"
         self.row_ids: Sequence[int] = ()
         self.scores: Sequence[float] = ()
         self.fails = False
@@ -95,10 +96,7 @@ class Told:
         self.regime: str | None = None
         self.sees_no_versions = False
 
-    def prepare(self, asked: Question, scope: Scope, recipe: Recipe) -> None:
-        """Look nothing up."""
-
-    def search(self, question: Question, scope: Scope, recipe: Recipe, **prepared: Any) -> Ranking:
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         import numpy as np
 
         if self.fails:

@@ -14,21 +14,22 @@ from numpy.typing import NDArray
 import semmem
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.protocols import Leg
+from semmem.model.store import Snapshot
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 HARBOUR = ["ferry", "harbour", "tide", "mast", "sail", "rope", "anchor", "crew", "dawn", "storm", "chart", "engine"]
 
 
-class Counted:
+class Counted(Leg):
     """A leg that counts its calls and passes them on."""
 
-    def __init__(self, leg: Any) -> None:
-        self.leg, self.name, self.calls = leg, leg.name, 0
-        self.reads_snapshot = getattr(leg, "reads_snapshot", False)
+    def __init__(self, leg: Leg) -> None:
+        self.leg, self.name, self.follows, self.calls = leg, leg.name, leg.follows, 0
 
-    def search(self, question: Question, scope: Scope, recipe: semmem.Recipe) -> Ranking:
+    def search(self, question: Question, snapshot: Snapshot, recipe: semmem.Recipe) -> Ranking:
         self.calls += 1
-        return self.leg.search(question, scope, recipe)
+        return self.leg.search(question, snapshot, recipe)
 
 
 class Broken:

@@ -8,6 +8,8 @@ import pytest
 
 import semmem
 from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.protocols import Leg
+from semmem.model.store import Snapshot
 from tests.read.harbour import Broken, Counted, CountingEmbedder, Slow, fleet, ids, legs
 
 
@@ -101,13 +103,14 @@ def test_a_graph_leg_whose_look_up_fails_is_degraded_by_its_reason_and_not_searc
     mem.remember("ferry", id="match")
     searched = list[str]()
 
-    class Lost:
+    class Lost(Leg):
         name = "graph"
+        follows = True
 
         def prepare(self, *asked: Any) -> Any:
             raise ValueError("no names here")
 
-        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe, prepared: Any = None) -> Ranking:
+        def search(self, question: Question, snapshot: Snapshot, recipe: semmem.Recipe) -> Ranking:
             searched.append(question.text)
             return Ranking()
 

@@ -9,6 +9,7 @@ import pytest
 
 import semmem
 from semmem.model.exchange import Question, Ranking
+from semmem.model.store import Snapshot
 from tests.read.harbour import Counted, CountingEmbedder, ids, legs
 
 
@@ -20,9 +21,9 @@ def test_a_question_is_data_that_every_leg_is_asked_alike(mem: semmem.Semmem) ->
     seen = dict[str, Question]()
 
     class Watched(Counted):
-        def search(self, question: Question, *rest: Any, **more: Any) -> Ranking:
+        def search(self, question: Question, snapshot: Snapshot, recipe: semmem.Recipe) -> Ranking:
             seen[self.name] = question
-            return self.leg.search(question, *rest, **more)
+            return self.leg.search(question, snapshot, recipe)
 
     for name in ("lexical", "dense", "graph"):
         legs(mem)[name] = Watched(legs(mem)[name])

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 import semmem
 from semmem.embedders.hashing import Hashing
 from semmem.model.exchange import Question, Ranking, Scope
+from semmem.model.protocols import Leg
+from semmem.model.store import Snapshot
 from tests.read.harbour import Slow, ids, legs
 
 
@@ -96,7 +98,7 @@ def test_what_needs_no_vector_is_done_while_the_model_runs(store_url: str, monke
     with semmem.connect(store_url, embedder=Waiting()) as mem:
         mem.remember_many({"text": text} for text in ("ferry at dawn", "ferry at dusk"))
         mem.recall("ferry", vector=Hashing().embed(["ferry"])[0])
-        search, prepare = legs(mem)["lexical"].search, legs(mem)["graph"].prepare  # type: ignore[attr-defined]
+        search, prepare = legs(mem)["lexical"].search, legs(mem)["graph"].prepare
 
         def first(name: str, work: Any, *asked: Any) -> Any:
             done[name].set()
@@ -163,8 +165,9 @@ def test_the_look_up_of_a_graph_leg_that_is_late_is_over_with_it(mem: semmem.Sem
     graph = legs(mem)["graph"]
     began, ended = threading.Event(), list[BaseException]()
 
-    class Late:
+    class Late(Leg):
         name = "graph"
+        follows = True
 
         def prepare(self, *asked: Any) -> Any:
             try:
@@ -176,7 +179,7 @@ def test_the_look_up_of_a_graph_leg_that_is_late_is_over_with_it(mem: semmem.Sem
                 over.set()
                 raise
 
-        def search(self, question: Question, scope: Scope, recipe: semmem.Recipe, prepared: Any = None) -> Ranking:
+        def search(self, question: Question, snapshot: Snapshot, recipe: semmem.Recipe) -> Ranking:
             raise AssertionError("what it looks up has not come")
 
     over = threading.Event()

@@ -163,9 +163,9 @@ class RewiredGraph(Graph):
         """Link the question to the memories that have the places."""
         return super().prepare(question, Rewired(snapshot, self._places), recipe)
 
-    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe, prepared: Any = None) -> Ranking:
+    def search(self, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         """Walk over the rewired graph."""
-        return super().search(question, Rewired(snapshot, self._places), recipe, prepared)
+        return super().search(question, Rewired(snapshot, self._places), recipe)
 
 
 @contextmanager

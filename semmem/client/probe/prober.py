@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from semmem.client.probe.fixture import WITNESS, ProbeFixture, fixture, regimes, rows, witness_keys
 from semmem.client.probe.stages import Probe, Probed, Stage, fate
 from semmem.embedders.binding import embed_question, embed_texts
+from semmem.legs import Legs
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import within
-from semmem.model.protocols import Embedder, Extractor, Leg
+from semmem.model.protocols import Embedder, Extractor
 from semmem.model.recipe import Recipe
 from semmem.model.store import Store, lacking
 from semmem.model.types import Filters
@@ -44,7 +45,7 @@ class Prober:
         store: Store,
         ingest: Ingest,
         recaller: Recaller,
-        legs: Mapping[str, Leg],
+        legs: Legs,
         extractor: Extractor,
         embedder: Callable[[], Embedder | str],
     ) -> None:
@@ -79,7 +80,7 @@ class Prober:
         with self._unclaimed():
             for name in [leg] if leg is not None else recipe.legs:
                 own = witness or self._own(name)
-                if own is None and name not in ("lexical", "dense", "graph"):
+                if own is None and name not in self._legs.builtin:
                     left_out[name] = f"The leg {name} names no witness of its own; give a question and a text it finds."
                     continue
                 for regime in regimes(recipe) if own is None else recipe.regimes[-1:]:  # the question decides, not we
@@ -96,10 +97,9 @@ class Prober:
     def _own(self, leg: str) -> tuple[str, str] | None:
         """Return the witness that a leg names; one that cannot be made has any, since it is degraded when asked."""
         try:
-            own = getattr(self._legs[leg], "witness", None)
+            return self._legs[leg].witness
         except SemmemError:
             return ("the brass lantern", "the brass lantern")
-        return own if isinstance(own, tuple) and len(own) == 2 else None
 
     # ------------------------------------------------------------------ stage by stage
 

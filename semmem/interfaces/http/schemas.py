@@ -10,13 +10,13 @@ from semmem.client.routes import Route
 from semmem.interfaces.http.answers import LINES
 from semmem.interfaces.http.arguments import arguments_of, several, spread
 from semmem.interfaces.http.problems import MEDIA_TYPE
-from semmem.model.arguments import ARGUMENTS, FILTERS, MEMORY, NAMED_RECIPE, OF_ONE_ROUTE, RECIPE_SETTINGS, TOGETHER
+from semmem.model.arguments import ARGUMENTS, FILTERS, MEMORY, NAMED_RECIPE, RECIPE_SETTINGS
 from semmem.model.history import Link
 from semmem.model.recall_log import LoggedHit, Replayed
 from semmem.model.recipe import Recipe
 from semmem.model.recipe_settings import STORED_WEIGHT, Each, Section, Values, values_of
 from semmem.model.reports import Finding, LeftOut, Limits, Namespace, NamespaceHash, Stats
-from semmem.model.types import Concept, IngestReport, Memory
+from semmem.model.types import SORT_BY, Concept, IngestReport, Memory
 from semmem.write.sync import ImportReport
 
 __all__ = ["ANSWERS", "PROBLEMS", "components", "described"]
@@ -147,6 +147,43 @@ _FORGOTTEN = _members(forgotten=_COUNT, matched=_COUNT, dry_run={"type": "boolea
 _PATH = _members(id=_TEXT, namespace=_TEXT, title=_or_null(_TEXT), snippet=_TEXT, steps=_STEPS)
 
 
+_RECALLS = (
+    "recall", "recall_by_url", "reweigh", "recall_paths", "recall_reach", "context", "context_by_url", "explain",
+    "explain_by_url", "list",
+)  # fmt: skip
+
+_OF_ONE_ROUTE: Mapping[tuple[str, str], dict[str, Any]] = {
+    **{(name, "limit"): {"maximum": 1_000} for name in _RECALLS},
+    ("recall_reach", "offset"): {"maximum": 999},
+    ("forget", "filters"): {"minProperties": 1},
+    ("list", "sort_by"): {"enum": [one for one in SORT_BY if one != "relevance"]},
+    ("remember_messages", "position"): {"minimum": 0},
+    ("recalls", "limit"): {"maximum": 1_000},
+    ("remember_messages", "session"): {"minLength": 1},
+    ("feedback", "useful"): {"minItems": 1},
+    ("feedback", "not_useful"): {"minItems": 1},
+}
+"""What the schema of an argument says more in one route."""
+
+_COMBINED: Mapping[str, dict[str, Any]] = {
+    "remember": {"not": {"required": ["expires_at", "ttl"]}},
+    "reach_of": {"not": {"required": ["recipe", "namespace"]}},
+    "feedback": {"anyOf": [{"required": ["useful"]}, {"required": ["not_useful"]}]},
+    "forget": {
+        "oneOf": [
+            {"anyOf": [{"required": ["id"]}, {"required": ["filters"]}], "not": {"required": ["everything"]}},
+            {
+                "properties": {"everything": {"enum": [True]}},
+                "required": ["everything"],
+                "not": {"anyOf": [{"required": ["id"]}, {"required": ["filters"]}]},
+            },
+        ]
+    },
+    "probe": {"anyOf": [{"required": ["leg"]}, {"not": {"required": ["witness"]}}]},
+}
+"""Which arguments of a body can be given together, by route."""
+
+
 def _list_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": dict(schema)}
 
@@ -213,7 +250,7 @@ def _schema(route: Route, name: str) -> dict[str, Any]:
     schema = dict(ARGUMENTS[name][0])
     if several(route, name):
         return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
-    return schema | OF_ONE_ROUTE.get((route.name, name), {})
+    return schema | _OF_ONE_ROUTE.get((route.name, name), {})
 
 
 def _needed(route: Route) -> list[str]:
@@ -294,7 +331,7 @@ def _body(route: Route) -> dict[str, Any]:
     if route.name == "update":
         fields_or_null = {n: _or_null(s) for n, (s, _) in MEMORY.items()}
         body = {"type": "object", "properties": fields_or_null, "additionalProperties": False, "minProperties": 1}
-        return body | TOGETHER["remember"]
+        return body | _COMBINED["remember"]
     if route.name == "configure":
         settings = {name: _stored(name, values) for name, values in values_of(Recipe).items()}
         settings["weights"]["additionalProperties"] = STORED_WEIGHT.schema
@@ -304,7 +341,7 @@ def _body(route: Route) -> dict[str, Any]:
     properties = {n: {**_schema(route, n), "description": ARGUMENTS[n][1]} for n in names}
     body = {"type": "object", "properties": properties, "additionalProperties": False}
     needed = {"required": names} if (names := _needed(route)) else {}
-    return body | needed | TOGETHER.get(route.name, {})
+    return body | needed | _COMBINED.get(route.name, {})
 
 
 _PROBLEM = {"content": {MEDIA_TYPE: {"schema": _ref("Problem")}}}

@@ -320,7 +320,8 @@ def _path(candidates: Candidates, store: Store, snapshot: Snapshot, target: int,
     """Return how the graph leg reached the memory; empty where the leg was not called or did not reach it."""
     from semmem.legs.graph_linking import WalkTrace
 
-    trace = candidates.traces.get("graph")
-    if not isinstance(trace, WalkTrace) or store.graph is None or "graph" not in candidates.rankings:
+    traces = [candidates.traces[leg] for leg in candidates.rankings]
+    walked = next((trace for trace in traces if isinstance(trace, WalkTrace)), None)
+    if walked is None or store.graph is None:
         return ()
-    return paths_to(target, trace, snapshot, store.graph, language)
+    return paths_to(target, walked, snapshot, store.graph, language)

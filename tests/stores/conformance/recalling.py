@@ -9,6 +9,7 @@ import pytest
 
 import semmem
 from semmem.client.connection import legs_of
+from semmem.legs import Legs
 from semmem.model.exchange import Kind
 from semmem.model.store import Store, graph_of
 from semmem.model.types import Filters
@@ -117,7 +118,7 @@ class Recalling:
         turns[7]["text"] = "mooring"
         write(store, *turns)
         write(store, {"id": "rum", "text": "rum", "author": "Ada", "session": "other"})
-        recaller = Recaller(store, legs_of(store, "english"), lambda: "no embedder", "english")
+        recaller = Recaller(store, Legs(store, legs_of(store, "english")), lambda: "no embedder", "english")
 
         def asked(question: str) -> tuple[list[str], dict[str, str]]:
             found = recaller.recall(question, ["n"], semmem.recipe("lexical"), filters=ANY, limit=3)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import semmem
 from semmem.client.connection import legs_of
+from semmem.legs import Legs
 from semmem.model.exchange import Kind
 from semmem.model.store import Store
 from semmem.read.recall import Recaller
@@ -121,7 +122,7 @@ class Walls:
         )
         legs = {leg: weight for leg, weight in plan.weights.items() if leg in store.capabilities}
         plan = replace(plan, weights=legs, graph=replace(plan.graph, related=1.0))
-        recaller = Recaller(store, legs_of(store, "english"), lambda: "no embedder", "english")
+        recaller = Recaller(store, Legs(store, legs_of(store, "english")), lambda: "no embedder", "english")
 
         def remember(namespace: str, texts: bool) -> None:
             noise = data.draw(st.lists(st.tuples(text, vector), min_size=len(rows), max_size=len(rows)))
