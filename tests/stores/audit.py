@@ -31,7 +31,7 @@ def sql(where: Semmem | str, statement: str, *parameters: Any) -> list[tuple[Any
         return cursor.fetchall() if cursor.description else []
 
 
-def connections_left(where: Semmem | str, *, within_s: float = 10.0) -> int:
+def connections_left(where: Semmem | str, *, within_s: float = 100.0) -> int:
     """Return how many connections of others a database has; those that were closed get time to end in the server."""
     end = time.monotonic() + within_s
     while (count := int(sql(where, OTHERS)[0][0])) and time.monotonic() < end:
