@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import random
 import shutil
@@ -37,6 +38,10 @@ os.environ.pop("COLUMNS", None)
 _data_home = tempfile.mkdtemp(prefix="semmem-tests-")
 atexit.register(shutil.rmtree, _data_home, ignore_errors=True)
 os.environ["XDG_DATA_HOME"] = _data_home
+
+# To collect the tests is to import them all, and garbage collection would take a sixth of that time.
+_thresholds = gc.get_threshold()
+gc.set_threshold(50_000, 20, 20)
 
 # The processes that run the tests side by side are started later, and get it with the environment.
 _seed = os.environ.setdefault("SEMMEM_TEST_SEED", str(random.getrandbits(32)))
@@ -75,6 +80,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for tests in modules:
         order.shuffle(tests)
     items[:] = [test for tests in modules for test in tests]
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage as usual from now on."""
+    gc.set_threshold(*_thresholds)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -67,10 +67,9 @@ class Databases:
             self._drop(name)
 
     def close(self) -> None:
-        """Drop all databases."""
-        for name, connection in self._free:
+        """Close the connections; the databases go with their server."""
+        for _, connection in self._free:
             connection.close()
-            self._drop(name)
         self._free.clear()
 
     def _new(self) -> tuple[str, psycopg.Connection[Any]]:

@@ -222,10 +222,6 @@ def test_where_a_set_is_missing_one_sentence_says_so_and_no_result_is_taken_for_
     assert (ROOT / "eval" / "results" / "agentnotes_a-controls.json").read_bytes() == before
 
 
-def committed() -> list[Any]:
-    return [pytest.param(path, id=path.stem) for path in sorted((ROOT / "eval" / "results").glob("*.json"))]
-
-
 OF_BEFORE = {
     "agentnotes_c-two-regimes": "the set is held out, so it is not measured again for the sake of its form",
     "musique100-related": "of the names and triples of a language model, which a command line does not say",
@@ -249,19 +245,20 @@ OF_BEFORE = {
 """Committed results of before they said how they were made, or that no command of the list makes, and why they stay."""
 
 
-@pytest.mark.parametrize("path", committed())
-def test_a_committed_result_is_made_by_the_command_it_names_at_a_clean_commit(path: Path) -> None:
-    if path.stem in OF_BEFORE:
-        return
-    result = json.loads(path.read_text(encoding="utf-8"))
+def test_every_committed_result_is_made_by_the_command_it_names_at_a_clean_commit() -> None:
     made_by = {m.name: shlex.join(["python", "-m", "eval", *m.words]) for m in manifest()}
-    assert result["line"] == made_by[path.stem]
-    assert clean(result["environment"]["commit"])
-    vectors = result["environment"]["vectors"]
-    assert re.fullmatch(r"[0-9a-f]{64}", vectors["stored sha256"])
-    assert all(clean(commit) for commit in vectors["made at"])
-    assert result["corpus"]["standing"] in ("tuning set", *OURS.values(), "written for this project, not tuned on")
-    assert result["schema"] in (2, 3)
+    for path in sorted((ROOT / "eval" / "results").glob("*.json")):
+        if path.stem in OF_BEFORE:
+            continue
+        result = json.loads(path.read_text(encoding="utf-8"))
+        assert result["line"] == made_by[path.stem], path.stem
+        assert clean(result["environment"]["commit"]), path.stem
+        vectors = result["environment"]["vectors"]
+        assert re.fullmatch(r"[0-9a-f]{64}", vectors["stored sha256"]), path.stem
+        assert all(clean(commit) for commit in vectors["made at"]), path.stem
+        standing = ("tuning set", *OURS.values(), "written for this project, not tuned on")
+        assert result["corpus"]["standing"] in standing, path.stem
+        assert result["schema"] in (2, 3), path.stem
 
 
 def test_every_result_of_the_list_is_committed() -> None:

@@ -32,18 +32,17 @@ OTHERS = {
 OF_YOURS = "eval/data/private/"
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_command_of_the_readme_is_one_and_its_data_are_in_the_clone(words: list[str]) -> None:
-    module, args = words[2], words[3:]
-    if module == "eval":
-        command = typer.main.get_command(app)
-        name, chosen, rest = command.resolve_command(command.make_context("eval", args), args)  # type: ignore[attr-defined]
-        chosen.make_context(name, rest)  # raises for an option that is none
-    else:
-        assert hasattr(OTHERS[module], "main")
-    for flag, value in pairwise(args):
-        if flag in ("--data", "--foreign"):
-            assert value.startswith(OF_YOURS) or (ROOT / value).is_dir(), value
+def test_every_command_of_the_readme_is_one_and_its_data_are_in_the_clone() -> None:
+    command = typer.main.get_command(app)
+    for _, _, module, *args in COMMANDS:
+        if module == "eval":
+            name, chosen, rest = command.resolve_command(command.make_context("eval", args), args)  # type: ignore[attr-defined]
+            chosen.make_context(name, rest)  # raises for an option that is none
+        else:
+            assert hasattr(OTHERS[module], "main"), module
+        for flag, value in pairwise(args):
+            if flag in ("--data", "--foreign"):
+                assert value.startswith(OF_YOURS) or (ROOT / value).is_dir(), value
 
 
 @pytest.mark.parametrize(

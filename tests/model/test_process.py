@@ -36,13 +36,13 @@ def test_the_end_waits_for_the_calls_in_progress_and_lets_no_other_begin() -> No
     def call() -> None:
         with calls:
             begun.set()
-            leave.wait(10)
+            leave.wait(100)
             done.append("call")
 
     done: list[str] = []
     caller = threading.Thread(target=call)
     caller.start()
-    begun.wait(10)
+    assert begun.wait(100)
     threading.Timer(0.05, leave.set).start()
     calls.end()
     done.append("end")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -44,11 +45,8 @@ def test_the_table_has_the_settings_of_the_legs_with_their_ranges_in_words() -> 
     assert {row.whose for row in SETTINGS.values()} == {"leg", "fusion", "hits", "lexical", "graph", "conversation"}
 
 
-@pytest.mark.parametrize("row", SETTINGS.values(), ids=lambda row: row.name)
-def test_what_a_setting_means_is_one_line_without_a_full_stop(row: Any) -> None:
-    assert 10 <= len(row.meaning) <= 150
-    assert "\n" not in row.meaning
-    assert not row.meaning.endswith(".")
+def test_what_a_setting_means_is_one_line_without_a_full_stop() -> None:
+    assert [row.name for row in SETTINGS.values() if not re.fullmatch(r".{9,149}[^.\n]", row.meaning)] == []
 
 
 @pytest.mark.parametrize("row", NUMBERS, ids=lambda row: row.name)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 import psycopg
@@ -16,6 +18,9 @@ from semmem.stores.sqlite.resident import FileModels
 
 __all__ = ["OTHERS", "alike", "check", "connections_left", "contents", "singleton", "sql"]
 
+Where: TypeAlias = "Semmem | str | psycopg.Connection[Any]"
+"""A Semmem on postgresql://, the conninfo of its database, or a connection to it."""
+
 _THERE = ("written", "updated", "restored", "linked", "unlinked")
 _FATES = {*((kind, True) for kind in _THERE), ("forgotten", False), ("unlinked", False)}
 """The last change of an id, and whether it is there; a link of what was forgotten softly can be taken away."""
@@ -23,15 +28,25 @@ OTHERS = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client b
 AND pid <> pg_backend_pid()"""
 
 
-def sql(where: Semmem | str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """Run one statement on a connection of its own; ``where`` is a Semmem on postgresql:// or a conninfo."""
+@contextmanager
+def _connected(where: Where) -> Iterator[psycopg.Connection[Any]]:
+    """Yield a connection of its own: a statement more on it takes the server a tenth of what a connection more does."""
+    if isinstance(where, psycopg.Connection):
+        yield where
+        return
     conninfo = where if isinstance(where, str) else where.store.url
     with psycopg.connect(conninfo, autocommit=True, options="-c search_path=semmem,public") as connection:
+        yield connection
+
+
+def sql(where: Where, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """Run one statement, on a connection of its own unless it is given one."""
+    with _connected(where) as connection:
         cursor = connection.execute(statement, parameters, binary=True)  # type: ignore[arg-type]
         return cursor.fetchall() if cursor.description else []
 
 
-def connections_left(where: Semmem | str, *, within_s: float = 10.0) -> int:
+def connections_left(where: Semmem | str, *, within_s: float = 100.0) -> int:
     """Return how many connections of others a database has; those that were closed get time to end in the server."""
     end = time.monotonic() + within_s
     while (count := int(sql(where, OTHERS)[0][0])) and time.monotonic() < end:
@@ -39,7 +54,7 @@ def connections_left(where: Semmem | str, *, within_s: float = 10.0) -> int:
     return count
 
 
-def singleton(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]]:
+def singleton(mem: Where) -> dict[tuple[str, int], tuple[int, str, bytes]]:
     """Return (kind, name, entry) of each (namespace, key) in lone_posting; its rows are proven not to overlap."""
     found: dict[tuple[str, int], tuple[int, str, bytes]] = {}
     beyond: dict[str, int] = {}
@@ -59,7 +74,7 @@ def singleton(mem: Semmem | str) -> dict[tuple[str, int], tuple[int, str, bytes]
     return found
 
 
-def alike(mem: Semmem | str) -> tuple[Counter[tuple[str, int, int]], Counter[tuple[str, int, int]]]:
+def alike(mem: Where) -> tuple[Counter[tuple[str, int, int]], Counter[tuple[str, int, int]]]:
     """Return the (namespace, key, row id) that have rows of their own, and those packed, each proven to be right.
 
     A packed key stands in the row of its upper bits, ascending; both are the keys of the memories, each once.
@@ -84,11 +99,16 @@ def alike(mem: Semmem | str) -> tuple[Counter[tuple[str, int, int]], Counter[tup
     return apart, packed
 
 
-def contents(mem: Semmem | str) -> dict[str, Any]:
+def contents(where: Where) -> dict[str, Any]:
     """Everything the tables hold that means something, with row ids as ids and without their history.
 
     How memories are spread over segments and whether a segment was ever alone are history, not content.
     """
+    with _connected(where) as connection:
+        return _contents(connection)
+
+
+def _contents(mem: psycopg.Connection[Any]) -> dict[str, Any]:
     id_of = {(n, o): f"{n}/{i}#{p}" for n, i, p, o in sql(mem, "SELECT namespace, id, part, ord FROM memory")}
     postings: dict[Any, Any] = defaultdict(list)
     for namespace, key, kind, name, low, high, n, subjects, raw in sql(
@@ -137,7 +157,12 @@ def check(mem: Semmem | str) -> None:
         mem.store._reading(_check_file)
         _check_memory(mem)
         return
-    found = contents(mem)
+    with _connected(mem) as connection:
+        _check_server(connection)
+
+
+def _check_server(mem: psycopg.Connection[Any]) -> None:
+    found = _contents(mem)
     indexed = {f"{row[0]}/{row[1]}#{row[2]}" for row in found["memory"] if row[3] == 0}
     assert set(found["forwards"]) == indexed
     assert {id for id, _ in found["vectors"]} == indexed
@@ -158,7 +183,7 @@ def check(mem: Semmem | str) -> None:
     _check_numbers(mem)
 
 
-def _check_numbers(mem: Semmem | str) -> None:
+def _check_numbers(mem: psycopg.Connection[Any]) -> None:
     """Prove what is numbered within a namespace: no number is beyond the last one given out, none of a change twice."""
     last = {n: rest for n, *rest in sql(mem, "SELECT namespace, ords, segments, changes, dropping FROM namespace")}
     for table, column, at in (

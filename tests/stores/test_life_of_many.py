@@ -161,7 +161,7 @@ def killed(program: str, place: tuple[str, str], *, enough: int, after: float) -
 def wait_for_sessions(url: str) -> None:
     busy = """SELECT count(*) FROM pg_stat_activity
               WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()"""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 100
     while sql(url, busy)[0][0]:
         assert time.monotonic() < end
         time.sleep(0.05)

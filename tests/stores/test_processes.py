@@ -93,7 +93,7 @@ def alone(server: EmbeddedServer) -> None:
     """Wait until the sessions of killed processes are gone, so that what is read does not change meanwhile."""
     others = """SELECT count(*) FROM pg_stat_activity
                 WHERE datname = 'semmem' AND state <> 'idle' AND pid <> pg_backend_pid()"""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 100
     while sql(server.ensure_running(), others)[0][0]:
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -214,7 +214,7 @@ def test_an_open_semmem_goes_on_after_the_server_was_killed(own: EmbeddedServer,
 
 def open_connections(mem: Semmem, count: int) -> None:
     """Let ``count`` threads hold a connection at the same time, so that the pool has as many afterwards."""
-    barrier = threading.Barrier(count, timeout=20)
+    barrier = threading.Barrier(count, timeout=100)
     failed: list[BaseException] = []
 
     def hold() -> None:

@@ -180,7 +180,7 @@ def test_a_terminal_shows_a_bar_before_anything_is_done(
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     terminal.cache_clear()
     with progress.counting(CommandLine(), "[b]notes\x1b[2J.jsonl", 90) as advance:
-        for _ in range(200):
+        for _ in range(2_000):
             if "0/90" in (shown := capfd.readouterr().err):
                 break
             time.sleep(0.05)

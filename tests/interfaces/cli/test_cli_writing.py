@@ -182,7 +182,7 @@ def test_progress_is_told_before_the_first_batch_is_done(
     monkeypatch.setattr(progress, "_PAUSE", 0.05)
     said = ""
     with progress.counting(CommandLine(), "notes.jsonl", 500):
-        for _ in range(200):
+        for _ in range(2_000):
             if said := said + capfd.readouterr().err:
                 break
             time.sleep(0.05)

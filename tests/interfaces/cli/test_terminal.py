@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import semmem
 from semmem.interfaces.cli import show
 from semmem.interfaces.cli.app import app, run
 from semmem.interfaces.cli.terminal import Shown, Terminal, terminal
@@ -218,16 +219,15 @@ def test_an_entry_of_the_log_lets_no_control_character_through(filled: Call) -> 
         assert (code, "evil" in said) == (0, True), command
 
 
-def test_what_a_process_says_is_harmless_too(store_url: str, tmp_path: Path) -> None:
+def test_what_a_process_says_is_harmless_too(store_url: str) -> None:
     environment = {**os.environ, "SEMMEM_URL": store_url, "SEMMEM_EMBEDDER": "hashing"}
-    file = tmp_path / f"{NAME}.md"
-    file.write_text(f"The key. {HOSTILE}", encoding="utf-8")
+    with semmem.connect(store_url, embedder="hashing") as mem:
+        mem.remember(f"The key. {HOSTILE}", id="key")
     lines = [
-        ["remember", "--file", str(file), "--id", HOSTILE],
         ["recall", "key"],
         ["--debug", "get", HOSTILE + "\udcff"],  # a byte that is no UTF-8
     ]
-    for args, code in zip(lines, (0, 0, 2), strict=True):
+    for args, code in zip(lines, (0, 2), strict=True):
         done = subprocess.run([sys.executable, "-m", "semmem", *args], env=environment, capture_output=True)
         said = (done.stdout + done.stderr).decode("utf-8")
         assert done.returncode == code, said

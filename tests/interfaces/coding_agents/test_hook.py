@@ -447,7 +447,7 @@ def test_with_detach_the_client_goes_on_and_the_turns_are_stored_behind_it(
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     with semmem.connect() as mem:
-        for _ in range(300):
+        for _ in range(1_000):
             if len(mem.list(namespace=PROJECT)) == 1:
                 return
             time.sleep(0.1)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -159,10 +158,15 @@ def test_a_key_of_an_earlier_version_is_read(keys: Keys) -> None:
     assert (found.right, found.expires_at, principal(found)) == ("write", None, found.id)
 
 
-def test_a_key_is_refused_when_its_time_is_over(keys: Keys) -> None:
-    key, text = keys.add("laptop", lasting=timedelta(seconds=0.3))
+def two_hours_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the clock of keys forward."""
+    monkeypatch.setattr("semmem.interfaces.http.keys._now", lambda: datetime.now(UTC) + timedelta(hours=2))
+
+
+def test_a_key_is_refused_when_its_time_is_over(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, text = keys.add("laptop", lasting=timedelta(hours=1))
     assert keys.find(f"Bearer {text}") == key
-    time.sleep(0.4)
+    two_hours_later(monkeypatch)
     with pytest.raises(KeyRequired, match="The key laptop expired at "):
         keys.find(f"Bearer {text}")
     with pytest.raises(KeyRequired, match="requires a key"):  # it does not open the server
@@ -171,14 +175,16 @@ def test_a_key_is_refused_when_its_time_is_over(keys: Keys) -> None:
         keys.rotate("laptop", overlap=timedelta(days=1))
 
 
-def test_of_a_key_that_is_rotated_the_old_one_goes_on_for_the_overlap(keys: Keys) -> None:
+def test_of_a_key_that_is_rotated_the_old_one_goes_on_for_the_overlap(
+    keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, old_text = keys.add("laptop", right="write", namespaces=["team"])
-    old, new, text = keys.rotate("laptop", overlap=timedelta(seconds=0.4), lasting=timedelta(days=90))
+    old, new, text = keys.rotate("laptop", overlap=timedelta(hours=1), lasting=timedelta(days=90))
     assert (old.id, new.right, new.namespaces, principal(new)) == (first.id, "write", ("team",), principal(first))
     assert [key.id for key in keys.list()] == [new.id, old.id]
     found = [keys.find(f"Bearer {one}") for one in (old_text, text)]
     assert [one.id for one in found if one] == [old.id, new.id]
-    time.sleep(0.5)
+    two_hours_later(monkeypatch)
     with pytest.raises(KeyRequired, match="expired"):
         keys.find(f"Bearer {old_text}")
     _, third, last = keys.rotate("laptop", overlap=timedelta(0))

@@ -14,7 +14,7 @@ from semmem.stores.embedded.server import EmbeddedServer
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
-def eventually(holds: Callable[[], object], seconds: float = 20) -> None:
+def eventually(holds: Callable[[], object], seconds: float = 100) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not come about"
@@ -23,7 +23,7 @@ def eventually(holds: Callable[[], object], seconds: float = 20) -> None:
 
 def connected(server: EmbeddedServer) -> psycopg.Connection[tuple[object, ...]]:
     """Connect in the way a store does: once more through ensure_running when that fails, as after a stall."""
-    for _ in range(200):
+    for _ in range(1_000):
         try:
             return psycopg.connect(server.ensure_running(), autocommit=True)
         except psycopg.OperationalError:

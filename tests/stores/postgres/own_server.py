@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -125,12 +127,15 @@ def unmake(own: Own) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a free port below those of connections, one of which could have it while the server restarts."""
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
-def wait_until(done: object, seconds: float = 10.0) -> None:
+def wait_until(done: object, seconds: float = 100.0) -> None:
     """Wait for a function to say yes; fail the test after a while."""
     assert callable(done)
     until = time.monotonic() + seconds

@@ -54,7 +54,7 @@ def killed_half_way(source: str, target: str) -> int:
     assert process.stdout is not None
     arrived = int(process.stdout.readline())
     process.send_signal(signal.SIGKILL)
-    process.wait(timeout=30)
+    process.wait(timeout=100)
     process.stdin.close()
     process.stdout.close()
     return arrived

@@ -121,7 +121,7 @@ def test_a_statement_that_takes_too_long_can_be_stopped_from_another_thread(file
 
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(run)
-        assert begun.wait(10)
+        assert begun.wait(100)
         while not running.done():  # until the statement itself has begun
             stops[0]()
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
