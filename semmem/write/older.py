@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 import numpy as np
 
 from semmem.model.errors import SemmemError
-from semmem.model.exchange import Row, Scope, Written
+from semmem.model.exchange import Row, Written
 from semmem.model.process.clock import step
 from semmem.model.store import Store
-from semmem.model.types import Older
+from semmem.model.types import Memory, Older
 from semmem.write.items import is_turn
 
 __all__ = ["LEAST_COSINE", "MOST_OLDER", "older_of"]
@@ -39,11 +39,10 @@ def older_of(store: Store, rows: Sequence[Row], written: Written, contradicted: 
     found = [Older.of(one.id, one.text, one.at) for one in similar if one.id in contradicted]
     now = datetime.now(UTC)
     try:
-        near = _nearest(store, rows, written) if len(found) < MOST_OLDER else []
-        memories = store.indexed_memories((whole.namespace,), near) if near else {}
+        near = _nearest(store, rows, written) if len(found) < MOST_OLDER else ()
     except SemmemError:
-        near, memories = [], {}
-    for one in (memories[row_id] for row_id in near if row_id in memories):
+        near = ()
+    for one in near:
         expired = one.expires_at is not None and one.expires_at <= now
         if (
             not expired
@@ -68,13 +67,13 @@ def _distinct(found: Sequence[Older]) -> tuple[Older, ...]:
     return tuple(distinct)
 
 
-def _nearest(store: Store, rows: Sequence[Row], written: Written) -> list[int]:
-    """Return the row ids of the passages nearest to the first one of ``rows``, nearest first."""
+def _nearest(store: Store, rows: Sequence[Row], written: Written) -> Sequence[Memory]:
+    """Return the memories and parts nearest to the first one of ``rows`` that has a vector, nearest first."""
     first = next((row for row in rows if row.vector is not None), None)
     if store.vectors is None or first is None or first.vector is None:
-        return []
+        return ()
     own = np.array(sorted(written.row_ids[*row.name, row.part] for row in rows), dtype=np.int64)
-    scope = Scope((first.memory.namespace,), int(own[-1]), excluded=own)  # at most as many passages as the last row id
     with step("older"):
-        ranking = store.vectors.nearest(scope, first.vector, _DEPTH)
-    return [row_id for row_id, cosine in zip(ranking.row_ids, ranking.scores, strict=True) if cosine >= LEAST_COSINE]
+        return store.vectors.nearest_memories(
+            first.memory.namespace, first.vector, _DEPTH, least=LEAST_COSINE, excluded=own
+        )

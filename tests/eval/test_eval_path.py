@@ -16,7 +16,7 @@ from eval.path import Counter, installed
 ROOT = Path(__file__).resolve().parents[2]
 MOST = {
     "PostgreSQL": {
-        "remember": 6, "remember, warm": 6, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 1,
+        "remember": 5, "remember, warm": 5, "recall": 10, "explain": 8, "recall, warm": 10, "recall, resident": 1,
         "forget": 5,
     },
     "SQLite": {
@@ -25,7 +25,7 @@ MOST = {
     },
 }  # fmt: skip
 """Round trips; to be lowered as they fall, and raised only for a verb that does more: what is alike is looked for,
-that it was compared is noted until then, and two round trips find the older memories that ``remember`` names. On SQLite
+that it was compared is noted until then, and one round trip finds the older memories that ``remember`` names. On SQLite
 a store keeps concepts and vectors too, and its first recall brings the namespace into memory (adr/0065)."""
 
 

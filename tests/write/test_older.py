@@ -10,6 +10,7 @@ import pytest
 
 import semmem
 from semmem.model.errors import StoreError
+from semmem.stores.postgres import nearest
 
 
 @pytest.fixture
@@ -22,7 +23,11 @@ def named(memory: semmem.Memory) -> list[str]:
     return [one.id for one in memory.older]
 
 
-def test_the_two_nearest_older_memories_are_named_nearest_first(mem: semmem.Semmem) -> None:
+@pytest.mark.parametrize("index_from", [10_000, 1])
+def test_the_two_nearest_older_memories_are_named_nearest_first(
+    mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch, index_from: int
+) -> None:
+    monkeypatch.setattr(nearest, "INDEX_FROM", index_from)
     mem.remember("Ada keeps owls.", id="owls", vector=[1, 0, 0])
     mem.remember("Ada keeps hens.", id="hens", vector=[4, 3, 0])
     mem.remember("Ada keeps bees.", id="bees", vector=[3, 4, 0])
@@ -94,9 +99,9 @@ def test_a_store_that_cannot_be_asked_names_none_and_has_the_memory(
 ) -> None:
     mem.remember("Ada keeps owls.", vector=[1, 0])
 
-    def refuses(*_: Any) -> Any:
+    def refuses(*_: Any, **__: Any) -> Any:
         raise StoreError("No.")
 
-    monkeypatch.setattr(type(mem.store.vectors), "nearest", refuses)
+    monkeypatch.setattr(type(mem.store.vectors), "nearest_memories", refuses)
     assert mem.remember("Ada keeps hens.", id="hens", vector=[1, 0]).older == ()
     assert mem.get("hens").text == "Ada keeps hens."

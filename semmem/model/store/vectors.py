@@ -36,6 +36,12 @@ class VectorStore(Protocol):
         """Return the ``depth`` memories with the highest inner product with a unit vector, within scope."""
         ...
 
+    def nearest_memories(
+        self, namespace: str, vector: NDArray[np.float32], depth: int, *, least: float, excluded: NDArray[np.int64]
+    ) -> Sequence[Memory]:
+        """Return those of the ``depth`` nearest memories and parts whose cosine is ``least`` or more, nearest first."""
+        ...
+
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:

@@ -96,6 +96,22 @@ class PostgresVectors:
         self._compare(vector, bool(rows))
         return Ranking(tuple(o for o, _ in rows), tuple(s for _, s in rows), len(rows))
 
+    def nearest_memories(
+        self, namespace: str, vector: NDArray[np.float32], depth: int, *, least: float, excluded: NDArray[np.int64]
+    ) -> Sequence[Memory]:
+        """Return the memories and parts nearest to a vector; in one round trip where no index is used."""
+        size = int(excluded.max())  # at most as many passages as the last row id
+        if size >= nearest.INDEX_FROM:
+            ranking = self.nearest(Scope((namespace,), size, excluded=excluded), vector, depth)
+            pairs = zip(ranking.row_ids, ranking.scores, strict=True)
+            row_ids = [row_id for row_id, cosine in pairs if cosine >= least]
+            rows = self._pool.rows("memory_by_row_ids", {"namespace": namespace, "ords": row_ids}) if row_ids else []
+            memories = {row[-1]: memory_of(row) for row in rows}
+            return [memories[row_id] for row_id in row_ids if row_id in memories]
+        near = {"vector": Vector(vector), "embedder": made_by(vector), "depth": depth, "least": least}
+        rows = self._pool.rows("nearest_memories", {"namespace": namespace, "excluded": excluded, **near})
+        return [memory_of(row[:-1]) for row in rows]
+
     def similarities(
         self, namespaces: Sequence[str], row_ids: RowIds, vector: NDArray[np.float32]
     ) -> Mapping[int, float]:

@@ -78,6 +78,15 @@ class SqliteVectors:
         best = sorted(rows, key=lambda row: (-row[1], row[0]))[:depth]
         return Ranking(tuple(row_id for row_id, _ in best), tuple(score for _, score in best), len(best))
 
+    def nearest_memories(
+        self, namespace: str, vector: NDArray[np.float32], depth: int, *, least: float, excluded: NDArray[np.int64]
+    ) -> Sequence[Memory]:
+        """Return the memories and parts nearest to a vector."""
+        ranking = self.nearest(Scope((namespace,), int(excluded.max()), excluded=excluded), vector, depth)
+        row_ids = [row_id for row_id, cosine in zip(ranking.row_ids, ranking.scores, strict=True) if cosine >= least]
+        memories = self._file.indexed_memories((namespace,), row_ids)
+        return [memories[row_id] for row_id in row_ids if row_id in memories]
+
     def nearest_with_turns(
         self, scope: Scope, vector: NDArray[np.float32], depth: int
     ) -> tuple[Ranking, Sequence[Turn], NDArray[np.int64], NDArray[np.float32]]:

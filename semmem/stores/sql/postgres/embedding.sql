@@ -6,6 +6,17 @@ WHERE namespace = %(namespace)s
   AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
 ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s;
 
+-- nearest_memories --
+-- Return the memories and parts nearest to a vector, as the statement nearest finds them, each with its cosine.
+SELECT <memory_columns_m>, n.cosine
+FROM (SELECT ord, -(vector <#> %(vector)s::public.vector) AS cosine FROM embedding
+      WHERE namespace = %(namespace)s AND ord <> ALL(%(excluded)s)
+        AND (%(embedder)s::jsonb IS NULL OR (SELECT value FROM meta WHERE key = 'embedder') = %(embedder)s::jsonb)
+      ORDER BY vector <#> %(vector)s::public.vector, ord LIMIT %(depth)s) AS n
+JOIN memory m ON m.namespace = %(namespace)s AND m.ord = n.ord
+WHERE n.cosine >= %(least)s AND <open>
+ORDER BY n.cosine DESC, n.ord;
+
 -- nearest_within --
 -- Nearest vectors among the memories that a filter matches, exact.
 SELECT ord, -(vector <#> %(vector)s::public.vector) FROM embedding
