@@ -23,6 +23,8 @@ from semmem.model.types import ListOrder, Memory, Page
 from semmem.stores.memory_columns import fragment
 
 __all__ = [
+    "LISTS",
+    "NEVER",
     "changed_by_newer",
     "check_limits",
     "check_number",
@@ -37,6 +39,17 @@ __all__ = [
 
 _MOST_NAMESPACES = (1 << 23) - 1
 """In a SQLite file, the 63 bits of a row id are the number of the namespace, followed by the 40 bits of the row id."""
+
+LISTS: Mapping[ListOrder, str] = {
+    "created": "memory_list",
+    "updated": "memory_list_updated",
+    "importance": "memory_list_important",
+    "accessed": "memory_list_accessed",
+}
+"""The statement of each order of a list; all but the first also return the sort key, a number."""
+
+NEVER = float("-inf")
+"""The sort key of what has no time, such as a memory that no recall has returned."""
 
 _NAME = re.compile(r"^-- (\w+|<\w+>) --$", re.MULTILINE)
 _FRAGMENT = re.compile(r"<([\w.]+)>")

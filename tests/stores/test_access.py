@@ -18,6 +18,7 @@ from semmem.client.memory import Semmem
 from semmem.importers.jsonl import exported_item
 from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.history import Access
+from semmem.model.store import life_of
 from semmem.write import access
 from semmem.write.access import AccessCounter
 
@@ -264,6 +265,22 @@ def test_hits_and_lists_are_sorted_by_what_was_returned_last(mem: Semmem) -> Non
     assert [memory.id for memory in mem.list(sort_by="accessed")] == ["bus", "ferry", "owl"]
     with pytest.raises(InvalidInput, match='sort_by must be "created", "updated", "importance" or "accessed", not'):
         mem.list(sort_by="relevance")  # type: ignore[arg-type]  # that is the point
+
+
+def test_pages_by_what_was_returned_last_go_on_with_what_never_was(mem: Semmem) -> None:
+    for n in range(7):
+        mem.remember(f"number {n}", id=str(n), created_at=f"2026-01-0{n + 1}")
+    at = {"1": 9, "2": 9, "5": 8, "0": 7}
+    for id, hour in at.items():
+        life_of(mem.store).count_accesses("default", {id: Access(1, datetime(2026, 2, 1, hour, 0, 0, 1, tzinfo=UTC))})
+    for limit in (1, 2, 3, 7):
+        cursor, ids = None, []
+        for _ in range(8):
+            page = mem.list(sort_by="accessed", limit=limit, cursor=cursor)
+            ids.extend(memory.id for memory in page)
+            if (cursor := page.cursor) is None:
+                break
+        assert ids == ["2", "1", "5", "0", "6", "4", "3"]
 
 
 def test_a_recall_of_a_store_that_takes_no_writes_counts_nothing_and_fails_for_nothing(tmp_path: Path) -> None:

@@ -68,4 +68,4 @@ def test_the_list_of_namespaces_of_a_file_reads_an_index_and_no_memory(tmp_path:
         assert [(one.name, one.memories) for one in mem.namespaces()] == [("n0", 2), ("n1", 2)]
     with sqlite3.connect(tmp_path / "notes.db") as file:
         plan = [row[-1] for row in file.execute("EXPLAIN QUERY PLAN " + statements("sqlite")["namespace_list"])]
-    assert plan == ["SCAN memory USING COVERING INDEX memory_changed"]
+    assert plan == ["SCAN memory USING COVERING INDEX memory_by_change"]

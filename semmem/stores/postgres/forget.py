@@ -77,6 +77,7 @@ def forget(
     """
     which = [id] if isinstance(id, str) else None if id is None else sorted(id)
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
+    connection.execute(_SQL["plan_for_these"])  # of filters and ids nobody knows which are NULL
     if dry_run:
         count_statement = _SQL["forget_count" if soft else "purge_count"]
         return int(only(connection.execute(count_statement, parameters))[0])

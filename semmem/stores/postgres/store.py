@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -44,11 +44,12 @@ from semmem.stores.postgres.serving import PostgresServing
 from semmem.stores.postgres.typed import Connection
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.snapshot import StoredSnapshot, scope_of
-from semmem.stores.sql_files import page_of, read_cursor, statements
+from semmem.stores.sql_files import LISTS, NEVER, page_of, read_cursor, statements
 
 __all__ = ["PostgresStore"]
 
 _SQL = statements("postgres")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PostgresStore(Pooled):
@@ -218,9 +219,9 @@ class PostgresStore(Pooled):
         if sort_by == "created":
             (rows,) = self.together(("memory_list", parameters), planned=True)
             return page_of([(memory_of(row), None) for row in rows], limit, sort_by)
-        parameters |= {"sort_by": sort_by, "cursor_key": key}
-        statement = "memory_list_important" if sort_by == "importance" else "memory_list_sorted"
-        (rows,) = self.together((statement, parameters), planned=True)
+        time = None if key is None or key == NEVER else _EPOCH + timedelta(microseconds=int(key))
+        parameters |= {"cursor_key": key, "cursor_time": time}
+        (rows,) = self.together((LISTS[sort_by], parameters), planned=True)
         return page_of([(memory_of(row), sort_key) for *row, sort_key in rows], limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:

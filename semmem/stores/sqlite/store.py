@@ -45,7 +45,7 @@ from semmem.stores.past import PastSnapshot, versions_at
 from semmem.stores.resident.model import Model
 from semmem.stores.resident.snapshot import MemorySnapshot
 from semmem.stores.snapshot import StoredSnapshot, scope_of
-from semmem.stores.sql_files import page_of, read_cursor, statements
+from semmem.stores.sql_files import LISTS, NEVER, page_of, read_cursor, statements
 from semmem.stores.sqlite import renaming, upkeep, write
 from semmem.stores.sqlite.connection import Filed, migrate, require_newest
 from semmem.stores.sqlite.graph import SqliteGraph
@@ -245,9 +245,8 @@ class SqliteStore(Filed):
         if sort_by == "created":
             rows = [(memory_of(r), None) for r in self._rows("memory_list", parameters)]
         else:
-            parameters |= {"sort_by": sort_by, "cursor_key": key}
-            statement = "memory_list_important" if sort_by == "importance" else "memory_list_sorted"
-            rows = [(memory_of(r), k) for *r, k in self._rows(statement, parameters)]
+            parameters |= {"cursor_key": key, "cursor_time": None if key is None or key == NEVER else int(key)}
+            rows = [(memory_of(r), k) for *r, k in self._rows(LISTS[sort_by], parameters)]
         return page_of(rows, limit, sort_by)
 
     def stats(self, namespace: str | None) -> Stats:

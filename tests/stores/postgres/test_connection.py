@@ -86,8 +86,8 @@ def test_a_block_within_a_block_sends_a_long_value_to_a_server_that_is_slow_to_r
     connection: Any, other_url: str
 ) -> None:
     with psycopg.connect(other_url, autocommit=True) as other:
-        process = connection.info.backend_pid
-        end = threading.Timer(30, lambda: other.execute("SELECT pg_terminate_backend(%s)", (process,)))
+        server = (connection.info.backend_pid,)
+        end = threading.Timer(30, lambda: other.execute("SELECT pg_terminate_backend(%s)", server))
         end.start()
         try:
             with pipelined_transaction(connection):

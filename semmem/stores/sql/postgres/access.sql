@@ -37,18 +37,39 @@ WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL 
 ORDER BY importance DESC, created_at DESC, id DESC
 LIMIT %(limit)s;
 
--- memory_list_sorted --
--- As memory_list, by another key, downwards: what is equal in it the newest first, what was never returned last.
-SELECT <memory_columns>, key
-FROM (
-    SELECT *, CASE %(sort_by)s
-        WHEN 'updated' THEN (extract(epoch FROM updated_at) * 1000000)::float8
-        ELSE coalesce((SELECT (extract(epoch FROM a.last_at) * 1000000)::float8 FROM access a
-                       WHERE a.namespace = %(namespace)s AND a.id = memory.id), '-Infinity') END AS key
+-- memory_list_updated --
+-- As memory_list, the last changed first, in the order of an index.
+SELECT <memory_columns>, (extract(epoch FROM updated_at) * 1000000)::float8
+FROM memory
+WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
+  AND <memory_filters>
+  AND (%(cursor_at)s::timestamptz IS NULL
+       OR (updated_at, created_at, id) < (%(cursor_time)s::timestamptz, %(cursor_at)s, %(cursor_id)s COLLATE "C"))
+ORDER BY updated_at DESC, created_at DESC, id DESC
+LIMIT %(limit)s;
+
+-- memory_list_accessed --
+-- As memory_list, the last returned by a recall first, and those never returned last: the former by the index of
+-- accesses, the latter only where the page has room for them.
+WITH returned AS MATERIALIZED (
+    SELECT m.*, (extract(epoch FROM a.last_at) * 1000000)::float8 AS key
+    FROM access a CROSS JOIN LATERAL (
+        SELECT * FROM memory
+        WHERE namespace = %(namespace)s AND id = a.id AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
+          AND <memory_filters>) AS m
+    WHERE a.namespace = %(namespace)s AND (%(cursor_at)s::timestamptz IS NULL OR (
+        a.last_at <= %(cursor_time)s::timestamptz
+        AND (a.last_at, m.created_at, m.id) < (%(cursor_time)s, %(cursor_at)s, %(cursor_id)s COLLATE "C")))
+    ORDER BY a.last_at DESC, m.created_at DESC, m.id DESC LIMIT %(limit)s
+), never AS (
+    SELECT *, '-Infinity'::float8 AS key
     FROM memory
     WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
-      AND <memory_filters>) AS m
-WHERE %(cursor_at)s::timestamptz IS NULL
-   OR (key, created_at, id) < (%(cursor_key)s::float8, %(cursor_at)s, %(cursor_id)s COLLATE "C")
-ORDER BY key DESC, created_at DESC, id DESC
-LIMIT %(limit)s;
+      AND <memory_filters>
+      AND NOT EXISTS (SELECT FROM access a WHERE a.namespace = %(namespace)s AND a.id = memory.id)
+      AND (%(cursor_at)s::timestamptz IS NULL OR %(cursor_time)s::timestamptz IS NOT NULL
+           OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))
+    ORDER BY created_at DESC, id DESC LIMIT %(limit)s::bigint - (SELECT count(*) FROM returned)
+)
+SELECT <memory_columns>, key FROM returned UNION ALL SELECT <memory_columns>, key FROM never
+ORDER BY key DESC, created_at DESC, id DESC;

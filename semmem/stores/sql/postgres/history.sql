@@ -138,7 +138,8 @@ DELETE FROM link WHERE namespace = %(namespace)s AND (from_id = ANY(ARRAY(
 -- Delete the logged recalls in which these ids stand, also their rows in other namespaces: each has the question, which
 -- may quote a memory.
 DELETE FROM recall_log WHERE recall_id IN (
-    SELECT l.recall_id FROM recall_log l WHERE l.namespace = %(namespace)s AND l.hits ?| %(ids)s::text[]);
+    SELECT l.recall_id FROM recall_log l WHERE l.namespace = %(namespace)s
+      AND jsonb_path_query_array(l.hits, '$.keyvalue().key') ?| %(ids)s::text[]);
 
 -- purge_change --
 -- Delete earlier changes of these ids; the last one, that they were forgotten, stays for readers of changes.

@@ -24,21 +24,42 @@ SELECT <memory_columns>, importance
 FROM memory AS m
 WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
   AND <memory_filters>
+  AND importance <= coalesce(:cursor_key, 1)
   AND (:cursor_at IS NULL OR (importance, created_at, id) < (:cursor_key, :cursor_at, :cursor_id))
 ORDER BY importance DESC, created_at DESC, id DESC
 LIMIT :limit;
 
--- memory_list_sorted --
--- As memory_list, by another key, downwards: what is equal in it the newest first, what was never returned last.
-SELECT <memory_columns>, key
-FROM (
-    SELECT *, CASE :sort_by
-        WHEN 'updated' THEN CAST(updated_at AS REAL)
-        ELSE coalesce((SELECT CAST(a.last_at AS REAL) FROM access AS a
-                       WHERE a.namespace = :namespace AND a.id = m.id), -9e999) END AS key
+-- memory_list_updated --
+-- As memory_list, the last changed first, in the order of an index.
+SELECT <memory_columns>, CAST(updated_at AS REAL)
+FROM memory AS m
+WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
+  AND <memory_filters>
+  AND updated_at <= coalesce(:cursor_time, <last_time>)
+  AND (:cursor_at IS NULL OR (updated_at, created_at, id) < (:cursor_time, :cursor_at, :cursor_id))
+ORDER BY updated_at DESC, created_at DESC, id DESC
+LIMIT :limit;
+
+-- memory_list_accessed --
+-- As memory_list, the last returned by a recall first, and those never returned last: the former by the index of
+-- accesses, the latter only where the page has room for them.
+WITH returned AS MATERIALIZED (
+    SELECT m.*, CAST(a.last_at AS REAL) AS key
+    FROM (SELECT id AS returned_id, last_at FROM access
+          WHERE namespace = :namespace AND last_at <= coalesce(:cursor_time, <last_time>)) AS a
+    CROSS JOIN memory AS m ON m.namespace = :namespace AND m.id = a.returned_id
+    WHERE part = 0 AND (expires_at IS NULL OR expires_at > :now)
+      AND <memory_filters>
+      AND (:cursor_at IS NULL OR (a.last_at, created_at, id) < (:cursor_time, :cursor_at, :cursor_id))
+    ORDER BY a.last_at DESC, created_at DESC, id DESC LIMIT :limit
+), never AS (
+    SELECT *, -9e999 AS key
     FROM memory AS m
     WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
-      AND <memory_filters>) AS s
-WHERE :cursor_at IS NULL OR (key, created_at, id) < (:cursor_key, :cursor_at, :cursor_id)
-ORDER BY key DESC, created_at DESC, id DESC
-LIMIT :limit;
+      AND <memory_filters>
+      AND NOT EXISTS (SELECT 1 FROM access AS a WHERE a.namespace = :namespace AND a.id = m.id)
+      AND (:cursor_at IS NULL OR :cursor_time IS NOT NULL OR (created_at, id) < (:cursor_at, :cursor_id))
+    ORDER BY created_at DESC, id DESC LIMIT :limit - (SELECT count(*) FROM returned)
+)
+SELECT <memory_columns>, key FROM returned UNION ALL SELECT <memory_columns>, key FROM never
+ORDER BY key DESC, created_at DESC, id DESC;

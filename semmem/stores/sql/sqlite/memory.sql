@@ -103,12 +103,18 @@ SELECT ord, coalesce(title, '') || char(10) || text FROM memory
 WHERE row IN (
     SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords));
 
+-- <last_time> --
+-- A time that none is behind, so that a first page is read like the others: an index is entered at the cursor only by a
+-- condition that holds without one too.
+9223372036854775807
+
 -- memory_list --
 -- Newest first, keyset paging; filters that are NULL do not restrict.
 SELECT <memory_columns>
 FROM memory AS m
 WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
   AND <memory_filters>
+  AND created_at <= coalesce(:cursor_at, <last_time>)
   AND (:cursor_at IS NULL OR (created_at, id) < (:cursor_at, :cursor_id))
 ORDER BY created_at DESC, id DESC
 LIMIT :limit;
@@ -213,5 +219,5 @@ SELECT (SELECT count(*) FROM asked AS a JOIN memory AS m ON m.namespace = a.name
 
 -- namespace_list --
 -- Return each namespace with its number of whole memories and its last change, for people.
-SELECT namespace, count(*), max(updated_at) FROM memory INDEXED BY memory_changed
+SELECT namespace, count(*), max(updated_at) FROM memory INDEXED BY memory_by_change
 WHERE part = 0 GROUP BY namespace ORDER BY namespace;
