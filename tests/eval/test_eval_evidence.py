@@ -235,6 +235,8 @@ OF_BEFORE = {
     "coverage": "of python -m eval.coverage, a simulation of no corpus; record 0060 has its table",
     "peers": "of python -m eval.peers, which asks other systems and measures no recipe; its file has the command",
     "levels": "of python -m eval best-leg --levels, which compares nothing; its own file has the command",
+    "best-leg-minilm": "of python -m eval best-leg, which asks several corpora; its file has the command",
+    "best-leg-mpnet": "the same with another embedder",
     "floors-minilm": "its own file has the command; it is of eight corpora",
     "floors-hashing": "its own file has the command; it is of eight corpora",
     "hooks": "of python -m eval hooks, which times processes; its file has the command and the commit",
