@@ -256,6 +256,26 @@ def best_legs() -> str:
     return table(["set", "encoder", "stratum", "questions", *cells.values()], rows())
 
 
+def company() -> str:
+    """Return R@5 of the default and of each leg alone beside foreign memories, as eval/results/company.json has it."""
+    found = json.loads((ROOT / "eval" / "results" / "company.json").read_text(encoding="utf-8"))["sets"]
+    legs = ("", *(f", {leg} alone" for leg in ("lexical", "dense", "graph")))
+
+    def cell(row: Mapping[str, Any]) -> str:
+        if (less := row.get("R@5 difference")) is None:
+            return f"{row['R@5']:.3f}".removeprefix("0")
+        return f"{less['delta']:+.3f} [{less['low']:+.3f}, {less['high']:+.3f}]".replace("0.", ".")
+
+    def rows() -> Iterator[Sequence[str]]:
+        for data, of in found.items():
+            by_name = {row["row"]: row for row in of}
+            for name in ("as they are", *(n for n in by_name if n.endswith("foreign memories beside"))):
+                shown = name.removesuffix(" beside")
+                yield data, shown, *(cell(by_name[name + leg]) for leg in legs)
+
+    return table(["set", "beside it", "`default`", "lexical", "dense", "graph"], rows())
+
+
 def hooks() -> str:
     """Return how long a prompt waits for its hook, as eval/results/hooks.json has it."""
     found = json.loads((ROOT / "eval" / "results" / "hooks.json").read_text(encoding="utf-8"))["rows"]
@@ -325,6 +345,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "finds": finds,
     "levels": levels,
     "best legs": best_legs,
+    "company": company,
     "hooks": hooks,
 }
 

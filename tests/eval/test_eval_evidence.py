@@ -230,6 +230,7 @@ OF_BEFORE = {
     "agentnotes_c-two-regimes": "the set is held out, so it is not measured again for the sake of its form",
     "musique100-related": "of the names and triples of a language model, which a command line does not say",
     "robustness": "of python -m eval.robustness",
+    "company": "of python -m eval.robustness, too; its file has the command and the commit",
     "confidence": "its own file has the command; it is no experiment, so it has no corpus of its own",
     "confidence-mpnet": "its own file has the command; it is no experiment, so it has no corpus of its own",
     "coverage": "of python -m eval.coverage, a simulation of no corpus; record 0060 has its table",
