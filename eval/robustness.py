@@ -179,6 +179,14 @@ def _compared(before: Measured, measured: Measured) -> dict[str, Any]:
     return values
 
 
+def _command(options: argparse.Namespace) -> str:
+    words = [f"--data {name}" for name in options.data]
+    words += [f"--foreign {name}" for name in options.foreign]
+    words += [f"--foreign-count {count}" for count in options.foreign_count or ()]
+    words += [f"--recipe {options.recipe}"] * (options.recipe != "default") + ["--legs"] * options.legs
+    return " ".join(["python -m eval.robustness", *words])
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print the table as JSON."""
     parser = argparse.ArgumentParser(prog="python -m eval.robustness", description=(__doc__ or "").splitlines()[0])
@@ -200,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     recipe = semmem.recipe(options.recipe)
     embedder = Remembered(load_embedder(options.embedder, path=None))
     result: dict[str, Any] = {
-        "command": "python -m eval.robustness " + " ".join(f"--data {name}" for name in options.data),
+        "command": _command(options),
         "commit": COMMIT,
         "recipe": recipe.as_dict(),
         "foreign": {"sources": [Path(source).name for source in options.foreign], "counts": [*map(len, crowds)]},

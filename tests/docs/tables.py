@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from eval.best_leg import FEWEST
 from eval.reports.verdicts import SUMMED, summed
 from semmem import RECIPES, Semmem
 from semmem.client.routes import ROUTES, Route
@@ -233,6 +234,48 @@ def levels() -> str:
     return table(["set", "questions", *metrics.values()], rows())
 
 
+def best_legs() -> str:
+    """Return the default beside its best leg in each stratum of 20 questions or more, with each encoder."""
+    cells = {"R@5": "R@5 (best leg)", "nDCG@10": "nDCG@10 (best leg)"}
+
+    def cell(row: Mapping[str, Any]) -> str:
+        text = f"{row['value']:.3f} ({row['best']} {row['legs'][row['best']]:.3f})".replace("0.", ".")
+        questions = f"; ahead on {row['ahead']}, behind on {row['behind']}"
+        return f"**{text.removesuffix(')')}{questions})**" if row["loses"] else text
+
+    def rows() -> Iterator[Sequence[str]]:
+        for encoder in ("minilm", "mpnet"):
+            path = ROOT / "eval" / "results" / f"best-leg-{encoder}.json"
+            strata: dict[tuple[str, str, int], dict[str, str]] = {}
+            for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+                if row["metric"] in cells and row["questions"] >= FEWEST:
+                    strata.setdefault((row["data"], row["stratum"], row["questions"]), {})[row["metric"]] = cell(row)
+            for (data, stratum, questions), of in strata.items():
+                yield data, encoder, stratum, str(questions), *(of[metric] for metric in cells)
+
+    return table(["set", "encoder", "stratum", "questions", *cells.values()], rows())
+
+
+def company() -> str:
+    """Return R@5 of the default and of each leg alone beside foreign memories, as eval/results/company.json has it."""
+    found = json.loads((ROOT / "eval" / "results" / "company.json").read_text(encoding="utf-8"))["sets"]
+    legs = ("", *(f", {leg} alone" for leg in ("lexical", "dense", "graph")))
+
+    def cell(row: Mapping[str, Any]) -> str:
+        if (less := row.get("R@5 difference")) is None:
+            return f"{row['R@5']:.3f}".removeprefix("0")
+        return f"{less['delta']:+.3f} [{less['low']:+.3f}, {less['high']:+.3f}]".replace("0.", ".")
+
+    def rows() -> Iterator[Sequence[str]]:
+        for data, of in found.items():
+            by_name = {row["row"]: row for row in of}
+            for name in ("as they are", *(n for n in by_name if n.endswith("foreign memories beside"))):
+                shown = name.removesuffix(" beside")
+                yield data, shown, *(cell(by_name[name + leg]) for leg in legs)
+
+    return table(["set", "beside it", "`default`", "lexical", "dense", "graph"], rows())
+
+
 def hooks() -> str:
     """Return how long a prompt waits for its hook, as eval/results/hooks.json has it."""
     found = json.loads((ROOT / "eval" / "results" / "hooks.json").read_text(encoding="utf-8"))["rows"]
@@ -301,6 +344,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "floors": floors,
     "finds": finds,
     "levels": levels,
+    "best legs": best_legs,
+    "company": company,
     "hooks": hooks,
 }
 
