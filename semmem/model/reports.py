@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 __all__ = [
+    "Backlog",
     "BackupReport",
     "CopyReport",
     "LeftOut",
@@ -15,6 +16,7 @@ __all__ = [
     "MigrationReport",
     "Namespace",
     "NamespaceHash",
+    "PoolUse",
     "Rebuilt",
     "RelevanceJudgment",
     "Stats",
@@ -98,6 +100,29 @@ class Stats:
     bytes: int | None
     embedder: str | None
     stale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a store has left to do: memories ``waiting`` for ``maintain``, to be merged or compared, or for a vector.
+
+    ``oldest_s`` is the age of the one that waits longest for ``maintain``, ``backup_s`` that of the last backup by
+    ``semmem backup``; each is None where there is none.
+    """
+
+    waiting: int
+    oldest_s: float | None
+    without_vector: int
+    backup_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """The connections of this process to a store: those in use of ``most``, and the callers that wait for one."""
+
+    in_use: int
+    waiting: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)

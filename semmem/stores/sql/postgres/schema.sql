@@ -60,6 +60,11 @@ SELECT pg_postmaster_start_time();
 -- Store a fact unless it exists; the first writer decides.
 INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO NOTHING;
 
+-- meta_backup --
+-- Note that a backup was written now.
+INSERT INTO meta (key, value) VALUES ('backup', jsonb_build_object('at', now()))
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
 -- meta_release --
 -- Forget the embedder of a store without vectors, under the lock of the vectors.
 DELETE FROM meta WHERE key = 'embedder' AND NOT EXISTS (SELECT 1 FROM embedding);
