@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 __all__ = [
+    "Backlog",
     "BackupReport",
     "CopyReport",
     "Finding",
@@ -16,6 +17,7 @@ __all__ = [
     "MigrationReport",
     "Namespace",
     "NamespaceHash",
+    "PoolUse",
     "Rebuilt",
     "RelevanceJudgment",
     "Stats",
@@ -119,6 +121,29 @@ class Finding:
     state: Literal["good", "optional", "bad"]
     detail: str
     mend: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a store has left to do: memories ``waiting`` for ``maintain``, to be merged or compared, or for a vector.
+
+    ``oldest_s`` is the age of the one that waits longest for ``maintain``, ``backup_s`` that of the last backup by
+    ``semmem backup``; each is None where there is none.
+    """
+
+    waiting: int
+    oldest_s: float | None
+    without_vector: int
+    backup_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """The connections of this process to a store: those in use of ``most``, and the callers that wait for one."""
+
+    in_use: int
+    waiting: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)

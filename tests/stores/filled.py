@@ -73,13 +73,13 @@ def tables(where: Semmem | str) -> set[str]:
 
 
 def rows(where: Semmem | str) -> dict[str, list[str]]:
-    """Return every row of every table as PostgreSQL writes it, but for whose copy it is, and when it was restored."""
+    """Return every row of every table as PostgreSQL writes it, but for copies, restores and backups of the store."""
     columns = {name: columns for name, columns in sql(where, COLUMNS) if name != "migration"}
     found = {
         name: sorted(row for (row,) in sql(where, f"SELECT t::text FROM (SELECT {which} FROM {name}) AS t"))
         for name, which in columns.items()
     }
-    found["meta"] = [row for row in found["meta"] if not row.startswith(("(copy,", "(restored,"))]
+    found["meta"] = [row for row in found["meta"] if not row.startswith(("(backup,", "(copy,", "(restored,"))]
     return found
 
 

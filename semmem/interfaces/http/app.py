@@ -92,7 +92,7 @@ class Service:
         self.workers = Workers(self.limits)
         self.rates = Rates(self.limits.rate, self.limits.burst)
         self.at_work = AtWork()
-        self.metrics = Metrics(lambda: mem.resident)
+        self.metrics = Metrics(mem)
 
     def stop(self) -> None:
         """Begin to stop: streams of items end, each with a last line that says how far it came."""
@@ -407,7 +407,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
         response_class=PlainTextResponse,
         responses=PROBLEMS,
     )
-    async def metrics() -> Response:
+    def metrics() -> Response:  # on a thread, because it may wait for the store
         service.metrics.pending.set(service.workers.pending)
         text, media = service.metrics.as_text()
         return Response(text, media_type=media)

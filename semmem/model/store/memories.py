@@ -23,7 +23,7 @@ from semmem.model.exchange import (
     Turn,
     Written,
 )
-from semmem.model.reports import Namespace, Stats
+from semmem.model.reports import Backlog, Namespace, PoolUse, Stats
 from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.types import Filters, ListOrder, Memory, Page
 
@@ -161,6 +161,15 @@ class Store(Protocol):
 
     def stats(self, namespace: str | None) -> Stats:
         """Return the counts of memories, concepts and vectors."""
+        ...
+
+    def backlog(self) -> Backlog:
+        """Return what is left to do in the whole store; reads every row that says whether a memory has a vector."""
+        ...
+
+    @property
+    def pool_use(self) -> PoolUse:
+        """The connections that this process uses now."""
         ...
 
     def namespaces(self) -> Sequence[str]:

@@ -25,6 +25,7 @@ from semmem.model.errors import (
 from semmem.model.exchange import RowIds, apart
 from semmem.model.filters import UNSTORABLE_TEXT
 from semmem.model.process.clock import standing
+from semmem.model.reports import PoolUse
 from semmem.stores.postgres.encoding import register_arrays
 from semmem.stores.postgres.errors import OTHER_SCHEMA, error_at_connect, error_at_work, moving, starting
 from semmem.stores.postgres.migrate import migrate, newer, require_newest
@@ -169,6 +170,13 @@ class Pooled:
             raise StoreClosed() from error
         except PoolTimeout as error:
             raise self._unserved(self._refusal()) from error
+
+    @property
+    def pool_use(self) -> PoolUse:
+        """The connections that this process uses now."""
+        stats = self._pool.get_stats()
+        in_use = stats.get("pool_size", 0) - stats.get("pool_available", 0)
+        return PoolUse(in_use, stats.get("requests_waiting", 0), self._pool.max_size)
 
     def check(self) -> None:
         """Replace the idle connections that are lost."""

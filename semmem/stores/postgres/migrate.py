@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from functools import partial
@@ -154,15 +155,32 @@ def apply(connection: Connection, after: int, upto: int) -> None:
 def number(connection: Connection) -> int:
     """Return the number of the schema of this database, 0 where it has no semmem tables.
 
-    Raises StoreUnavailable for a server or a pgvector that is too old.
+    Raises StoreUnavailable for a server or a pgvector that is too old, or a pooler that keeps no sessions.
     """
     sql = statements("postgres")
-    record_table, vector = only(connection.execute(sql["migration_exists"]))
+    record_table, vector, process = only(connection.execute(sql["migration_exists"]))
+    if process != connection.info.backend_pid:  # somebody stands between
+        _check_sessions(connection)
     if (old := too_old(connection.info.server_version, vector)) is not None:
         raise StoreUnavailable(old)
     if record_table is None:
         return 0
     return int(only(connection.execute(sql["migration_number"]))[0])
+
+
+def _check_sessions(connection: Connection) -> None:
+    """Raise StoreUnavailable where another client gets the session of this one, as from a pooler of transactions."""
+    import psycopg
+
+    sql, mark = statements("postgres"), secrets.token_hex(8)
+    connection.execute(sql["session_set"], {"name": "semmem.mark", "value": mark})
+    with psycopg.connect(connection.info.dsn, password=connection.info.password, autocommit=True) as other:
+        if only(other.execute(sql["session_mark"]))[0] == mark:
+            raise StoreUnavailable(
+                "This URL leads to a pooler in transaction mode, such as PgBouncer, and semmem needs sessions of its "
+                "own for prepared statements, settings and locks; set pool_mode = session there, or name the server "
+                "itself."
+            )
 
 
 def newer(conninfo: str) -> SchemaTooNew | None:

@@ -28,7 +28,7 @@ from semmem.model.exchange import (
     apart,
     placed,
 )
-from semmem.model.reports import Namespace, Stats
+from semmem.model.reports import Backlog, Namespace, Stats
 from semmem.model.store import KEEP, Keep, Snapshot
 from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.filter_matches import FilterMatches
@@ -231,6 +231,10 @@ class PostgresStore(Pooled):
         memories, parts, namespaces, concepts, mentions, vectors, pending, size = (int(v or 0) for v in row)
         name = identity["name"] if identity else None
         return Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
+
+    def backlog(self) -> Backlog:
+        """Return what is left to do in the whole store; see Store.backlog."""
+        return Backlog(*self.rows("store_backlog", {})[0])
 
     def overview(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories or are being moved, by name."""

@@ -37,6 +37,20 @@ class _Demand:
     dropped: bool = False
 
 
+class Asked:
+    """How many namespaces recalls have asked for, and how many of these the memory did not hold."""
+
+    def __init__(self) -> None:
+        self.all = self.missed = 0
+        self._lock = Lock()
+
+    def note(self, namespaces: Collection[str], models: Collection[str]) -> None:
+        """Note a recall of ``namespaces``, of which ``models`` were in memory."""
+        with self._lock:
+            self.all += len(namespaces)
+            self.missed += len(set(namespaces) - set(models))
+
+
 class Models:
     """Models by namespace, the one used last at the end. Safe to use from any thread.
 
@@ -50,6 +64,7 @@ class Models:
         load: Callable[[str, int, int], Model | None],
         follow: Callable[[Model, int], Model | None],
     ) -> None:
+        self.asked = Asked()
         self._budget = budget
         self._load, self._follow = load, follow
         self._models: OrderedDict[str, Model] = OrderedDict()

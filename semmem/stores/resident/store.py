@@ -21,7 +21,7 @@ import numpy as np
 from semmem.model.exchange import Scope
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
 from semmem.model.types import Filters, Memory
-from semmem.stores.resident.memory import Models
+from semmem.stores.resident.memory import Asked, Models
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.snapshot import MemorySnapshot
 from semmem.stores.snapshot import StoredSnapshot, scope_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
     from semmem.stores.sqlite.resident import FileModels
 
-__all__ = ["Resident", "resident", "resident_sizes"]
+__all__ = ["Resident", "resident", "resident_asked", "resident_sizes"]
 
 _SHARE = 8
 """What filters match may take an eighth of what models may, beside them: a million row ids take 8 MB."""
@@ -66,6 +66,12 @@ def resident_sizes(source: SnapshotSource) -> Mapping[str, int]:
     """Return the approximate bytes of each namespace that a source, made by ``resident``, has in memory now."""
     models: Models | FileModels | None = getattr(source, "models", None)
     return {} if models is None else models.sizes
+
+
+def resident_asked(source: SnapshotSource) -> Asked | None:
+    """Return what recalls have asked of a source that holds namespaces in memory; None for one that holds none."""
+    models: Models | FileModels | None = getattr(source, "models", None)
+    return None if models is None else models.asked
 
 
 class Resident:
@@ -109,6 +115,7 @@ class Resident:
         if not any(namespace in self.models for namespace in namespaces):
             stored = StoredSnapshot(self._store, scope_of(self._store, namespaces, filters, exclude, names))
             models = self._current(stored.scope)
+            self.models.asked.note(namespaces, models)
             return MemorySnapshot(stored, models) if models else stored
         of = repr((namespaces, filters, list(exclude)))
         assumed = None if checked else self._assumed(of, namespaces, filters, exclude, names)
@@ -141,6 +148,7 @@ class Resident:
             return memories, wholes
 
         scope = replace(entry.scope, filters=filters, exclude=tuple(exclude))
+        self.models.asked.note(namespaces, models)
         return MemorySnapshot(self._behind(scope, models, names), models, check)
 
     def _checked(
@@ -158,6 +166,7 @@ class Resident:
                 while len(self._scopes) > _MOST_SCOPES:
                     self._scopes.popitem(last=False)
         scope = replace(scope, filters=filters, exclude=tuple(exclude))
+        self.models.asked.note(namespaces, models)
         return MemorySnapshot(self._behind(scope, models, names), models)
 
     def _behind(self, scope: Scope, models: Mapping[str, Model], names: Collection[str]) -> Snapshot:

@@ -34,6 +34,7 @@ from semmem.model.exchange import RowIds, apart
 from semmem.model.filters import UNSTORABLE_TEXT, contains
 from semmem.model.process.clock import standing
 from semmem.model.process.forks import in_child, undivided
+from semmem.model.reports import PoolUse
 from semmem.stores.sql_files import changed_by_newer, check_step, migrations, statements, too_old, unmigrated
 from semmem.text.tokens import unfinished
 
@@ -87,13 +88,19 @@ class Filed:
         self._free = threading.Condition()
         self._idle: list[sqlite3.Connection] = []
         self._parent_connections: list[sqlite3.Connection] = []
-        self._open = 0
+        self._open = self._waiting = 0
         self._closed = False
         self._rebuilds = False
         self._process = os.getpid()
         self._running = threading.local()
         in_child(self)
         self._run(partial(self._prepare, migration or migrate))
+
+    @property
+    def pool_use(self) -> PoolUse:
+        """The connections that this process uses now."""
+        with self._free:
+            return PoolUse(self._open - len(self._idle), self._waiting, self._most)
 
     def close(self) -> None:
         """Close the connections; data in a file stays, data in memory is lost."""
@@ -286,7 +293,10 @@ class Filed:
             while not self._idle and self._open >= self._most:
                 if self._closed:
                     break
-                if not self._free.wait(timeout=30):
+                self._waiting += 1
+                is_free = self._free.wait(timeout=30)
+                self._waiting -= 1
+                if not is_free:
                     raise StoreUnavailable(f"All {self._most} connections of this store are busy; try again.")
             if self._closed:
                 raise StoreClosed()
@@ -319,7 +329,7 @@ class Filed:
         """Drop the connections of a parent process: SQLite forbids a child process to use or close them."""
         self._free = threading.Condition()
         self._parent_connections += self._idle
-        self._idle, self._open, self._rebuilds = [], 0, False
+        self._idle, self._open, self._waiting, self._rebuilds = [], 0, 0, False
         self._running = threading.local()  # the call that forked had reserved a connection of the parent
 
     def _connect(self) -> sqlite3.Connection:

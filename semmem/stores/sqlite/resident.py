@@ -23,6 +23,7 @@ from semmem.model.exchange import Corrections
 from semmem.model.process.forks import Lock
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, merged, unpack_candidates
 from semmem.stores.resident.block import Block, Rows
+from semmem.stores.resident.memory import Asked
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.turns import Turns
 from semmem.stores.sql_files import statements
@@ -53,6 +54,7 @@ class FileModels:
         self._file = file
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._asked: set[str] = set()
+        self.asked = Asked()
         self._lock = Lock()
         self._bringing = Lock()
 

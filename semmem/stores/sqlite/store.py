@@ -38,7 +38,7 @@ from semmem.model.exchange import (
     Written,
     placed,
 )
-from semmem.model.reports import Namespace, Stats
+from semmem.model.reports import Backlog, Namespace, Stats
 from semmem.model.store import KEEP, Keep, Snapshot
 from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.past import PastSnapshot, versions_at
@@ -258,6 +258,13 @@ class SqliteStore(Filed):
         counted = self.graph.counts(namespace)
         return Stats(memories, parts, namespaces, *counted, vectors, 0, size, identity["name"] if identity else None)
 
+    def backlog(self) -> Backlog:
+        """Return what is left to do in the file; postings are merged as they are written, and backups not known."""
+        waiting, oldest = self._rows("uncompared_backlog", {})[0]
+        missing = self._rows("embedding_missing_count", {})[0][0] if self.vectors.embedder() else 0
+        age = None if oldest is None else max(0, microsecond(datetime.now(UTC)) - oldest) / 1e6
+        return Backlog(waiting, age, missing, None)
+
     def indexed_memories(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, Memory]:
         """Return the indexed memories and parts by row id; a part has the memory's id in ``parent_id``."""
         groups = self.among("memory_by_row_ids", namespaces, row_ids)
@@ -357,6 +364,7 @@ class SqliteStore(Filed):
         models = self._held(namespaces)
         kinds, corrections = self._facts(namespaces, names, models)
         stored = StoredSnapshot(self, replace(scope, kinds=kinds, corrections=corrections))
+        self.models.asked.note(namespaces, models)
         held = MemorySnapshot(stored, models)
         return held if versions is None else PastSnapshot(held, versions)
 

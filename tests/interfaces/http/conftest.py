@@ -32,7 +32,7 @@ def http_server() -> Iterator[Server]:
 def http(mem: Semmem, http_server: Server) -> Iterator[httpx.Client]:
     """A client that speaks plain HTTP with a server of ``mem``, which knows nothing of other tests."""
     http_server.service.mem = mem
-    http_server.service.at_work, http_server.service.metrics = AtWork(), Metrics(lambda: mem.resident)
+    http_server.service.at_work, http_server.service.metrics = AtWork(), Metrics(mem)
     http_server.service.rates = Rates(0.0, 1)
     with httpx.Client(base_url=http_server.url, timeout=60.0, trust_env=False) as client:
         yield client

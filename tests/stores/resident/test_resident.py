@@ -211,6 +211,8 @@ def test_a_program_and_a_server_tell_which_namespaces_are_in_memory(module_url: 
         assert {name: float(value) for name, value in page.items()} == {
             "semmem_resident_namespaces": 2.0,
             "semmem_resident_bytes": bytes_held,
+            "semmem_resident_asked_total": 4.0,
+            "semmem_resident_missed_total": 2.0,  # the first recall of each
         }
 
 

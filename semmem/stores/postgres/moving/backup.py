@@ -15,10 +15,12 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
 
 from semmem.files import new_file, private_folder
@@ -59,7 +61,10 @@ Progress = Callable[[int], None] | None
 def backup(store: Pooled, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:
     """Write all of ``store``, as it is now, into ``file``; see ``write_backup``."""
     with store.lasting() as connection:
-        return write_backup(connection, file, force=force, progress=progress)
+        report = write_backup(connection, file, force=force, progress=progress)
+        with suppress(InsufficientPrivilege, ReadOnlySqlTransaction):  # such a user may read, and so may back up
+            connection.execute(_SQL["meta_backup"])
+        return report
 
 
 def write_backup(connection: Connection, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:

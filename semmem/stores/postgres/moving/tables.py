@@ -49,6 +49,8 @@ HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 END = struct.pack("!h", -1)
 NOTE = "copy"
 """The key of ``meta`` under which a store records its source; it is not copied."""
+_OWN_NOTES = [NOTE, "backup"]
+"""The keys of ``meta`` that are about one store: its source, and its last backup."""
 _SCHEMA = "semmem"
 _VECTORS = "embedding"
 _BLOCK = 1 << 18
@@ -114,7 +116,7 @@ class Table:
         if self.within is not None:
             parts.append(sql.SQL("namespace = {}").format(sql.Literal(self.within[0])))
         if self.name == "meta":
-            parts.append(sql.SQL("key <> {}").format(sql.Literal(NOTE)))
+            parts.append(sql.SQL("key <> ALL ({})").format(sql.Literal(_OWN_NOTES)))
         return sql.SQL(" AND ").join(parts or [sql.SQL("true")])
 
 

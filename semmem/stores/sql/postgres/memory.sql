@@ -352,6 +352,15 @@ DELETE FROM embedding WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 -- Delete their staging vectors too; after the other table, in the order in which a rebuild locks.
 DELETE FROM embedding_next WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
+-- store_backlog --
+-- Count what waits for maintain, with the age of the oldest, and what has no vector; return the age of the last backup.
+SELECT (SELECT count(*) FROM pending) + (SELECT count(*) FROM uncompared),
+       extract(epoch FROM now() - least((SELECT min(m.updated_at) FROM pending p JOIN memory m USING (namespace, ord)),
+                                        (SELECT min(at) FROM uncompared)))::float8,
+       (SELECT count(*) FROM memory m WHERE parts = 0 AND EXISTS (SELECT FROM meta WHERE key = 'embedder')
+        AND NOT EXISTS (SELECT 1 FROM embedding e WHERE e.namespace = m.namespace AND e.ord = m.ord)),
+       (SELECT extract(epoch FROM now() - (value ->> 'at')::timestamptz)::float8 FROM meta WHERE key = 'backup');
+
 -- stats --
 -- Count memories, concepts and vectors of one namespace, or of all; pending memories are counted from packed entries.
 WITH waiting AS (

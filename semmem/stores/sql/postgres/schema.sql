@@ -7,8 +7,8 @@ SELECT pg_advisory_lock(hashtextextended('semmem migrations', 0));
 SELECT pg_advisory_unlock(hashtextextended('semmem migrations', 0));
 
 -- migration_exists --
--- Return the table of migrations, NULL in a database without semmem, and the version of pgvector.
-SELECT to_regclass('semmem.migration'), (SELECT extversion FROM pg_extension WHERE extname = 'vector');
+-- Return the table of migrations, NULL in a database without semmem, the version of pgvector, and the server's process.
+SELECT to_regclass('semmem.migration'), (SELECT extversion FROM pg_extension WHERE extname = 'vector'), pg_backend_pid();
 
 -- vector_versions --
 -- Return the version of pgvector in this database and the one that the server offers; NULL where it is missing.
@@ -60,6 +60,11 @@ SELECT pg_postmaster_start_time();
 -- Store a fact unless it exists; the first writer decides.
 INSERT INTO meta (key, value) VALUES (%(key)s, %(value)s) ON CONFLICT (key) DO NOTHING;
 
+-- meta_backup --
+-- Note that a backup was written now.
+INSERT INTO meta (key, value) VALUES ('backup', jsonb_build_object('at', now()))
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
 -- meta_release --
 -- Forget the embedder of a store without vectors, under the lock of the vectors.
 DELETE FROM meta WHERE key = 'embedder' AND NOT EXISTS (SELECT 1 FROM embedding);
@@ -90,6 +95,10 @@ SELECT pg_is_in_recovery(), system_identifier, current_database()::text FROM pg_
 -- session_get --
 -- Return the value of a session setting, in a form that can be set again.
 SELECT current_setting(%(name)s);
+
+-- session_mark --
+-- Return the mark of a session; NULL for one that has none.
+SELECT current_setting('semmem.mark', true);
 
 -- session_set --
 -- Change a session setting, for statements that cannot run in a transaction.

@@ -53,6 +53,10 @@ SELECT ord, id, text, title, author, coalesce(text_at, created_at) FROM memory
 WHERE row IN (SELECT (SELECT number FROM namespace WHERE namespace = :namespace) << 40 | value FROM json_each(:ords))
   AND NOT sensitive AND (expires_at IS NULL OR expires_at > :now);
 
+-- uncompared_backlog --
+-- Count the memories whose comparison is pending, and return when the oldest was noted.
+SELECT count(*), min(at) FROM uncompared;
+
 -- likeness_missing --
 -- What has no keys, and may have some, or whose links are not made yet.
 SELECT <memory_columns>, text_at

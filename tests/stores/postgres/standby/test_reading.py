@@ -12,6 +12,7 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.interfaces.http.metrics import Metrics
 from semmem.model.errors import InvalidInput
 from semmem.stores.postgres import standby as reading
 from tests.stores.postgres import own_server
@@ -98,6 +99,9 @@ def test_while_a_standby_lags_the_primary_answers_and_afterwards_the_standby_aga
     resume(standby)
     monkeypatch.setattr(reading, "_REST_S", 0.0)
     assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (2, 2))
+    page = Metrics(mem).as_text()[0].decode().splitlines()
+    assert "semmem_recalls_from_standby_total 2.0" in page
+    assert "semmem_recalls_from_primary_total 2.0" in page
 
 
 def test_the_writes_of_other_processes_are_found_once_the_standby_has_them(own: Own, standby: Own, url: str) -> None:
