@@ -8,7 +8,7 @@ import pytest
 
 from tests.stores.postgres import own_server
 from tests.stores.postgres.own_server import Own
-from tests.stores.postgres.standby.standing_by import resume, standby_of
+from tests.stores.postgres.standby.standing_by import catch_up, resume, standby_of
 
 
 @pytest.fixture(scope="package")
@@ -31,6 +31,8 @@ def standby(own: Own) -> Iterator[Own]:
 
 @pytest.fixture
 def url(own: Own, standby: Own) -> Iterator[str]:
-    """The URL of an empty database of the ordinary user ada, on the primary; the standby replays its log."""
-    yield own.url(own.database(), "ada")
+    """The URL of an empty database of the ordinary user ada, on the primary; the standby has it, and replays its log."""
+    database = own.database()
+    catch_up(own, standby)
+    yield own.url(database, "ada")
     resume(standby)
