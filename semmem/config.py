@@ -87,15 +87,6 @@ class Settings:
     """The rows of all settings, by name."""
 
     url: str | None = setting(None, optional(text), "The URL of the store; none: your own embedded server.")
-    read_url: str | None = setting(
-        None, optional(text), "The URL of a standby of the store's own server, which then answers recalls."
-    )
-    read_wait_s: float = setting(
-        0.5,
-        number(ge=0, le=60),
-        "Seconds for which a recall waits until the standby has all that this process has written; then the primary "
-        "answers.",
-    )
     home: Path | None = setting(
         None, optional(path), "Folder of the embedded server's data; none: your platform's data folder."
     )
@@ -168,6 +159,15 @@ class Settings:
     )
     name_older: bool = setting(True, flag, "remember names up to two older memories that the new one may outdate.")
     key: Secret | None = setting(None, optional(secret), "The key for the server of an http:// URL; never shown.")
+    read_url: str | None = setting(
+        None, optional(text), "The URL of a standby of the store's own server, which then answers recalls."
+    )
+    read_wait_s: float = setting(
+        0.5,
+        number(ge=0, le=60),
+        "Seconds for which a recall waits until the standby has all that this process has written; then the primary "
+        "answers.",
+    )
     pool_size: int = setting(8, whole(ge=1, le=100), "Most connections of a process to the store.")
     resident_mb: int = setting(
         256,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -172,7 +172,7 @@ def _check_sessions(connection: Connection) -> None:
     """Raise StoreUnavailable where another client gets the session of this one, as from a pooler of transactions."""
     import psycopg
 
-    sql, mark = statements("postgres"), secrets.token_hex(8)
+    sql, mark = statements("postgres"), os.urandom(8).hex()
     connection.execute(sql["session_set"], {"name": "semmem.mark", "value": mark})
     with psycopg.connect(connection.info.dsn, password=connection.info.password, autocommit=True) as other:
         if only(other.execute(sql["session_mark"]))[0] == mark:
