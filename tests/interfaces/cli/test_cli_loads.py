@@ -102,9 +102,8 @@ def test_json_draws_nothing(filled: str) -> None:
 def loaded_by_hook(url: str, folder: Path, **variables: str) -> set[str]:
     """Return every module that the hook of a prompt has loaded at its end, where no process answers it."""
     code = (
-        "import json, sys\nfrom semmem.__main__ import main\nsys.argv = json.loads(sys.argv[1])\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "sys.stderr.write(json.dumps(sorted(sys.modules)))"
+        "import atexit, gc, json, sys\nfrom semmem.__main__ import main\nsys.argv = json.loads(sys.argv[1])\n"
+        "atexit.register(lambda: sys.stderr.write(f'{gc.isenabled()}\\n' + json.dumps(sorted(sys.modules))))\nmain()"
     )
     line = ["semmem", "hook", "prompt", "--url", url, "--namespace", "default"]
     none = {"SEMMEM_HOOK_PROCESS_S": "0", "XDG_STATE_HOME": str(folder), "SEMMEM_AGENT_MIN_CONFIDENCE": "0"}
@@ -114,7 +113,9 @@ def loaded_by_hook(url: str, folder: Path, **variables: str) -> set[str]:
         input=json.dumps({"prompt": "which logger do we have?", "session_id": "s", "cwd": str(folder)}),
     )  # fmt: skip
     assert "Kestrel" in done.stdout, done.stderr
-    return set(json.loads(done.stderr.splitlines()[-1]))
+    *_, collects, modules = done.stderr.splitlines()
+    assert collects == "False"
+    return set(json.loads(modules))
 
 
 def test_a_hook_by_itself_loads_no_options_no_checks_of_types_and_nothing_that_draws(
