@@ -77,11 +77,13 @@ def forget(
     """
     which = [id] if isinstance(id, str) else None if id is None else sorted(id)
     parameters = {"namespace": namespace, "ids": which, **filter_parameters(filters)}
-    connection.execute(_SQL["plan_for_these"])  # of filters and ids nobody knows which are NULL
+    statement = ("forget_count" if soft else "purge_count") if dry_run else "forget_select"
+    with pipelined(connection):
+        connection.execute(_SQL["plan_for_these"])  # in general, filters and ids may be NULL
+        cursor = connection.execute(_SQL[statement], parameters)
     if dry_run:
-        count_statement = _SQL["forget_count" if soft else "purge_count"]
-        return int(only(connection.execute(count_statement, parameters))[0])
-    rows = connection.execute(_SQL["forget_select"], parameters).fetchall()
+        return int(only(cursor)[0])
+    rows = cursor.fetchall()
     row_ids = [row_id for _, _, row_id in rows]
     ids = {id for id, part, _ in rows if part == 0}
     lives = connection.execute(_SQL["purge_select"], parameters).fetchall() if earlier and not soft else []
