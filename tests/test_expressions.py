@@ -469,7 +469,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     ),
     "semmem.text.tokens._CJK_START": (tokens.tokens, (("", "\u6f22", ""), ("", "a\u6f22", ""), ("", "\u3005", "a"))),
     "semmem.text.tokens._POINT_IN_NUMBER": (tokens.fold, (("", "0.", "\u00e9"), ("", ".0", ""), ("", ".", ""))),
-    "semmem.text.tokens._TOKEN": (
+    "semmem.text.tokens: any_script": (
         tokens.tokens,
         (
             ("", "\u00e9.", ""),

@@ -100,12 +100,13 @@ _CJK += "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 def _token() -> re.Pattern[str]:
     """Return the pattern of tokens in any script. Its compilation takes long, and English never asks for it."""
     inner = f"(?:[^\\W_{_CJK}]|[{_mark_ranges()}\u00ad\u200c\u200d])"
-    return re.compile(
+    any_script = (
         rf"[{_CJK}]+"
         r"|(?<![^\W_])[^\W\d_](?:\.[^\W\d_])+(?![^\W_])"  # U.S, J.R.R, e.g
         rf"|[^\W_{_CJK}]{inner}*"
         rf"(?:['\u2019]{inner}+|(?<=[A-Z])&(?=[A-Z]){inner}+|(?<=\d)(?:\.(?=\d)|,(?=\d{{3}}(?!\d))){inner}+)*"
     )
+    return re.compile(any_script)
 
 
 _ASCII_TOKEN = re.compile(

@@ -151,7 +151,9 @@ def test_a_file_of_a_schema_without_source_types_comes_over(tmp_path: Path) -> N
     with semmem.connect(url) as mem:
         mem.remember("Tea at four.", id="a")
     old = sqlite3.connect(tmp_path / "notes.db")
-    old.execute("DROP INDEX memory_by_importance")  # this and the tables are of later schemas
+    for index in ("memory_by_importance", "memory_by_change", "access_by_time"):
+        old.execute(f"DROP INDEX {index}")  # these and the tables are of later schemas
+    old.execute("CREATE INDEX memory_changed ON memory (namespace, updated_at, part) WHERE part = 0")
     for table in ("forward", "embedding", "embedding_next", "relationship", "correction"):
         old.execute(f"DROP TABLE {table}")
     for column in ("interface", "agent", "facts"):

@@ -31,7 +31,7 @@ def standby(own: Own) -> Iterator[Own]:
 
 @pytest.fixture
 def url(own: Own, standby: Own) -> Iterator[str]:
-    """The URL of an empty database of the ordinary user ada, on the primary; the standby has it, and replays its log."""
+    """The URL of an empty database of the ordinary user ada, on the primary, which the standby has, too."""
     database = own.database()
     catch_up(own, standby)
     yield own.url(database, "ada")
