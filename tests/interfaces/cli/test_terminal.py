@@ -107,6 +107,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["links", HOSTILE, *there]),
         (0, ["unlink", HOSTILE, "see-also", "b", *there]),
         (0, ["stats", "--verify"]),
+        (0, ["migrate", "--dry-run"]),
         (0, ["graph", *there]),
         (0, ["graph", *there, "--around", HOSTILE, "--out", str(folder / f"{NAME}.json")]),
         (0, ["contradictions", *there]),

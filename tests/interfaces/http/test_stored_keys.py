@@ -170,6 +170,7 @@ ADMIN: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "configure": ("PATCH", "/v1/settings", {"weights": {"lexical": 1}}),
     "unset_settings": ("DELETE", "/v1/settings", None),
     "maintain": ("POST", "/v1/maintain", {}),
+    "doctor": ("GET", "/v1/doctor", None),
     "forget everything": ("POST", "/v1/forget", {"everything": True}),
 }
 """A request for each verb that needs the right admin."""
