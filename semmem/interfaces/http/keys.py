@@ -351,6 +351,7 @@ class ServerKeys(KeySet):
         self._file = file
         self._opened: Callable[[], Semmem] | None = opened
         self._stored: StoredKeys | None = None
+        self._opening: asyncio.Future[Any] | None = None
         self._reading: asyncio.Future[Any] | None = None
 
     def __bool__(self) -> bool:
@@ -362,12 +363,13 @@ class ServerKeys(KeySet):
         Raises StoreUnavailable where they are older, and what opening the store raises.
         """
         if self._opened is not None:
-            await asyncio.shield(self._begun(self._in_store))
+            self._opening = _going(self._opening, self._in_store)
+            await asyncio.shield(self._opening)
         stored = self._stored
         if stored is None:
             return self._file._by_id()
         if stored.age > stored.FRESH_S:
-            reading = self._begun(stored.read)
+            reading = self._reading = _going(self._reading, stored.read)
             waits = stored.FRESH_S if stored.age < self.LATE_S else self.LATE_S
             await asyncio.wait([reading], timeout=waits)
             if reading.done() and reading.exception() is not None and stored.age > self.LATE_S:
@@ -375,12 +377,6 @@ class ServerKeys(KeySet):
             if stored.age > self.LATE_S:
                 raise StoreUnavailable("The store does not answer, so no key can be checked; ask again later.")
         return {**self._file._by_id(), **stored.known}
-
-    def _begun(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Return the call of the store that is being made for all requests, else this one, begun."""
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.ensure_future(_in_own_thread(call))
-        return self._reading
 
     def _in_store(self) -> StoredKeys | None:
         """Return the keys in the store, which is opened for it; None where it keeps none."""
@@ -398,6 +394,11 @@ class ServerKeys(KeySet):
 
     def _change(self, change: Callable[[list[Key]], list[Key]]) -> None:
         raise NotImplementedError("Keys are changed in the file, or in the store.")
+
+
+def _going(before: asyncio.Future[Any] | None, call: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Return the same call that another request waits for, else begin it."""
+    return asyncio.ensure_future(_in_own_thread(call)) if before is None or before.done() else before
 
 
 async def _in_own_thread(call: Callable[[], Any]) -> Any:

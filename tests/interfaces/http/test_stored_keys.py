@@ -364,3 +364,26 @@ def test_keys_that_the_store_did_not_tell_for_ten_seconds_let_nobody_in(
         assert asyncio.run(after(5)) == {}
         with pytest.raises(StoreUnavailable, match="no key can be checked"):
             asyncio.run(after(11))
+
+
+def test_a_request_that_comes_while_the_store_has_just_been_opened_reads_the_keys_itself(tmp_path: Path) -> None:
+    opened, go = threading.Event(), threading.Event()
+
+    class Slow(ServerKeys):
+        def _in_store(self) -> StoredKeys | None:
+            stored = super()._in_store()
+            opened.set()
+            assert go.wait(60)
+            return stored
+
+    with semmem.connect("sqlite::memory:", embedder="none") as mem:
+        keys = Slow(Keys(tmp_path / "keys.json"), lambda: mem)
+
+        async def two_at_once() -> Any:
+            first = asyncio.ensure_future(keys.fresh())
+            assert await asyncio.to_thread(opened.wait, 60)
+            second = await keys.fresh()
+            go.set()
+            return await first, second
+
+        assert asyncio.run(two_at_once()) == ({}, {})
