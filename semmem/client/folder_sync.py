@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -54,17 +54,29 @@ def sync_once(mem: Semmem, folder: Path, *, namespace: str, write: bool) -> dict
     }  # fmt: skip
 
 
-def changes(mem: Semmem, folder: Path, *, namespace: str, write: bool, every: float) -> Iterator[None]:
-    """Yield at once, and when the notes have changed and are quiet again, or with ``write`` the store has changed."""
+def changes(
+    mem: Semmem,
+    folder: Path,
+    *,
+    namespace: str,
+    write: bool,
+    every: float,
+    rest: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Yield at once, and when the notes have changed and are quiet again, or with ``write`` the store has changed.
+
+    ``rest`` is called with the seconds between two looks.
+    """
     before = _state(folder)
     cursor = mem.changes("now", namespace=namespace).cursor if write else None
     yield
     while True:
-        time.sleep(every)
+        rest(every)
         now = _state(folder)
         changed = now != before
-        while changed and now != (before := _later(folder, every)):  # somebody is still writing
-            now = before
+        while now != before:  # somebody is still writing
+            rest(every)
+            before, now = now, _state(folder)
         if cursor is not None:
             try:
                 found = mem.changes(cursor, namespace=namespace)
@@ -73,11 +85,6 @@ def changes(mem: Semmem, folder: Path, *, namespace: str, write: bool, every: fl
                 changed = True
         if changed:
             yield
-
-
-def _later(folder: Path, every: float) -> dict[str, tuple[int, int]]:
-    time.sleep(every)
-    return _state(folder)
 
 
 def _state(folder: Path) -> dict[str, tuple[int, int]]:
