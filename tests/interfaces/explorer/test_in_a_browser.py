@@ -214,13 +214,17 @@ def test_a_memory_is_written_edited_compared_forgotten_and_taken_back(page: Any,
     page.get_by_role("button", name="Save").click()
     page.get_by_role("alert").filter(has_text="Somebody changed this memory meanwhile").wait_for()
     assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at one."
-    page.get_by_role("tab", name="memory").click()
+    assert page.locator(".theirs ins").inner_text() == "one."
+    expect(page.get_by_label("Text", exact=True)).to_have_value("The ferry leaves at two.")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("tab", name="memory", selected=True).wait_for()
+    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at two."
     page.get_by_role("dialog").get_by_role("button", name="Forget").click()
     settled(page, "is forgotten")
     assert mem.list(namespace="team", filters={"titles": ["Ferry"]}).memories == ()
     page.get_by_role("button", name="Undo").click()
     page.locator(".rows").get_by_role("button", name="Ferry", exact=True).wait_for()
-    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at one."
+    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at two."
     page.errors.clear()  # the browser itself notes the answer with status 412
 
 

@@ -53,6 +53,16 @@ function Fields({ memory, ns, onClose, openMemory }) {
 function Edit({ memory, id, ns, isNew, onClose, done }) {
   const [draft, setDraft] = useState(memory);
   const [problem, setProblem] = useState(null);
+  const [theirs, setTheirs] = useState(null); // the memory as somebody else changed it meanwhile
+  const base = theirs || memory;
+  const meanwhile = async () => {
+    try {
+      setTheirs(await api.get(id, ns));
+      return new Error("Somebody changed this memory meanwhile. What you typed is kept: look at their change below, then save again.");
+    } catch (failed) {
+      return failed;
+    }
+  };
   const set = (name) => (event) => setDraft({ ...draft, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
   const save = async (event) => {
     event.preventDefault();
@@ -68,11 +78,11 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
       }
       const changes = Object.fromEntries(Object.entries(fields).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(memory[name])));
       if (!Object.keys(changes).length) throw new Error("Nothing is changed.");
-      const before = Object.fromEntries(Object.keys(changes).map((name) => [name, memory[name]]));
-      await api.update(id, ns, changes, memory.version);
+      const before = Object.fromEntries(Object.keys(changes).map((name) => [name, base[name]]));
+      await api.update(id, ns, changes, base.version);
       done(`${id} is changed; its history has the earlier version.`, () => api.update(id, ns, before));
     } catch (error) {
-      setProblem(error.status === 412 ? new Error("Somebody changed this memory meanwhile. Close it, open it again, and repeat your change.") : error);
+      setProblem(error.status === 412 ? await meanwhile() : error);
     }
   };
   return html`<form class="edit" onSubmit=${save}>
@@ -84,6 +94,7 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
       <label>Importance, 0 to 1<input type="number" min="0" max="1" step="0.05" value=${draft.importance} onInput=${set("importance")} /></label>
       <label class="check"><input type="checkbox" checked=${draft.pinned} onChange=${set("pinned")} /> pinned: in every context</label></div>
     <${Notice} error=${problem} />
+    ${theirs && html`<div class="theirs"><p class="under">version ${theirs.version} · ${when(theirs.updated_at)}</p><${Difference} before=${memory.text} after=${theirs.text} /></div>`}
     <p class="buttons"><button>Save</button></p></form>`;
 }
 
