@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import semmem
 
@@ -99,12 +100,11 @@ def measured(calls: int, alone: int) -> dict[str, Any]:
     """Return the rows, by name, and what is left when all of it has ended."""
     bare: dict[str, Times] = {name: [] for name in _BARE}
     before = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, {"HOME": folder, "SEMMEM_CONFIG": ""}):
         theirs = ("SEMMEM_", "XDG_", "PYTHONDONTWRITEBYTECODE")  # with the last, each hook would compile semmem
         kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
         env = {**kept, "HOME": folder, "SEMMEM_IDLE_STOP_S": "60", "SEMMEM_CONFIG": ""}
         env |= {"PYTHONPYCACHEPREFIX": f"{folder}/compiled", "SEMMEM_AGENT_MIN_CONFIDENCE": "0"}
-        os.environ |= {"HOME": folder, "SEMMEM_CONFIG": ""}
         env["SEMMEM_URL"] = url = f"embedded://{folder}/store"
         with semmem.connect(url, idle_stop_s=60) as mem:
             notes = [f"Note {n}: the Kestrel is our logger, and this is line {n} of the harbour." for n in range(200)]

