@@ -210,15 +210,16 @@ def test_a_memory_is_written_edited_compared_forgotten_and_taken_back(page: Any,
     assert page.locator(".versions del").inner_text() == "ten."
     page.get_by_role("tab", name="edit").click()
     page.get_by_label("Text", exact=True).fill("The ferry leaves at two.")
-    mem.update(ferry.id, namespace="team", text="The ferry leaves at one.")
+    mem.update(ferry.id, namespace="team", text="The ferry leaves at one.", author="Cleo")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("alert").filter(has_text="Somebody changed this memory meanwhile").wait_for()
     assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at one."
-    assert page.locator(".theirs ins").inner_text() == "one."
+    assert page.locator(".theirs ins").all_inner_texts() == ["one.", "Cleo"]
     expect(page.get_by_label("Text", exact=True)).to_have_value("The ferry leaves at two.")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("tab", name="memory", selected=True).wait_for()
-    assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at two."
+    saved = mem.get(ferry.id, namespace="team")
+    assert (saved.text, saved.author) == ("The ferry leaves at two.", "Cleo")
     page.get_by_role("dialog").get_by_role("button", name="Forget").click()
     settled(page, "is forgotten")
     assert mem.list(namespace="team", filters={"titles": ["Ferry"]}).memories == ()

@@ -6,6 +6,7 @@ import { Dialog, LongText, Notice, useLoaded, visible, when } from "/page/parts.
 const BACKWARDS = "is superseded by";
 const LINKS = ["supersedes", BACKWARDS, "resolved-by", "part-of", "see-also", "contradicts"];
 const FILTERS = ["author", "session"]; // fields that open the list of all memories with the same
+const FIELDS = ["text", "title", "author", "session", "tags", "importance", "pinned"]; // that an edit changes
 const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, valid_to: null };
 
 export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory, foot }) {
@@ -63,7 +64,8 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
       return failed;
     }
   };
-  const set = (name) => (event) => setDraft({ ...draft, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
+  const [touched] = useState(new Set()); // the fields that this person has changed: the others stay as somebody else may have changed them
+  const set = (name) => (event) => touched.add(name) && setDraft({ ...draft, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
   const save = async (event) => {
     event.preventDefault();
     setProblem(null);
@@ -76,7 +78,7 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
         onClose();
         return;
       }
-      const changes = Object.fromEntries(Object.entries(fields).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(memory[name])));
+      const changes = Object.fromEntries(Object.entries(fields).filter(([name, value]) => touched.has(name) && JSON.stringify(value) !== JSON.stringify(base[name])));
       if (!Object.keys(changes).length) throw new Error("Nothing is changed.");
       const before = Object.fromEntries(Object.keys(changes).map((name) => [name, base[name]]));
       await api.update(id, ns, changes, base.version);
@@ -94,7 +96,7 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
       <label>Importance, 0 to 1<input type="number" min="0" max="1" step="0.05" value=${draft.importance} onInput=${set("importance")} /></label>
       <label class="check"><input type="checkbox" checked=${draft.pinned} onChange=${set("pinned")} /> pinned: in every context</label></div>
     <${Notice} error=${problem} />
-    ${theirs && html`<div class="theirs"><p class="under">version ${theirs.version} · ${when(theirs.updated_at)}</p><${Difference} before=${memory.text} after=${theirs.text} /></div>`}
+    ${theirs && html`<div class="theirs"><p class="under">version ${theirs.version} · ${when(theirs.updated_at)}</p>${FIELDS.filter((name) => JSON.stringify(memory[name]) !== JSON.stringify(theirs[name])).map((name) => html`<p class="under">${name}</p><${Difference} before=${String(memory[name] ?? "")} after=${String(theirs[name] ?? "")} />`)}</div>`}
     <p class="buttons"><button>Save</button></p></form>`;
 }
 
