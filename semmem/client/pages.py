@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.types import Memory, Page
-from semmem.stores.sql_files import cursor_after
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -43,13 +42,19 @@ def bounded_page(
         remaining = limit - len(memories)
         fitting = _FIRST if not size else (most_bytes - size) * len(memories) // size + 1
         page = memory.list(limit=min(remaining, fitting), cursor=cursor, **arguments)
+        fits = 0
         for one in page:
             size += _bytes(one)
-            if memories and size > most_bytes:
-                return Page(tuple(memories), cursor_after(memories[-1]))
-            memories.append(one)
-        cursor = page.cursor
-        if cursor is None or len(memories) == limit:
+            if size > most_bytes and (memories or fits):
+                break
+            fits += 1
+        is_full = fits < len(page)
+        if is_full and fits:
+            page = memory.list(limit=fits, cursor=cursor, **arguments)  # for its cursor
+        if fits or not is_full:
+            memories += page
+            cursor = page.cursor
+        if is_full or cursor is None or len(memories) == limit:
             return Page(tuple(memories), cursor)
 
 

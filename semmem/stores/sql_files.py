@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from semmem.model.errors import InvalidInput, NamespaceFull, StoreError
 from semmem.model.types import ListOrder, Memory, Page
@@ -51,8 +52,19 @@ LISTS: Mapping[ListOrder, str] = {
 NEVER = float("-inf")
 """The sort key of what has no time, such as a memory that no recall has returned."""
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 _NAME = re.compile(r"^-- (\w+|<\w+>) --$", re.MULTILINE)
 _FRAGMENT = re.compile(r"<([\w.]+)>")
+
+
+class ListPlace(NamedTuple):
+    """A place in a list: when a memory was created, its id, its sort key, and the time that this key stands for."""
+
+    created_at: datetime | None = None
+    id: str | None = None
+    key: float | None = None
+    time: datetime | None = None
 
 
 @cache
@@ -162,22 +174,32 @@ def page_of(rows: Sequence[tuple[Memory, float | None]], limit: int, sort_by: Li
     return Page(tuple(memory for memory, _ in rows[:limit]), cursor)
 
 
-def read_cursor(cursor: str | None, sort_by: ListOrder = "created") -> tuple[datetime | None, str | None, float | None]:
-    """Return time, id and sort key of the last memory of the previous page; three None for the first page.
+def read_cursor(cursor: str | None, sort_by: ListOrder = "created") -> ListPlace:
+    """Return the place of the last memory of the previous page; one of four None for the first page.
 
     Raises InvalidInput for a cursor that list did not return, or that belongs to a list in another order.
     """
     if cursor is None:
-        return None, None, None
+        return ListPlace()
     try:
         at, id, *more = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         order, key = more or ("created", None)
-        place = datetime.fromisoformat(at), str(id), None if key is None else float(key)
-    except (ValueError, TypeError) as error:
+        place = _placed(str(at), str(id), order, None if key is None else float(key))
+    except (ValueError, TypeError, OverflowError) as error:
         raise InvalidInput("This cursor is not one that list returned; start again without a cursor.") from error
     if order != sort_by:
         raise InvalidInput(f"This cursor is of a list by {order}, not by {sort_by}; start again without a cursor.")
     return place
+
+
+def _placed(at: str, id: str, order: str, key: float | None) -> ListPlace:
+    """Return the place that a cursor names. Raises ValueError or OverflowError for one that no memory can have."""
+    created_at = datetime.fromisoformat(at).astimezone(UTC)
+    id.encode()
+    if "\0" in id or (key is None) != (order == "created") or (order == "importance" and not math.isfinite(key or 0)):
+        raise ValueError
+    is_timed = order == "updated" or (order == "accessed" and key != NEVER)
+    return ListPlace(created_at, id, key, _EPOCH + timedelta(microseconds=int(key or 0)) if is_timed else None)
 
 
 def check_number(namespace: str, number: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -44,12 +44,11 @@ from semmem.stores.postgres.serving import PostgresServing
 from semmem.stores.postgres.typed import Connection
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.snapshot import StoredSnapshot, scope_of
-from semmem.stores.sql_files import LISTS, NEVER, page_of, read_cursor, statements
+from semmem.stores.sql_files import LISTS, page_of, read_cursor, statements
 
 __all__ = ["PostgresStore"]
 
 _SQL = statements("postgres")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PostgresStore(Pooled):
@@ -213,14 +212,13 @@ class PostgresStore(Pooled):
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:
         """Return a page of whole memories in descending order, by default the newest first."""
-        at, id, key = read_cursor(cursor, sort_by)
-        parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, "cursor_at": at, "cursor_id": id}
-        parameters |= filter_parameters(filters)
+        after = read_cursor(cursor, sort_by)
+        parameters: dict[str, Any] = {"namespace": namespace, "limit": limit + 1, **filter_parameters(filters)}
+        parameters |= {"cursor_at": after.created_at, "cursor_id": after.id}
         if sort_by == "created":
             (rows,) = self.together(("memory_list", parameters), planned=True)
             return page_of([(memory_of(row), None) for row in rows], limit, sort_by)
-        time = None if key is None or key == NEVER else _EPOCH + timedelta(microseconds=int(key))
-        parameters |= {"cursor_key": key, "cursor_time": time}
+        parameters |= {"cursor_key": after.key, "cursor_time": after.time}
         (rows,) = self.together((LISTS[sort_by], parameters), planned=True)
         return page_of([(memory_of(row), sort_key) for *row, sort_key in rows], limit, sort_by)
 

@@ -45,7 +45,7 @@ from semmem.stores.past import PastSnapshot, versions_at
 from semmem.stores.resident.model import Model
 from semmem.stores.resident.snapshot import MemorySnapshot
 from semmem.stores.snapshot import StoredSnapshot, scope_of
-from semmem.stores.sql_files import LISTS, NEVER, page_of, read_cursor, statements
+from semmem.stores.sql_files import LISTS, page_of, read_cursor, statements
 from semmem.stores.sqlite import renaming, upkeep, write
 from semmem.stores.sqlite.connection import Filed, migrate, require_newest
 from semmem.stores.sqlite.graph import SqliteGraph
@@ -233,19 +233,22 @@ class SqliteStore(Filed):
         self, namespace: str, filters: Filters, limit: int, cursor: str | None, sort_by: ListOrder = "created"
     ) -> Page:
         """Return a page of whole memories in descending order, by default the newest first."""
-        at, id, key = read_cursor(cursor, sort_by)
+        after = read_cursor(cursor, sort_by)
         parameters = {
             "namespace": namespace,
             "limit": limit + 1,
             "now": microsecond(datetime.now(UTC)),
-            "cursor_at": None if at is None else microsecond(at),
-            "cursor_id": id,
+            "cursor_at": None if after.created_at is None else microsecond(after.created_at),
+            "cursor_id": after.id,
             **filter_parameters(filters),
         }
         if sort_by == "created":
             rows = [(memory_of(r), None) for r in self._rows("memory_list", parameters)]
         else:
-            parameters |= {"cursor_key": key, "cursor_time": None if key is None or key == NEVER else int(key)}
+            parameters |= {
+                "cursor_key": after.key,
+                "cursor_time": None if after.time is None else microsecond(after.time),
+            }
             rows = [(memory_of(r), k) for *r, k in self._rows(LISTS[sort_by], parameters)]
         return page_of(rows, limit, sort_by)
 

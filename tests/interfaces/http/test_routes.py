@@ -140,8 +140,9 @@ def test_a_tag_of_a_memory_that_went_for_good_is_none_of_its_successor(http: htt
     assert http.patch("/v1/memories/key", json={"text": "Blue."}, headers={"if-match": fresh}).json()["version"] == 2
 
 
+@pytest.mark.parametrize("sort_by", ["created", "importance", "updated"])
 def test_a_page_ends_before_it_is_too_large_and_the_next_one_goes_on_behind_it(
-    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch, sort_by: str
 ) -> None:
     monkeypatch.setattr("semmem.interfaces.http.app._PAGE_BYTES", 50_000)
     for n in range(30):
@@ -149,7 +150,9 @@ def test_a_page_ends_before_it_is_too_large_and_the_next_one_goes_on_behind_it(
         http.post("/v1/memories", json={"text": "x" * size, "id": f"{n:02}", "created_at": f"2026-01-01T00:00:{n:02}Z"})
     sizes, ids, cursor = list[int](), list[str](), None
     while cursor is not None or not sizes:
-        page = http.get("/v1/memories", params={"limit": 30, **({"cursor": cursor} if cursor else {})}).json()
+        page = http.get(
+            "/v1/memories", params={"limit": 30, "sort_by": sort_by, **({"cursor": cursor} if cursor else {})}
+        ).json()
         sizes.append(len(page["memories"]))
         ids += [one["id"] for one in page["memories"]]
         cursor = page["cursor"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -223,6 +224,22 @@ class Remembering:
         write(store, {"id": "a"}, {"id": "b"})
         assert store.list("n", ANY, 2, None).cursor is None
         assert store.list("nobody", ANY, 2, None).memories == ()
+
+    @pytest.mark.parametrize("sort_by", ["importance", "updated", "accessed"])
+    @pytest.mark.parametrize("key", ["Infinity", "NaN", "1e300", "-1e300", '"x"', "null"])
+    def test_a_cursor_whose_key_no_memory_can_have_is_refused(self, store: Store, sort_by: ListOrder, key: str) -> None:
+        if (sort_by, key) in {("importance", "1e300"), ("importance", "-1e300")}:
+            return  # a number, behind or before every importance
+        forged = f'["2026-01-01T00:00:00+00:00", "a", "{sort_by}", {key}]'
+        with pytest.raises(InvalidInput, match="This cursor is not one that list returned"):
+            store.list("n", ANY, 2, base64.urlsafe_b64encode(forged.encode()).decode(), sort_by)
+
+    @pytest.mark.parametrize(
+        "place", ['"2026-01-01", "a\\u0000"', '"2026-01-01", "\\ud800"', '"0001-01-01T00:00+14:00", "a"']
+    )
+    def test_a_cursor_with_an_id_or_a_time_that_no_memory_can_have_is_refused(self, store: Store, place: str) -> None:
+        with pytest.raises(InvalidInput, match="This cursor is not one that list returned"):
+            store.list("n", ANY, 2, base64.urlsafe_b64encode(f"[{place}]".encode()).decode())
 
     def test_a_cursor_of_ones_own_making_is_refused(self, store: Store) -> None:
         for cursor in ("x", "é", "W10=", "bnVsbA==", "WyJ4IiwgImEiXQ==", "e30=", "WzEsMl0=", "!" * 50):
