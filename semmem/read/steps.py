@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import fsum
+from math import fsum, inf
 
 from semmem.fusion import Fused, fold_duplicates
 from semmem.rank_cap.places import Effect, Listed, Lists, merged
@@ -198,10 +198,13 @@ def _rerank(groups: list[Group], candidates: Candidates, window: Cut) -> list[Gr
     head.sort(key=lambda k: -k[0].score)
     rest = [k for k in groups if k[0].key not in terms]
     top = max((f.score for f, _ in rest), default=0.0)
-    factor = min(1.0, head[-1][0].score / top) if head and top > 0 else 1.0
+    least = head[-1][0].score if head else inf
+    factor = min(1.0, max(0.0, least) / top) if top > 0 else 1.0
     for f, folded in rest:
-        shares = {name: share * factor for name, share in f.components.items()}
-        head.append((f._replace(score=f.score * factor, components=shares), folded))
+        score = min(least, f.score * factor)  # the product alone rounds, and a reranker may give scores below 0
+        share_of = score / f.score if f.score else 0.0
+        shares = {name: share * share_of for name, share in f.components.items()}
+        head.append((f._replace(score=score, components=shares), folded))
     return head
 
 
@@ -269,7 +272,7 @@ def _below(groups: list[Group], candidates: Candidates, window: Cut) -> list[Gro
         return groups
     valid = [one for one in groups if candidates.metadata[one[0].key].row_id not in lapsed]
     least, top = valid[-1][0].score, max(fused.score for fused, _ in behind)
-    factor = min(1.0, least / top) if top > 0 else 1.0
+    factor = min(1.0, max(0.0, least) / top) if top > 0 else 1.0
     for fused, folded in behind:
         shares = {name: share * factor for name, share in fused.components.items()}
         valid.append((fused._replace(score=fused.score * factor, components=shares), folded))
