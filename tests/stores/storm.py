@@ -19,7 +19,8 @@ import psycopg
 import semmem
 from semmem.stores.embedded.server import EmbeddedServer
 from tests.stores.audit import OTHERS, check, sql
-from tests.stores.postgres.own_server import Own, wait_until
+from tests.stores.postgres.own_server import Own
+from tests.waiting import until
 
 __all__ = ["Counts", "Place", "Storm", "embedded_place", "own_place", "texts"]
 
@@ -111,7 +112,7 @@ class Place:
             return left == 0
 
         with contextlib.suppress(AssertionError):
-            wait_until(none_left, seconds=120)
+            until(none_left, seconds=120)
         return left
 
 
@@ -146,7 +147,7 @@ def own_place(own: Own) -> Place:
                 return True
             return False
 
-        wait_until(starts, seconds=60)
+        until(starts, seconds=60)
 
     return Place("own server", own.url(name, "ada"), lambda: own.url(name), kill_server)
 
@@ -219,7 +220,7 @@ class Storm:
         if self.place.kill_watch is not None:
             ways["watch"] = self.place.kill_watch
         try:
-            wait_until(lambda: sum(kind == "stored" for kind, _ in self._lines()) >= len(self._running), seconds=100)
+            until(lambda: sum(kind == "stored" for kind, _ in self._lines()) >= len(self._running), seconds=100)
             for what in kills:
                 time.sleep(seconds / len(kills))
                 ways[what]()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.client.gauges import of_process, of_store
 from semmem.interfaces.http.guard import App, Receive, Scope, Send
-from semmem.model.errors import SemmemError
 from semmem.read.tracing import continued
 
 if TYPE_CHECKING:
@@ -21,6 +20,9 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 _EVERY_S = 60.0
 """Seconds after which the store is asked again for its backlog, which it counts row by row."""
+
+_AGAIN_S = 10.0
+"""Seconds after which a store that gave no answer is asked again."""
 
 _PATIENCE_S = 2.0
 """Seconds for which a page waits for the store."""
@@ -35,7 +37,7 @@ _MEASURED = {
     "in_use": ("semmem_pool_in_use", "Connections to the store in use."),
     "waiting": ("semmem_pool_waiting", "Calls that wait for a connection."),
     "most": ("semmem_pool_most", "Connections that there may be, the setting pool_size."),
-    "up": ("semmem_store_up", "1 if the store has answered within a minute, else 0."),
+    "up": ("semmem_store_up", "1 if the store answered when it was last asked, else 0."),
     "behind": ("semmem_memories_waiting", "Memories that wait for maintain, to be merged or compared."),
     "oldest": ("semmem_oldest_waiting_seconds", "Age of the memory that waits longest for maintain; 0 for none."),
     "without_vector": (
@@ -54,7 +56,8 @@ class Watched:
         self._lock = threading.Lock()
         self._asking: threading.Thread | None = None
         self._asked_at: float | None = None
-        self._found: Mapping[str, float] = {"up": 0}
+        self._is_up = False
+        self._backlog: Mapping[str, float] = {}
 
     def collect(self) -> Iterator[Any]:
         """Yield each number that is known."""
@@ -67,24 +70,26 @@ class Watched:
                     yield family(name, what, value=numbers[key])
 
     def _of_store(self) -> Mapping[str, float]:
-        """Return the backlog as the store had it within a minute; where it does not answer in time, that it is down."""
+        """Return whether the store answers, and its backlog as it was when last counted."""
         with self._lock:
-            due = self._asked_at is None or time.monotonic() - self._asked_at >= _EVERY_S or not self._found["up"]
+            wait = _EVERY_S if self._is_up else _AGAIN_S
+            due = self._asked_at is None or time.monotonic() - self._asked_at >= wait
             if due and (self._asking is None or not self._asking.is_alive()):
+                self._is_up = False
                 self._asking = threading.Thread(target=self._ask, name="semmem-backlog", daemon=True)
                 self._asking.start()
             asking = self._asking
         if asking is not None:
             asking.join(_PATIENCE_S)
-            if asking.is_alive():
-                return {"up": 0}
-        return self._found
+        return {"up": 1, **self._backlog} if self._is_up else {"up": 0}
 
     def _ask(self) -> None:
         try:
-            self._found = {"up": 1, **of_store(self._mem)}
-        except SemmemError:
-            self._found = {"up": 0}
+            self._mem.settings_of()
+            self._is_up = True
+            self._backlog = of_store(self._mem)
+        except Exception:  # noqa: BLE001  # nobody waits for this thread: whatever it is, the store gave no answer
+            self._is_up = False
         self._asked_at = time.monotonic()
 
 

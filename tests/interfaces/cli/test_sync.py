@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from semmem.importers import told_apart
 from semmem.importers.markdown import read
 from semmem.importers.note_edits import write_back
 from tests.interfaces.cli.program import Call, in_process
+from tests.waiting import until
 
 KESTREL = "---\ntags: [boat]\n---\n# Kestrel\n\nDesigned by [[Petra|her]].\nShe lies in Bergen.\n"
 
@@ -135,15 +134,6 @@ def test_what_is_no_folder_or_empty_is_refused(vault: Path, call: Call, tmp_path
     code, _, err = call("sync", str(vault))
     assert code == 2
     assert "The source is empty, so its 2 memories are not pruned" in err
-
-
-def until(met: Callable[[], bool]) -> None:
-    """Wait until something is so, for a minute at most."""
-    for _ in range(600):
-        if met():
-            return
-        time.sleep(0.1)
-    raise AssertionError("nothing has changed within a minute")
 
 
 @pytest.mark.slow

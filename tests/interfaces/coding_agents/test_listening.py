@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from semmem.interfaces.coding_agents.asking import quick
 from semmem.interfaces.coding_agents.listening import Listener, begin_listener, hooks_answered
 from semmem.interfaces.local_socket import Address, address_of, ask
 from tests.interfaces.mcp.clients import ROOT, environment, over_stdio
+from tests.waiting import until
 
 AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="another user can be tried by root only")
 PROMPT = json.dumps({"prompt": "when does the ferry leave?"}).encode()
@@ -72,14 +72,6 @@ def listener(tmp_path: Path) -> Iterator[Listener]:
         finally:
             one.stop()
             thread.join(60)
-
-
-def until(holds: Callable[[], object]) -> None:
-    for _ in range(600):
-        if holds():
-            return
-        time.sleep(0.1)
-    pytest.fail("it did not happen")
 
 
 def listens() -> bool:

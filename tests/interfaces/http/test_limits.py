@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,9 @@ from semmem.interfaces.http.server import Server
 from semmem.model.errors import InvalidInput, LimitExceeded
 from tests.interfaces.http.test_routes import problem
 from tests.serving import running, serving
+from tests.waiting import until
 
 LINES = {"content-type": "application/x-ndjson"}
-
-
-def wait_until(met: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not met() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert met()
 
 
 class Held:
@@ -113,7 +107,7 @@ def test_an_answer_that_takes_too_long_is_told_so_and_its_thread_is_free_again(m
         slow = httpx.get(f"{url}/v1/stats", timeout=60)
         assert problem(slow) == (504, "LimitExceeded")
         held.go.set()
-        wait_until(lambda: httpx.get(f"{url}/v1/stats", timeout=60).status_code == 200)
+        until(lambda: httpx.get(f"{url}/v1/stats", timeout=60).status_code == 200)
 
 
 def test_a_verb_that_has_not_begun_is_never_called_when_nobody_waits_for_it() -> None:
@@ -203,7 +197,7 @@ def test_a_request_that_is_sent_again_while_it_is_at_work_waits_for_its_answer(
         threads = [threading.Thread(target=lambda: answers.append(forget_once(server.url))) for _ in range(2)]
         for thread in threads:
             thread.start()
-        wait_until(lambda: held.calls == 1 and len(server._uvicorn.server_state.tasks) == 2)
+        until(lambda: held.calls == 1 and len(server._uvicorn.server_state.tasks) == 2)
         assert problem(forget_once(server.url, "other")) == (422, "InvalidInput")
         held.go.set()
         for thread in threads:
@@ -224,7 +218,7 @@ def test_a_write_that_takes_too_long_is_done_once_and_its_answer_is_had_by_askin
             assert problem(late) == (504, "LimitExceeded")
             assert "the same Idempotency-Key sent again gets it" in late.json()["detail"]
         held.go.set()
-        wait_until(lambda: forget_once(url).status_code == 200)
+        until(lambda: forget_once(url).status_code == 200)
         assert forget_once(url).json()["forgotten"] == 1
     assert held.calls == 1
 
@@ -234,10 +228,10 @@ def test_a_server_that_stops_waits_for_a_verb_as_long_as_its_grace(mem: Semmem, 
         asking = threading.Thread(target=lambda: httpx.get(f"{server.url}/v1/stats", timeout=60))
         asking.daemon = True
         asking.start()
-        wait_until(lambda: held.calls == 1)
+        until(lambda: held.calls == 1)
     assert server.service.workers.at_work  # running() fails where the server has not ended
     held.go.set()
-    wait_until(lambda: not server.service.workers.at_work)
+    until(lambda: not server.service.workers.at_work)
 
 
 def test_what_was_asked_is_finished_when_the_server_stops(mem: Semmem, held: Held) -> None:
@@ -247,7 +241,7 @@ def test_what_was_asked_is_finished_when_the_server_stops(mem: Semmem, held: Hel
         with httpx.Client(base_url=server.url, timeout=60.0, trust_env=False) as idle:
             assert idle.get("/readyz").json() == {"status": "ready"}
             asking.start()
-            wait_until(lambda: held.calls == 1)
+            until(lambda: held.calls == 1)
             server.stop()
         held.go.set()
         asking.join(60)
@@ -284,14 +278,14 @@ def test_a_client_that_goes_away_leaves_no_batch_in_part_and_no_connection_behin
         head = "POST /v1/memories?batch_size=2 HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Length: 9999"
         for _ in range(4):
             with raw(server.url, head, b"", b'{"text": "a"}\n{"text": "b"}\n{"text": "c"}\n'):
-                wait_until(lambda: mem.stats().memories % 2 == 0 and mem.stats().memories > 0)
+                until(lambda: mem.stats().memories % 2 == 0 and mem.stats().memories > 0)
         assert mem.remember_many([{"text": f"Note {n} " + "x" * 1_000} for n in range(3_000)]).remembered == 3_000
         for _ in range(4):
             with raw(server.url, "GET /v1/export HTTP/1.1", b"", b"") as connection:
                 assert connection.recv(100).startswith(b"HTTP/1.1 200")
         for _ in range(4):
             assert httpx.get(f"{server.url}/v1/stats", timeout=60).status_code == 200
-        wait_until(lambda: "semmem_verbs_at_work 0.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 0.0" in httpx.get(f"{server.url}/metrics").text)
         assert (mem.stats().memories - 3_000) % 2 == 0
         whole = httpx.get(f"{server.url}/v1/export", timeout=60)
         assert len(whole.text.splitlines()) == mem.stats().memories
@@ -368,7 +362,7 @@ def test_a_server_that_stops_waits_for_no_stream_that_pauses(mem: Semmem) -> Non
     with running(mem, grace_s=1) as server:
         head = "POST /v1/memories?batch_size=1 HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Length: 99"
         paused = raw(server.url, head, b"", b'{"text": "a"}\n{"text": "b"}\n')
-        wait_until(lambda: mem.stats().memories > 0)
+        until(lambda: mem.stats().memories > 0)
     paused.close()  # running() fails where the server has not ended
     assert mem.stats().memories in (1, 2)
 
@@ -392,7 +386,7 @@ def test_streams_that_wait_for_their_clients_keep_no_other_request_waiting(tmp_p
         ExitStack() as opened,
     ):
         slow = [opened.enter_context(raw(server.url, stream_head(1), b"", b'{"text": "a"}\n')) for _ in range(19)]
-        wait_until(lambda: "semmem_verbs_at_work 19.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 19.0" in httpx.get(f"{server.url}/metrics").text)
         for path in ("/healthz", "/readyz", "/v1/stats"):
             assert httpx.get(f"{server.url}{path}", timeout=20).status_code == 200
         line = b'{"text": "b"}\n'
@@ -400,7 +394,7 @@ def test_streams_that_wait_for_their_clients_keep_no_other_request_waiting(tmp_p
             httpx.post(f"{server.url}/v1/memories", content=line, headers=LINES, timeout=20).json()["remembered"] == 1
         )
         opened.enter_context(raw(server.url, stream_head(1), b"", b""))
-        wait_until(lambda: "semmem_verbs_at_work 20.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 20.0" in httpx.get(f"{server.url}/metrics").text)
         refused = httpx.post(f"{server.url}/v1/memories", content=line, headers=LINES, timeout=20)
         assert problem(refused) == (429, "LimitExceeded")
         assert refused.json()["detail"] == "20 streams are open already; send this one in a few seconds."
@@ -428,8 +422,8 @@ def test_half_of_the_threads_store_what_streams_bring(mem: Semmem, monkeypatch: 
         threads = [threading.Thread(target=send, args=(server.url, n)) for n in range(6)]
         for thread in threads:
             thread.start()
-        wait_until(lambda: at_work == 2)
-        wait_until(lambda: "semmem_verbs_at_work 6.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: at_work == 2)
+        until(lambda: "semmem_verbs_at_work 6.0" in httpx.get(f"{server.url}/metrics").text)
         assert httpx.get(f"{server.url}/v1/stats", timeout=20).status_code == 200
         assert at_work == 2
         go.set()
@@ -446,7 +440,7 @@ def test_a_probe_waits_for_no_verb(mem: Semmem, held: Held) -> None:
         ]
         for one in asking:
             one.start()
-        wait_until(lambda: "semmem_verbs_at_work 3.0" in httpx.get(f"{server.url}/metrics").text)
+        until(lambda: "semmem_verbs_at_work 3.0" in httpx.get(f"{server.url}/metrics").text)
         assert httpx.get(f"{server.url}/readyz", timeout=20).json() == {"status": "ready"}
         held.go.set()
         for one in asking:
@@ -458,7 +452,7 @@ def test_a_server_that_stops_says_how_far_each_stream_came(mem: Semmem, accept: 
     lines = b'{"text": "a"}\n{"text": "b"}\n{"text": "c"}\n'
     with running(mem, grace_s=30) as server:
         paused = raw(server.url, stream_head(2, 99, f"Accept: {accept}"), b"", lines)
-        wait_until(lambda: mem.stats().memories == 2)
+        until(lambda: mem.stats().memories == 2)
         server.stop()
         status, body = whole(paused)
         paused.close()
@@ -486,7 +480,7 @@ def test_a_client_that_sends_all_the_time_gets_the_last_line_of_a_server_that_st
         for n in range(1_000_000):
             yield b'{"text": "Note %d %s"}\n' % (n, b"x" * 1_000)
             if n == 300:
-                wait_until(lambda: mem.stats().memories >= 100)
+                until(lambda: mem.stats().memories >= 100)
                 server.stop()
             if n > 300:
                 time.sleep(0.001)

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 import yaml
 
@@ -15,6 +16,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.interfaces.http import metrics
 from semmem.interfaces.http.metrics import Metrics
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 MONITORING = ROOT / "examples" / "monitoring"
@@ -89,6 +91,31 @@ def test_the_store_is_asked_once_a_minute(stored: Semmem, monkeypatch: pytest.Mo
     assert page(server)["semmem_memories_waiting"] == 0
     monkeypatch.setattr(metrics, "_EVERY_S", 0.0)
     assert page(server)["semmem_memories_waiting"] == 1
+
+
+def test_a_count_that_takes_long_leaves_the_store_up_and_the_last_count_shown(
+    stored: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.remember("The kettle stands on the stove.")
+    server = Metrics(stored)
+    assert page(server)["semmem_memories_waiting"] == 1
+    monkeypatch.setattr(metrics, "_EVERY_S", 0.0)
+    with psycopg.connect(stored.store.url) as blocks:
+        blocks.execute("LOCK TABLE memory IN ACCESS EXCLUSIVE MODE")
+        until(lambda: page(server)["semmem_store_up"] == 1)
+        assert page(server)["semmem_memories_waiting"] == 1
+    stored.remember("The quay is wet.")
+    until(lambda: page(server)["semmem_memories_waiting"] == 2)
+
+
+def test_a_store_that_is_down_is_not_asked_again_at_once(stored: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Metrics(stored)
+    asked = []
+    monkeypatch.setattr(stored, "settings_of", lambda: asked.append(1) or stored.store.close() or stored.stats())
+    assert [page(server)["semmem_store_up"] for _ in range(3)] == [0, 0, 0]
+    assert asked == [1]
+    monkeypatch.setattr(metrics, "_AGAIN_S", 0.0)
+    assert (page(server)["semmem_store_up"], asked) == (0, [1, 1])
 
 
 def test_a_page_counts_the_recalls_that_memory_does_not_answer(stored: Semmem) -> None:

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -133,12 +132,3 @@ def free_port() -> int:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-
-
-def wait_until(done: object, seconds: float = 100.0) -> None:
-    """Wait for a function to say yes; fail the test after a while."""
-    assert callable(done)
-    until = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.02)

@@ -18,7 +18,8 @@ import pytest
 from semmem.client.memory import Semmem
 from semmem.model.errors import StoreUnavailable
 from tests.stores.postgres.own.opening import NOTE, connect, database, refused, whole
-from tests.stores.postgres.own_server import Own, wait_until
+from tests.stores.postgres.own_server import Own
+from tests.waiting import until
 
 
 @contextlib.contextmanager
@@ -30,7 +31,7 @@ def locked(own: Own, url: str, table: str = "memory") -> Iterator[Callable[[], i
 
         def waiter() -> int:
             found: list[Any] = []
-            wait_until(lambda: found.extend(looking.execute(waiting, (database(url),)).fetchall()) or found)
+            until(lambda: found.extend(looking.execute(waiting, (database(url),)).fetchall()) or found)
             return int(found[0][0])
 
         yield waiter
@@ -44,7 +45,7 @@ def locked_until_stop(own: Own, url: str) -> Iterator[None]:
         holder.execute("LOCK TABLE semmem.memory IN ACCESS EXCLUSIVE MODE")
         yield
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        wait_until(lambda: own.sql(waiting) == [(1,)])
+        until(lambda: own.sql(waiting) == [(1,)])
         own.stop()
         holder.close()
 

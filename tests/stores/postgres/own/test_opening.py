@@ -18,7 +18,8 @@ from semmem.model.errors import InvalidInput, SchemaTooOld, StoreUnavailable
 from semmem.stores import masked, migrate_store, parse_url
 from semmem.stores.postgres.errors import OLDEST_SERVER, too_old, without
 from tests.stores.postgres.own.opening import NOTE, connect, database, refused, whole
-from tests.stores.postgres.own_server import PASSWORD, Own, wait_until
+from tests.stores.postgres.own_server import PASSWORD, Own
+from tests.waiting import until
 
 
 def test_an_ordinary_user_remembers_recalls_and_forgets(own: Own, url: str) -> None:
@@ -96,7 +97,7 @@ def test_an_address_that_the_server_does_not_admit_is_told(own: Own, url: str) -
     try:
         rules.write_text(f"host {database(url)} ada 127.0.0.1/32 reject\n{before}", encoding="utf-8")
         own.sql("SELECT pg_reload_conf()")
-        wait_until(lambda: own.sql("SELECT count(*) FROM pg_hba_file_rules WHERE auth_method = 'reject'") == [(1,)])
+        until(lambda: own.sql("SELECT count(*) FROM pg_hba_file_rules WHERE auth_method = 'reject'") == [(1,)])
         assert refused(url).startswith("The database server cannot be reached: connection failed: ")
     finally:
         rules.write_text(before, encoding="utf-8")

@@ -16,7 +16,8 @@ import pytest
 
 from semmem.stores.postgres.migrate import migrate
 from tests.stores.postgres.own.opening import NOTE, connect, database, refused
-from tests.stores.postgres.own_server import PASSWORD, Own, free_port, wait_until
+from tests.stores.postgres.own_server import PASSWORD, Own, free_port
+from tests.waiting import until
 
 PROGRAM = os.environ.get("SEMMEM_TEST_PGBOUNCER") or shutil.which("pgbouncer")
 
@@ -43,7 +44,7 @@ def pooled(own: Own, url: str, mode: str) -> Iterator[str]:
     process = subprocess.Popen([PROGRAM, "-q", str(folder / "ini")], **how)
     try:
         pooler = url.replace(f":{own.port}/", f":{port}/")
-        wait_until(lambda: answers(pooler))
+        until(lambda: answers(pooler))
         yield pooler
     finally:
         process.terminate()

@@ -7,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 from semmem.stores.embedded import data_directory
-from tests.stores.postgres.own_server import Own, free_port, wait_until
+from tests.stores.postgres.own_server import Own, free_port
+from tests.waiting import until
 
 
 def standby_of(own: Own) -> Own:
@@ -28,7 +29,7 @@ def standby_of(own: Own) -> Own:
 def pause(standby: Own) -> None:
     """Let the standby receive the log without replaying it."""
     standby.sql("SELECT pg_wal_replay_pause()")
-    wait_until(lambda: standby.sql("SELECT pg_get_wal_replay_pause_state()") == [("paused",)])
+    until(lambda: standby.sql("SELECT pg_get_wal_replay_pause_state()") == [("paused",)])
 
 
 def resume(standby: Own) -> None:
@@ -40,4 +41,4 @@ def catch_up(own: Own, standby: Own) -> None:
     """Wait until the standby has replayed all that the primary has now."""
     ((position,),) = own.sql("SELECT pg_current_wal_insert_lsn()::text")
     reached = f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"
-    wait_until(lambda: standby.sql(reached) == [(True,)], 60)
+    until(lambda: standby.sql(reached) == [(True,)], 60)
