@@ -46,7 +46,6 @@ __all__ = [
     "fuse",
     "rank",
     "rank_as",
-    "reads_scores",
     "scaled",
     "shares_of",
 ]

@@ -90,7 +90,7 @@ def _seen(plan: Recipe, k: int, data: str) -> dict[str, ShareRange]:
     from eval.experiments.lists import ask_all
     from eval.experiments.runner import ingest
     from eval.experiments.seen_shares import ranges_of
-    from semmem.fusion import reads_scores
+    from semmem.model.leg_scores import reads_scores
     from semmem.model.recipe import deep_enough
 
     if not any(reads_scores(plan.fusion, leg) for leg in plan.legs):

@@ -11,7 +11,7 @@ import typer
 
 from eval.commands.interface import HERE, Seed, app, error_line, opened, say
 from eval.datasets import DatasetError
-from semmem.interfaces.cli.show import counted
+from semmem.model.reports import counted
 
 __all__ = ["make"]
 

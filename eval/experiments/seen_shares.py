@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from eval.experiments.fusion import regime_of
 from eval.experiments.lists import Asked
-from semmem.fusion import reads_scores, shares_of
+from semmem.fusion import shares_of
+from semmem.model.leg_scores import reads_scores
 from semmem.model.recipe import Recipe
 from semmem.rank_cap.score_ranges import ShareRange, seen
 

@@ -6,6 +6,7 @@ Nothing is changed, and nothing but the store is asked.
 from __future__ import annotations
 
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 from semmem.config import Settings
@@ -44,9 +45,8 @@ def installed() -> list[Finding]:
     """Examine the packages and the variables of the environment."""
     import platform
 
-    from semmem import __version__
-
-    out = [Finding("semmem", "good", f"{__version__}, Python {platform.python_version()}")]
+    version_of_semmem = sys.modules["semmem"].__version__  # which imports this module's room
+    out = [Finding("semmem", "good", f"{version_of_semmem}, Python {platform.python_version()}")]
     for name in _PACKAGES:
         version = _version(name)
         mend = "pip install --force-reinstall semmem"

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as, reads_scores, shares_of
+from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as, shares_of
 from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Trace, local
-from semmem.model.leg_scores import RANKED_LEG
+from semmem.model.leg_scores import RANKED_LEG, reads_scores
 from semmem.model.question import Period
 from semmem.model.recipe import Recipe, full_depths
 from semmem.model.types import SortBy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "WEIGHT_UNIT",
     "Segment",
     "Segments",
+    "ascending",
     "candidates",
     "cut",
     "forward_entries",
@@ -102,6 +103,16 @@ class Segments(NamedTuple):
         """Yield the segments one by one."""
         numbers = (column.tolist() for column in self[:6])
         return map(Segment._make, zip(*numbers, self.names, self.packed(), strict=True))
+
+
+def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return numbers ascending without repeats; an array that is sorted already is returned unchanged."""
+    if not isinstance(numbers, np.ndarray):
+        distinct = set(numbers)  # np.unique would load numpy.ma
+        return np.sort(np.fromiter(distinct, np.int64, len(distinct)))
+    if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
+        return numbers
+    return np.unique(numbers)
 
 
 def cut(values: NDArray[Any]) -> list[bytes]:

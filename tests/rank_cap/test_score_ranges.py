@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from semmem.fusion import reads_scores, shares_of
+from semmem.fusion import shares_of
 from semmem.model.errors import InvalidInput
+from semmem.model.leg_scores import reads_scores
 from semmem.model.recipe import RECIPES, Recipe, recipe
 from semmem.rank_cap import reach
 from semmem.rank_cap.places import WITHIN_RANGES

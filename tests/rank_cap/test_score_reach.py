@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from semmem.fusion import rank_as, reads_scores, shares_of
+from semmem.fusion import rank_as, shares_of
+from semmem.model.leg_scores import reads_scores
 from semmem.model.recipe import RECIPES, Fusion, Recipe, recipe
 from semmem.rank_cap import reach, reach_in
 from semmem.rank_cap.places import Listed, Lists

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.looks import LOOKS, OTHERS
-from semmem.model.reports import counted
 from semmem.text.control_characters import as_json, visible
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from semmem.read.result import Recall
 
 __all__ = [
-    "CLASS_COLOURS", "bar", "counted", "degraded_lines", "excerpt", "full_score", "hit_lines", "left_out_lines",
+    "CLASS_COLOURS", "bar", "degraded_lines", "excerpt", "full_score", "hit_lines", "left_out_lines",
     "legend", "memory_lines", "namespace_options", "new_table", "one_line", "size", "styled",
 ]  # fmt: skip
 

@@ -409,7 +409,7 @@ async def _in_own_thread(call: Callable[[], Any]) -> Any:
     def work() -> None:
         try:
             result.set_result(call())
-        except Exception as error:  # noqa: BLE001  # raised where it is waited for
+        except BaseException as error:  # noqa: BLE001  # raised where it is waited for
             result.set_exception(error)
 
     threading.Thread(target=copy_context().run, args=(work,), name="semmem-http-keys", daemon=True).start()

@@ -17,15 +17,15 @@ from semmem.stores.sql_files import too_old as outdated
 __all__ = ["apply", "create", "migrate", "newer", "number", "present", "require_newest"]
 
 Before = Callable[[Connection, int, int], None]
+Conninfo = str | Callable[[], str]
+"""How to connect, or what says it before every try."""
+
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
 
-Place = str | Callable[[], str]
-
-
 def migrate(
-    conninfo: Place, *, before: Before | None = None, start_timeout_s: float = 3.0, upto: int | None = None
+    conninfo: Conninfo, *, before: Before | None = None, start_timeout_s: float = 3.0, upto: int | None = None
 ) -> int:
     """Bring the schema at ``conninfo`` up to date, or to ``upto``, and return its number.
 
@@ -41,19 +41,19 @@ def migrate(
     return _asked(conninfo, partial(_migrate, before=before, upto=upto), start_timeout_s)
 
 
-def present(conninfo: Place, *, start_timeout_s: float = 3.0) -> int:
+def present(conninfo: Conninfo, *, start_timeout_s: float = 3.0) -> int:
     """Return the number of the schema at ``conninfo``, 0 without one; changes nothing. Raises as ``migrate`` does."""
     return _asked(conninfo, _present, start_timeout_s)
 
 
-def require_newest(conninfo: Place, *, start_timeout_s: float = 3.0) -> None:
+def require_newest(conninfo: Conninfo, *, start_timeout_s: float = 3.0) -> None:
     """Raise SchemaTooOld unless the schema at ``conninfo`` is the newest; otherwise as ``present``."""
     schema = present(conninfo, start_timeout_s=start_timeout_s)
     if (sentence := unmigrated("This store", schema, migrations("postgres"))) is not None:
         raise SchemaTooOld(sentence)
 
 
-def _asked(conninfo: Place, work: Callable[[Connection], int], start_timeout_s: float) -> int:
+def _asked(conninfo: Conninfo, work: Callable[[Connection], int], start_timeout_s: float) -> int:
     """Return what ``work`` does on a new connection, as soon as the server takes one."""
     import psycopg
 

@@ -17,7 +17,7 @@ from semmem.stores.resident.coarse import Coarse, is_possible
 from semmem.stores.resident.turns import Turns
 from semmem.text.tokens import author_key
 
-__all__ = ["PER_MEMORY", "Block", "Rows", "ascending", "runs"]
+__all__ = ["PER_MEMORY", "Block", "Rows", "runs"]
 
 PER_MEMORY = 280
 """Bytes of memory taken by one stored memory without its entries and its vector, as measured."""
@@ -298,16 +298,6 @@ class Block:
 @lru_cache(10_000)
 def _author_key(author: str) -> str:
     return author_key(author)
-
-
-def ascending(numbers: Collection[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return numbers ascending without repeats; an array that is sorted already is returned unchanged."""
-    if not isinstance(numbers, np.ndarray):
-        distinct = set(numbers)  # np.unique would load numpy.ma
-        return np.sort(np.fromiter(distinct, np.int64, len(distinct)))
-    if len(numbers) < 2 or bool((numbers[1:] > numbers[:-1]).all()):
-        return numbers
-    return np.unique(numbers)
 
 
 def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray[Any]:

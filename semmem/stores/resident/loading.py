@@ -8,6 +8,7 @@ import numpy as np
 import psycopg
 
 from semmem.model.errors import SemmemError
+from semmem.model.store import Moved
 from semmem.stores.packed_postings import CANDIDATE, FORWARD, unpack_candidates
 from semmem.stores.postgres.connection import Pooled, pipelined_transaction
 from semmem.stores.postgres.encoding import corrections_of
@@ -87,10 +88,10 @@ def follow(pool: Pooled, model: Model, most: int) -> Model | None:
 
 
 def _run_or_none(pool: Pooled, read: Callable[[Connection], Model | None]) -> Model | None:
-    """Run ``read``; None where it fails, so that the recall asks the database, which reports the error."""
+    """Run ``read``; None where it fails or a standby does, so that the recall asks the database, which says why."""
     try:
         model: Model | None = pool.run(read)
-    except (SemmemError, psycopg.Error, MemoryError, ValueError):
+    except (SemmemError, Moved, psycopg.Error, MemoryError, ValueError):
         return None
     return model
 

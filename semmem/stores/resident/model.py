@@ -29,8 +29,8 @@ from semmem.model.exchange import (
     Turn,
 )
 from semmem.model.process.forks import cached_property
-from semmem.stores.packed_postings import in_order, mentions
-from semmem.stores.resident.block import Block, Rows, ascending, runs
+from semmem.stores.packed_postings import ascending, in_order, mentions
+from semmem.stores.resident.block import Block, Rows, runs
 from semmem.text.tokens import author_key
 
 __all__ = ["Model", "State"]

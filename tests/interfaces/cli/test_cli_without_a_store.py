@@ -287,7 +287,7 @@ def test_the_url_of_a_store_is_never_repeated_where_a_password_may_stand_in_it(
 
 
 def test_a_number_stands_beside_its_noun() -> None:
-    assert [show.counted(1, "memory"), show.counted(1200, "memory"), show.counted(0, "hit")] == [
+    assert [counted(1, "memory"), counted(1200, "memory"), counted(0, "hit")] == [
         "1 memory",
         "1,200 memories",
         "0 hits",

@@ -10,8 +10,9 @@ import typer
 
 from semmem.interfaces.cli.context import CommandLine, alone, command
 from semmem.interfaces.cli.files import to_write
-from semmem.interfaces.cli.show import counted, new_table, one_line, styled
+from semmem.interfaces.cli.show import new_table, one_line, styled
 from semmem.model.errors import InvalidInput
+from semmem.model.reports import counted
 
 if TYPE_CHECKING:
     import networkx

@@ -18,8 +18,8 @@ from semmem.interfaces.cli.context import CommandLine, not_empty
 from semmem.interfaces.cli.files import to_write
 from semmem.interfaces.cli.options import Narrow
 from semmem.interfaces.cli.progress import counting
-from semmem.interfaces.cli.show import counted
 from semmem.model.errors import InvalidInput
+from semmem.model.reports import counted
 from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.interfaces.cli.context import CommandLine, alone, command, moment, not_empty
-from semmem.interfaces.cli.show import counted, namespace_options
+from semmem.interfaces.cli.show import namespace_options
 from semmem.model.errors import NotFound
+from semmem.model.reports import counted
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem

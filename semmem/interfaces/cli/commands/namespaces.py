@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semmem.interfaces.cli.context import CommandLine, alone, command, not_empty
-from semmem.interfaces.cli.show import counted, new_table, styled
+from semmem.interfaces.cli.show import new_table, styled
 from semmem.model.errors import NotFound
+from semmem.model.reports import counted
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem

@@ -13,7 +13,6 @@ from semmem.files import must_be_free, new_file
 from semmem.interfaces.cli.context import CommandLine, Options, Reveal, least_confidence, moment, not_empty
 from semmem.interfaces.cli.options import AnyNarrow, Narrow
 from semmem.interfaces.cli.show import (
-    counted,
     degraded_lines,
     full_score,
     hit_lines,
@@ -27,6 +26,7 @@ from semmem.interfaces.cli.show import (
 )
 from semmem.model.errors import InvalidInput
 from semmem.model.pictures import bars
+from semmem.model.reports import counted
 from semmem.model.types import ListOrder, SortBy
 
 if TYPE_CHECKING:

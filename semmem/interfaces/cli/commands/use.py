@@ -10,7 +10,8 @@ import typer
 from semmem.interfaces.cli.commands.read import AsOf, LeastConfidence, Now
 from semmem.interfaces.cli.context import CommandLine, least_confidence, moment, not_empty
 from semmem.interfaces.cli.options import Narrow
-from semmem.interfaces.cli.show import counted, degraded_lines, left_out_lines
+from semmem.interfaces.cli.show import degraded_lines, left_out_lines
+from semmem.model.reports import counted
 from semmem.text.control_characters import as_json
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from semmem.interfaces import wire
 from semmem.interfaces.cli.context import CommandLine, command
 from semmem.interfaces.cli.files import to_read, to_write
 from semmem.interfaces.cli.progress import counting
-from semmem.interfaces.cli.show import counted, size
+from semmem.interfaces.cli.show import size
 from semmem.model.errors import InvalidInput, StoreUnavailable
+from semmem.model.reports import counted
 from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def migrate(
 ) -> None:
     """Bring the schema of a store up to date, for servers that must not do it themselves (SEMMEM_MIGRATE=false).
 
-    A store with memories is backed up first, as the setting backup_before_migration says.
+    A store on PostgreSQL with memories is backed up first, as the setting backup_before_migration says; copy a SQLite
+    file yourself.
     """
     from semmem.stores import migrate_store
 

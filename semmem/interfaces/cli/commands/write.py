@@ -17,8 +17,8 @@ from semmem.interfaces.cli.context import CommandLine, not_empty
 from semmem.interfaces.cli.files import to_read
 from semmem.interfaces.cli.options import AnyNarrow, FirstChanges, Given, LastChanges
 from semmem.interfaces.cli.progress import counting
-from semmem.interfaces.cli.show import counted
 from semmem.model.errors import BadItem, Conflict, InvalidInput
+from semmem.model.reports import counted
 
 if TYPE_CHECKING:
     from semmem.model.types import IngestReport, Memory

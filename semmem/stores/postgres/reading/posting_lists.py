@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semmem.model.exchange import Postings
-from semmem.stores.packed_postings import merge_groups, pending_keys, unpack_postings
+from semmem.stores.packed_postings import ascending, merge_groups, pending_keys, unpack_postings
 from semmem.stores.postgres.connection import Pooled
 
 __all__ = ["of_lookups", "shared"]
@@ -51,9 +51,7 @@ def shared(
 
 def _parameters(keys: Collection[int], max_df: int | None) -> dict[str, Any]:
     """Return the parameters of the statement ``postings``, except for the namespace."""
-    distinct = set(keys)  # np.unique would load numpy.ma
-    ascending = np.sort(np.fromiter(distinct, np.int64, len(distinct)))
-    return {"keys": ascending, "max_df": _NO_LIMIT if max_df is None else max_df}
+    return {"keys": ascending(keys), "max_df": _NO_LIMIT if max_df is None else max_df}
 
 
 def _sorted_rows(rows: Sequence[Any]) -> tuple[tuple[int, int], list[tuple[int, int, bytes]], tuple[bytes, bytes]]:

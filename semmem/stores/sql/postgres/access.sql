@@ -30,8 +30,7 @@ DELETE FROM access WHERE namespace = %(namespace)s AND id IN (
 -- As memory_list, the most important first, in the order of an index.
 SELECT <memory_columns>, importance
 FROM memory
-WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
-  AND <memory_filters>
+WHERE <listed>
   AND (%(cursor_at)s::timestamptz IS NULL
        OR (importance, created_at, id) < (%(cursor_key)s::float8, %(cursor_at)s, %(cursor_id)s COLLATE "C"))
 ORDER BY importance DESC, created_at DESC, id DESC
@@ -41,8 +40,7 @@ LIMIT %(limit)s;
 -- As memory_list, the last changed first, in the order of an index.
 SELECT <memory_columns>, (extract(epoch FROM updated_at) * 1000000)::float8
 FROM memory
-WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
-  AND <memory_filters>
+WHERE <listed>
   AND (%(cursor_at)s::timestamptz IS NULL
        OR (updated_at, created_at, id) < (%(cursor_time)s::timestamptz, %(cursor_at)s, %(cursor_id)s COLLATE "C"))
 ORDER BY updated_at DESC, created_at DESC, id DESC
@@ -55,8 +53,7 @@ WITH returned AS MATERIALIZED (
     SELECT m.*, (extract(epoch FROM a.last_at) * 1000000)::float8 AS key
     FROM access a CROSS JOIN LATERAL (
         SELECT * FROM memory
-        WHERE namespace = %(namespace)s AND id = a.id AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
-          AND <memory_filters>) AS m
+        WHERE id = a.id AND <listed>) AS m
     WHERE a.namespace = %(namespace)s AND (%(cursor_at)s::timestamptz IS NULL OR (
         a.last_at <= %(cursor_time)s::timestamptz
         AND (a.last_at, m.created_at, m.id) < (%(cursor_time)s, %(cursor_at)s, %(cursor_id)s COLLATE "C")))
@@ -64,8 +61,7 @@ WITH returned AS MATERIALIZED (
 ), never AS (
     SELECT *, '-Infinity'::float8 AS key
     FROM memory
-    WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
-      AND <memory_filters>
+    WHERE <listed>
       AND NOT EXISTS (SELECT FROM access a WHERE a.namespace = %(namespace)s AND a.id = memory.id)
       AND (%(cursor_at)s::timestamptz IS NULL OR %(cursor_time)s::timestamptz IS NOT NULL
            OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))

@@ -129,12 +129,16 @@ WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 -- Return titles, to tell names from descriptions.
 SELECT ord, title FROM memory WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s);
 
+-- <listed> --
+-- The whole memories of a namespace that a list may hold. Filters that are NULL do not restrict.
+namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
+  AND <memory_filters>
+
 -- memory_list --
--- Newest first, keyset paging; filters that are NULL do not restrict.
+-- Newest first, keyset paging.
 SELECT <memory_columns>
 FROM memory
-WHERE namespace = %(namespace)s AND part = 0 AND <open> AND (expires_at IS NULL OR expires_at > now())
-  AND <memory_filters>
+WHERE <listed>
   AND (%(cursor_at)s::timestamptz IS NULL OR (created_at, id) < (%(cursor_at)s, %(cursor_id)s COLLATE "C"))
 ORDER BY created_at DESC, id DESC
 LIMIT %(limit)s;

@@ -22,8 +22,7 @@ DELETE FROM access WHERE namespace = :namespace AND id NOT IN (SELECT id FROM me
 -- As memory_list, the most important first, in the order of an index.
 SELECT <memory_columns>, importance
 FROM memory AS m
-WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
-  AND <memory_filters>
+WHERE <listed>
   AND importance <= coalesce(:cursor_key, 1)
   AND (:cursor_at IS NULL OR (importance, created_at, id) < (:cursor_key, :cursor_at, :cursor_id))
 ORDER BY importance DESC, created_at DESC, id DESC
@@ -33,8 +32,7 @@ LIMIT :limit;
 -- As memory_list, the last changed first, in the order of an index.
 SELECT <memory_columns>, CAST(updated_at AS REAL)
 FROM memory AS m
-WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
-  AND <memory_filters>
+WHERE <listed>
   AND updated_at <= coalesce(:cursor_time, <last_time>)
   AND (:cursor_at IS NULL OR (updated_at, created_at, id) < (:cursor_time, :cursor_at, :cursor_id))
 ORDER BY updated_at DESC, created_at DESC, id DESC
@@ -48,15 +46,13 @@ WITH returned AS MATERIALIZED (
     FROM (SELECT id AS returned_id, last_at FROM access
           WHERE namespace = :namespace AND last_at <= coalesce(:cursor_time, <last_time>)) AS a
     CROSS JOIN memory AS m ON m.namespace = :namespace AND m.id = a.returned_id
-    WHERE part = 0 AND (expires_at IS NULL OR expires_at > :now)
-      AND <memory_filters>
+    WHERE <listed>
       AND (:cursor_at IS NULL OR (a.last_at, created_at, id) < (:cursor_time, :cursor_at, :cursor_id))
     ORDER BY a.last_at DESC, created_at DESC, id DESC LIMIT :limit
 ), never AS (
     SELECT *, -9e999 AS key
     FROM memory AS m
-    WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
-      AND <memory_filters>
+    WHERE <listed>
       AND NOT EXISTS (SELECT 1 FROM access AS a WHERE a.namespace = :namespace AND a.id = m.id)
       AND (:cursor_at IS NULL OR :cursor_time IS NOT NULL OR (created_at, id) < (:cursor_at, :cursor_id))
     ORDER BY created_at DESC, id DESC LIMIT :limit - (SELECT count(*) FROM returned)

@@ -108,12 +108,16 @@ WHERE row IN (
 -- condition that holds without one too.
 9223372036854775807
 
+-- <listed> --
+-- The whole memories of a namespace that a list may hold. Filters that are NULL do not restrict.
+namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
+  AND <memory_filters>
+
 -- memory_list --
--- Newest first, keyset paging; filters that are NULL do not restrict.
+-- Newest first, keyset paging.
 SELECT <memory_columns>
 FROM memory AS m
-WHERE namespace = :namespace AND part = 0 AND (expires_at IS NULL OR expires_at > :now)
-  AND <memory_filters>
+WHERE <listed>
   AND created_at <= coalesce(:cursor_at, <last_time>)
   AND (:cursor_at IS NULL OR (created_at, id) < (:cursor_at, :cursor_id))
 ORDER BY created_at DESC, id DESC

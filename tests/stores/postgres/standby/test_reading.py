@@ -15,6 +15,7 @@ from semmem.client.memory import Semmem
 from semmem.interfaces.http.metrics import Metrics
 from semmem.model.errors import InvalidInput
 from semmem.stores.postgres import standby as reading
+from semmem.stores.resident.loading import load
 from tests.stores.postgres import own_server
 from tests.stores.postgres.own_server import Own
 from tests.stores.postgres.standby.standing_by import catch_up, pause, resume, standby_of
@@ -184,6 +185,9 @@ def test_while_a_standby_is_down_the_primary_answers(
     standby.stop()
     try:
         assert (found(mem), found(mem), counts(mem)) == (["key"], ["key"], (1, 2))
+        source = mem._reader
+        assert isinstance(source, reading.FromStandby)
+        assert load(source._standby, "default", 1 << 30, 1 << 30) is None  # and the thread that loads goes on
     finally:
         standby.start()
     monkeypatch.setattr(reading, "_REST_S", 0.0)
