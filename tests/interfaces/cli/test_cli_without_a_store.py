@@ -19,6 +19,7 @@ from semmem.interfaces.cli.app import app, run
 from semmem.interfaces.cli.commands.write import items
 from semmem.interfaces.cli.demo import data
 from semmem.interfaces.cli.progress import line
+from semmem.model.reports import counted
 
 
 def call(capfd: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
