@@ -253,9 +253,7 @@ def test_a_standby_answers_while_the_primary_is_down(
 
 
 @pytest.mark.slow
-def test_a_standby_that_was_promoted_is_not_asked_any_more(
-    url: str, own: Own, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_standby_that_was_promoted_is_not_asked_any_more(url: str, own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     another = standby_of(own)
     try:
         with connect(url, another) as mem:
