@@ -218,8 +218,8 @@ def store(mem: Semmem) -> list[Finding]:
         out.append(Finding("vectors", "good", f"{counts.vectors:,}, made by {counts.embedder}"))
     for what, (by, count) in half_done.items():
         detail = f"a rebuild of the {what} with {by} is unfinished or under way ({count:,} are made)"
-        mend = "semmem rebuild --extract" if what == "concepts" else f"semmem rebuild --embedder {known_as(by)}"
-        out.append(Finding("rebuild", "optional", detail, mend))
+        way = "--extract" if what == "concepts" else f"--embedder {shlex.quote(known_as(by))}"
+        out.append(Finding("rebuild", "optional", detail, f"semmem rebuild {way}"))
     return out
 
 
@@ -252,7 +252,8 @@ def _searched(mem: Semmem) -> list[Finding]:
         if wrong and wrong == outgrown(namespace, own):
             out.append(Finding("search settings", "optional", wrong))
         elif wrong:
-            out.append(Finding("search settings", "bad", wrong, f"semmem settings unset --all --namespace {namespace}"))
+            mend = f"semmem settings unset --all --namespace {shlex.quote(namespace)}"
+            out.append(Finding("search settings", "bad", wrong, mend))
         else:
             out.append(Finding("search settings", "good", f"namespace {namespace}: {', '.join(own)}"))
     return out

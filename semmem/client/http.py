@@ -9,14 +9,14 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self
 
 from semmem.client import values
 from semmem.client.http_recall import Answer, HttpSearch
-from semmem.client.http_request import Request, lines, request_of
+from semmem.client.http_request import NAMESPACE_IN_URL, Request, lines, request_of
 from semmem.client.http_transport import Transport
 from semmem.client.memory import Semmem
 from semmem.client.routes import ROUTES, Route, refusal
@@ -54,27 +54,40 @@ def _verb(verb: Callable[..., Any], send: Callable[[HttpSemmem, Arguments], Any]
     """Return the method for a verb of the facade: with its name, arguments and words, answered by ``send``."""
     signature = inspect.signature(verb)
     loose = next((p.name for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD), None)
+    route, namespace = _BY_VERB.get(verb.__name__), signature.parameters.get("namespace")
+    in_url = route is not None and (route.form == "query" or route.name in NAMESPACE_IN_URL)
 
     @wraps(verb)
     def method(self: HttpSemmem, *args: Any, **named: Any) -> Any:
         arguments = dict(signature.bind(self, *args, **named).arguments)
         arguments.pop("self")
+        if in_url and namespace is not None and "namespace" in arguments:
+            arguments["namespace"] = _namespace(str(namespace.annotation), arguments["namespace"])
         arguments |= arguments.pop(loose, {}) if loose else {}
         return send(self, arguments)
 
     return observed(method) if hasattr(verb, "__wrapped__") else method
 
 
+def _namespace(takes: str, value: Any) -> str | Sequence[str] | None:
+    """Return ``value`` if a verb whose namespace ``takes`` such a type has an answer for it. Raises InvalidInput.
+
+    A URL would leave out what is None or empty, and the answer would be of the default namespace.
+    """
+    if value is None and "None" in takes:
+        return None
+    if isinstance(value, str) or "Sequence" not in takes:
+        return string("namespace", value)
+    if not (several := strings("namespace", value)):
+        raise InvalidInput("namespace must be a name, or a list of at least one.")
+    return several
+
+
 def _asked(verb: Callable[..., Any], read: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
     """Return a verb that is one request; ``read`` makes its value of the JSON, which else is the value."""
     route = _BY_VERB[verb.__name__]
-    namespace = inspect.signature(verb).parameters.get("namespace")
-    needs_one = route.form == "query" and namespace is not None and namespace.default is not None
-    check = string if namespace is not None and namespace.annotation == "str" else strings
 
     def send(self: HttpSemmem, arguments: Arguments) -> Any:
-        if needs_one and arguments.get("namespace", "") is None:  # a URL would leave it out
-            check("namespace", None)
         answer = self.ask(route.name, arguments)
         value = answer if route.under is None else answer[route.under]
         return value if read is None else read(value)

@@ -15,7 +15,11 @@ from semmem.model.filters import checked_filters, string
 from semmem.model.types import Filters
 from semmem.write.versions import check_expected
 
-__all__ = ["Request", "filters_of", "lines", "quoted", "request_of"]
+__all__ = ["NAMESPACE_IN_URL", "Request", "filters_of", "lines", "quoted", "request_of"]
+
+
+NAMESPACE_IN_URL = ("update", "configure")
+"""Routes with a body, which is the changes alone, so that the namespace stands in the URL as in routes without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def request_of(route: Route, arguments: Mapping[str, Any]) -> Request:
         pairs = _query(rest, filters_apart=route.name != "export")
         return Request(route.method, path, pairs, headers, repeatable=once or route.method == "GET")
     query: list[tuple[str, str]] = []
-    if "namespace" in rest and route.name in ("update", "configure"):  # whose body is the changes alone
+    if "namespace" in rest and route.name in NAMESPACE_IN_URL:
         query = _query({"namespace": rest.pop("namespace")})
     body = b"{%s}" % b",".join(values.as_json(n, n) + b":" + values.as_json(n, one) for n, one in rest.items())
     headers["content-type"] = "application/json"

@@ -360,6 +360,8 @@ class Vector(Kind):
             raise InvalidInput(
                 f"{name} must be a flat list of 1 to 2000 numbers; this one has the shape {vector.shape}."
             )
+        if not isinstance(value, np.ndarray) and any(isinstance(one, bool | np.bool_) for one in value):
+            raise InvalidInput(f"{name} must be a flat list of numbers.")  # numpy takes them for 0 and 1
         vector = vector.astype(np.float64)
         largest = float(np.abs(vector).max())
         if not math.isfinite(largest) or largest == 0:

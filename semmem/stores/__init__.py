@@ -42,11 +42,12 @@ def open_store(
     and SchemaTooNew or SchemaTooOld for a schema that this semmem cannot read.
     """
     target = parse_url(url, home=home)
+    if not migrate and not _is_made(target):  # opening it would make it
+        what, backend = _named(target)
+        raise SchemaTooOld(unmigrated(what, 0, migrations(backend)))
     if target.kind == "sqlite":
         from semmem.stores.sqlite.store import SqliteStore
 
-        if not migrate and target.path is not None and not target.path.exists():  # opening it would make it
-            raise SchemaTooOld(unmigrated(f"The file {target.path}", 0, migrations("sqlite")))
         return SqliteStore(url or "sqlite:", target.path, pool_size=pool_size, migrates=migrate)
     from semmem.stores.postgres.store import PostgresStore
 
@@ -76,7 +77,7 @@ def migrate_store(
     that no migration leads to is InvalidInput.
     """
     target = parse_url(url, home=home)
-    backend = "sqlite" if target.kind == "sqlite" else "postgres"
+    what, backend = _named(target)
     known = migrations(backend)
     newest = known[-1][0]
     upto = newest if to is None else to
@@ -86,7 +87,6 @@ def migrate_store(
 
         if target.path is None:
             raise InvalidInput("A database in memory is always new; name a file after sqlite: to migrate it.")
-        what = f"The file {target.path}"
         schema = schema_of(target.path)
         check_step(what, schema, upto, known)
         if not dry_run:
@@ -96,13 +96,29 @@ def migrate_store(
         from semmem.stores.postgres.migrate import present
 
         conninfo = _conninfo(target, idle_stop_s, start_timeout_s)
-        schema = present(conninfo, start_timeout_s=start_timeout_s)
-        check_step("This store", schema, upto, known)
+        schema = present(conninfo, start_timeout_s=start_timeout_s) if _is_made(target) else 0
+        check_step(what, schema, upto, known)
         if not dry_run:
             before = _before(target, home) if backup_before_migration else None
             migrate_server(conninfo, before=before, start_timeout_s=start_timeout_s, upto=upto)
     names = tuple(name for number, name, _ in known if schema < number <= upto)
     return MigrationReport(before=schema, after=schema if dry_run else upto, newest=newest, migrations=names)
+
+
+def _named(target: Target) -> tuple[str, str]:
+    """Return how sentences name a store, and whose migrations it has."""
+    return (f"The file {target.path}", "sqlite") if target.kind == "sqlite" else ("This store", "postgres")
+
+
+def _is_made(target: Target) -> bool:
+    """Return whether the file, or the server's folder, is there that opening the store would make."""
+    if target.path is None:
+        return True
+    if target.kind == "sqlite":
+        return target.path.exists()
+    from semmem.stores.embedded.server import EmbeddedServer
+
+    return EmbeddedServer(target.path).is_made
 
 
 def _conninfo(target: Target, idle_stop_s: float, start_timeout_s: float) -> str | Callable[[], str]:

@@ -47,6 +47,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"filters": semmem.Filters(sessions=(5,))}, "filter sessions must be a string"),  # type: ignore[arg-type]
     ({"vector": "east"}, "vector must be a flat list of numbers"),
     ({"vector": [True, False]}, "vector must be a flat list of numbers"),
+    ({"vector": [True, 1.0]}, "vector must be a flat list of numbers"),
     ({"min_confidence": 1.5}, 'min_confidence must be a number from 0 to 1, or "auto", not 1.5'),
     ({"min_confidence": "high"}, "min_confidence must be a number from 0 to 1, or \"auto\", not 'high'"),
 ]

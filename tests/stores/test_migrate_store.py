@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import psycopg
@@ -93,3 +94,30 @@ def test_a_database_in_memory_needs_no_migration_and_opens_whatever_the_setting_
         migrate_store("sqlite::memory:")
     with semmem.connect("sqlite::memory:", embedder="none", migrate=False) as mem:
         assert mem.stats().memories == 0
+
+
+def test_neither_a_dry_run_nor_a_refusal_makes_an_embedded_server(tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path}/memories"
+    newest = NEWEST["postgres"]
+    all_of_them = tuple(NAMES["postgres"].values())
+    assert migrate_store(url, dry_run=True) == MigrationReport(0, 0, newest, all_of_them)
+    with pytest.raises(InvalidInput, match=r"^This store has no tables of semmem yet and can be migrated to a schema"):
+        migrate_store(url, to=newest + 1)
+    with pytest.raises(SchemaTooOld, match=f"^This store has no tables of semmem, this semmem needs schema {newest}"):
+        semmem.connect(url, embedder="none", migrate=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_is_no_file_is_no_store_to_migrate(tmp_path: Path, dry_run: bool) -> None:
+    (tmp_path / "folder.db").mkdir()
+    os.mkfifo(tmp_path / "pipe.db")
+    (tmp_path / "link.db").symlink_to("absent.db")
+    for name, why in (
+        ("folder.db", "is a folder; name a file in it after sqlite:."),
+        ("pipe.db", "is a device or a pipe, not a file; name a file after sqlite:."),
+        ("link.db", "is a link to a file that is not there; name that file after sqlite:."),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            migrate_store(f"sqlite://{tmp_path}/{name}", dry_run=dry_run)
+        assert str(caught.value) == f"{tmp_path}/{name} {why}"

@@ -127,6 +127,11 @@ class EmbeddedServer:
             version, connections = self._ask(server)
         return ServerStatus(True, self.data, server.pid, Path(server.socket), version, size, connections)
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the folder holds a database already; a start makes it otherwise. Raises as ``status`` does."""
+        return self._may_look() and (self._cluster / "PG_VERSION").exists()
+
     def _may_look(self) -> bool:
         """Return whether the folder exists. Raises StoreUnavailable when it belongs to another user."""
         try:

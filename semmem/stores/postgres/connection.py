@@ -55,6 +55,9 @@ _MOVES_S = 0.03
 _CONNECT_S = 10
 """Seconds in which a server has to answer a new connection, unless connect_timeout says otherwise."""
 
+_AT_ONCE_S = 0.01
+"""Seconds for which work that can do without a connection waits for one."""
+
 _ASK_AGAIN_S = 5.0
 """Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
 
@@ -232,15 +235,15 @@ class Pooled:
         except psycopg.OperationalError as error:
             raise self._unserved(error) from error
 
-    def _take(self) -> Connection:
+    def _take(self, patience_s: float | None = None) -> Connection:
         """Take a connection from the pool; where none is idle, first make sure that the server can be reached.
 
-        The pool itself would retry at growing intervals without reporting why. Raises PoolTimeout after ``timeout``
-        seconds.
+        The pool itself would retry at growing intervals without reporting why. Raises PoolTimeout after ``patience_s``
+        seconds, by default those of the pool.
         """
         if self._process != os.getpid():
             raise StoreUnavailable("The store stays with the process that opened it; connect in this process too.")
-        end = time.monotonic() + self._pool.timeout
+        end = time.monotonic() + (self._pool.timeout if patience_s is None else patience_s)
         while True:
             if self._pool.closed:
                 raise StoreClosed()
@@ -253,9 +256,9 @@ class Pooled:
                     raise
 
     @contextmanager
-    def _borrowed(self) -> Iterator[Connection]:
+    def _borrowed(self, patience_s: float | None = None) -> Iterator[Connection]:
         """Take a connection for one piece of work, like the pool's own ``connection``."""
-        connection = self._take()
+        connection = self._take(patience_s)
         try:
             with connection:
                 yield connection
@@ -271,10 +274,13 @@ class Pooled:
             finally:
                 self.use = object()
 
-    def log_end(self) -> str:
-        """Return where the log of the server ends now; this is no use of it. Raises StoreUnavailable."""
+    def log_end(self, *, patient: bool = True) -> str:
+        """Return where the log of the server ends now; this is no use of it. Raises StoreUnavailable.
+
+        Where it is not ``patient``, it waits for no connection, and one that is made meanwhile serves the next call.
+        """
         try:
-            with self._pool_errors(), self._borrowed() as connection:
+            with self._pool_errors(), self._borrowed(None if patient else _AT_ONCE_S) as connection:
                 return str(only(connection.execute(_SQL["log_end"]))[0])
         except psycopg.Error as error:
             raise StoreUnavailable(str(error)) from error

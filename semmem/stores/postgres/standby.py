@@ -1,7 +1,8 @@
 """Snapshots from a standby of the database server, which never lack a memory that this process has written.
 
 Before a recall, the standby has to have replayed the log of the primary up to the last use that this process made of
-the primary. It is waited for; where it takes too long, or fails, the primary answers.
+the primary, and up to an end of that log which is no older than some seconds. It is waited for; where it takes too
+long, or fails, the primary answers.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ _PATIENCE_S = 2.0
 
 _REST_S = 10.0
 """Seconds for which a standby is not asked after it failed, or was waited for in vain."""
+
+_TRUST_S = 5.0
+"""Seconds for which a process that does not use the primary asks it no more where its log ends, so that a standby which
+replays nothing, or was promoted, is left."""
 
 _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.02
 
@@ -98,7 +103,7 @@ class _StandbySnapshot(Overlay):
 
 
 class _Known(NamedTuple):
-    """The last use of the primary, the end of its log after it, and whether the standby has replayed that.
+    """The last use of the primary, the end of its log after it and when it was asked, and whether it is replayed.
 
     A standby that has failed since may be another one now.
     """
@@ -106,6 +111,7 @@ class _Known(NamedTuple):
     use: object
     failures: int
     position: str
+    asked_at: float
     replayed: bool = False
 
 
@@ -176,12 +182,22 @@ class FromStandby:
         if self._standby.rests:
             return False
         use, failures, known = self._primary.use, self._standby.failures, self._known
+        now = time.monotonic()
         if known is None or known.use is not use or known.failures != failures:
-            known = _Known(use, failures, self._primary.log_end())
+            known = _Known(use, failures, self._primary.log_end(), now)
+        elif now - known.asked_at > _TRUST_S:
+            known = self._asked_again(known, now)
         if not known.replayed:
             known = known._replace(replayed=self._awaited(known.position))
         self._known = known
         return known.replayed
+
+    def _asked_again(self, known: _Known, now: float) -> _Known:
+        """Return where the log ends now; what was known where the primary does not say it, as while it is down."""
+        try:
+            return _Known(known.use, known.failures, self._primary.log_end(patient=False), now)
+        except StoreUnavailable:
+            return known._replace(asked_at=now)
 
     def _awaited(self, position: str) -> bool:
         """Wait until the standby has replayed ``position``; return whether it has."""

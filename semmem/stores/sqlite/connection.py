@@ -334,10 +334,7 @@ class Filed:
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is not None:
-            if not self._path.parent.is_dir():
-                raise InvalidInput(f"There is no folder {self._path.parent} for the SQLite file; create it first.")
-            if self._path.is_dir():
-                raise InvalidInput(f"{self._path} is a folder; name a file in it after sqlite:.")
+            _check_path(self._path)
             self._claim(self._path)
         connection = sqlite3.connect(
             ":memory:" if self._path is None else self._path,
@@ -357,8 +354,8 @@ class Filed:
     def _claim(self, path: Path) -> None:
         """Create a missing file for its owner alone; the files SQLite puts beside it get the same permissions."""
         with suppress(OSError):  # SQLite reports what is wrong
-            if not path.exists() and not claimed(path) and path.is_symlink() and not path.exists():
-                raise InvalidInput(f"{path} is a link to a file that is not there; name that file after sqlite:.")
+            if not path.exists():
+                claimed(path)
 
     def _prepare(self, migration: Migration, connection: sqlite3.Connection) -> None:
         """Bring the schema up to date, and switch to WAL mode."""
@@ -536,11 +533,26 @@ def present(connection: sqlite3.Connection, place: str) -> int:
         connection.execute("ROLLBACK")
 
 
+def _check_path(path: Path) -> None:
+    """Raise InvalidInput for a path at which SQLite can have no file, such as a pipe, which it would read for ever."""
+    there = os.path.exists(path)  # what os.path cannot see, SQLite reports
+    if not os.path.isdir(path.parent):
+        raise InvalidInput(f"There is no folder {path.parent} for the SQLite file; create it first.")
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path} is a folder; name a file in it after sqlite:.")
+    if os.path.islink(path) and not there:
+        raise InvalidInput(f"{path} is a link to a file that is not there; name that file after sqlite:.")
+    if there and not os.path.isfile(path):
+        raise InvalidInput(f"{path} is a device or a pipe, not a file; name a file after sqlite:.")
+
+
 def schema_of(path: Path) -> int:
     """Return the number of the schema of a file, 0 without one or without a file; the file is opened for reading."""
     place = f"The file {path}"
-    if not path.exists():
-        return 0
+    _check_path(path)
+    with suppress(PermissionError):  # SQLite reports it
+        if not path.exists():
+            return 0
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)) as connection:
             return present(connection, place)

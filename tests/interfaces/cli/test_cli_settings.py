@@ -217,6 +217,14 @@ def test_a_setting_of_another_version_is_left_out_and_told_by_recall_and_doctor(
     assert loaded(call("recall", "key", "-n", "n", "--json"))["degraded"] == {}
 
 
+def test_a_command_that_doctor_proposes_runs_nothing_else_whatever_a_namespace_is_called(
+    call: Call, store_url: str
+) -> None:
+    sql(store_url, "INSERT INTO semmem.namespace_setting (namespace, name, value) VALUES ('n; ls', 'colour', '1')")
+    findings = {f["what"]: f for f in json.loads(call("doctor", "--json")[1])["findings"]}
+    assert findings["search settings"]["mend"] == "semmem settings unset --all --namespace 'n; ls'"
+
+
 def test_every_recall_reads_the_settings_without_a_statement_of_its_own(store_url: str) -> None:
     with semmem.connect(store_url, embedder="hashing", resident_mb=0) as mem:
         mem.remember("The key hangs behind the radio.")

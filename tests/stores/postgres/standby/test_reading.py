@@ -118,6 +118,21 @@ def test_the_writes_of_other_processes_are_found_once_the_standby_has_them(own: 
         assert set(found(mem)) == {"key", "mat"}
 
 
+def test_a_standby_that_replays_nothing_does_not_keep_what_another_process_forgot(
+    standby: Own, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_TRUST_S", 3_600.0)
+    with connect(url, standby) as mem, semmem.connect(url, embedder="hashing") as other:
+        mem.remember(NOTE, id="key")
+        assert found(mem) == ["key"]
+        pause(standby)
+        other.forget("key", hard=True)
+        assert (found(mem), counts(mem)) == (["key"], (2, 0))
+        monkeypatch.setattr(reading, "_TRUST_S", 0.0)  # its seconds are over
+        monkeypatch.setattr(mem._reader, "_wait_s", 0.05)
+        assert (found(mem), counts(mem)) == ([], (2, 1))
+
+
 def test_threads_that_write_and_recall_while_the_lag_comes_and_goes_find_all_they_wrote(standby: Own, url: str) -> None:
     wrong: list[str] = []
     over = threading.Event()
@@ -227,27 +242,35 @@ def test_a_recall_during_which_the_standby_goes_down_begins_again_on_the_primary
                 standby.start()
 
 
-def test_a_standby_answers_while_the_primary_is_down(own: Own, standby: Own, mem: Semmem) -> None:
+def test_a_standby_answers_while_the_primary_is_down(
+    own: Own, standby: Own, mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mem.remember(NOTE, id="key")
     assert found(mem) == ["key"]
     own.stop()
     try:
         assert (found(mem), counts(mem)) == (["key"], (2, 0))
+        monkeypatch.setattr(reading, "_TRUST_S", 0.0)  # it cannot be asked again
+        assert (found(mem), found(mem), counts(mem)) == (["key"], ["key"], (4, 0))
     finally:
         own.start()
 
 
 @pytest.mark.slow
-def test_a_standby_that_was_promoted_is_not_asked_any_more(url: str, own: Own) -> None:
+def test_a_standby_that_was_promoted_is_not_asked_any_more(url: str, own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     another = standby_of(own)
     try:
         with connect(url, another) as mem:
             mem.remember(NOTE, id="key")
             assert (found(mem), counts(mem)) == (["key"], (1, 0))
             another.sql("SELECT pg_promote()")
+            with monkeypatch.context() as later:
+                later.setattr(reading, "_TRUST_S", 0.0)  # this process has used the primary for nothing meanwhile
+                later.setattr(mem._reader, "_wait_s", 0.0)  # it never comes
+                assert (found(mem), counts(mem)) == (["key"], (1, 1))
             mem.remember("Another key is under the mat.", id="mat")
             mem._reader._wait_s = 0.0  # type: ignore[attr-defined]  # it never comes
-            assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (1, 1))
+            assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (1, 2))
         with pytest.raises(
             InvalidInput, match=r"^The read_url names a server that is no standby, which could lack what"
         ):
