@@ -137,7 +137,7 @@ def _shown_by(one: Group, candidates: Candidates) -> Group:
 
 
 def _said_again(folded: Sequence[Key], newer: Sequence[Name], candidates: Candidates) -> Key | None:
-    """Return the newest of some copies that nothing supersedes, if it is newer than those of ``newer`` that are shown."""
+    """Return the newest of some copies that nothing supersedes, if it is newer than what of ``newer`` is shown."""
     created = {key: candidates.metadata[key].created_at for key in folded if not above(_name(key), candidates.newer)}
     last = max(created, key=lambda key: (created[key], key), default=None)
     by = [candidates.metadata[key].created_at for name, key in candidates.fetched.items() if name in newer]
