@@ -118,10 +118,15 @@ def supersede(groups: list[Group], candidates: Candidates, window: Cut) -> list[
 
 
 def _shown_by(one: Group, candidates: Candidates) -> Group:
-    """Let the newest of several copies of one text stand for the hit, where one supersedes the others."""
+    """Let the newest of several copies of one text stand for the hit, where one supersedes the others.
+
+    So does a copy that is newer than all that supersedes the hit: the text was said again, and holds again.
+    """
     fused, folded = one
     newer = above(_name(fused.key), candidates.newer)
     of = next((key for name in newer[::-1] for key in folded if _name(key) == name), None)
+    if of is None and newer:
+        of = _said_again(folded, newer, candidates)
     if of is None:
         return one
     own = next((ranked for ranked in candidates.ranked if ranked.key == of), None)
@@ -129,6 +134,14 @@ def _shown_by(one: Group, candidates: Candidates) -> Group:
         return one
     shown = _with_score((own, ()), fused.score)[0]
     return shown, (fused.key, *(key for key in folded if key != of))
+
+
+def _said_again(folded: Sequence[Key], newer: Sequence[Name], candidates: Candidates) -> Key | None:
+    """Return the newest of some copies that nothing supersedes, if it is newer than what of ``newer`` is shown."""
+    created = {key: candidates.metadata[key].created_at for key in folded if not above(_name(key), candidates.newer)}
+    last = max(created, key=lambda key: (created[key], key), default=None)
+    by = [candidates.metadata[key].created_at for name, key in candidates.fetched.items() if name in newer]
+    return last if last is not None and by and created[last] > max(by) else None
 
 
 def _with_fetched(groups: Sequence[Group], candidates: Candidates) -> list[Group]:

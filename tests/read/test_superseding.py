@@ -221,6 +221,21 @@ def test_what_supersedes_a_copy_of_itself_is_the_one_that_is_shown(small: semmem
     assert [(hit.id, hit.duplicates) for hit in found] == [("c", ("a", "b"))]
 
 
+def test_a_text_that_is_said_again_after_it_was_superseded_is_shown_as_new_and_not_as_its_superseded_copy(
+    small: semmem.Semmem,
+) -> None:
+    for day, (id, text) in enumerate([("a", "A grey heron."), ("b", "The heron is white."), ("c", "A grey heron.")], 1):
+        small.remember(text, id=id, created_at=datetime(2026, 1, day, tzinfo=UTC))
+    small.link("b", "supersedes", "a")
+    found = small.recall("grey heron")
+    assert [(hit.id, hit.superseded_by, hit.duplicates) for hit in found] == [("c", None, ("a",)), ("b", None, ())]
+    assert [hit.score for hit in found] == [pytest.approx(sum(hit.components.values()), abs=1e-12) for hit in found]
+    assert "takes the place of an older memory" not in str(found.explain("b"))
+    assert shown(small.recall("grey heron", exclude=["b"])) == [("a", "b")]  # how old b is, is not known then
+    small.update("c", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    assert shown(small.recall("grey heron")) == [("b", None), ("a", "b")]
+
+
 def test_a_memory_that_supersedes_many_stands_before_all_of_them(small: semmem.Semmem) -> None:
     small.remember_many({"id": f"n{at}", "text": f"heron {'sea ' * at}"} for at in range(6))
     for at in range(5):

@@ -139,7 +139,7 @@ class Explanation:
             lost, named = self.components.get(PERIOD, 0.0), " and ".join(self.periods)
             lines.append(f"  period: {f'{lost:+.4f}, not ' if lost else ''}created in {named}")
         if rise := self.components.get(SUPERSEDING):
-            lines.append(f"  superseding: {rise:+.4f}, because it takes the place of a memory that it supersedes")
+            lines.append(f"  superseding: {rise:+.4f}, because it takes the place of an older memory")
         lines += [f"  {self.not_valid}"] * bool(self.not_valid)
         lines += [f"  superseded by {self.superseded_by}, so it ranks below it"] * bool(self.superseded_by)
         lines += [f"  graph: {path_line(path)}" for path in self.paths]
