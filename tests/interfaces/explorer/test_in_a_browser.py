@@ -467,6 +467,34 @@ def test_the_graph_shows_a_name_its_neighbours_and_merges_with_undo(page: Any, m
     page.get_by_role("heading", name="Petra Lindqvist").wait_for()
 
 
+# The texts in the picture, each with the place that it takes on the screen.
+LABELS = """() => {
+  const { cy } = document.querySelector('.canvas > div')._cyreg;
+  const part = { includeNodes: false, includeEdges: false, includeLabels: true };
+  return cy.elements().filter((one) => one.style('label')).map((one) => {
+    const { x1, x2, y1, y2 } = one.renderedBoundingBox(part);
+    return [one.style('label'), x1, x2, y1, y2];
+  });
+}"""
+
+
+def test_memories_of_a_small_graph_have_labels_and_no_label_covers_another(page: Any, site: Server) -> None:
+    for rest in ("", "&q=In+which+town+did+the+designer+of+the+Kestrel+grow+up"):
+        page.goto(f"{site.url}/#/graph?ns=team&around=Kestrel{rest}")
+        page.locator(".canvas canvas").first.wait_for()
+        page.wait_for_function(f"() => document.querySelector('.canvas > div')._cyreg && ({LABELS})().length > 3")
+        page.wait_for_timeout(600)  # the nodes glide to their places
+        labels = page.evaluate(LABELS)
+        assert {"Kestrel", "Petra Lindqvist", "Port"} <= {name for name, *_ in labels}
+        for at, (name, left, right, top, bottom) in enumerate(labels):
+            over = [
+                other
+                for other, x1, x2, y1, y2 in labels[at + 1 :]
+                if min(right, x2) - max(left, x1) > 4 and min(bottom, y2) - max(top, y1) > 4  # beside its outline
+            ]
+            assert over == [], name
+
+
 def test_a_merged_name_is_split_and_merged_again(page: Any, mem: Semmem, site: Server) -> None:
     mem.merge_concepts("Kestrel", "Petra Lindqvist", namespace="team")
     page.goto(f"{site.url}/#/graph?ns=team&around=Petra+Lindqvist")
