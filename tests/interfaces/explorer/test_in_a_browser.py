@@ -664,11 +664,34 @@ def test_ten_thousand_memories_scroll_with_a_few_rows_in_the_page(page: Any, mem
     assert page.locator(".rows tbody tr").count() < 200
     page.evaluate("() => window.scrollTo(0, 0)")
     page.locator(".rows tr[aria-rowindex='2']").wait_for()
-    page.goto(f"{site.url}/#/recall?ns=long&q=log&limit=1000")
+
+
+@pytest.mark.timeout(600)
+def test_ten_thousand_hits_scroll_and_each_comes_once(page: Any, mem: Semmem, site: Server) -> None:
+    mem.remember_many(
+        ({"text": f"Note {n} of the log.", "id": f"n{n:05}"} for n in range(10_000)), namespace="long", batch_size=2000
+    )
+    for _ in range(4):
+        mem.recall("log", namespace="long")  # until it is in memory, where the dense leg searches exactly
+    given: list[str] = []
+
+    def take(answer: Any) -> None:
+        if answer.url.endswith("/reweigh") and "depths" in (answer.request.post_data or ""):
+            given.extend(hit["id"] for hit in answer.json()["hits"])
+
+    page.on("response", take)
+    page.goto(f"{site.url}/#/recall?ns=long&q=log&limit=10000")
     page.locator(".hit[aria-posinset='1']").wait_for()
-    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
-    page.locator(".hit[aria-posinset='900']").or_(page.locator(".hit[aria-posinset='1000']")).first.wait_for()
+    for _ in range(600):
+        page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_timeout(50)
+        if page.locator(".hit[aria-posinset='10000']").count():
+            break
+    expect(page.locator(".hit[aria-posinset='10000'] .place b")).to_have_text("10000")
+    expect(page.locator(".facts")).to_contain_text("10,000 of at least 10,000 found")
     assert page.locator(".hit").count() < 200
+    assert page.get_by_role("button", name="More").count() == 0
+    assert (len(given), len(set(given))) == (10_000, 10_000)
 
 
 def test_days_filter_the_list_and_health_says_what_is_stored(page: Any, mem: Semmem) -> None:
