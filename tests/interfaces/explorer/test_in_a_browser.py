@@ -467,6 +467,34 @@ def test_the_graph_shows_a_name_its_neighbours_and_merges_with_undo(page: Any, m
     page.get_by_role("heading", name="Petra Lindqvist").wait_for()
 
 
+# The texts in the picture, each with the place that it takes on the screen.
+LABELS = """() => {
+  const { cy } = document.querySelector('.canvas > div')._cyreg;
+  const part = { includeNodes: false, includeEdges: false, includeLabels: true };
+  return cy.elements().filter((one) => one.style('label')).map((one) => {
+    const { x1, x2, y1, y2 } = one.renderedBoundingBox(part);
+    return [one.style('label'), x1, x2, y1, y2];
+  });
+}"""
+
+
+def test_memories_of_a_small_graph_have_labels_and_no_label_covers_another(page: Any, site: Server) -> None:
+    for rest in ("", "&q=In+which+town+did+the+designer+of+the+Kestrel+grow+up"):
+        page.goto(f"{site.url}/#/graph?ns=team&around=Kestrel{rest}")
+        page.locator(".canvas canvas").first.wait_for()
+        page.wait_for_function(f"() => document.querySelector('.canvas > div')._cyreg && ({LABELS})().length > 3")
+        page.wait_for_timeout(600)  # the nodes glide to their places
+        labels = page.evaluate(LABELS)
+        assert {"Kestrel", "Petra Lindqvist", "Port"} <= {name for name, *_ in labels}
+        for at, (name, left, right, top, bottom) in enumerate(labels):
+            over = [
+                other
+                for other, x1, x2, y1, y2 in labels[at + 1 :]
+                if min(right, x2) - max(left, x1) > 4 and min(bottom, y2) - max(top, y1) > 4  # beside its outline
+            ]
+            assert over == [], name
+
+
 def test_a_merged_name_is_split_and_merged_again(page: Any, mem: Semmem, site: Server) -> None:
     mem.merge_concepts("Kestrel", "Petra Lindqvist", namespace="team")
     page.goto(f"{site.url}/#/graph?ns=team&around=Petra+Lindqvist")
@@ -636,18 +664,41 @@ def test_ten_thousand_memories_scroll_with_a_few_rows_in_the_page(page: Any, mem
     assert page.locator(".rows tbody tr").count() < 200
     page.evaluate("() => window.scrollTo(0, 0)")
     page.locator(".rows tr[aria-rowindex='2']").wait_for()
-    page.goto(f"{site.url}/#/recall?ns=long&q=log&limit=1000")
+
+
+@pytest.mark.timeout(600)
+def test_ten_thousand_hits_scroll_and_each_comes_once(page: Any, mem: Semmem, site: Server) -> None:
+    mem.remember_many(
+        ({"text": f"Note {n} of the log.", "id": f"n{n:05}"} for n in range(10_000)), namespace="long", batch_size=2000
+    )
+    for _ in range(4):
+        mem.recall("log", namespace="long")  # until it is in memory, where the dense leg searches exactly
+    given: list[str] = []
+
+    def take(answer: Any) -> None:
+        if answer.url.endswith("/reweigh") and "depths" in (answer.request.post_data or ""):
+            given.extend(hit["id"] for hit in answer.json()["hits"])
+
+    page.on("response", take)
+    page.goto(f"{site.url}/#/recall?ns=long&q=log&limit=10000")
     page.locator(".hit[aria-posinset='1']").wait_for()
-    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
-    page.locator(".hit[aria-posinset='900']").or_(page.locator(".hit[aria-posinset='1000']")).first.wait_for()
+    for _ in range(600):
+        page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_timeout(50)
+        if page.locator(".hit[aria-posinset='10000']").count():
+            break
+    expect(page.locator(".hit[aria-posinset='10000'] .place b")).to_have_text("10000")
+    expect(page.locator(".facts")).to_contain_text("10,000 of at least 10,000 found")
     assert page.locator(".hit").count() < 200
+    assert page.get_by_role("button", name="More").count() == 0
+    assert (len(given), len(set(given))) == (10_000, 10_000)
 
 
 def test_days_filter_the_list_and_health_says_what_is_stored(page: Any, mem: Semmem) -> None:
     mem.remember("A gull.", namespace="birds")
     mem.namespace_limits("birds", most_memories=2_000)
     page.get_by_role("link", name="Time", exact=True).click()
-    page.get_by_role("button", name="2026-03-04, 1 memories").press("Enter")
+    page.get_by_role("button", name="2026-03-04, 1 memory").press("Enter")
     page.get_by_role("button", name="Show 2026-03-04").click()
     expect(page.locator(".rows tbody tr")).to_have_count(1)
     page.get_by_role("link", name="Health", exact=True).click()
@@ -661,7 +712,7 @@ def test_days_filter_the_list_and_health_says_what_is_stored(page: Any, mem: Sem
 
 def test_several_days_are_chosen_by_a_drag_and_by_the_keyboard(page: Any) -> None:
     page.get_by_role("link", name="Time", exact=True).click()
-    first, last = (page.get_by_role("button", name=f"2026-03-0{day}, 1 memories") for day in (2, 4))
+    first, last = (page.get_by_role("button", name=f"2026-03-0{day}, 1 memory") for day in (2, 4))
     begin, end = first.bounding_box(), last.bounding_box()
     page.mouse.move(begin["x"] + 5, begin["y"] + 100)
     page.mouse.down()
@@ -670,9 +721,46 @@ def test_several_days_are_chosen_by_a_drag_and_by_the_keyboard(page: Any) -> Non
     page.get_by_role("button", name="Show 2026-03-02 to 2026-03-04").wait_for()
     last.press("Enter")
     page.get_by_role("button", name="Show 2026-03-04", exact=True).wait_for()
-    page.get_by_role("button", name="2026-03-06, 1 memories").press("Shift+Enter")
+    page.get_by_role("button", name="2026-03-06, 1 memory").press("Shift+Enter")
     page.get_by_role("button", name="Show 2026-03-04 to 2026-03-06").press("Enter")
     expect(page.locator(".rows tbody .title")).to_have_text(["Tide", "Harbour", "Port"])
+
+
+def test_the_axis_of_time_names_days_months_and_years_and_a_month_is_chosen_at_once(
+    page: Any, mem: Semmem, site: Server
+) -> None:
+    days = ("2025-11-30", "2026-01-05", "2026-03-01", "2026-03-20", "2026-03-31", "2026-05-02")
+    for day in days:
+        mem.remember(f"A gull on {day}.", author="Ana", created_at=f"{day}T09:00:00+00:00", namespace="birds")
+    mem.remember("Two terns.", author="Bo", created_at="2026-03-20T10:00:00+00:00", namespace="birds")
+    page.goto(f"{site.url}/#/time?ns=birds")
+    page.get_by_text("Sunday, 30 November 2025 to Saturday, 2 May 2026, the newest 7 memories").wait_for()
+    expect(page.locator(".dates span")).to_have_text(["30", "5", "1", "20", "31", "2"])
+    # a bar takes 25 pixels, the name of a month 38: that of January begins 25 after November's, and has no room
+    expect(page.get_by_role("group", name="Choose a month").get_by_role("button")).to_have_text(["Nov", "Mar", "May"])
+    page.get_by_role("button", name="2026-03-20, 2 memories").hover()
+    bar = page.locator(".facts")
+    expect(bar).to_have_text("Friday, 20 March 2026Bo 1Ana 1")
+    page.get_by_role("heading", name="Time").hover()
+    expect(bar).to_contain_text("the newest 7 memories")
+    page.get_by_role("button", name="2026-01-05, 1 memory").focus()
+    expect(bar).to_have_text("Monday, 5 January 2026Ana 1")
+    page.get_by_role("button", name="Mar 2026, 4 memories").press("Enter")
+    page.get_by_role("button", name="Show 2026-03-01 to 2026-03-31").wait_for()
+    page.get_by_role("button", name="2025, 1 memory", exact=True).click()
+    page.get_by_role("button", name="Show 2025-11-30", exact=True).click()
+    expect(page.locator(".rows tbody tr")).to_have_count(1)
+
+
+def test_fields_choices_and_buttons_of_a_row_have_one_height(page: Any, site: Server) -> None:
+    for view in ("recall", "browse", "graph"):
+        page.goto(f"{site.url}/#/{view}?ns=team")
+        page.get_by_role("heading", level=1, name=view.capitalize()).wait_for()
+        rows: dict[float, set[float]] = {}
+        for one in page.locator("main .ask").first.locator("input, select, button").all():
+            box = one.bounding_box()
+            rows.setdefault(box["y"] + box["height"], set()).add(box["height"])
+        assert [len(heights) for heights in rows.values()] == [1] * len(rows), view
 
 
 def test_health_says_what_doctor_finds_and_what_mends_it(page: Any, mem: Semmem) -> None:

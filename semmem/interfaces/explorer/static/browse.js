@@ -1,7 +1,7 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
-import { html, useEffect, useRef, useState } from "/page/vendor/preact.js";
+import { html, useEffect, useMemo, useState } from "/page/vendor/preact.js";
 import { address, api, call, go, pages } from "/page/api.js";
-import { Field, Notice, Windowed, number, useLoaded, visible, when } from "/page/parts.js";
+import { Field, More, Notice, Windowed, number, useLoaded, visible, when } from "/page/parts.js";
 
 const PAGE = 50; // memories at first
 const NEXT = 500; // and whenever the end comes near
@@ -52,19 +52,10 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     setCursor(first.value.cursor);
     setChosen(new Set());
   }, [first.value]);
-  const reading = useRef(false);
   const more = async () => {
-    if (reading.current) return;
-    reading.current = true;
-    try {
-      const page = await api.list({ namespace: ns, limit: NEXT, cursor, ...filtersOf(query) });
-      setRows((before) => [...before, ...page.memories]);
-      setCursor(page.cursor);
-    } catch (error) {
-      setProblem(error);
-    } finally {
-      reading.current = false;
-    }
+    const page = await api.list({ namespace: ns, limit: NEXT, cursor, ...filtersOf(query) });
+    setRows((before) => [...before, ...page.memories]);
+    setCursor(page.cursor);
   };
   const narrowed = Object.keys(query).some((name) => name !== "sort");
   const set = (changes) => go("browse", { ns, ...query, ...changes }, { replace: true });
@@ -126,22 +117,8 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
           ${memory.pinned && html`<span class="tag">pinned</span>`}${memory.sensitive && html`<span class="tag warn">sensitive</span>`}${memory.source_type && html`<span class="tag">${memory.source_type}</span>`}
           <span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span></td>
         <td>${visible(memory.author || "")}</td><td>${visible(memory.session || "")}</td><td class="time">${when(memory.created_at)}</td></tr>`} /></table></div>
-    ${cursor && html`<${More} more=${more} />`}
+    ${cursor && html`<${More} more=${more} failed=${setProblem} />`}
   </section>`;
-}
-
-// Reads the next page when its button comes near the window; the button works by itself too.
-function More({ more }) {
-  const button = useRef();
-  const look = useRef();
-  look.current = () => { if (button.current && button.current.getBoundingClientRect().top < innerHeight + 400) more(); };
-  useEffect(() => {
-    const moved = () => look.current();
-    for (const name of ["scroll", "resize"]) window.addEventListener(name, moved, { passive: true });
-    return () => { for (const name of ["scroll", "resize"]) window.removeEventListener(name, moved); };
-  }, []);
-  useEffect(() => look.current());
-  return html`<p><button class="second" ref=${button} onClick=${() => more()}>More</button></p>`;
 }
 
 // A file of memories: JSON lines as the export writes them, or one text a file.
@@ -253,8 +230,31 @@ function Pair({ link, ns, openMemory, may, toast, done }) {
       <button class="second" onClick=${forget(from)}>Forget the first</button><button class="second" onClick=${forget(to)}>Forget the second</button></p>`}</li>`;
 }
 
-// Time: memories by day as bars, an author a shade; a bar, or a stretch of them, filters the list below.
-export function TimeView({ ns, query, changed }) {
+// Time: memories by day as bars, an author a shade; a bar, a month, or a stretch of bars filters the list below.
+const ROOM = { number: 22, month: 38, year: 48 }; // pixels that a label of the axis takes
+const dated = (day, parts) => new Date(day).toLocaleDateString("en-GB", { timeZone: "UTC", ...parts });
+const inFull = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
+const many = (count) => `${count.toLocaleString("en")} ${count === 1 ? "memory" : "memories"}`;
+const sumOf = (of) => [...of.values()].reduce((a, b) => a + b, 0);
+
+// The months, or years, of some days in order, by the letters of a day that name them: the places of their first and last day.
+function stretches(days, letters) {
+  const found = [];
+  days.forEach(([day], at) => {
+    const name = day.slice(0, letters);
+    if (found.at(-1)?.name === name) found.at(-1).last = at;
+    else found.push({ name, first: at, last: at });
+  });
+  return found;
+}
+
+// Those of some labels from left to right that have room.
+const roomy = (labels, left, room) => {
+  let free = 0;
+  return labels.filter((one) => left(one) >= free && (free = left(one) + room));
+};
+
+export function TimeView({ ns, changed }) {
   const MOST = 20000;
   const { value, error, loading } = useLoaded(async () => {
     const days = new Map();
@@ -272,24 +272,34 @@ export function TimeView({ ns, query, changed }) {
   }, [ns, changed]);
   const [start, setStart] = useState(null);
   const [end, setEnd] = useState(null);
+  const [under, setUnder] = useState(null); // the bar under the pointer, or with the focus
+  useEffect(() => setStart(null), [ns]);
   const days = value?.days || [];
-  const most = Math.max(1, ...days.map(([, of]) => [...of.values()].reduce((a, b) => a + b, 0)));
+  const bar = days[under];
   const authors = [...new Set(days.flatMap(([, of]) => [...of.keys()]))];
-  const width = Math.max(3, Math.min(24, 900 / Math.max(1, days.length)));
-  const inside = (at) => start !== null && at >= Math.min(start, end) && at <= Math.max(start, end);
-  const chosen = start === null ? null : [days[Math.min(start, end)]?.[0], days[Math.max(start, end)]?.[0]];
+  const [from, to] = [Math.min(start, end), Math.max(start, end)];
+  const chosen = start === null ? null : [days[from]?.[0], days[to]?.[0]];
+  const bars = useMemo(() => { // the pointer over them draws none anew
+    const most = Math.max(1, ...days.map(([, of]) => sumOf(of)));
+    const width = Math.max(3, Math.min(24, 900 / Math.max(1, days.length)));
+    const left = (at) => at * (width + 1);
+    const numbers = width < 9 ? [] : roomy(days.map((_, at) => at), left, ROOM.number);
+    const axis = (letters, room, short, long) => html`<div class="dates" role="group" aria-label=${`Choose a ${room}`}>${roomy(stretches(days, letters), ({ first }) => left(first), ROOM[room]).map(({ name, first, last }) => html`<button key=${name} class="plain" style=${{ left: `${left(first)}px` }}
+      aria-label=${`${dated(name, long)}, ${many(days.slice(first, last + 1).reduce((sum, [, of]) => sum + sumOf(of), 0))}`} onClick=${() => { setStart(first); setEnd(last); }}>${dated(name, short)}</button>`)}</div>`;
+    const inside = (at) => start !== null && at >= from && at <= to;
+    return html`<div class="scroll"><div class="days" role="group" aria-label="Memories by day" onPointerLeave=${() => setUnder(null)}>
+        ${days.map(([name, of], at) => html`<button key=${name} class=${`day ${inside(at) ? "in" : ""}`} style=${{ width: `${width}px` }} aria-label=${`${name}, ${many(sumOf(of))}`} aria-pressed=${inside(at)} onFocus=${() => setUnder(at)} onBlur=${() => setUnder(null)}
+            onPointerDown=${(e) => { e.target.releasePointerCapture?.(e.pointerId); setStart(at); setEnd(at); }} onPointerEnter=${(e) => { setUnder(at); if (e.buttons && start !== null) setEnd(at); }} onClick=${(e) => { if (e.detail > 0) return; if (!e.shiftKey || start === null) setStart(at); setEnd(at); }}>
+            ${[...of].map(([author, count]) => html`<i class=${`shade${authors.indexOf(author) % 6}`} style=${{ height: `${(120 * count) / most}px` }}></i>`)}</button>`)}</div>
+      ${numbers.length > 0 && html`<div class="dates" aria-hidden="true">${numbers.map((at) => html`<span style=${{ left: `${left(at)}px`, minWidth: `${width}px` }}>${Number(days[at][0].slice(8))}</span>`)}</div>`}
+      ${axis(7, "month", { month: "short" }, { month: "short", year: "numeric" })}${axis(4, "year", { year: "numeric" }, { year: "numeric" })}</div>`;
+  }, [value, start, end]);
   return html`<section aria-labelledby="time-title"><h1 id="time-title">Time</h1>
     <${Notice} error=${error} />
     ${loading && html`<p class="hint" role="status">Reading…</p>`}
-    ${days.length > 0 && html`<p class="hint">A bar is a day with memories, its parts are authors. Drag over bars to see what was written then; by keyboard, Enter begins with a day and Shift+Enter ends with one.</p>
-      <div class="scroll"><div class="days" role="group" aria-label="Memories by day" onPointerLeave=${(e) => e.buttons === 0 || null}>
-        ${days.map(([name, of], at) => {
-          const sum = [...of.values()].reduce((a, b) => a + b, 0);
-          return html`<button key=${name} class=${`day ${inside(at) ? "in" : ""}`} style=${{ width: `${width}px` }} title=${`${name}: ${sum}`} aria-label=${`${name}, ${sum} memories`} aria-pressed=${inside(at)}
-            onPointerDown=${(e) => { e.target.releasePointerCapture?.(e.pointerId); setStart(at); setEnd(at); }} onPointerEnter=${(e) => e.buttons && start !== null && setEnd(at)} onClick=${(e) => { if (e.detail > 0) return; if (!e.shiftKey || start === null) setStart(at); setEnd(at); }}>
-            ${[...of].map(([author, count]) => html`<i class=${`shade${authors.indexOf(author) % 6}`} style=${{ height: `${(120 * count) / most}px` }}></i>`)}</button>`;
-        })}</div></div>
-      <p class="under">${days[0][0]} to ${days.at(-1)[0]}, the newest ${value.read.toLocaleString("en")} memories</p>
+    ${days.length > 0 && html`<p class="hint">A bar is a day with memories, its parts are authors. Drag over bars, or choose a month or year, to see what was written then; by keyboard, Enter begins with a day and Shift+Enter ends with one.</p>
+      <p class="facts">${bar ? html`<b>${dated(bar[0], inFull)}</b>${[...bar[1]].map(([author, count]) => html`<span>${visible(author)} ${count.toLocaleString("en")}</span>`)}` : `${dated(days[0][0], inFull)} to ${dated(days.at(-1)[0], inFull)}, the newest ${many(value.read)}`}</p>
+      ${bars}
       <ul class="legend">${authors.slice(0, 12).map((author, at) => html`<li><i class=${`shade${at % 6}`}></i>${visible(author)}</li>`)}</ul>
       ${chosen && html`<p><button onClick=${() => go("browse", { ns, from: chosen[0], to: chosen[1] })}>Show ${chosen[0] === chosen[1] ? chosen[0] : `${chosen[0]} to ${chosen[1]}`}</button></p>`}`}
     ${!loading && days.length === 0 && !error && html`<p class="notice">This namespace has no memory yet.</p>`}</section>`;

@@ -3,6 +3,7 @@ import { html, useEffect, useRef } from "/page/vendor/preact.js";
 import { visible } from "/page/parts.js";
 
 const MANY = 800; // nodes from which only the first ones and those of paths may have a label
+const CLOSEST = 4; // the largest zoom
 const SLICE = 12; // milliseconds of work between two frames
 
 export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
@@ -16,7 +17,7 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     let ended = false;
     import("/page/vendor/cytoscape.js").then(({ default: cytoscape }) => {
       if (ended) return;
-      view.current = cytoscape({ container: box.current, minZoom: 0.1, maxZoom: 4, pixelRatio: "auto", hideEdgesOnViewport: true, textureOnViewport: true, hideLabelsOnViewport: true, style: style() });
+      view.current = cytoscape({ container: box.current, minZoom: 0.1, maxZoom: CLOSEST, pixelRatio: "auto", hideEdgesOnViewport: true, textureOnViewport: true, hideLabelsOnViewport: true, style: style() });
       view.current.on("tap", "node", (event) => acts.current.setChosen(event.target.id()));
       view.current.on("mouseover", "node", (event) => named(tip.current, event.target));
       view.current.on("mouseout viewport", () => named(tip.current, null));
@@ -58,7 +59,8 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     const room = spots(seen, at, lines.filter(([, { way }]) => way), magnified([...at.values()], wide, high));
     graph.batch(() => { for (const [id, spot] of room) graph.getElementById(id).data(spot); });
     const calm = seen.length > 400 || matchMedia("(prefers-reduced-motion: reduce)").matches;
-    graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: MARGIN, animate: !calm, animationDuration: 300 }).run();
+    graph.maxZoom(LARGEST); // a picture of few nodes is not blown up; a person may
+    graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: MARGIN, animate: !calm, animationDuration: 300, stop: () => graph.maxZoom(CLOSEST) }).run();
   };
   useEffect(() => { draw(); }, [shown, hidden]);
   useEffect(() => {
@@ -98,41 +100,40 @@ function magnified(places, wide, high) {
   return Math.min(LARGEST, Math.max(1, 1 / zoom));
 }
 
-const SIZE = 10; // of a label, in the units of the picture; the width of a letter, and the height of a line
-const LETTER = 5.8;
+const SIZE = 10; // of a label, in the units of the picture, and the height of a line
 const LINE = 13;
-const HALF = 10; // of a node, with a margin
+const half = (node) => (node.start ? 15 : 9); // of a node with its border, and a margin
 const SIDES = [["center", "bottom"], ["center", "top"], ["right", "center"], ["left", "center"]];
+const SIGN = { right: 1, left: -1, bottom: 1, top: -1, center: 0 };
+const FONT = "sans-serif";
+const pen = document.createElement("canvas").getContext("2d");
+const widthOf = (label) => {
+  pen.font = `bold ${SIZE}px ${FONT}`; // as that of a chosen node is drawn
+  return pen.measureText(label).width;
+};
 
 // Where the label of each node has room: below, above, right or left of it, or nowhere; and whether that of a path's edge
-// has room in its middle. The first ones choose first; each label is so many times as large as usual.
+// has room in its middle. Where it begins chooses first, then edges, names, and memories; each label is so many times as large as usual.
 function spots(nodes, at, ways, times) {
-  const [letter, line, size] = [times * LETTER, times * LINE, times * SIZE];
+  const [line, size] = [times * LINE, times * SIZE];
   const few = nodes.length <= MANY;
-  const taken = few ? nodes.map(({ id }) => around(at.get(id), HALF - 3, HALF - 3)) : [];
+  const taken = few ? nodes.map((node) => around(at.get(node.id), half(node) - 2, half(node) - 2)) : [];
   const found = new Map(nodes.map(({ id }) => [id, { label: "", size }]));
+  const free = (place) => !taken.some((one) => overlap(one, place)) && taken.push(place);
+  const beside = (node) => {
+    const [label, { x, y }] = [nameOf(node), at.get(node.id)];
+    const [wide, high] = [(times * widthOf(label)) / 2, line / 2];
+    const side = SIDES.find(([across, down]) => free(around({ x: x + SIGN[across] * (half(node) + wide), y: y + SIGN[down] * (half(node) + high) }, wide, high)));
+    if (side) found.set(node.id, { label, across: side[0], down: side[1], size });
+  };
+  nodes.filter((node) => node.start).forEach(beside);
   for (const [id, { source, target, type }] of ways) {
     const [from, to] = [at.get(source), at.get(target)];
-    const place = around({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 }, (type.length * letter) / 2, line / 2);
-    const free = !taken.some((one) => overlap(one, place));
-    if (free) taken.push(place);
-    found.set(`e ${id}`, { label: free ? visible(type) : "", size: 0.9 * size });
+    const fits = free(around({ x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 }, (0.9 * times * widthOf(type)) / 2, line / 2));
+    found.set(`e ${id}`, { label: fits ? visible(type) : "", size: 0.9 * size });
   }
-  const rank = (node) => (node.start ? 2 : 0) + (node.way ? 1 : 0);
-  const named = nodes.filter((node) => node.start || node.way || (few && node.kind !== "memory"));
-  named.sort((one, other) => rank(other) - rank(one) || (other.df || 0) - (one.df || 0));
-  for (const node of named) {
-    const [label, { x, y }] = [nameOf(node), at.get(node.id)];
-    const [wide, high] = [(label.length * letter) / 2, line / 2];
-    for (const [across, down] of SIDES) {
-      const sign = { right: 1, left: -1, bottom: 1, top: -1, center: 0 };
-      const place = around({ x: x + sign[across] * (HALF + wide), y: y + sign[down] * (HALF + high) }, wide, high);
-      if (taken.some((one) => overlap(one, place))) continue;
-      taken.push(place);
-      found.set(node.id, { label, across, down, size });
-      break;
-    }
-  }
+  const rank = (node) => (node.way ? 1e9 : 0) + (node.df || 0); // memories have no df
+  nodes.filter((node) => !node.start && (node.way || few)).sort((one, other) => rank(other) - rank(one)).forEach(beside);
   return found;
 }
 
@@ -165,13 +166,13 @@ function style() {
   const of = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const [ink, memory, name, edge, paper, accent] = ["--ink", "--part-dense", "--part-graph", "--edge", "--paper", "--accent"].map(of);
   return [
-    { selector: "node", style: { label: "data(label)", "font-size": "data(size)", "min-zoomed-font-size": 7, color: ink, "text-outline-color": paper, "text-outline-width": 2, "text-valign": "data(down)", "text-halign": "data(across)", "text-margin-y": shift("down", { bottom: 3, top: -3 }), "text-margin-x": shift("across", { right: 3, left: -3 }), width: 16, height: 16, "background-color": name } },
+    { selector: "node", style: { label: "data(label)", "font-family": FONT, "font-size": "data(size)", "min-zoomed-font-size": 7, color: ink, "text-outline-color": paper, "text-outline-width": 2, "text-valign": "data(down)", "text-halign": "data(across)", "text-margin-y": shift("down", { bottom: 3, top: -3 }), "text-margin-x": shift("across", { right: 3, left: -3 }), width: 16, height: 16, "background-color": name } },
     { selector: "node[kind = 'memory']", style: { shape: "round-rectangle", "background-color": memory, width: 14, height: 14 } },
     { selector: "node[start = 1]", style: { width: 24, height: 24, "border-width": 3, "border-color": ink } },
     { selector: "node[kind = 'question']", style: { shape: "diamond", "background-color": ink } },
     { selector: "node[way = 1]", style: { "border-width": 2, "border-color": accent } },
     { selector: "node:selected", style: { label: "data(name)", "border-width": 3, "border-color": ink, "font-weight": "bold", "text-background-color": paper, "text-background-opacity": 1, "z-index": 9 } },
     { selector: "edge", style: { width: 1, "line-color": edge, "curve-style": "haystack", events: "no" } }, // the pointer looks for nodes alone
-    { selector: "edge[way = 1]", style: { width: 3, "line-color": accent, "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": accent, label: "data(label)", "font-size": "data(size)", "min-zoomed-font-size": 6, color: ink, "text-outline-color": paper, "text-outline-width": 2 } },
+    { selector: "edge[way = 1]", style: { width: 3, "line-color": accent, "curve-style": "bezier", "target-arrow-shape": "triangle", "target-arrow-color": accent, label: "data(label)", "font-family": FONT, "font-size": "data(size)", "min-zoomed-font-size": 6, color: ink, "text-outline-color": paper, "text-outline-width": 2 } },
   ];
 }

@@ -160,6 +160,27 @@ export function Windowed({ items, usual, tag: Tag, row, ...more }) {
   return html`<${Tag} ref=${box} ...${more}>${room(0, a)}${items.slice(a, b).map((item, at) => row(item, a + at))}${room(b, items.length)}<//>`;
 }
 
+// Reads the next page when its button comes near the window; the button works by itself too.
+export function More({ more, failed }) {
+  const button = useRef();
+  const busy = useRef(false);
+  const look = useRef();
+  const read = async () => {
+    if (busy.current) return;
+    busy.current = true;
+    await more().catch(failed);
+    busy.current = false;
+  };
+  look.current = () => { if (button.current && button.current.getBoundingClientRect().top < innerHeight + 400) read(); };
+  useEffect(() => {
+    const moved = () => look.current();
+    for (const name of ["scroll", "resize"]) window.addEventListener(name, moved, { passive: true });
+    return () => { for (const name of ["scroll", "resize"]) window.removeEventListener(name, moved); };
+  }, []);
+  useEffect(() => look.current());
+  return html`<p><button class="second" ref=${button} onClick=${read}>More</button></p>`;
+}
+
 export function Dialog({ title, onClose, foot, children }) {
   const box = useRef();
   useEffect(() => {

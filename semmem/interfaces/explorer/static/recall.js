@@ -1,23 +1,28 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
 import { api, go, note } from "/page/api.js";
-import { Badge, Bars, Field, Legend, Marked, Notice, Windowed, legClass, meaning, number, useFollowed, useLoaded, visible, when } from "/page/parts.js";
+import { Badge, Bars, Field, Legend, Marked, More, Notice, Windowed, legClass, meaning, number, useFollowed, useLoaded, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 
 const LIMIT = 10;
+const PAGE = 1000; // hits of one answer; of more, the next ones are asked for when the end of the list comes near
+const MOST = 10000;
 const DIGITS = 4; // of a weight, as many as the certificate of a reach tells
 const SLOW = 80; // milliseconds without a change before the reach of a recipe is worked out
 
 export function RecallView({ ns, query, openMemory, may, toast }) {
   const [text, setText] = useState(query.q || "");
-  const limit = Number(query.limit) || LIMIT;
+  const wanted = Number(query.limit) || LIMIT;
+  const limit = Math.min(wanted, PAGE);
   const [plan, setPlan] = useState(null); // the recipe as the sliders make it; null is that of the namespace
   useEffect(() => setText(query.q || ""), [query.q]);
   useEffect(() => setPlan(null), [ns, query.q]);
   const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit]);
+  const long = wanted > PAGE && base.value; // then all pages are cut from lists of one depth, so none lacks or repeats a hit
+  const recipe = long ? toTheEnd(plan || base.value.plan) : plan;
   const changed = useFollowed(
-    async () => (query.q && plan ? api.reweigh({ query: query.q, namespace: ns, limit, recipe: plan }) : null),
-    [limit, plan], `${ns}\n${query.q}`,
+    async () => (query.q && recipe ? api.reweigh({ query: query.q, namespace: ns, limit, recipe }) : null),
+    [limit, plan, long], `${ns}\n${query.q}`,
   );
   const kept = useRef(false); // the settings are those of the namespace now: its own answer takes the place of the sliders
   useEffect(() => {
@@ -29,7 +34,7 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     note(ns, query.q, base.value.hits);
     api.reweigh({ query: query.q, namespace: ns, limit }).catch(() => null);
   }, [base.value]);
-  const shown = (plan && changed.value) || base.value;
+  const shown = (recipe && changed.value) || base.value;
   const search = (event) => {
     event.preventDefault();
     if (text.trim() === query.q) base.reload();
@@ -40,20 +45,24 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     <form class="ask" role="search" onSubmit=${search}>
       <label class="grow">Question<input type="search" value=${text} autofocus required maxlength="4000"
         placeholder="Ask as an agent would" onInput=${(e) => setText(e.target.value)} /></label>
-      <${Field} label="Hits" type="number" min="1" max="1000" value=${String(limit)} set=${(wanted) => go("recall", { ns, q: query.q, limit: wanted })} />
+      <${Field} label="Hits" type="number" min="1" max=${MOST} value=${String(wanted)} set=${(limit) => go("recall", { ns, q: query.q, limit })} />
       <button>Recall</button>
     </form>
     <${Notice} error=${base.error || changed.error} />
     ${!query.q && html`<p class="hint">Each hit shows the legs that found it. The sliders ask again with other weights, and say which leg can bring in a memory of its own.</p>`}
     ${shown && html`<div class="columns">
-      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, asks: query.why, limit, plan, setPlan, openMemory, may, toast, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
+      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, asks: query.why, limit, plan, setPlan, openMemory, may, toast, upTo: long && shown === changed.value ? wanted : limit, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
       <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, kept, reload: base.reload }} /></aside>
     </div>`}
     ${base.loading && !shown && query.q && html`<p class="hint" role="status">Recalling…</p>`}
   </section>`;
 }
 
-function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, openMemory, may, toast, recall, busy }) {
+const nameOf = (hit) => hit.id + (hit.part || "");
+
+function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, openMemory, may, toast, upTo, recall, busy }) {
+  const [rest, setRest] = useState(null);
+  const [problem, setProblem] = useState(null);
   const [why, setWhy] = useState(null);
   const [wanted, setWanted] = useState("");
   useEffect(() => setWhy(asks || null), [question, ns, asks]);
@@ -66,16 +75,24 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     const enough = what === "weight" ? Math.ceil(value * 1000) / 1000 : Math.floor(value);
     setPlan(own.set(from, leg, own.isOwn(from, leg, regime) ? regime : "", enough, regimesOf(from)));
   };
+  const after = rest?.of === answer ? rest : { hits: [], read: answer.hits.length, ended: false }; // the hits after those of the answer
+  const hits = [...answer.hits, ...after.hits];
+  const more = async () => {
+    const page = await api.reweigh({ query: question, namespace: ns, limit: Math.min(PAGE, upTo - after.read), offset: after.read, recipe: answer.plan });
+    const seen = new Set(hits.map(nameOf)); // a write, or a namespace that came into memory, may have moved one meanwhile
+    setProblem(null);
+    setRest({ of: answer, hits: [...after.hits, ...page.hits.filter((hit) => !seen.has(nameOf(hit)))], read: after.read + page.hits.length, ended: page.hits.length === 0 });
+  };
   const list = useMemo(() => { // a move of a slider draws the sliders alone, and the hits when their answer is there
     const places = new Map((before?.hits || []).map((hit) => [hit.id, hit.rank]));
-    return html`<${Hits} hits=${answer.hits} row=${(hit, at) => html`<${Hit} key=${hit.id + (hit.part || "")} ...${{
-      hit, at, all: answer.hits.length, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
+    return html`<${Hits} hits=${hits} row=${(hit, at) => html`<${Hit} key=${nameOf(hit)} ...${{
+      hit, at, all: hits.length, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
       open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall, may, toast, ns,
     }} />`} />`;
-  }, [answer, before, recall, ns, may.write]);
+  }, [answer, rest, before, recall, ns, may.write]);
   return html`
     <p class="facts" role="status" aria-busy=${busy}>
-      <span><b>${answer.hits.length}</b>${` of ${answer.total_is_exact ? "" : "at least "}${answer.total} found, ${answer.scope_size.toLocaleString("en")} memories searched`}</span>
+      <span><b>${hits.length.toLocaleString("en")}</b>${` of ${answer.total_is_exact ? "" : "at least "}${answer.total.toLocaleString("en")} found, ${answer.scope_size.toLocaleString("en")} memories searched`}</span>
       <details><summary>confidence <b>${number(answer.confidence, 2)}</b></summary>how sure the recall is that some memory answers the question, from 0 to 1</details>
       <span title=${kindOf(answer.regime)}>question: ${answer.regime}</span>
       <details><summary>${number(1000 * answer.timings.total, 1)} ms</summary>${Object.entries(answer.timings).filter(([step]) => step !== "total").map(([step, s]) => `${step} ${number(1000 * s, 1)} ms`).join(", ") || "fused from the lists of the last recall"}</details>
@@ -84,6 +101,8 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     ${answer.hits.length === 0 && html`<p class="notice">${answer.withheld ? `${answer.withheld} hits are below the floor of confidence.` : "No memory of this namespace shares a word, a meaning or a name with the question."}</p>`}
     <${Legend} names=${names} />
     ${list}
+    <${Notice} error=${problem} />
+    ${after.read >= PAGE && after.read < Math.min(upTo, answer.total) && !after.ended && html`<${More} more=${more} failed=${setProblem} />`}
     <form class="ask" onSubmit=${(e) => { e.preventDefault(); setWhy(wanted.trim()); }}>
       <label class="grow">Why not another memory?<input value=${wanted} required placeholder="Its id, such as one from Browse" onInput=${(e) => setWanted(e.target.value)} /></label>
       <button>Explain</button>
@@ -113,7 +132,7 @@ function Hit({ hit, at, all, most, moved, open, explain, recall, may, toast, ns 
     await api.feedback({ recall_id: recall, namespace: ns, [verdict]: [hit.id] });
     toast(`Recorded: ${hit.id} was ${verdict === "useful" ? "useful" : "not useful"}. It changes no ranking; python -m eval reads it.`);
   };
-  return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${hit.id + (hit.part || "")} data-at=${at} aria-setsize=${all} aria-posinset=${at + 1}>
+  return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${nameOf(hit)} data-at=${at} aria-setsize=${all} aria-posinset=${at + 1}>
     <div class="place"><b>${hit.rank}</b>${moved === "new" ? html`<span class="up">new</span>` : moved ? html`<span class=${moved > 0 ? "up" : "down"}>${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}</span>` : null}</div>
     <div class="body">
       <h2><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
@@ -168,6 +187,9 @@ const SETTINGS = {
     },
   },
 };
+
+// The recipe with lists as deep as the page shows hits, but for a leg that it keeps shallow on purpose.
+const toTheEnd = (plan) => ({ ...plan, depths: { ...plan.depths, ...Object.fromEntries(Object.keys(plan.weights).filter((leg) => !(plan.depths[leg] < 100)).map((leg) => [leg, MOST])) } });
 
 const without = (table, key, when) => Object.fromEntries(Object.entries(table).filter(([name]) => !(when && name === key)));
 const filled = (tables) => Object.fromEntries(Object.entries(tables).filter(([, table]) => Object.keys(table).length));
