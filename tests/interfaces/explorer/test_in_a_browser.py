@@ -229,6 +229,26 @@ def test_a_memory_is_written_edited_compared_forgotten_and_taken_back(page: Any,
     page.errors.clear()  # the browser itself notes the answer with status 412
 
 
+def test_a_memory_without_a_title_is_called_by_its_text_where_semmem_made_its_id(page: Any, mem: Semmem) -> None:
+    text = "The loft opens at eight in winter."
+    mem.remember(text, namespace="team")
+    mem.remember("The key of the loft " + "hangs behind the tide table " * 4, namespace="team")
+    ask(page, "When does the loft open?")
+    first = page.locator(".hit").first
+    expect(first.get_by_role("button", name=text, exact=True).locator("mark").first).to_have_text("loft")
+    expect(first.locator(".snippet")).to_have_count(0)
+    page.get_by_role("link", name="Browse", exact=True).click()
+    rows = page.locator(".rows tbody tr")
+    expect(rows.nth(0).locator(".title")).to_have_text(
+        "The key of the loft hangs behind the tide table hangs behind the tide table hangs behind …"
+    )
+    expect(rows.nth(0).locator(".first")).to_have_count(1)
+    expect(rows.nth(1).locator(".first")).to_have_count(0)
+    rows.nth(1).get_by_role("button", name=text, exact=True).click()
+    page.get_by_role("dialog", name=text).get_by_role("button", name="Forget").click()
+    settled(page, "“The loft opens at eight in winter.” is forgotten.")
+
+
 def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, mem: Semmem) -> None:
     page.get_by_role("link", name="Browse", exact=True).click()
     page.get_by_label("Author").fill("Bo")

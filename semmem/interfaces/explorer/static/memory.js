@@ -1,7 +1,7 @@
 // One memory: its fields, an edit that minds the version, its history with differences, its links.
 import { html, useEffect, useState } from "/page/vendor/preact.js";
 import { api, asked, go } from "/page/api.js";
-import { Dialog, LongText, Notice, useLoaded, visible, when } from "/page/parts.js";
+import { Dialog, LongText, Notice, called, spoken, useLoaded, visible, when } from "/page/parts.js";
 
 const BACKWARDS = "is superseded by";
 const LINKS = ["supersedes", BACKWARDS, "resolved-by", "part-of", "see-also", "contradicts"];
@@ -20,15 +20,15 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
   };
   const forget = async () => {
     await api.forget(id, ns);
-    changed(`${id} is forgotten.`, () => api.restore(id, ns));
+    changed(`${spoken(memory)} is forgotten.`, () => api.restore(id, ns));
     onClose();
   };
   const tabs = isNew ? [] : ["memory", ...(may.write ? ["edit"] : []), "history", "links"];
-  return html`<${Dialog} title=${isNew ? "New memory" : visible(memory?.title || id)} onClose=${onClose} foot=${foot}>
+  return html`<${Dialog} title=${isNew ? "New memory" : called({ id, ...memory })} onClose=${onClose} foot=${foot}>
     <${Notice} error=${error} />
     ${tabs.length > 0 && html`<div class="tabs" role="tablist">${tabs.map((name) => html`<button role="tab" aria-selected=${tab === name} onClick=${() => setTab(name)}>${name}</button>`)}</div>`}
     ${memory && tab === "memory" && html`<${Fields} ...${{ memory, ns, onClose, openMemory }} />
-      ${may.write && html`<p class="buttons"><button class="second" onClick=${async () => { await api.update(id, ns, { pinned: !memory.pinned }); changed(memory.pinned ? `${id} is no longer pinned.` : `${id} is pinned: every context of this namespace has it.`); reload(); }}>${memory.pinned ? "Unpin" : "Pin"}</button>
+      ${may.write && html`<p class="buttons"><button class="second" onClick=${async () => { await api.update(id, ns, { pinned: !memory.pinned }); changed(memory.pinned ? `${spoken(memory)} is no longer pinned.` : `${spoken(memory)} is pinned: every context of this namespace has it.`); reload(); }}>${memory.pinned ? "Unpin" : "Pin"}</button>
         <button class="second" onClick=${forget}>Forget</button></p>`}`}
     ${memory && tab === "edit" && !loading && html`<${Edit} key=${memory.version} ...${{ memory, id, ns, isNew, onClose, done: (sentence, undo) => { changed(sentence, undo); reload(); setTab("memory"); } }} />`}
     ${tab === "history" && html`<${History} ...${{ id, ns }} />`}
@@ -82,7 +82,7 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
       if (!Object.keys(changes).length) throw new Error("Nothing is changed.");
       const before = Object.fromEntries(Object.keys(changes).map((name) => [name, base[name]]));
       await api.update(id, ns, changes, base.version);
-      done(`${id} is changed; its history has the earlier version.`, () => api.update(id, ns, before));
+      done(`${spoken(memory)} is changed; its history has the earlier version.`, () => api.update(id, ns, before));
     } catch (error) {
       setProblem(error.status === 412 ? await meanwhile() : error);
     }

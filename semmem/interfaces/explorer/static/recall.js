@@ -1,7 +1,7 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
 import { api, go, note } from "/page/api.js";
-import { Badge, Bars, Field, Legend, Marked, Notice, Windowed, legClass, meaning, number, useFollowed, useLoaded, visible, when } from "/page/parts.js";
+import { Badge, Bars, Field, Legend, Marked, Notice, Windowed, called, legClass, meaning, number, useFollowed, useLoaded, spoken, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
 
 const LIMIT = 10;
@@ -68,9 +68,10 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
   };
   const list = useMemo(() => { // a move of a slider draws the sliders alone, and the hits when their answer is there
     const places = new Map((before?.hits || []).map((hit) => [hit.id, hit.rank]));
+    const named = (id) => spoken(answer.hits.find((hit) => hit.id === id)?.memory || { id });
     return html`<${Hits} hits=${answer.hits} row=${(hit, at) => html`<${Hit} key=${hit.id + (hit.part || "")} ...${{
       hit, at, all: answer.hits.length, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
-      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall, may, toast, ns,
+      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), named, recall, may, toast, ns,
     }} />`} />`;
   }, [answer, before, recall, ns, may.write]);
   return html`
@@ -107,27 +108,28 @@ function Hits({ hits, row }) {
   return html`<div ref=${list}><${Windowed} tag="ol" class="hits" items=${hits} usual=${130} row=${row} /></div>`;
 }
 
-function Hit({ hit, at, all, most, moved, open, explain, recall, may, toast, ns }) {
+function Hit({ hit, at, all, most, moved, open, explain, named, recall, may, toast, ns }) {
   const { memory } = hit;
+  const whole = called(memory) === visible(hit.snippet); // a short memory without a title: its text is all there is to show
   const judge = async (verdict) => {
     await api.feedback({ recall_id: recall, namespace: ns, [verdict]: [hit.id] });
-    toast(`Recorded: ${hit.id} was ${verdict === "useful" ? "useful" : "not useful"}. It changes no ranking; python -m eval reads it.`);
+    toast(`Recorded: ${spoken(memory)} was ${verdict === "useful" ? "useful" : "not useful"}. It changes no ranking; python -m eval reads it.`);
   };
   return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${hit.id + (hit.part || "")} data-at=${at} aria-setsize=${all} aria-posinset=${at + 1}>
     <div class="place"><b>${hit.rank}</b>${moved === "new" ? html`<span class="up">new</span>` : moved ? html`<span class=${moved > 0 ? "up" : "down"}>${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}</span>` : null}</div>
     <div class="body">
-      <h2><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
+      <h2><button class="plain title" onClick=${open}>${whole ? html`<${Marked} text=${hit.snippet} matches=${hit.matches} />` : called(memory)}</button>
         ${memory.pinned && html`<span class="tag">pinned</span>`}
         ${memory.source_type && html`<span class="tag" title="Who the text comes from">${memory.source_type}</span>`}
-        ${hit.superseded_by && html`<span class="tag warn">superseded by ${visible(hit.superseded_by)}</span>`}
-        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(visible).join(", ")}</span>`}</h2>
-      <p class="snippet"><${Marked} text=${hit.snippet} matches=${hit.matches} /></p>
+        ${hit.superseded_by && html`<span class="tag warn">superseded by ${named(hit.superseded_by)}</span>`}
+        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(named).join(", ")}</span>`}</h2>
+      ${!whole && html`<p class="snippet"><${Marked} text=${hit.snippet} matches=${hit.matches} /></p>`}
       <${Bars} components=${hit.components} most=${most} />
       <p class="under"><b>${number(hit.score)}</b>
         ${Object.entries(hit.legs).map(([leg, found]) => html`<span class="rank"><i class=${`leg ${legClass(leg)}`}></i>${leg} #${found.rank}</span>`)}
         <span>${visible([memory.author, memory.session && `session ${memory.session}`, when(memory.created_at)].filter(Boolean).join(" · ")).slice(0, 200)}</span>
-        <button class="plain" aria-label=${`Why? ${hit.id}`} onClick=${explain}>Why?</button>
-        <button class="plain" aria-label=${`Graph around ${hit.id}`} onClick=${() => go("graph", { ns: hit.namespace, around: hit.id })}>Graph</button>
+        <button class="plain" aria-label=${`Why? ${spoken(memory)}`} onClick=${explain}>Why?</button>
+        <button class="plain" aria-label=${`Graph around ${spoken(memory)}`} onClick=${() => go("graph", { ns: hit.namespace, around: hit.id })}>Graph</button>
         ${recall && may.write && html`<button class="plain" onClick=${() => judge("useful")}>Useful</button><button class="plain" onClick=${() => judge("not_useful")}>Not useful</button>`}
       </p>
     </div></li>`;
