@@ -6,15 +6,17 @@ import { Explained } from "/page/explained.js";
 
 const LIMIT = 10;
 const DIGITS = 4; // of a weight, as many as the certificate of a reach tells
+const NAMED = 5; // other namespaces that an empty one names
 const SLOW = 80; // milliseconds without a change before the reach of a recipe is worked out
 
-export function RecallView({ ns, query, openMemory, may, toast }) {
+export function RecallView({ ns, query, openMemory, may, toast, changed: edits, namespaces }) {
   const [text, setText] = useState(query.q || "");
   const limit = Number(query.limit) || LIMIT;
   const [plan, setPlan] = useState(null); // the recipe as the sliders make it; null is that of the namespace
   useEffect(() => setText(query.q || ""), [query.q]);
   useEffect(() => setPlan(null), [ns, query.q]);
-  const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit]);
+  const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit, edits]);
+  const empty = useLoaded(async (signal) => !(await api.list({ namespace: ns, limit: 1 }, signal)).memories.length && ns, [ns, edits]).value === ns;
   const changed = useFollowed(
     async () => (query.q && plan ? api.reweigh({ query: query.q, namespace: ns, limit, recipe: plan }) : null),
     [limit, plan], `${ns}\n${query.q}`,
@@ -45,7 +47,8 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     </form>
     <${Notice} error=${base.error || changed.error} />
     ${!query.q && html`<p class="hint">Each hit shows the legs that found it. The sliders ask again with other weights, and say which leg can bring in a memory of its own.</p>`}
-    ${shown && html`<div class="columns">
+    ${empty && html`<p class="notice">The namespace ${visible(ns)} holds no memory yet. Write the first one in <a href=${`#/browse?ns=${encodeURIComponent(ns)}`}>Browse</a>${namespaces.some((one) => one !== ns) && html`, or look at ${namespaces.filter((one) => one !== ns).slice(0, NAMED).map((one, at) => html`${at > 0 && ", "}<a href=${`#/recall?${new URLSearchParams({ ns: one, q: query.q || "" })}`}>${visible(one)}</a>`)}`}.</p>`}
+    ${shown && !empty && html`<div class="columns">
       <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, asks: query.why, limit, plan, setPlan, openMemory, may, toast, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
       <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, kept, reload: base.reload }} /></aside>
     </div>`}
