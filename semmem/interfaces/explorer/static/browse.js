@@ -1,6 +1,6 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
 import { html, useEffect, useRef, useState } from "/page/vendor/preact.js";
-import { address, api, call, go, pages } from "/page/api.js";
+import { address, api, call, go, pages, place } from "/page/api.js";
 import { Field, Notice, Windowed, called, number, spoken, useLoaded, visible, when } from "/page/parts.js";
 
 const PAGE = 50; // memories at first
@@ -67,7 +67,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     }
   };
   const narrowed = Object.keys(query).some((name) => name !== "sort");
-  const set = (changes) => go("browse", { ns, ...query, ...changes }, { replace: true });
+  const set = (changes) => go("browse", { ...place().query, ns, ...changes }, { replace: true }); // two fields may change before the next frame
   const all = rows.length > 0 && rows.every(({ id }) => chosen.has(id));
   const toggle = (id) => setChosen((before) => {
     const after = new Set(before);
@@ -159,6 +159,7 @@ function Import({ ns, toast, done }) {
           const bad = told.rejected?.length || 0;
           toast(`${file.name}: ${told.remembered} stored, ${told.unchanged} unchanged${bad ? `, ${bad} refused: ${told.rejected[0].reason || told.rejected[0].error || ""}` : ""}.`);
         } else {
+          if (!/\.(md|txt)$/i.test(file.name)) throw new Error(`${file.name} is not stored: the page reads .jsonl, .ndjson, .md and .txt. The command semmem import reads folders of notes and files of other programs, such as .csv.`);
           const title = file.name.replace(/\.\w+$/, "");
           await api.remember({ namespace: ns, id: file.name, title, text, source: file.name, source_type: "imported" });
           toast(`${file.name} is stored as one memory. The command semmem import reads folders of notes and files of other programs.`);
@@ -179,6 +180,7 @@ function Import({ ns, toast, done }) {
 function Forgotten({ ns, may, toast, changed, done }) {
   const [open, setOpen] = useState(false);
   const [problem, setProblem] = useState(null);
+  const [sure, setSure] = useState(null); // the memory whose end was asked for once
   const { value, error, reload } = useLoaded(async () => (open ? api.forgotten(ns) : null), [ns, open, changed]);
   const take = async (memory) => {
     setProblem(null);
@@ -191,11 +193,22 @@ function Forgotten({ ns, may, toast, changed, done }) {
     }
     reload();
   };
+  const end = async (memory) => {
+    if (sure !== memory.id) return setSure(memory.id);
+    setProblem(null);
+    try {
+      await api.forget(memory.id, ns, true);
+      toast(`${spoken(memory)} is forgotten for good.`);
+    } catch (failed) {
+      setProblem(failed);
+    }
+    return reload();
+  };
   return html`<details onToggle=${(e) => setOpen(e.target.open)}><summary>Forgotten memories</summary>
     <${Notice} error=${error || problem} />
     ${value?.length === 0 && html`<p class="hint">No forgotten memory can be taken back.</p>`}
     <ul class="links">${value?.map(({ memory, forgotten_at: at, forgotten_by: by }) => html`<li key=${memory.id}>
-      ${may.write && html`<button class="small" aria-label=${`Take ${spoken(memory)} back`} onClick=${() => take(memory)}>Take back</button> `}<b>${called(memory)}</b>
+      ${may.write && html`<button class="small" aria-label=${`Take ${spoken(memory)} back`} onClick=${() => take(memory)}>Take back</button> <button class="small" aria-label=${sure === memory.id ? null : `Forget ${spoken(memory)} for good`} onClick=${() => end(memory)}>${sure === memory.id ? "Sure? Nothing brings it back" : "Forget for good"}</button> `}<b>${called(memory)}</b>
       <span class="under">${visible(memory.id)} · forgotten ${when(at)}${by ? ` by ${visible(by)}` : ""}</span><span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span></li>`)}</ul></details>`;
 }
 

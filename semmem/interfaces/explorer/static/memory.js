@@ -6,8 +6,8 @@ import { Dialog, LongText, Notice, called, spoken, useLoaded, visible, when } fr
 const BACKWARDS = "is superseded by";
 const LINKS = ["supersedes", BACKWARDS, "resolved-by", "part-of", "see-also", "contradicts"];
 const FILTERS = ["author", "session"]; // fields that open the list of all memories with the same
-const FIELDS = ["text", "title", "author", "session", "tags", "importance", "pinned"]; // that an edit changes
-const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, valid_to: null };
+const FIELDS = ["text", "title", "author", "session", "tags", "importance", "pinned", "sensitive"]; // that an edit changes
+const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, sensitive: false, valid_to: null };
 
 export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory, foot }) {
   const isNew = id === "";
@@ -51,6 +51,8 @@ function Fields({ memory, ns, onClose, openMemory }) {
       ${last && html`<button class="plain" onClick=${() => to("recall", { q: last, why: memory.id })}>Why, or why not, for “${visible(last.slice(0, 60))}”</button>`}</p>`;
 }
 
+const warned = ({ warning }) => (warning ? ` ${warning}` : "");
+
 function Edit({ memory, id, ns, isNew, onClose, done }) {
   const [draft, setDraft] = useState(memory);
   const [problem, setProblem] = useState(null);
@@ -69,20 +71,20 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
   const save = async (event) => {
     event.preventDefault();
     setProblem(null);
-    const fields = { text: draft.text, title: draft.title || null, author: draft.author || null, session: draft.session || null, tags: Array.isArray(draft.tags) ? draft.tags : draft.tags.split(",").map((one) => one.trim()).filter(Boolean), importance: Number(draft.importance), pinned: draft.pinned };
+    const fields = { text: draft.text, title: draft.title || null, author: draft.author || null, session: draft.session || null, tags: Array.isArray(draft.tags) ? draft.tags : draft.tags.split(",").map((one) => one.trim()).filter(Boolean), importance: Number(draft.importance), pinned: draft.pinned, sensitive: draft.sensitive };
     try {
       if (isNew) {
         const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
         const stored = await api.remember({ namespace: ns, ...given });
-        done(`Stored as ${stored.id}.`, () => api.forget(stored.id, ns));
+        done(`Stored as ${stored.id}.${warned(stored)}`, () => api.forget(stored.id, ns));
         onClose();
         return;
       }
       const changes = Object.fromEntries(Object.entries(fields).filter(([name, value]) => touched.has(name) && JSON.stringify(value) !== JSON.stringify(base[name])));
       if (!Object.keys(changes).length) throw new Error("Nothing is changed.");
       const before = Object.fromEntries(Object.keys(changes).map((name) => [name, base[name]]));
-      await api.update(id, ns, changes, base.version);
-      done(`${spoken(memory)} is changed; its history has the earlier version.`, () => api.update(id, ns, before));
+      const stored = await api.update(id, ns, changes, base.version);
+      done(`${spoken(memory)} is changed; its history has the earlier version.${warned(stored)}`, () => api.update(id, ns, before));
     } catch (error) {
       setProblem(error.status === 412 ? await meanwhile() : error);
     }
@@ -92,9 +94,10 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
     <div class="two"><label>Title<input value=${draft.title || ""} onInput=${set("title")} /></label>
       <label>Author<input value=${draft.author || ""} onInput=${set("author")} /></label>
       <label>Session<input value=${draft.session || ""} onInput=${set("session")} /></label>
-      <label>Tags<input value=${Array.isArray(draft.tags) ? draft.tags.join(", ") : draft.tags} onInput=${set("tags")} /></label>
+      <label>Tags<input placeholder="a, b" value=${Array.isArray(draft.tags) ? draft.tags.join(", ") : draft.tags} onInput=${set("tags")} /></label>
       <label>Importance, 0 to 1<input type="number" min="0" max="1" step="0.05" value=${draft.importance} onInput=${set("importance")} /></label>
-      <label class="check"><input type="checkbox" checked=${draft.pinned} onChange=${set("pinned")} /> pinned: in every context</label></div>
+      <label class="check"><input type="checkbox" checked=${draft.pinned} onChange=${set("pinned")} /> pinned: in every context</label>
+      <label class="check"><input type="checkbox" checked=${draft.sensitive} onChange=${set("sensitive")} /> sensitive: its text is in no index</label></div>
     <${Notice} error=${problem} />
     ${theirs && html`<div class="theirs"><p class="under">version ${theirs.version} · ${when(theirs.updated_at)}</p>${FIELDS.filter((name) => JSON.stringify(memory[name]) !== JSON.stringify(theirs[name])).map((name) => html`<p class="under">${name}</p><${Difference} before=${String(memory[name] ?? "")} after=${String(theirs[name] ?? "")} />`)}</div>`}
     <p class="buttons"><button>Save</button></p></form>`;
