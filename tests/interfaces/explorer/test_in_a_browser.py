@@ -187,7 +187,7 @@ def test_why_not_says_what_would_let_a_memory_in_and_a_button_sets_it(page: Any,
     told.get_by_text("the last of the first 1 has").wait_for()
     page.get_by_label("Why not another memory?").fill("nobody")
     page.get_by_role("button", name="Explain").click()
-    page.get_by_role("alert").filter(has_text="nobody").wait_for()
+    page.get_by_role("alert").filter(has_text="No memory here has the id nobody, nor such words.").wait_for()
     page.errors.clear()  # the browser itself notes an answer with status 404
 
 
@@ -329,6 +329,31 @@ def test_a_file_of_another_program_is_not_stored_as_a_text(page: Any, mem: Semme
     assert mem.stats(namespace="team").memories == 6
 
 
+def test_a_memory_is_found_by_words_of_its_text_to_ask_why_not_and_to_link_it(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "When is high tide?")
+    page.get_by_label("Why not another memory?").fill("bakery")
+    page.get_by_role("button", name="Explain").click()
+    offered = page.locator("ul.beside li")
+    expect(offered).to_have_text(["Norrbeck", "Petra Lindqvist"])
+    offered.get_by_role("button", name="Petra Lindqvist").click()
+    page.get_by_role("region", name="Why petra").get_by_role("table").wait_for()
+    expect(offered).to_have_count(0)
+    expect(page.get_by_label("Why not another memory?")).to_have_value("petra")
+    page.get_by_role("button", name="Tide", exact=True).click()
+    page.get_by_role("tab", name="links").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("the memory", exact=True).fill("harbour office")
+    dialog.get_by_role("button", name="Link", exact=True).click()
+    dialog.get_by_role("button", name="Harbour", exact=True).click()
+    settled(page, "tide see-also harbour.")
+    assert [(one.from_id, one.type, one.to_id) for one in mem.links("tide", namespace="team")] == [
+        ("tide", "see-also", "harbour")
+    ]
+    page.errors.clear()  # the browser itself notes an answer with status 404
+
+
 def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, mem: Semmem) -> None:
     page.get_by_role("link", name="Browse", exact=True).click()
     page.get_by_label("Author").fill("Bo")
@@ -403,9 +428,9 @@ def test_a_hit_is_said_to_be_superseded_by_another_hit(page: Any, mem: Semmem) -
     ask(page, "On which port does the Kestrel listen?")
     page.get_by_role("button", name="Port", exact=True).click()
     page.get_by_role("tab", name="links").click()
-    assert "new-port" in page.locator("#last-hits option").evaluate_all("(all) => all.map((one) => one.value)")
+    assert "new-port" in page.locator("dialog #known option").evaluate_all("(all) => all.map((one) => one.value)")
     page.get_by_label("This memory").select_option("is superseded by")
-    page.get_by_label("the memory with the id").fill("new-port")
+    page.get_by_label("the memory", exact=True).fill("new-port")
     page.get_by_role("button", name="Link", exact=True).click()
     settled(page, "new-port supersedes port.")
     (link,) = [one for one in mem.links("port", namespace="team") if one.type == "supersedes"]

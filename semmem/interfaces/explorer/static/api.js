@@ -63,6 +63,7 @@ export const api = {
   configure: (namespace, changes) => call("PATCH", "/v1/settings", { query: { namespace }, body: changes }),
   unset: (namespace, names) => call("DELETE", "/v1/settings", { query: { namespace, names } }),
   recall: (body, signal) => call("POST", "/v1/recall", { body, signal }),
+  withWords: (body, signal) => api.reweigh({ ...body, recipe: { name: "lexical", dedup: false, superseding: false } }, signal),
   reweigh: (body, signal) => call("POST", "/v1/recall/reweigh", { body, signal }),
   paths: (body, signal) => call("POST", "/v1/recall/paths", { body, signal }),
   reach: (body, signal) => call("POST", "/v1/reach", { body, signal }),

@@ -35,7 +35,7 @@ async function withWords(ns, query, signal) {
   const { authors, sessions, tags, titles, source_types, created_after, created_before } = filtersOf(query);
   const some = Object.entries({ authors, sessions, tags, titles, source_types, created_after, created_before }).filter(([, value]) => value?.length);
   const filters = { ...Object.fromEntries(some), metadata: given(metadataOf(query.metadata)) };
-  const { hits, total } = await api.reweigh({ query: query.words, namespace: ns, limit: MOST_FOUND, recipe: { name: "lexical", dedup: false, superseding: false }, filters }, signal);
+  const { hits, total } = await api.withWords({ query: query.words, namespace: ns, limit: MOST_FOUND, filters }, signal);
   return { memories: hits.map(({ memory }) => memory), cursor: null, total };
 }
 

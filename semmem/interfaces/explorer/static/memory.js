@@ -36,6 +36,38 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
   <//>`;
 }
 
+// A memory by its id; what is no id is taken for words of its text, and the memories with these are offered.
+const OFFERED = 6;
+export function Wanted({ label, verb, ns, take, known = [], children }) {
+  const [typed, setTyped] = useState("");
+  const [found, setFound] = useState([]);
+  const [problem, setProblem] = useState(null);
+  const use = (id) => {
+    setFound([]);
+    setTyped(id);
+    take(id);
+  };
+  const seek = async (event) => {
+    event.preventDefault();
+    setProblem(null);
+    const wanted = typed.trim();
+    try {
+      use((await api.get(wanted, ns)).id);
+    } catch (failed) {
+      if (failed.status !== 404) return setProblem(failed);
+      const { hits } = await api.withWords({ query: wanted, namespace: ns, limit: OFFERED });
+      setFound(hits);
+      if (!hits.length) setProblem(new Error(`No memory here has the id ${visible(wanted)}, nor such words.`));
+    }
+    return undefined;
+  };
+  return html`<form class="ask" onSubmit=${seek}>${children}
+      <label class="grow">${label}<input required list=${known.length ? "known" : null} placeholder="Its id, or words of its text" value=${typed} onInput=${(e) => setTyped(e.target.value)} /></label>
+      ${known.length > 0 && html`<datalist id="known">${known.map((hit) => html`<option value=${hit.id}>${called(hit.memory, 60)}</option>`)}</datalist>`}<button>${verb}</button></form>
+    <${Notice} error=${problem} />
+    ${found.length > 0 && html`<p class="hint" role="status">Which of these?</p><ul class="beside">${found.map(({ memory }) => html`<li><button class="plain" onClick=${() => use(memory.id)}>${called(memory)}</button></li>`)}</ul>`}`;
+}
+
 function Fields({ memory, ns, onClose, openMemory }) {
   const times = { written: memory.created_at, changed: memory.updated_at, "valid from": memory.valid_from, "valid to": memory.valid_to, expires: memory.expires_at, "recalled last": memory.last_accessed };
   const rows = { id: memory.id, author: memory.author, session: memory.session, source: memory.source, "comes from": memory.source_type, tags: memory.tags.join(", "), importance: memory.importance, version: memory.version, recalls: memory.access_count };
@@ -139,21 +171,22 @@ export function compared(a, b) {
 function Links({ id, ns, may, openMemory, changed }) {
   const { value: links, error, reload } = useLoaded(() => api.links(id, ns), [id, ns]);
   const [type, setType] = useState("see-also");
-  const [to, setTo] = useState("");
   const [problem, setProblem] = useState(null);
   const last = asked()?.ns === ns ? asked().hits.filter((hit) => hit.id !== id) : []; // the hits beside it are offered
-  const [one, kind, other] = type === BACKWARDS ? [to.trim(), "supersedes", id] : [id, type, to.trim()];
-  const act = (work, sentence, undo) => async (event) => {
-    event?.preventDefault();
+  const ends = (to) => (type === BACKWARDS ? [to, "supersedes", id] : [id, type, to]);
+  const act = (work, sentence, undo) => async () => {
     setProblem(null);
     try {
       await work();
       changed(sentence, async () => { await undo(); reload(); });
-      setTo("");
       reload();
     } catch (failed) {
       setProblem(failed);
     }
+  };
+  const take = (to) => {
+    const [one, kind, other] = ends(to);
+    act(() => api.link(one, ns, kind, other), `${one} ${kind} ${other}.`, () => api.unlink(one, ns, kind, other))();
   };
   return html`<${Notice} error=${error || problem} />
     ${links?.length === 0 && html`<p class="hint">It has no links.</p>`}
@@ -162,8 +195,6 @@ function Links({ id, ns, may, openMemory, changed }) {
       return html`<li><button class="plain" onClick=${() => openMemory(from, ns)}>${visible(from)}</button> ${link.type} <button class="plain" onClick=${() => openMemory(other, ns)}>${visible(other)}</button>
         ${may.write && html` <button class="small" onClick=${act(() => api.unlink(from, ns, link.type, other), "The link is removed.", () => api.link(from, ns, link.type, other))}>Remove</button>`}</li>`;
     })}</ul>
-    ${may.write && html`<form class="ask" onSubmit=${act(() => api.link(one, ns, kind, other), `${one} ${kind} ${other}.`, () => api.unlink(one, ns, kind, other))}>
-      <label>This memory<select value=${type} onChange=${(e) => setType(e.target.value)}>${LINKS.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
-      <label class="grow">the memory with the id<input required list="last-hits" value=${to} onInput=${(e) => setTo(e.target.value)} /></label>
-      <datalist id="last-hits">${last.map((hit) => html`<option value=${hit.id}>${visible(hit.title || hit.snippet.slice(0, 60))}</option>`)}</datalist><button>Link</button></form>`}`;
+    ${may.write && html`<${Wanted} label="the memory" verb="Link" ...${{ ns, take, known: last }}>
+      <label>This memory<select value=${type} onChange=${(e) => setType(e.target.value)}>${LINKS.map((one) => html`<option value=${one}>${one}</option>`)}</select></label><//>`}`;
 }

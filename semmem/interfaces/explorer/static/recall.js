@@ -3,6 +3,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "/pa
 import { api, go, note } from "/page/api.js";
 import { Badge, Bars, Field, Legend, Marked, Notice, Windowed, called, legClass, meaning, number, useFollowed, useLoaded, spoken, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
+import { Wanted } from "/page/memory.js";
 
 const LIMIT = 10;
 const DIGITS = 4; // of a weight, as many as the certificate of a reach tells
@@ -58,7 +59,6 @@ export function RecallView({ ns, query, openMemory, may, toast, changed: edits, 
 
 function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, openMemory, may, toast, recall, busy }) {
   const [why, setWhy] = useState(null);
-  const [wanted, setWanted] = useState("");
   useEffect(() => setWhy(asks || null), [question, ns, asks]);
   const most = Math.max(...answer.hits.map((hit) => Object.values(hit.components).reduce((sum, value) => sum + value, 0)), 0);
   const names = [...new Set([...Object.keys(answer.plan.weights), ...answer.hits.flatMap((hit) => Object.keys(hit.components))])];
@@ -88,10 +88,7 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     ${answer.hits.length === 0 && html`<p class="notice">${answer.withheld ? `${answer.withheld} hits are below the floor of confidence.` : "No memory of this namespace shares a word, a meaning or a name with the question."}</p>`}
     <${Legend} names=${names} />
     ${list}
-    <form class="ask" onSubmit=${(e) => { e.preventDefault(); setWhy(wanted.trim()); }}>
-      <label class="grow">Why not another memory?<input value=${wanted} required placeholder="Its id, such as one from Browse" onInput=${(e) => setWanted(e.target.value)} /></label>
-      <button>Explain</button>
-    </form>
+    <${Wanted} key=${ns} label="Why not another memory?" verb="Explain" ...${{ ns, take: setWhy }} />
     ${why && html`<${Explained} key=${why} ...${{ id: why, ns, question, limit, plan, openMemory, set, onClose: () => setWhy(null) }} />`}`;
 }
 
