@@ -16,7 +16,7 @@ from semmem.client.memory import Semmem
 from semmem.interfaces.http.keys import Key, Keys
 from semmem.interfaces.http.runs import Runs
 from semmem.interfaces.http.server import Server
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, NotFound
 from tests.interfaces.explorer.browser import MISSING, barriers, chromium, expect, watched
 from tests.serving import running
 
@@ -187,7 +187,7 @@ def test_why_not_says_what_would_let_a_memory_in_and_a_button_sets_it(page: Any,
     told.get_by_text("the last of the first 1 has").wait_for()
     page.get_by_label("Why not another memory?").fill("nobody")
     page.get_by_role("button", name="Explain").click()
-    page.get_by_role("alert").filter(has_text="nobody").wait_for()
+    page.get_by_role("alert").filter(has_text="No memory here has the id nobody, nor such words.").wait_for()
     page.errors.clear()  # the browser itself notes an answer with status 404
 
 
@@ -227,6 +227,131 @@ def test_a_memory_is_written_edited_compared_forgotten_and_taken_back(page: Any,
     page.locator(".rows").get_by_role("button", name="Ferry", exact=True).wait_for()
     assert mem.get(ferry.id, namespace="team").text == "The ferry leaves at two."
     page.errors.clear()  # the browser itself notes the answer with status 412
+
+
+def test_a_memory_without_a_title_is_called_by_its_text_where_semmem_made_its_id(page: Any, mem: Semmem) -> None:
+    text = "The loft opens at eight in winter."
+    mem.remember(text, namespace="team")
+    mem.remember("The key of the loft " + "hangs behind the tide table " * 4, namespace="team")
+    ask(page, "When does the loft open?")
+    first = page.locator(".hit").first
+    expect(first.get_by_role("button", name=text, exact=True).locator("mark").first).to_have_text("loft")
+    expect(first.locator(".snippet")).to_have_count(0)
+    page.get_by_role("link", name="Browse", exact=True).click()
+    rows = page.locator(".rows tbody tr")
+    expect(rows.nth(0).locator(".title")).to_have_text(
+        "The key of the loft hangs behind the tide table hangs behind the tide table hangs behind …"
+    )
+    expect(rows.nth(0).locator(".first")).to_have_count(1)
+    expect(rows.nth(1).locator(".first")).to_have_count(0)
+    rows.nth(1).get_by_role("button", name=text, exact=True).click()
+    page.get_by_role("dialog", name=text).get_by_role("button", name="Forget").click()
+    settled(page, "“The loft opens at eight in winter.” is forgotten.")
+
+
+def test_an_empty_namespace_says_so_and_names_others_and_the_question_goes_along(page: Any, mem: Semmem) -> None:
+    mem.remember("The cat is called Bosun.", namespace="home", title="Cat")
+    page.goto(page.url.split("#")[0] + "#/recall?ns=nobody")
+    page.reload()
+    told = page.get_by_text(
+        "The namespace nobody holds no memory yet. Write the first one in Browse, or look at home, team."
+    )
+    told.wait_for()
+    page.get_by_label("Question").fill("What is the cat called?")
+    page.get_by_role("button", name="Recall", exact=True).click()
+    expect(page.get_by_label("Question")).to_have_value("What is the cat called?")
+    told.get_by_role("link", name="home", exact=True).click()
+    expect(page.locator(".hit .title")).to_have_text(["Cat"])
+    expect(told).to_have_count(0)
+    page.get_by_label("Namespace").select_option("team")
+    page.get_by_text("6 memories searched").wait_for()
+    expect(page.get_by_role("searchbox", name="Question")).to_have_value("What is the cat called?")
+
+
+def test_hits_are_asked_again_after_an_edit(page: Any) -> None:
+    ask(page, "When is high tide?")
+    page.get_by_role("button", name="Tide", exact=True).click()
+    page.get_by_role("tab", name="edit").click()
+    page.get_by_role("textbox", name="Text").fill("High tide is at one on Fridays.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".hit .snippet").first).to_have_text("High tide is at one on Fridays.")
+
+
+def test_two_filters_that_change_before_the_next_frame_both_hold(page: Any) -> None:
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator(".rows .title").first.wait_for()
+    page.evaluate(
+        """() => { for (const [name, value] of [["Author", "Bo"], ["Title", "Tide"]]) {
+            const label = [...document.querySelectorAll("label")].find((one) => one.textContent === name);
+            const field = label.querySelector("input");
+            field.value = value;
+            for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, { bubbles: true })); } }"""
+    )
+    expect(page.locator(".rows tbody .title")).to_have_text(["Tide"])
+    assert page.url.endswith("ns=team&author=Bo&title=Tide")
+
+
+def test_a_credential_is_told_when_it_is_stored_marked_as_sensitive_and_forgotten_for_good(
+    page: Any, mem: Semmem
+) -> None:
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.get_by_role("button", name="New memory").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Text").fill("Photos: AKIAQ7XRT4LW8ZP3VB6N is the key.")
+    dialog.get_by_role("button", name="Save").click()
+    settled(page, "store it with sensitive=True, or take it out.")
+    page.locator(".rows .title").first.click()
+    page.get_by_role("tab", name="edit").click()
+    dialog.get_by_label("sensitive").check()
+    dialog.get_by_role("button", name="Save").click()
+    settled(page, "is changed")
+    (found,) = mem.list(namespace="team", filters={"sensitive": True}).memories
+    page.get_by_role("tab", name="memory").click()
+    dialog.get_by_role("button", name="Forget").click()
+    settled(page, "is forgotten.")
+    page.get_by_text("Forgotten memories").click()
+    page.get_by_role("button", name="for good").click()
+    assert len(mem.forgotten(namespace="team")) == 1
+    page.get_by_role("button", name="Sure? Nothing brings it back").click()
+    settled(page, "is forgotten for good.")
+    page.get_by_text("No forgotten memory can be taken back.").wait_for()
+    assert mem.forgotten(namespace="team") == []
+    with pytest.raises(NotFound):
+        mem.history(found.id, namespace="team")
+
+
+def test_a_file_of_another_program_is_not_stored_as_a_text(page: Any, mem: Semmem, tmp_path: Path) -> None:
+    file = tmp_path / "list.csv"
+    file.write_text("text,author\nTwo boxes of sandpaper,Bo\n", encoding="utf-8")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.locator("input[type=file]").set_input_files(str(file))
+    page.get_by_role("alert").filter(has_text="list.csv is not stored: the page reads .jsonl, .ndjson, .md").wait_for()
+    assert mem.stats(namespace="team").memories == 6
+
+
+def test_a_memory_is_found_by_words_of_its_text_to_ask_why_not_and_to_link_it(page: Any, mem: Semmem) -> None:
+    page.get_by_label("Hits", exact=True).fill("1")
+    page.get_by_label("Hits", exact=True).press("Tab")
+    ask(page, "When is high tide?")
+    page.get_by_label("Why not another memory?").fill("bakery")
+    page.get_by_role("button", name="Explain").click()
+    offered = page.locator("ul.beside li")
+    expect(offered).to_have_text(["Norrbeck", "Petra Lindqvist"])
+    offered.get_by_role("button", name="Petra Lindqvist").click()
+    page.get_by_role("region", name="Why petra").get_by_role("table").wait_for()
+    expect(offered).to_have_count(0)
+    expect(page.get_by_label("Why not another memory?")).to_have_value("petra")
+    page.get_by_role("button", name="Tide", exact=True).click()
+    page.get_by_role("tab", name="links").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("the memory", exact=True).fill("harbour office")
+    dialog.get_by_role("button", name="Link", exact=True).click()
+    dialog.get_by_role("button", name="Harbour", exact=True).click()
+    settled(page, "tide see-also harbour.")
+    assert [(one.from_id, one.type, one.to_id) for one in mem.links("tide", namespace="team")] == [
+        ("tide", "see-also", "harbour")
+    ]
+    page.errors.clear()  # the browser itself notes an answer with status 404
 
 
 def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, mem: Semmem) -> None:
@@ -303,9 +428,9 @@ def test_a_hit_is_said_to_be_superseded_by_another_hit(page: Any, mem: Semmem) -
     ask(page, "On which port does the Kestrel listen?")
     page.get_by_role("button", name="Port", exact=True).click()
     page.get_by_role("tab", name="links").click()
-    assert "new-port" in page.locator("#last-hits option").evaluate_all("(all) => all.map((one) => one.value)")
+    assert "new-port" in page.locator("dialog #known option").evaluate_all("(all) => all.map((one) => one.value)")
     page.get_by_label("This memory").select_option("is superseded by")
-    page.get_by_label("the memory with the id").fill("new-port")
+    page.get_by_label("the memory", exact=True).fill("new-port")
     page.get_by_role("button", name="Link", exact=True).click()
     settled(page, "new-port supersedes port.")
     (link,) = [one for one in mem.links("port", namespace="team") if one.type == "supersedes"]

@@ -30,7 +30,10 @@ export async function call(method, path, { query = {}, body, headers = {}, signa
     throw new Problem(0, { detail: "The server does not answer. Start it again, or check the connection, and repeat." });
   }
   const text = await answer.text();
-  if (answer.ok) return text ? JSON.parse(text) : null;
+  if (answer.ok) {
+    const [value, warning] = [text ? JSON.parse(text) : null, answer.headers.get("semmem-warning")];
+    return warning ? { ...value, warning } : value;
+  }
   let told = {};
   try {
     told = JSON.parse(text);
@@ -60,6 +63,7 @@ export const api = {
   configure: (namespace, changes) => call("PATCH", "/v1/settings", { query: { namespace }, body: changes }),
   unset: (namespace, names) => call("DELETE", "/v1/settings", { query: { namespace, names } }),
   recall: (body, signal) => call("POST", "/v1/recall", { body, signal }),
+  withWords: (body, signal) => api.reweigh({ ...body, recipe: { name: "lexical", dedup: false, superseding: false } }, signal),
   reweigh: (body, signal) => call("POST", "/v1/recall/reweigh", { body, signal }),
   paths: (body, signal) => call("POST", "/v1/recall/paths", { body, signal }),
   reach: (body, signal) => call("POST", "/v1/reach", { body, signal }),
@@ -71,7 +75,7 @@ export const api = {
     call("POST", "/v1/memories", { query: { namespace, on_error: "skip" }, body: lines, headers: { "content-type": "application/x-ndjson" } }),
   update: (id, namespace, changes, version) =>
     call("PATCH", of(id), { query: { namespace }, body: changes, headers: version ? { "if-match": `"${version}"` } : {} }),
-  forget: (id, namespace) => call("DELETE", of(id), { query: { namespace } }),
+  forget: (id, namespace, hard) => call("DELETE", of(id), { query: { namespace, hard } }),
   restore: (id, namespace) => call("POST", `${of(id)}/restore`, { body: { namespace } }),
   forgotten: (namespace) => call("GET", "/v1/forgotten", { query: { namespace, limit: 500 } }).then((answer) => answer.versions),
   history: (id, namespace) => call("GET", `${of(id)}/history`, { query: { namespace } }).then((answer) => answer.versions),

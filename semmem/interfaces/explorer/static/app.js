@@ -77,10 +77,10 @@ function App() {
     <a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
     <header class="top"><a class="home" href=${`#/recall?ns=${encodeURIComponent(ns)}`}><img src="/page/icon.svg" alt="" width="22" height="22" />semmem</a>
       <nav aria-label="Views">${Object.entries(VIEWS).map(([view, { title }]) => html`<a href=${`#/${view}?ns=${encodeURIComponent(ns)}`} aria-current=${view === name ? "page" : null}>${title}</a>`)}</nav>
-      <label class="ns">Namespace<select value=${ns} onChange=${(e) => { if (e.target.value) go(name, { ns: e.target.value }); else { e.target.value = ns; setNaming(true); } }}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}
+      <label class="ns">Namespace<select value=${ns} onChange=${(e) => { if (e.target.value) go(name, { ns: e.target.value, ...(name === "recall" && { q: query.q, limit: query.limit }) }); else { e.target.value = ns; setNaming(true); } }}>${listed.map((one) => html`<option value=${one}>${visible(one)}</option>`)}
         ${!session.namespaces && html`<option value="">a new one…</option>`}</select></label>
       ${session.name && session.name !== "explore" && html`<button class="plain" onClick=${async () => { await api.signOut(); setSession(false); }}>Sign out ${visible(session.name)}</button>`}</header>
-    <main id="main" tabindex="-1">${View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed }} />`}</main>
+    <main id="main" tabindex="-1">${View && html`<${View} key=${name} ...${{ ns, query, openMemory: open, may, toast: show, changed, namespaces }} />`}</main>
     ${memory && html`<${MemoryDialog} key=${memory.id} ...${{ ...memory, may, toast: show, openMemory: open, onClose: () => setMemory(null), foot: toast, onChange: () => setChanged((count) => count + 1) }} />`}
     ${naming && html`<${Dialog} title="A new namespace" onClose=${() => setNaming(false)}><${NewNamespace} take=${(wanted) => { setNaming(false); go("browse", { ns: wanted }); }} /><//>`}
     ${ended && html`<${Dialog} title="Your session has ended" onClose=${() => setEnded(false)}><${Ended} ...${{ session, begin }} /><//>`}

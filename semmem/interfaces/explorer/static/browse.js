@@ -1,7 +1,7 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
 import { html, useEffect, useMemo, useState } from "/page/vendor/preact.js";
-import { address, api, call, go, pages } from "/page/api.js";
-import { Field, More, Notice, Windowed, number, useLoaded, visible, when } from "/page/parts.js";
+import { address, api, call, go, pages, place } from "/page/api.js";
+import { Field, More, Notice, Windowed, called, number, spoken, useLoaded, visible, when } from "/page/parts.js";
 
 const PAGE = 50; // memories at first
 const NEXT = 500; // and whenever the end comes near
@@ -9,7 +9,7 @@ const ORDERS = { created: "newest first", updated: "changed last", accessed: "re
 const day = (value, after) => (value ? `${value}T${after ? "00:00:00" : "23:59:59.999999"}Z` : undefined);
 const MOST_FOUND = 1000; // memories with words that somebody seeks
 const NAMED = 5; // ids that a sentence about several memories names
-const listed = (ids) => visible(ids.slice(0, NAMED).join(", ")) + (ids.length > NAMED ? ` and ${ids.length - NAMED} more` : "");
+const listed = (memories) => memories.slice(0, NAMED).map(spoken).join(", ") + (memories.length > NAMED ? ` and ${memories.length - NAMED} more` : "");
 const words = (text) => (text || "").split(",").map((one) => one.trim()).filter(Boolean);
 
 // "kind=note, pages=3" as metadata: a value is JSON where it can be, else a text. What is no pair is left to say.
@@ -35,7 +35,7 @@ async function withWords(ns, query, signal) {
   const { authors, sessions, tags, titles, source_types, created_after, created_before } = filtersOf(query);
   const some = Object.entries({ authors, sessions, tags, titles, source_types, created_after, created_before }).filter(([, value]) => value?.length);
   const filters = { ...Object.fromEntries(some), metadata: given(metadataOf(query.metadata)) };
-  const { hits, total } = await api.reweigh({ query: query.words, namespace: ns, limit: MOST_FOUND, recipe: { name: "lexical", dedup: false, superseding: false }, filters }, signal);
+  const { hits, total } = await api.withWords({ query: query.words, namespace: ns, limit: MOST_FOUND, filters }, signal);
   return { memories: hits.map(({ memory }) => memory), cursor: null, total };
 }
 
@@ -58,7 +58,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     setCursor(page.cursor);
   };
   const narrowed = Object.keys(query).some((name) => name !== "sort");
-  const set = (changes) => go("browse", { ns, ...query, ...changes }, { replace: true });
+  const set = (changes) => go("browse", { ...place().query, ns, ...changes }, { replace: true }); // two fields may change before the next frame
   const all = rows.length > 0 && rows.every(({ id }) => chosen.has(id));
   const toggle = (id) => setChosen((before) => {
     const after = new Set(before);
@@ -76,7 +76,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     } catch (error) {
       setProblem(error);
     }
-    if (done.length) toast(`${done.length} ${done.length === 1 ? "memory" : "memories"} ${sentence}: ${listed(done)}.`, undo && (async () => { for (const id of done) await undo(id); first.reload(); }));
+    if (done.length) toast(`${done.length} ${done.length === 1 ? "memory" : "memories"} ${sentence}: ${listed(done.map((id) => rows.find((one) => one.id === id)))}.`, undo && (async () => { for (const id of done) await undo(id); first.reload(); }));
     first.reload();
   };
   return html`<section aria-labelledby="browse-title">
@@ -112,10 +112,10 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     ${first.value?.total !== undefined && html`<p class="facts" role="status">${first.value.total.toLocaleString("en")} with such words${first.value.total > rows.length ? `, the best ${rows.length.toLocaleString("en")} of them` : ""}. Sensitive memories are not searched.</p>`}
     <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><input type="checkbox" aria-label="Choose all shown" title="Choose all shown" checked=${all} onChange=${() => setChosen(new Set(all ? [] : rows.map(({ id }) => id)))} /></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
       <${Windowed} tag="tbody" items=${rows} usual=${60} row=${(memory, at) => html`<tr key=${memory.id} data-at=${at} aria-rowindex=${at + 2}>
-        <td><input type="checkbox" aria-label=${`Choose ${memory.id}`} checked=${chosen.has(memory.id)} onChange=${() => toggle(memory.id)} /></td>
-        <td><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${visible(memory.title || memory.id)}</button>
+        <td><input type="checkbox" aria-label=${`Choose ${spoken(memory)}`} checked=${chosen.has(memory.id)} onChange=${() => toggle(memory.id)} /></td>
+        <td><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${called(memory)}</button>
           ${memory.pinned && html`<span class="tag">pinned</span>`}${memory.sensitive && html`<span class="tag warn">sensitive</span>`}${memory.source_type && html`<span class="tag">${memory.source_type}</span>`}
-          <span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span></td>
+          ${called(memory) !== visible(memory.text) && html`<span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span>`}</td>
         <td>${visible(memory.author || "")}</td><td>${visible(memory.session || "")}</td><td class="time">${when(memory.created_at)}</td></tr>`} /></table></div>
     ${cursor && html`<${More} more=${more} failed=${setProblem} />`}
   </section>`;
@@ -136,6 +136,7 @@ function Import({ ns, toast, done }) {
           const bad = told.rejected?.length || 0;
           toast(`${file.name}: ${told.remembered} stored, ${told.unchanged} unchanged${bad ? `, ${bad} refused: ${told.rejected[0].reason || told.rejected[0].error || ""}` : ""}.`);
         } else {
+          if (!/\.(md|txt)$/i.test(file.name)) throw new Error(`${file.name} is not stored: the page reads .jsonl, .ndjson, .md and .txt. The command semmem import reads folders of notes and files of other programs, such as .csv.`);
           const title = file.name.replace(/\.\w+$/, "");
           await api.remember({ namespace: ns, id: file.name, title, text, source: file.name, source_type: "imported" });
           toast(`${file.name} is stored as one memory. The command semmem import reads folders of notes and files of other programs.`);
@@ -156,23 +157,35 @@ function Import({ ns, toast, done }) {
 function Forgotten({ ns, may, toast, changed, done }) {
   const [open, setOpen] = useState(false);
   const [problem, setProblem] = useState(null);
+  const [sure, setSure] = useState(null); // the memory whose end was asked for once
   const { value, error, reload } = useLoaded(async () => (open ? api.forgotten(ns) : null), [ns, open, changed]);
-  const take = async (id) => {
+  const take = async (memory) => {
     setProblem(null);
     try {
-      await api.restore(id, ns);
-      toast(`${id} is taken back.`, async () => { await api.forget(id, ns); done(); });
+      await api.restore(memory.id, ns);
+      toast(`${spoken(memory)} is taken back.`, async () => { await api.forget(memory.id, ns); done(); });
       done();
     } catch (failed) {
       setProblem(failed);
     }
     reload();
   };
+  const end = async (memory) => {
+    if (sure !== memory.id) return setSure(memory.id);
+    setProblem(null);
+    try {
+      await api.forget(memory.id, ns, true);
+      toast(`${spoken(memory)} is forgotten for good.`);
+    } catch (failed) {
+      setProblem(failed);
+    }
+    return reload();
+  };
   return html`<details onToggle=${(e) => setOpen(e.target.open)}><summary>Forgotten memories</summary>
     <${Notice} error=${error || problem} />
     ${value?.length === 0 && html`<p class="hint">No forgotten memory can be taken back.</p>`}
     <ul class="links">${value?.map(({ memory, forgotten_at: at, forgotten_by: by }) => html`<li key=${memory.id}>
-      ${may.write && html`<button class="small" aria-label=${`Take ${memory.id} back`} onClick=${() => take(memory.id)}>Take back</button> `}<b>${visible(memory.title || memory.id)}</b>
+      ${may.write && html`<button class="small" aria-label=${`Take ${spoken(memory)} back`} onClick=${() => take(memory)}>Take back</button> <button class="small" aria-label=${sure === memory.id ? null : `Forget ${spoken(memory)} for good`} onClick=${() => end(memory)}>${sure === memory.id ? "Sure? Nothing brings it back" : "Forget for good"}</button> `}<b>${called(memory)}</b>
       <span class="under">${visible(memory.id)} · forgotten ${when(at)}${by ? ` by ${visible(by)}` : ""}</span><span class="first" dir="auto">${visible((memory.text || "").slice(0, 200))}</span></li>`)}</ul></details>`;
 }
 
@@ -217,17 +230,17 @@ function Pair({ link, ns, openMemory, may, toast, done }) {
       setProblem(failed);
     }
   };
-  const over = (one, other) => decide(() => api.link(one, ns, "supersedes", other), `${one} supersedes ${other}.`, () => api.unlink(one, ns, "supersedes", other));
-  const forget = (id) => decide(() => api.forget(id, ns), `${id} is forgotten.`, () => api.restore(id, ns));
-  const side = (memory) => memory && html`<div class="side"><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${visible(memory.title || memory.id)}</button>
-    <p dir="auto">${visible((memory.text || "").slice(0, 500))}</p><p class="under">${visible([memory.author, when(memory.created_at)].filter(Boolean).join(" · "))}</p></div>`;
+  const over = (one, other) => decide(() => api.link(one.id, ns, "supersedes", other.id), `${spoken(one)} supersedes ${spoken(other)}.`, () => api.unlink(one.id, ns, "supersedes", other.id));
+  const forget = (one) => decide(() => api.forget(one.id, ns), `${spoken(one)} is forgotten.`, () => api.restore(one.id, ns));
+  const side = (memory) => memory && html`<div class="side"><button class="plain title" onClick=${() => openMemory(memory.id, ns)}>${called(memory)}</button>
+    ${called(memory) !== visible(memory.text) && html`<p dir="auto">${visible((memory.text || "").slice(0, 500))}</p>`}<p class="under">${visible([memory.author, when(memory.created_at)].filter(Boolean).join(" · "))}</p></div>`;
   return html`<li class="pair">${side(newer)}<span class="against">${words.said}</span>${side(older)}
     <${Notice} error=${error || problem} />
     ${may.write && older && html`<p class="buttons">
-      <button onClick=${over(from, to)}>${words.first}</button>
-      <button class="second" onClick=${over(to, from)}>${words.second}</button>
+      <button onClick=${over(newer, older)}>${words.first}</button>
+      <button class="second" onClick=${over(older, newer)}>${words.second}</button>
       <button class="second" onClick=${decide(() => api.unlink(from, ns, type, to), `${words.both}.`, () => api.link(from, ns, type, to, by))}>${words.both}</button>
-      <button class="second" onClick=${forget(from)}>Forget the first</button><button class="second" onClick=${forget(to)}>Forget the second</button></p>`}</li>`;
+      <button class="second" onClick=${forget(newer)}>Forget the first</button><button class="second" onClick=${forget(older)}>Forget the second</button></p>`}</li>`;
 }
 
 // Time: memories by day as bars, an author a shade; a bar, a month, or a stretch of bars filters the list below.

@@ -1,13 +1,13 @@
 // One memory: its fields, an edit that minds the version, its history with differences, its links.
 import { html, useEffect, useState } from "/page/vendor/preact.js";
 import { api, asked, go } from "/page/api.js";
-import { Dialog, LongText, Notice, useLoaded, visible, when } from "/page/parts.js";
+import { Dialog, LongText, Notice, called, spoken, useLoaded, visible, when } from "/page/parts.js";
 
 const BACKWARDS = "is superseded by";
 const LINKS = ["supersedes", BACKWARDS, "resolved-by", "part-of", "see-also", "contradicts"];
 const FILTERS = ["author", "session"]; // fields that open the list of all memories with the same
-const FIELDS = ["text", "title", "author", "session", "tags", "importance", "pinned"]; // that an edit changes
-const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, valid_to: null };
+const FIELDS = ["text", "title", "author", "session", "tags", "importance", "pinned", "sensitive"]; // that an edit changes
+const EMPTY = { text: "", title: "", author: "", session: "", tags: [], importance: 0.5, pinned: false, sensitive: false, valid_to: null };
 
 export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory, foot }) {
   const isNew = id === "";
@@ -20,20 +20,52 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
   };
   const forget = async () => {
     await api.forget(id, ns);
-    changed(`${id} is forgotten.`, () => api.restore(id, ns));
+    changed(`${spoken(memory)} is forgotten.`, () => api.restore(id, ns));
     onClose();
   };
   const tabs = isNew ? [] : ["memory", ...(may.write ? ["edit"] : []), "history", "links"];
-  return html`<${Dialog} title=${isNew ? "New memory" : visible(memory?.title || id)} onClose=${onClose} foot=${foot}>
+  return html`<${Dialog} title=${isNew ? "New memory" : called({ id, ...memory })} onClose=${onClose} foot=${foot}>
     <${Notice} error=${error} />
     ${tabs.length > 0 && html`<div class="tabs" role="tablist">${tabs.map((name) => html`<button role="tab" aria-selected=${tab === name} onClick=${() => setTab(name)}>${name}</button>`)}</div>`}
     ${memory && tab === "memory" && html`<${Fields} ...${{ memory, ns, onClose, openMemory }} />
-      ${may.write && html`<p class="buttons"><button class="second" onClick=${async () => { await api.update(id, ns, { pinned: !memory.pinned }); changed(memory.pinned ? `${id} is no longer pinned.` : `${id} is pinned: every context of this namespace has it.`); reload(); }}>${memory.pinned ? "Unpin" : "Pin"}</button>
+      ${may.write && html`<p class="buttons"><button class="second" onClick=${async () => { await api.update(id, ns, { pinned: !memory.pinned }); changed(memory.pinned ? `${spoken(memory)} is no longer pinned.` : `${spoken(memory)} is pinned: every context of this namespace has it.`); reload(); }}>${memory.pinned ? "Unpin" : "Pin"}</button>
         <button class="second" onClick=${forget}>Forget</button></p>`}`}
     ${memory && tab === "edit" && !loading && html`<${Edit} key=${memory.version} ...${{ memory, id, ns, isNew, onClose, done: (sentence, undo) => { changed(sentence, undo); reload(); setTab("memory"); } }} />`}
     ${tab === "history" && html`<${History} ...${{ id, ns }} />`}
     ${tab === "links" && html`<${Links} ...${{ id, ns, may, openMemory, changed }} />`}
   <//>`;
+}
+
+// A memory by its id; what is no id is taken for words of its text, and the memories with these are offered.
+const OFFERED = 6;
+export function Wanted({ label, verb, ns, take, known = [], children }) {
+  const [typed, setTyped] = useState("");
+  const [found, setFound] = useState([]);
+  const [problem, setProblem] = useState(null);
+  const use = (id) => {
+    setFound([]);
+    setTyped(id);
+    take(id);
+  };
+  const seek = async (event) => {
+    event.preventDefault();
+    setProblem(null);
+    const wanted = typed.trim();
+    try {
+      use((await api.get(wanted, ns)).id);
+    } catch (failed) {
+      if (failed.status !== 404) return setProblem(failed);
+      const { hits } = await api.withWords({ query: wanted, namespace: ns, limit: OFFERED });
+      setFound(hits);
+      if (!hits.length) setProblem(new Error(`No memory here has the id ${visible(wanted)}, nor such words.`));
+    }
+    return undefined;
+  };
+  return html`<form class="ask" onSubmit=${seek}>${children}
+      <label class="grow">${label}<input required list=${known.length ? "known" : null} placeholder="Its id, or words of its text" value=${typed} onInput=${(e) => setTyped(e.target.value)} /></label>
+      ${known.length > 0 && html`<datalist id="known">${known.map((hit) => html`<option value=${hit.id}>${called(hit.memory, 60)}</option>`)}</datalist>`}<button>${verb}</button></form>
+    <${Notice} error=${problem} />
+    ${found.length > 0 && html`<p class="hint" role="status">Which of these?</p><ul class="beside">${found.map(({ memory }) => html`<li><button class="plain" onClick=${() => use(memory.id)}>${called(memory)}</button></li>`)}</ul>`}`;
 }
 
 function Fields({ memory, ns, onClose, openMemory }) {
@@ -50,6 +82,8 @@ function Fields({ memory, ns, onClose, openMemory }) {
     <p class="buttons"><button class="plain" onClick=${() => to("graph", { around: memory.id })}>Show it in the graph</button>
       ${last && html`<button class="plain" onClick=${() => to("recall", { q: last, why: memory.id })}>Why, or why not, for “${visible(last.slice(0, 60))}”</button>`}</p>`;
 }
+
+const warned = ({ warning }) => (warning ? ` ${warning}` : "");
 
 function Edit({ memory, id, ns, isNew, onClose, done }) {
   const [draft, setDraft] = useState(memory);
@@ -69,20 +103,20 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
   const save = async (event) => {
     event.preventDefault();
     setProblem(null);
-    const fields = { text: draft.text, title: draft.title || null, author: draft.author || null, session: draft.session || null, tags: Array.isArray(draft.tags) ? draft.tags : draft.tags.split(",").map((one) => one.trim()).filter(Boolean), importance: Number(draft.importance), pinned: draft.pinned };
+    const fields = { text: draft.text, title: draft.title || null, author: draft.author || null, session: draft.session || null, tags: Array.isArray(draft.tags) ? draft.tags : draft.tags.split(",").map((one) => one.trim()).filter(Boolean), importance: Number(draft.importance), pinned: draft.pinned, sensitive: draft.sensitive };
     try {
       if (isNew) {
         const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
         const stored = await api.remember({ namespace: ns, ...given });
-        done(`Stored as ${stored.id}.`, () => api.forget(stored.id, ns));
+        done(`Stored as ${stored.id}.${warned(stored)}`, () => api.forget(stored.id, ns));
         onClose();
         return;
       }
       const changes = Object.fromEntries(Object.entries(fields).filter(([name, value]) => touched.has(name) && JSON.stringify(value) !== JSON.stringify(base[name])));
       if (!Object.keys(changes).length) throw new Error("Nothing is changed.");
       const before = Object.fromEntries(Object.keys(changes).map((name) => [name, base[name]]));
-      await api.update(id, ns, changes, base.version);
-      done(`${id} is changed; its history has the earlier version.`, () => api.update(id, ns, before));
+      const stored = await api.update(id, ns, changes, base.version);
+      done(`${spoken(memory)} is changed; its history has the earlier version.${warned(stored)}`, () => api.update(id, ns, before));
     } catch (error) {
       setProblem(error.status === 412 ? await meanwhile() : error);
     }
@@ -92,9 +126,10 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
     <div class="two"><label>Title<input value=${draft.title || ""} onInput=${set("title")} /></label>
       <label>Author<input value=${draft.author || ""} onInput=${set("author")} /></label>
       <label>Session<input value=${draft.session || ""} onInput=${set("session")} /></label>
-      <label>Tags<input value=${Array.isArray(draft.tags) ? draft.tags.join(", ") : draft.tags} onInput=${set("tags")} /></label>
+      <label>Tags<input placeholder="a, b" value=${Array.isArray(draft.tags) ? draft.tags.join(", ") : draft.tags} onInput=${set("tags")} /></label>
       <label>Importance, 0 to 1<input type="number" min="0" max="1" step="0.05" value=${draft.importance} onInput=${set("importance")} /></label>
-      <label class="check"><input type="checkbox" checked=${draft.pinned} onChange=${set("pinned")} /> pinned: in every context</label></div>
+      <label class="check"><input type="checkbox" checked=${draft.pinned} onChange=${set("pinned")} /> pinned: in every context</label>
+      <label class="check"><input type="checkbox" checked=${draft.sensitive} onChange=${set("sensitive")} /> sensitive: its text is in no index</label></div>
     <${Notice} error=${problem} />
     ${theirs && html`<div class="theirs"><p class="under">version ${theirs.version} · ${when(theirs.updated_at)}</p>${FIELDS.filter((name) => JSON.stringify(memory[name]) !== JSON.stringify(theirs[name])).map((name) => html`<p class="under">${name}</p><${Difference} before=${String(memory[name] ?? "")} after=${String(theirs[name] ?? "")} />`)}</div>`}
     <p class="buttons"><button>Save</button></p></form>`;
@@ -136,21 +171,22 @@ export function compared(a, b) {
 function Links({ id, ns, may, openMemory, changed }) {
   const { value: links, error, reload } = useLoaded(() => api.links(id, ns), [id, ns]);
   const [type, setType] = useState("see-also");
-  const [to, setTo] = useState("");
   const [problem, setProblem] = useState(null);
   const last = asked()?.ns === ns ? asked().hits.filter((hit) => hit.id !== id) : []; // the hits beside it are offered
-  const [one, kind, other] = type === BACKWARDS ? [to.trim(), "supersedes", id] : [id, type, to.trim()];
-  const act = (work, sentence, undo) => async (event) => {
-    event?.preventDefault();
+  const ends = (to) => (type === BACKWARDS ? [to, "supersedes", id] : [id, type, to]);
+  const act = (work, sentence, undo) => async () => {
     setProblem(null);
     try {
       await work();
       changed(sentence, async () => { await undo(); reload(); });
-      setTo("");
       reload();
     } catch (failed) {
       setProblem(failed);
     }
+  };
+  const take = (to) => {
+    const [one, kind, other] = ends(to);
+    act(() => api.link(one, ns, kind, other), `${one} ${kind} ${other}.`, () => api.unlink(one, ns, kind, other))();
   };
   return html`<${Notice} error=${error || problem} />
     ${links?.length === 0 && html`<p class="hint">It has no links.</p>`}
@@ -159,8 +195,6 @@ function Links({ id, ns, may, openMemory, changed }) {
       return html`<li><button class="plain" onClick=${() => openMemory(from, ns)}>${visible(from)}</button> ${link.type} <button class="plain" onClick=${() => openMemory(other, ns)}>${visible(other)}</button>
         ${may.write && html` <button class="small" onClick=${act(() => api.unlink(from, ns, link.type, other), "The link is removed.", () => api.link(from, ns, link.type, other))}>Remove</button>`}</li>`;
     })}</ul>
-    ${may.write && html`<form class="ask" onSubmit=${act(() => api.link(one, ns, kind, other), `${one} ${kind} ${other}.`, () => api.unlink(one, ns, kind, other))}>
-      <label>This memory<select value=${type} onChange=${(e) => setType(e.target.value)}>${LINKS.map((one) => html`<option value=${one}>${one}</option>`)}</select></label>
-      <label class="grow">the memory with the id<input required list="last-hits" value=${to} onInput=${(e) => setTo(e.target.value)} /></label>
-      <datalist id="last-hits">${last.map((hit) => html`<option value=${hit.id}>${visible(hit.title || hit.snippet.slice(0, 60))}</option>`)}</datalist><button>Link</button></form>`}`;
+    ${may.write && html`<${Wanted} label="the memory" verb="Link" ...${{ ns, take, known: last }}>
+      <label>This memory<select value=${type} onChange=${(e) => setType(e.target.value)}>${LINKS.map((one) => html`<option value=${one}>${one}</option>`)}</select></label><//>`}`;
 }

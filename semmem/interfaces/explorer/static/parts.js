@@ -24,6 +24,12 @@ const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u20
 export const visible = (text) =>
   (text ?? "").replace(HIDDEN, (mark) => `⟨${mark.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
 
+// What a memory is called: its title or the id that somebody gave it; an id that semmem made says nothing, so its text begins.
+const MADE = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const begun = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+export const called = ({ id, title, text }, most = 90) => visible(title || (text && MADE.test(id) ? begun(text, most) : id));
+export const spoken = (memory) => (MADE.test(memory.id) ? `“${called(memory, 50)}”` : visible(memory.id)); // in a sentence
+
 export function Marked({ text, matches = [] }) {
   const parts = [];
   let at = 0;
@@ -64,6 +70,7 @@ const MEANING = {
   possible: "a memory that it alone finds can enter the list",
   "boost-only": "no memory that it alone finds can enter the list; it reorders the finds of others",
   off: "its weight is 0",
+  unreachable: "it returns nothing here",
 };
 export function Badge({ kind }) {
   return html`<span class=${`badge ${kind}`} title=${MEANING[kind] || ""}>${kind}</span>`;

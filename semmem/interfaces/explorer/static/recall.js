@@ -1,25 +1,28 @@
 // Recall: a question, its hits with their scores, why and why not, and the same question with other weights.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
 import { api, go, note } from "/page/api.js";
-import { Badge, Bars, Field, Legend, Marked, More, Notice, Windowed, legClass, meaning, number, useFollowed, useLoaded, visible, when } from "/page/parts.js";
+import { Badge, Bars, Field, Legend, Marked, More, Notice, Windowed, called, legClass, meaning, number, useFollowed, useLoaded, spoken, visible, when } from "/page/parts.js";
 import { Explained } from "/page/explained.js";
+import { Wanted } from "/page/memory.js";
 
 const LIMIT = 10;
 const PAGE = 1000; // hits of one answer; of more, the next ones are asked for when the end of the list comes near
 const MOST = 10000;
 const DIGITS = 4; // of a weight, as many as the certificate of a reach tells
+const NAMED = 5; // other namespaces that an empty one names
 const SLOW = 80; // milliseconds without a change before the reach of a recipe is worked out
 
-export function RecallView({ ns, query, openMemory, may, toast }) {
+export function RecallView({ ns, query, openMemory, may, toast, changed: edits, namespaces }) {
   const [text, setText] = useState(query.q || "");
   const wanted = Number(query.limit) || LIMIT;
   const limit = Math.min(wanted, PAGE);
   const [plan, setPlan] = useState(null); // the recipe as the sliders make it; null is that of the namespace
   useEffect(() => setText(query.q || ""), [query.q]);
   useEffect(() => setPlan(null), [ns, query.q]);
-  const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit]);
+  const base = useLoaded(async (signal) => (query.q ? api.recall({ query: query.q, namespace: ns, limit }, signal) : null), [ns, query.q, limit, edits]);
   const long = wanted > PAGE && base.value; // then all pages are cut from lists of one depth, so none lacks or repeats a hit
   const recipe = long ? toTheEnd(plan || base.value.plan) : plan;
+  const empty = useLoaded(async (signal) => !(await api.list({ namespace: ns, limit: 1 }, signal)).memories.length && ns, [ns, edits]).value === ns;
   const changed = useFollowed(
     async () => (query.q && recipe ? api.reweigh({ query: query.q, namespace: ns, limit, recipe }) : null),
     [limit, plan, long], `${ns}\n${query.q}`,
@@ -50,7 +53,8 @@ export function RecallView({ ns, query, openMemory, may, toast }) {
     </form>
     <${Notice} error=${base.error || changed.error} />
     ${!query.q && html`<p class="hint">Each hit shows the legs that found it. The sliders ask again with other weights, and say which leg can bring in a memory of its own.</p>`}
-    ${shown && html`<div class="columns">
+    ${empty && html`<p class="notice">The namespace ${visible(ns)} holds no memory yet. Write the first one in <a href=${`#/browse?ns=${encodeURIComponent(ns)}`}>Browse</a>${namespaces.some((one) => one !== ns) && html`, or look at ${namespaces.filter((one) => one !== ns).slice(0, NAMED).map((one, at) => html`${at > 0 && ", "}<a href=${`#/recall?${new URLSearchParams({ ns: one, q: query.q || "" })}`}>${visible(one)}</a>`)}`}.</p>`}
+    ${shown && !empty && html`<div class="columns">
       <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, asks: query.why, limit, plan, setPlan, openMemory, may, toast, upTo: long && shown === changed.value ? wanted : limit, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
       <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, kept, reload: base.reload }} /></aside>
     </div>`}
@@ -64,7 +68,6 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
   const [rest, setRest] = useState(null);
   const [problem, setProblem] = useState(null);
   const [why, setWhy] = useState(null);
-  const [wanted, setWanted] = useState("");
   useEffect(() => setWhy(asks || null), [question, ns, asks]);
   const most = Math.max(...answer.hits.map((hit) => Object.values(hit.components).reduce((sum, value) => sum + value, 0)), 0);
   const names = [...new Set([...Object.keys(answer.plan.weights), ...answer.hits.flatMap((hit) => Object.keys(hit.components))])];
@@ -85,9 +88,10 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
   };
   const list = useMemo(() => { // a move of a slider draws the sliders alone, and the hits when their answer is there
     const places = new Map((before?.hits || []).map((hit) => [hit.id, hit.rank]));
+    const named = (id) => spoken(hits.find((hit) => hit.id === id)?.memory || { id });
     return html`<${Hits} hits=${hits} row=${(hit, at) => html`<${Hit} key=${nameOf(hit)} ...${{
       hit, at, all: hits.length, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
-      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), recall, may, toast, ns,
+      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), named, recall, may, toast, ns,
     }} />`} />`;
   }, [answer, rest, before, recall, ns, may.write]);
   return html`
@@ -103,10 +107,7 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     ${list}
     <${Notice} error=${problem} />
     ${after.read >= PAGE && after.read < Math.min(upTo, answer.total) && !after.ended && html`<${More} more=${more} failed=${setProblem} />`}
-    <form class="ask" onSubmit=${(e) => { e.preventDefault(); setWhy(wanted.trim()); }}>
-      <label class="grow">Why not another memory?<input value=${wanted} required placeholder="Its id, such as one from Browse" onInput=${(e) => setWanted(e.target.value)} /></label>
-      <button>Explain</button>
-    </form>
+    <${Wanted} key=${ns} label="Why not another memory?" verb="Explain" ...${{ ns, take: setWhy }} />
     ${why && html`<${Explained} key=${why} ...${{ id: why, ns, question, limit, plan, openMemory, set, onClose: () => setWhy(null) }} />`}`;
 }
 
@@ -126,27 +127,28 @@ function Hits({ hits, row }) {
   return html`<div ref=${list}><${Windowed} tag="ol" class="hits" items=${hits} usual=${130} row=${row} /></div>`;
 }
 
-function Hit({ hit, at, all, most, moved, open, explain, recall, may, toast, ns }) {
+function Hit({ hit, at, all, most, moved, open, explain, named, recall, may, toast, ns }) {
   const { memory } = hit;
+  const whole = called(memory) === visible(hit.snippet); // a short memory without a title: its text is all there is to show
   const judge = async (verdict) => {
     await api.feedback({ recall_id: recall, namespace: ns, [verdict]: [hit.id] });
-    toast(`Recorded: ${hit.id} was ${verdict === "useful" ? "useful" : "not useful"}. It changes no ranking; python -m eval reads it.`);
+    toast(`Recorded: ${spoken(memory)} was ${verdict === "useful" ? "useful" : "not useful"}. It changes no ranking; python -m eval reads it.`);
   };
   return html`<li class=${`hit ${hit.superseded_by ? "old" : ""}`} data-id=${nameOf(hit)} data-at=${at} aria-setsize=${all} aria-posinset=${at + 1}>
     <div class="place"><b>${hit.rank}</b>${moved === "new" ? html`<span class="up">new</span>` : moved ? html`<span class=${moved > 0 ? "up" : "down"}>${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}</span>` : null}</div>
     <div class="body">
-      <h2><button class="plain title" onClick=${open}>${visible(hit.title || hit.id)}</button>
+      <h2><button class="plain title" onClick=${open}>${whole ? html`<${Marked} text=${hit.snippet} matches=${hit.matches} />` : called(memory)}</button>
         ${memory.pinned && html`<span class="tag">pinned</span>`}
         ${memory.source_type && html`<span class="tag" title="Who the text comes from">${memory.source_type}</span>`}
-        ${hit.superseded_by && html`<span class="tag warn">superseded by ${visible(hit.superseded_by)}</span>`}
-        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(visible).join(", ")}</span>`}</h2>
-      <p class="snippet"><${Marked} text=${hit.snippet} matches=${hit.matches} /></p>
+        ${hit.superseded_by && html`<span class="tag warn">superseded by ${named(hit.superseded_by)}</span>`}
+        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(named).join(", ")}</span>`}</h2>
+      ${!whole && html`<p class="snippet"><${Marked} text=${hit.snippet} matches=${hit.matches} /></p>`}
       <${Bars} components=${hit.components} most=${most} />
       <p class="under"><b>${number(hit.score)}</b>
         ${Object.entries(hit.legs).map(([leg, found]) => html`<span class="rank"><i class=${`leg ${legClass(leg)}`}></i>${leg} #${found.rank}</span>`)}
         <span>${visible([memory.author, memory.session && `session ${memory.session}`, when(memory.created_at)].filter(Boolean).join(" · ")).slice(0, 200)}</span>
-        <button class="plain" aria-label=${`Why? ${hit.id}`} onClick=${explain}>Why?</button>
-        <button class="plain" aria-label=${`Graph around ${hit.id}`} onClick=${() => go("graph", { ns: hit.namespace, around: hit.id })}>Graph</button>
+        <button class="plain" aria-label=${`Why? ${spoken(memory)}`} onClick=${explain}>Why?</button>
+        <button class="plain" aria-label=${`Graph around ${spoken(memory)}`} onClick=${() => go("graph", { ns: hit.namespace, around: hit.id })}>Graph</button>
         ${recall && may.write && html`<button class="plain" onClick=${() => judge("useful")}>Useful</button><button class="plain" onClick=${() => judge("not_useful")}>Not useful</button>`}
       </p>
     </div></li>`;
