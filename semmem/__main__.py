@@ -36,10 +36,19 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+def _open_streams() -> None:
+    """Open the standard streams that the client has closed: no other file gets their numbers, and no print fails."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)  # which has the lowest free number
+            setattr(sys, name, os.fdopen(handle, mode, encoding="utf-8"))
+
+
 def _hook() -> int | None:
     """Run a hook of a coding agent without loading the command line; None for another command."""
     if sys.argv[1:2] != ["hook"]:
         return None
+    _open_streams()
     if {"session-start", "prompt"} & set(sys.argv):
         gc.disable()  # it ends before there is much to collect
     from semmem.interfaces.coding_agents.asking import quick

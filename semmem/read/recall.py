@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import isfinite
+from operator import index
 from typing import Any
 
 from semmem.embedders.binding import QuestionVectors
@@ -45,6 +46,10 @@ from semmem.rerankers import load as load_reranker
 from semmem.text.tokens import check_language
 
 __all__ = ["Recaller"]
+
+
+_NO_ROW_ID = 2**63
+"""The first number that is no row id, because columns have 64 bits."""
 
 
 def _each(question: Question, change: Callable[[Question], Question]) -> Question:
@@ -248,8 +253,12 @@ class Recaller:
     def _search(self, name: str, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
         def search() -> Ranking:
             ranking = self._legs[name].search(question, snapshot, recipe)  # a leg of the user's is loaded here
+            if not isinstance(ranking, Ranking):
+                raise LegFailed(f"The leg {name!r} must return a Ranking, not {type(ranking).__name__}.")
             if len(ranking.row_ids) != len(ranking.scores) or not all(map(isfinite, ranking.scores)):
                 raise LegFailed(f"The leg {name!r} must give each memory one score that is a finite number.")
+            if not _are_row_ids(ranking.row_ids):
+                raise LegFailed(f"The leg {name!r} must name memories by their row ids, which are whole numbers.")
             return ranking
 
         return observed_search(name, search)
@@ -328,6 +337,14 @@ class Recaller:
             return replace(candidates, degraded={**candidates.degraded, "rerank": reason(error)})
         finally:
             timings["rerank"] = time.perf_counter() - started
+
+
+def _are_row_ids(row_ids: Collection[Any]) -> bool:
+    """Return whether a store can look all of these up; an unknown one it does not find."""
+    try:
+        return all(abs(index(row_id)) < _NO_ROW_ID for row_id in row_ids)
+    except TypeError:
+        return False
 
 
 def _metadata(

@@ -219,6 +219,29 @@ def test_a_leg_of_the_inner_protocol_without_a_finite_score_for_each_memory_is_d
 
 
 @pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Ranking((1.0, 2.0), (1.0, 0.5), 2), "must name memories by their row ids, which are whole numbers."),  # type: ignore[arg-type]
+        (Ranking(("m01",), (1.0,), 1), "must name memories by their row ids, which are whole numbers."),  # type: ignore[arg-type]
+        (Ranking((2**70,), (1.0,), 1), "must name memories by their row ids, which are whole numbers."),
+        (((1, 2), (1.0, 0.5)), "must return a Ranking, not tuple."),
+    ],
+)
+def test_a_leg_of_the_inner_protocol_that_names_no_row_ids_is_degraded_and_the_others_answer(
+    mem: semmem.Semmem, answer: Any, reason: str
+) -> None:
+    class Odd:
+        name = "odd"
+
+        def search(self, question: Question, scope: Scope, recipe: Recipe) -> Any:
+            return answer
+
+    mem.register_leg("odd", lambda _reader: Odd())
+    found = mem.recall("ferry", recipe=with_leg("odd"), namespace=["default", "other"])
+    assert (len(found), found.degraded) == (10, {"odd": f"The leg 'odd' {reason}"})
+
+
+@pytest.mark.parametrize(
     ("made", "reason"),
     [
         (object(), "is not a leg: its search must take"),

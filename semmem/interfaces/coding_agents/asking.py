@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from semmem.interfaces.local_socket import Address, address_of, ask
@@ -61,10 +62,14 @@ def quick(arguments: Sequence[str]) -> int | None:
 
 
 def _unknown(what: str) -> int:
-    sys.stderr.write(
-        f"semmem: A hook cannot use {what!r}; see semmem hook --help. Its events are {', '.join(EVENTS)}.\n"
-    )
+    _say(f"semmem: A hook cannot use {what!r}; see semmem hook --help. Its events are {', '.join(EVENTS)}.\n")
     return 0
+
+
+def _say(words: str) -> None:
+    """Tell a person on standard error, if it takes the words: a hook ends with 0 all the same."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(words)
 
 
 def run_hook(
@@ -96,7 +101,7 @@ def run_hook(
     except KeyboardInterrupt:
         pass
     except Exception as error:  # noqa: BLE001  # a client's turn goes on, whatever it is
-        sys.stderr.write(f"semmem: {type(error).__name__}: {' '.join(str(error).split())}\n")
+        _say(f"semmem: {type(error).__name__}: {' '.join(str(error).split())}\n")
     return 0
 
 
@@ -104,7 +109,7 @@ def _print(out: bytes, err: bytes) -> None:
     """Write the block, and what is said to a person, as they came."""
     sys.stdout.write(out.decode("utf-8", "replace"))
     sys.stdout.flush()
-    sys.stderr.write(err.decode("utf-8", "replace"))
+    _say(err.decode("utf-8", "replace"))
 
 
 def _json(block: bytes, key: str) -> bytes:
@@ -148,8 +153,6 @@ def _in_background() -> bool:
     """Go on in a process of its own; return whether this is that one."""
     if os.fork():
         return False
-    from contextlib import suppress
-
     from semmem.interfaces.coding_agents.error_log import error_log
 
     os.setsid()

@@ -201,6 +201,18 @@ def test_a_hook_never_fails_its_client(url: str, client: Client, raw: bytes, wor
     assert "Error" not in client.said
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full 2>/dev/full"])
+def test_a_hook_ends_with_0_whatever_the_client_has_closed_or_filled(url: str, tmp_path: Path, closed: str) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m semmem hook nonsense {closed}', sys.executable],
+        cwd=tmp_path,
+        env=environment(url) | {"XDG_STATE_HOME": str(tmp_path / "state")},
+        input=b"{}",
+        capture_output=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (0, b"", int("2>" not in closed))
+
+
 def test_a_server_that_wants_a_key_gets_that_of_the_settings(
     url: str, project: Path, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

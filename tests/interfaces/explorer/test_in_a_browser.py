@@ -990,12 +990,35 @@ def test_a_session_that_ended_says_so_and_what_was_typed_is_saved_by_the_next(
         over.get_by_text("Nothing you typed is lost").wait_for()
         assert barriers(page) == []
         over.get_by_role("button", name="Go on").click()  # no other tab has begun a session
-        over.get_by_label("Key").fill(keys.add("second", right="write")[1])
+        over.get_by_label("Key").fill(keys.add("first", right="write")[1])
         over.get_by_role("button", name="Open").click()
         over.wait_for(state="hidden")
         page.get_by_role("button", name="Save").click()
         page.get_by_role("status").filter(has_text="tide is changed").wait_for()
     assert mem.get("tide", namespace="team").text == "High tide is at one on Fridays."
+
+
+def test_a_key_of_somebody_else_begins_a_new_page_and_neither_shows_nor_sends_what_the_first_person_typed(
+    browser: Any, mem: Semmem, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, text = keys.add("first", right="write")
+    with running(mem, keys=keys) as server, watched(browser) as page:
+        page.goto(f"{server.url}/#/recall?ns=team")
+        page.get_by_label("Key").fill(text)
+        page.get_by_role("button", name="Open").click()
+        page.get_by_label("Question").fill("Who is to be dismissed?")
+        keys.remove("first")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.post_data or ""))
+        page.get_by_role("button", name="Recall", exact=True).click()
+        over = page.get_by_role("dialog", name="Your session has ended")
+        over.get_by_label("Key").fill(keys.add("second")[1])
+        asked.clear()
+        over.get_by_role("button", name="Open").click()
+        page.get_by_role("button", name="Sign out second").wait_for()
+        expect(page.get_by_role("searchbox")).to_have_value("")
+        assert ("dismissed" in page.url, [one for one in asked if "dismissed" in one]) == (False, [])
 
 
 def test_a_session_of_explore_that_ended_goes_on_with_that_of_another_tab(
