@@ -34,6 +34,7 @@ from semmem.interfaces.mem0_shapes import (
     speaker,
     time,
     turn_of,
+    with_times,
 )
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.metadata_filters import check_conditions, joined
@@ -484,14 +485,14 @@ def _names_owner(conditions: Mapping[str, Any]) -> bool:
 
 
 def _with_names(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return conditions with every owner as it is stored, in each part of an AND, an OR and a NOT too."""
+    """Return conditions with owners and times as they are stored, in each part of an AND, an OR and a NOT too."""
     own = {name: _owner(conditions[name], name) for name in OWNERS if _is_name(conditions.get(name))}
     each = {
         sign: [_with_names(joined(one)) for one in conditions[sign]]
         for sign in ("AND", "OR", "NOT")
         if sign in conditions
     }
-    return {**conditions, **own, **each}
+    return {**with_times(conditions), **own, **each}
 
 
 def _is_name(value: Any) -> bool:

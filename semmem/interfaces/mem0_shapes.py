@@ -12,17 +12,22 @@ from typing import Any
 
 from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput
+from semmem.model.filters import at_time
 from semmem.model.metadata_filters import contained, holds
 from semmem.model.types import Memory as Stored
 
 __all__ = [
     "OWNERS", "added", "change", "day", "is_shown", "lacking", "mapping", "narrowed", "row", "speaker", "time",
-    "turn_of",
+    "turn_of", "with_times",
 ]  # fmt: skip
 
 OWNERS = ("user_id", "agent_id", "run_id")
 _PROMOTED = (*OWNERS, "actor_id", "role", "expiration_date")
 """Metadata that mem0 shows beside the memory, not in its metadata."""
+
+_TIMES = ("created_at", "updated_at")
+_OF_MEMORY = (*_TIMES, "metadata")
+"""Conditions of mem0 that are about the memory itself, and not about a key of its metadata."""
 
 
 def mapping(name: str, value: Any) -> Mapping[str, Any]:
@@ -72,16 +77,37 @@ def day(value: Any) -> str:
         raise InvalidInput(f"expiration_date must be a date, YYYY-MM-DD, not {value!r}.") from None
 
 
+def with_times(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return conditions with the times of a memory as times. Raises InvalidInput for one that is none."""
+
+    def at(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {operator: at(name, than) for operator, than in value.items()}
+        return value if value == "*" else at_time(name, value)
+
+    return {name: at(name, value) if name in _TIMES else value for name, value in conditions.items()}
+
+
 def narrowed(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of conditions that the store filters by: a run by its session, the rest by metadata."""
-    metadata = contained(conditions)
+    """Return the part of conditions that the store filters by: a run by its session, times, the rest by metadata."""
+    metadata = contained({name: value for name, value in conditions.items() if name not in _OF_MEMORY})
     run = metadata.pop("run_id", None)
-    return ({"metadata": metadata} if metadata else {}) | ({"sessions": [run]} if run is not None else {})
+    made = conditions.get("created_at")
+    made = made if isinstance(made, Mapping) else {}
+    filters = {
+        "metadata": metadata or None,
+        "sessions": None if run is None else [run],
+        "created_after": made.get("gte", made.get("gt")),
+        "created_before": made.get("lt"),
+    }
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 def is_shown(one: Stored, conditions: Mapping[str, Any], show_expired: bool) -> bool:
     """Return whether a memory meets the conditions, and has not expired unless that does not matter."""
-    values = {**one.metadata, "run_id": one.session} if one.session is not None else one.metadata
+    values = {**one.metadata, "created_at": one.created_at, "updated_at": one.updated_at, "metadata": one.metadata}
+    if one.session is not None:
+        values["run_id"] = one.session
     expires = one.metadata.get("expiration_date")
     is_expired = isinstance(expires, str) and expires < datetime.now(UTC).date().isoformat()
     return (show_expired or not is_expired) and holds(conditions, values)

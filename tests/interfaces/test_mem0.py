@@ -205,6 +205,7 @@ def test_an_export_of_mem0_that_was_imported_is_found_by_its_owner(m: Memory, tm
         ("add", {"messages": [None], "user_id": "u"}, "A message must be a mapping, such as .*, not None"),
         ("get_all", {"filters": {"topic": "x"}}, "filters must contain at least one of: user_id"),
         ("get_all", {"filters": {"user_id": "u", "OR": 3}}, "OR takes a list"),
+        ("get_all", {"filters": {"user_id": "u", "created_at": {"gt": "May"}}}, "created_at must be an ISO 8601 time"),
         ("update", {"memory_id": "x"}, "At least one of text"),
         ("delete_all", {}, "At least one filter is required"),
         (
@@ -402,6 +403,10 @@ def test_what_a_user_said_outranks_a_reply_and_the_components_still_sum_to_the_s
         ({"AND": [{"OR": [{"topic": "boat"}]}, {"OR": [{"user_id": "ada"}, {"user_id": " bob "}]}]}, ["a1", "b1"]),
         ({"OR": [{"AND": [{"user_id": "ada"}, {"NOT": [{"topic": "tea"}]}]}, {"user_id": "bob"}]}, ["a1", "b1"]),
         ({"AND": [{"user_id": {"in": ["ada", "bob"]}}, {"NOT": [{"AND": [{"topic": "tea"}]}]}]}, ["a1", "b1"]),
+        ({"AND": [{"user_id": "ada"}, {"created_at": {"gte": "2024-07-01", "lt": "2999-12-31"}}]}, ["a1", "a2"]),
+        ({"AND": [{"user_id": "ada"}, {"updated_at": {"lte": "2024-07-31T00:00:00Z"}}]}, []),
+        ({"user_id": "ada", "OR": [{"created_at": {"gt": "2999-01-01T00:00:00+02:00"}}, {"topic": "tea"}]}, ["a2"]),
+        ({"user_id": "ada", "metadata": {"topic": "boat"}}, ["a1"]),
     ],
 )
 def test_filters_may_be_nested(m: Memory, filters: dict[str, Any], found: list[str]) -> None:
