@@ -354,6 +354,36 @@ def test_a_memory_is_found_by_words_of_its_text_to_ask_why_not_and_to_link_it(pa
     page.errors.clear()  # the browser itself notes an answer with status 404
 
 
+def test_an_earlier_version_is_taken_back_with_undo(page: Any, mem: Semmem) -> None:
+    mem.update("tide", text="High tide is at one on Fridays.", tags=["sea"], namespace="team")
+    mem.update("tide", text="High tide is at two on Fridays.", namespace="team")
+    page.get_by_role("link", name="Browse", exact=True).click()
+    page.get_by_text("6 memories", exact=True).wait_for()
+    page.locator(".rows").get_by_role("button", name="Tide", exact=True).click()
+    page.get_by_role("tab", name="history").click()
+    expect(page.get_by_role("button", name="Take version")).to_have_count(2)
+    page.get_by_role("button", name="Take version 1 back").click()
+    settled(page, "tide is as in version 1 again.")
+    page.get_by_role("dialog").get_by_text("High tide is at noon on Fridays.").wait_for()
+    now = mem.get("tide", namespace="team")
+    assert (now.text, now.tags, now.version) == ("High tide is at noon on Fridays.", (), 4)
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("dialog").get_by_text("High tide is at two on Fridays.").wait_for()
+    assert mem.get("tide", namespace="team").tags == ("sea",)
+
+
+def test_the_graph_tells_names_from_words_and_merges_names_alone(page: Any, mem: Semmem, site: Server) -> None:
+    mem.remember("The Kestrel opens at nine.", id="hours", title="Hours", namespace="team")
+    page.goto(f"{site.url}/#/graph?ns=team&around=Kestrel")
+    page.get_by_text("Squares are memories, circles names, rings words.").wait_for()
+    page.get_by_text("name, in 3 memories").wait_for()
+    page.get_by_role("button", name="Merge").wait_for()
+    page.get_by_label("Find in the picture").fill("opens nine")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_text("two words, in 2 memories; the same ones have nine, opens").wait_for()
+    expect(page.get_by_role("button", name="Merge")).to_have_count(0)
+
+
 def test_several_memories_are_filtered_pinned_and_forgotten_at_once(page: Any, mem: Semmem) -> None:
     page.get_by_role("link", name="Browse", exact=True).click()
     page.get_by_label("Author").fill("Bo")
@@ -408,7 +438,7 @@ def test_memories_are_found_by_words_of_their_text_within_the_filters_and_the_ex
     words.fill("kestrels listening")
     words.press("Enter")
     expect(page.locator(".rows tbody tr")).to_have_count(3)  # a copy is no hit of a recall, and is shown here
-    page.get_by_text("3 with such words. Sensitive memories are not searched.").wait_for()
+    page.get_by_text("3 found by such words. Sensitive memories are not searched.").wait_for()
     expect(page.get_by_label("Order")).to_be_disabled()
     page.get_by_label("Author").fill("Bo")
     page.get_by_label("Author").press("Tab")
