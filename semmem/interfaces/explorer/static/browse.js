@@ -109,7 +109,8 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
     <${Notice} error=${first.error || problem} />
     ${pairs(query.metadata).some(([, value]) => !value) && html`<${Notice}>Metadata are written as name=value, such as kind=note, or several with commas.<//>`}
     ${rows.length === 0 && !first.loading && html`<p class="notice">No memory here${query.words ? " has such words" : narrowed ? " with these filters" : ""}.</p>`}
-    ${first.value?.total !== undefined && html`<p class="facts" role="status">${first.value.total.toLocaleString("en")} with such words${first.value.total > rows.length ? `, the best ${rows.length.toLocaleString("en")} of them` : ""}. Sensitive memories are not searched.</p>`}
+    ${first.value?.total !== undefined && html`<p class="facts" role="status">${first.value.total.toLocaleString("en")} found by such words${first.value.total > rows.length ? `, the best ${rows.length.toLocaleString("en")} of them` : ""}. Sensitive memories are not searched.</p>`}
+    ${!query.words && rows.length > 0 && html`<p class="facts">${rows.length.toLocaleString("en")} ${rows.length === 1 ? "memory" : "memories"}${cursor ? " so far; more come as you scroll" : ""}</p>`}
     <div class="scroll"><table class="rows" aria-rowcount=${cursor ? -1 : rows.length + 1}><thead><tr><th><input type="checkbox" aria-label="Choose all shown" title="Choose all shown" checked=${all} onChange=${() => setChosen(new Set(all ? [] : rows.map(({ id }) => id)))} /></th><th>memory</th><th>author</th><th>session</th><th>written</th></tr></thead>
       <${Windowed} tag="tbody" items=${rows} usual=${60} row=${(memory, at) => html`<tr key=${memory.id} data-at=${at} aria-rowindex=${at + 2}>
         <td><input type="checkbox" aria-label=${`Choose ${spoken(memory)}`} checked=${chosen.has(memory.id)} onChange=${() => toggle(memory.id)} /></td>

@@ -80,7 +80,7 @@ const nameOf = ({ title, name }) => {
   const whole = title || name || "";
   return visible(whole.length > 28 ? `${whole.slice(0, 27)}…` : whole);
 };
-const dataOf = (node) => ({ id: node.id, kind: node.kind, name: nameOf(node), label: "", size: SIZE, across: "center", down: "bottom", start: node.start ? 1 : 0, way: node.way ? 1 : 0 });
+const dataOf = (node) => ({ id: node.id, kind: node.kind, sort: node.sort || "", name: nameOf(node), label: "", size: SIZE, across: "center", down: "bottom", start: node.start ? 1 : 0, way: node.way ? 1 : 0 });
 
 // The name of the node under the pointer: an element over the picture, since another style would draw all of it again.
 function named(tip, node) {
@@ -168,6 +168,7 @@ function style() {
   return [
     { selector: "node", style: { label: "data(label)", "font-family": FONT, "font-size": "data(size)", "min-zoomed-font-size": 7, color: ink, "text-outline-color": paper, "text-outline-width": 2, "text-valign": "data(down)", "text-halign": "data(across)", "text-margin-y": shift("down", { bottom: 3, top: -3 }), "text-margin-x": shift("across", { right: 3, left: -3 }), width: 16, height: 16, "background-color": name } },
     { selector: "node[kind = 'memory']", style: { shape: "round-rectangle", "background-color": memory, width: 14, height: 14 } },
+    { selector: "node[kind = 'concept'][sort != 'name']", style: { width: 10, height: 10, "background-color": paper, "border-width": 3, "border-color": name } },
     { selector: "node[start = 1]", style: { width: 24, height: 24, "border-width": 3, "border-color": ink } },
     { selector: "node[kind = 'question']", style: { shape: "diamond", "background-color": ink } },
     { selector: "node[way = 1]", style: { "border-width": 2, "border-color": accent } },

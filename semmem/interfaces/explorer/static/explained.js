@@ -1,7 +1,7 @@
 // Why a memory is where it is in a recall, and what would let it in.
 import { html, useEffect, useRef } from "/page/vendor/preact.js";
 import { api } from "/page/api.js";
-import { Bars, Notice, legClass, number, useLoaded, visible } from "/page/parts.js";
+import { Bars, Notice, called, legClass, number, useLoaded, visible } from "/page/parts.js";
 
 // `set(leg, what, value, regime)` moves a slider; a button does so with the value that would be enough.
 export function Explained({ id, ns, question, limit, plan, openMemory, onClose, set }) {
@@ -9,6 +9,7 @@ export function Explained({ id, ns, question, limit, plan, openMemory, onClose, 
     () => api.explain(id, { query: question, namespace: ns, limit, ...(plan ? { recipe: plan } : {}) }),
     [id, ns, question, limit, plan],
   );
+  const { value: memory } = useLoaded(() => api.get(id, ns), [id, ns]);
   const box = useRef();
   const opener = useRef();
   useEffect(() => {
@@ -20,7 +21,7 @@ export function Explained({ id, ns, question, limit, plan, openMemory, onClose, 
     onClose();
   };
   return html`<section class="explained" tabindex="-1" ref=${box} aria-label=${`Why ${id}`} onKeyDown=${(e) => e.key === "Escape" && close()}>
-    <header><h2>Why ${told && !told.returned ? "not " : ""}<button class="plain" onClick=${() => openMemory(id, ns)}>${visible(id)}</button>?</h2>
+    <header><h2>Why ${told && !told.returned ? "not " : ""}<button class="plain" onClick=${() => openMemory(id, ns)}>${called({ id, ...memory }, 60)}</button>?</h2>
       <button class="plain" aria-label="Close" onClick=${close}>✕</button></header>
     <${Notice} error=${error} />
     ${loading && !told && html`<p class="hint">Asking…</p>`}

@@ -8,6 +8,7 @@ const HUB = 12; // neighbours from which a name counts as a hub
 const SIZES = [100, 300, 1000, 3000];
 const NOTHING = { nodes: new Map(), edges: new Map() };
 const QUESTION = "question";
+const SORTS = { name: "name", stem: "word", bigram: "two words" }; // of concepts; names alone can be merged
 
 export function GraphView({ ns, query, openMemory, may, toast }) {
   const [text, setText] = useState(query.around || query.session || "");
@@ -74,7 +75,7 @@ export function GraphView({ ns, query, openMemory, may, toast }) {
     ${shown.nodes.size > 0 && html`<div class="columns">
       <div><form class="ask" role="search" onSubmit=${find}><label class="grow">Find in the picture<input type="search" required value=${wanted} onInput=${(e) => setWanted(e.target.value)} /></label><button class="second">Next</button></form>
         <${Canvas} ...${{ shown, hidden, chosen, setChosen, expand }} />
-        <p class="facts"><span>${shown.nodes.size.toLocaleString("en")} nodes, ${shown.edges.size.toLocaleString("en")} edges${hidden.size ? `, ${hidden.size} hubs hidden` : ""}${first.value?.left_out ? `, ${first.value.left_out.toLocaleString("en")} more memories not read` : ""}</span></p></div>
+        <p class="facts"><span>Squares are memories, circles names, rings words.</span><span>${shown.nodes.size.toLocaleString("en")} nodes, ${shown.edges.size.toLocaleString("en")} edges${hidden.size ? `, ${hidden.size} hubs hidden` : ""}${first.value?.left_out ? `, ${first.value.left_out.toLocaleString("en")} more memories not read` : ""}</span></p></div>
       <aside>${node ? html`<${Node} ...${{ node, ns, may, toast, openMemory, expand, collapse, done: first.reload }} />
         <h3>Beside it</h3><ul class="beside">${beside.slice(0, 200).map(({ other, edge }) => html`<li><button class="plain" onClick=${() => setChosen(other.id)}>${visible((other.title || other.name).slice(0, 80))}</button> <small>${visible(edge.role || edge.type)}</small></li>`)}</ul>`
         : html`<p class="hint">Choose a node to see what is beside it.</p>
@@ -86,10 +87,10 @@ function Node({ node, ns, may, toast, openMemory, expand, collapse, done }) {
   if (node.kind === QUESTION) return html`<h2>The question</h2><p dir="auto">${visible(node.title)}</p>`;
   const isMemory = node.kind === "memory";
   return html`<h2>${visible(node.title || node.name)}</h2>
-    ${isMemory ? html`<p dir="auto">${visible((node.text || "").slice(0, 400))}</p>` : html`<p class="hint">${node.sort || node.kind}, in ${node.df ?? "some"} ${node.df === 1 ? "memory" : "memories"}${node.also ? `; also ${visible(node.also)}` : ""}</p>`}
+    ${isMemory ? html`<p dir="auto">${visible((node.text || "").slice(0, 400))}</p>` : html`<p class="hint">${SORTS[node.sort] || node.kind}, in ${node.df ?? "some"} ${node.df === 1 ? "memory" : "memories"}${node.also ? `; the same ones have ${visible(node.also)}` : ""}</p>`}
     <p class="buttons">${isMemory && html`<button onClick=${() => openMemory(node.name, ns)}>Open</button>`}
       <button class="second" onClick=${() => expand(node)}>Expand</button><button class="second" onClick=${() => collapse(node)}>Collapse</button></p>
-    ${!isMemory && html`<${Names} key=${node.name} ...${{ ns, name: node.name, may, toast, done }} />`}`;
+    ${node.sort === "name" && html`<${Names} key=${node.name} ...${{ ns, name: node.name, may, toast, done }} />`}`;
 }
 
 // The names that people merged into this one, with a way to take them apart, and a way to merge one more.

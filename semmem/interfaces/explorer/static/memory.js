@@ -23,6 +23,15 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
     changed(`${spoken(memory)} is forgotten.`, () => api.restore(id, ns));
     onClose();
   };
+  const back = async (version) => { // the fields of an earlier version once more, as a new version
+    const differ = FIELDS.filter((name) => JSON.stringify(version.memory[name]) !== JSON.stringify(memory[name]));
+    if (!differ.length) return toast("No field that an edit changes differs from that version.");
+    const of = (one) => Object.fromEntries(differ.map((name) => [name, one[name] ?? null]));
+    await api.update(id, ns, of(version.memory), memory.version);
+    changed(`${spoken(memory)} is as in version ${version.version} again.`, () => api.update(id, ns, of(memory)));
+    reload();
+    return setTab("memory");
+  };
   const tabs = isNew ? [] : ["memory", ...(may.write ? ["edit"] : []), "history", "links"];
   return html`<${Dialog} title=${isNew ? "New memory" : called({ id, ...memory })} onClose=${onClose} foot=${foot}>
     <${Notice} error=${error} />
@@ -31,7 +40,7 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
       ${may.write && html`<p class="buttons"><button class="second" onClick=${async () => { await api.update(id, ns, { pinned: !memory.pinned }); changed(memory.pinned ? `${spoken(memory)} is no longer pinned.` : `${spoken(memory)} is pinned: every context of this namespace has it.`); reload(); }}>${memory.pinned ? "Unpin" : "Pin"}</button>
         <button class="second" onClick=${forget}>Forget</button></p>`}`}
     ${memory && tab === "edit" && !loading && html`<${Edit} key=${memory.version} ...${{ memory, id, ns, isNew, onClose, done: (sentence, undo) => { changed(sentence, undo); reload(); setTab("memory"); } }} />`}
-    ${tab === "history" && html`<${History} ...${{ id, ns }} />`}
+    ${tab === "history" && html`<${History} ...${{ id, ns, memory, may, back }} />`}
     ${tab === "links" && html`<${Links} ...${{ id, ns, may, openMemory, changed }} />`}
   <//>`;
 }
@@ -135,11 +144,11 @@ function Edit({ memory, id, ns, isNew, onClose, done }) {
     <p class="buttons"><button>Save</button></p></form>`;
 }
 
-function History({ id, ns }) {
+function History({ id, ns, memory, may, back }) {
   const { value: versions, error, loading } = useLoaded(() => api.history(id, ns), [id, ns]);
   return html`<${Notice} error=${error} />${loading && html`<p class="hint">Reading…</p>`}
     <ol class="versions" reversed>${versions && [...versions].reverse().map((version, at, all) => html`<li>
-      <p class="under">version ${version.version} · ${when(version.changed_at)}${version.changed_by ? ` · by ${visible(version.changed_by)}` : ""}${version.forgotten_at ? ` · forgotten ${when(version.forgotten_at)}` : ""}${version.changed.length ? ` · changed: ${version.changed.join(", ")}` : ""}</p>
+      <p class="under">version ${version.version} · ${when(version.changed_at)}${version.changed_by ? ` · by ${visible(version.changed_by)}` : ""}${version.forgotten_at ? ` · forgotten ${when(version.forgotten_at)}` : ""}${version.changed.length ? ` · changed: ${version.changed.join(", ")}` : ""}${may.write && memory && version.version !== memory.version ? html` <button class="small" aria-label=${`Take version ${version.version} back`} onClick=${() => back(version)}>Take back</button>` : ""}</p>
       <${Difference} before=${all[at + 1]?.memory.text} after=${version.memory.text || ""} /></li>`)}</ol>`;
 }
 

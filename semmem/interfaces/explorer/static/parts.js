@@ -27,7 +27,7 @@ export const visible = (text) =>
 // What a memory is called: its title or the id that somebody gave it; an id that semmem made says nothing, so its text begins.
 const MADE = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const begun = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-export const called = ({ id, title, text }, most = 90) => visible(title || (text && MADE.test(id) ? begun(text, most) : id));
+export const called = ({ id, title, text }, most = 140) => visible(title || (text && MADE.test(id) ? begun(text, most) : id));
 export const spoken = (memory) => (MADE.test(memory.id) ? `“${called(memory, 50)}”` : visible(memory.id)); // in a sentence
 
 export function Marked({ text, matches = [] }) {

@@ -23,6 +23,7 @@ export function RecallView({ ns, query, openMemory, may, toast, changed: edits, 
   const long = wanted > PAGE && base.value; // then all pages are cut from lists of one depth, so none lacks or repeats a hit
   const recipe = long ? toTheEnd(plan || base.value.plan) : plan;
   const empty = useLoaded(async (signal) => !(await api.list({ namespace: ns, limit: 1 }, signal)).memories.length && ns, [ns, edits]).value === ns;
+  const against = useLoaded(async () => (query.q ? contrary(await api.contradictions(ns)) : null), [ns, query.q, edits]).value;
   const changed = useFollowed(
     async () => (query.q && recipe ? api.reweigh({ query: query.q, namespace: ns, limit, recipe }) : null),
     [limit, plan, long], `${ns}\n${query.q}`,
@@ -55,7 +56,7 @@ export function RecallView({ ns, query, openMemory, may, toast, changed: edits, 
     ${!query.q && html`<p class="hint">Each hit shows the legs that found it. The sliders ask again with other weights, and say which leg can bring in a memory of its own.</p>`}
     ${empty && html`<p class="notice">The namespace ${visible(ns)} holds no memory yet. Write the first one in <a href=${`#/browse?ns=${encodeURIComponent(ns)}`}>Browse</a>${namespaces.some((one) => one !== ns) && html`, or look at ${namespaces.filter((one) => one !== ns).slice(0, NAMED).map((one, at) => html`${at > 0 && ", "}<a href=${`#/recall?${new URLSearchParams({ ns: one, q: query.q || "" })}`}>${visible(one)}</a>`)}`}.</p>`}
     ${shown && !empty && html`<div class="columns">
-      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, asks: query.why, limit, plan, setPlan, openMemory, may, toast, upTo: long && shown === changed.value ? wanted : limit, recall: base.value?.id, busy: base.loading || changed.loading }} /></div>
+      <div><${Answer} ...${{ answer: shown, before: plan ? base.value : null, ns, question: query.q, asks: query.why, limit, plan, setPlan, openMemory, may, toast, upTo: long && shown === changed.value ? wanted : limit, recall: base.value?.id, against, busy: base.loading || changed.loading }} /></div>
       <aside><${Replay} ...${{ ns, limit, answer: base.value || shown, plan, setPlan, may, toast, kept, reload: base.reload }} /></aside>
     </div>`}
     ${base.loading && !shown && query.q && html`<p class="hint" role="status">Recalling…</p>`}
@@ -64,7 +65,7 @@ export function RecallView({ ns, query, openMemory, may, toast, changed: edits, 
 
 const nameOf = (hit) => hit.id + (hit.part || "");
 
-function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, openMemory, may, toast, upTo, recall, busy }) {
+function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, openMemory, may, toast, upTo, recall, against, busy }) {
   const [rest, setRest] = useState(null);
   const [problem, setProblem] = useState(null);
   const [why, setWhy] = useState(null);
@@ -91,9 +92,9 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     const named = (id) => spoken(hits.find((hit) => hit.id === id)?.memory || { id });
     return html`<${Hits} hits=${hits} row=${(hit, at) => html`<${Hit} key=${nameOf(hit)} ...${{
       hit, at, all: hits.length, most, moved: before ? (places.has(hit.id) ? places.get(hit.id) - hit.rank : "new") : null,
-      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), named, recall, may, toast, ns,
+      open: () => openMemory(hit.id, hit.namespace), explain: () => setWhy(hit.id), named, contradicts: against?.get(hit.id) || [], recall, may, toast, ns,
     }} />`} />`;
-  }, [answer, rest, before, recall, ns, may.write]);
+  }, [answer, rest, before, against, recall, ns, may.write]);
   return html`
     <p class="facts" role="status" aria-busy=${busy}>
       <span><b>${hits.length.toLocaleString("en")}</b>${` of ${answer.total_is_exact ? "" : "at least "}${answer.total.toLocaleString("en")} found, ${answer.scope_size.toLocaleString("en")} memories searched`}</span>
@@ -109,6 +110,13 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     ${after.read >= PAGE && after.read < Math.min(upTo, answer.total) && !after.ended && html`<${More} more=${more} failed=${setProblem} />`}
     <${Wanted} key=${ns} label="Why not another memory?" verb="Explain" ...${{ ns, take: setWhy }} />
     ${why && html`<${Explained} key=${why} ...${{ id: why, ns, question, limit, plan, openMemory, set, onClose: () => setWhy(null) }} />`}`;
+}
+
+// The contradictions that wait for a decision, by each of their memories.
+function contrary(links) {
+  const of = new Map();
+  for (const { from_id: one, to_id: other } of links) for (const [id, to] of [[one, other], [other, one]]) of.set(id, [...(of.get(id) || []), to]);
+  return of;
 }
 
 // Hits glide to their new place: each is moved back to where it was, then let go.
@@ -127,7 +135,7 @@ function Hits({ hits, row }) {
   return html`<div ref=${list}><${Windowed} tag="ol" class="hits" items=${hits} usual=${130} row=${row} /></div>`;
 }
 
-function Hit({ hit, at, all, most, moved, open, explain, named, recall, may, toast, ns }) {
+function Hit({ hit, at, all, most, moved, open, explain, named, contradicts, recall, may, toast, ns }) {
   const { memory } = hit;
   const whole = called(memory) === visible(hit.snippet); // a short memory without a title: its text is all there is to show
   const judge = async (verdict) => {
@@ -141,7 +149,7 @@ function Hit({ hit, at, all, most, moved, open, explain, named, recall, may, toa
         ${memory.pinned && html`<span class="tag">pinned</span>`}
         ${memory.source_type && html`<span class="tag" title="Who the text comes from">${memory.source_type}</span>`}
         ${hit.superseded_by && html`<span class="tag warn">superseded by ${named(hit.superseded_by)}</span>`}
-        ${memory.contradicts.length > 0 && html`<span class="tag warn">contradicts ${memory.contradicts.map(named).join(", ")}</span>`}</h2>
+        ${contradicts.length > 0 && html`<a class="tag warn" href=${`#/inbox?ns=${encodeURIComponent(ns)}`}>contradicts ${contradicts.map(named).join(", ")}</a>`}</h2>
       ${!whole && html`<p class="snippet"><${Marked} text=${hit.snippet} matches=${hit.matches} /></p>`}
       <${Bars} components=${hit.components} most=${most} />
       <p class="under"><b>${number(hit.score)}</b>
