@@ -33,7 +33,7 @@ def changes(life: VersionStore, since: str | None, namespaces: Sequence[str], li
     namespaces, and where changes after the cursor were deleted, because there would be a gap.
     """
     places = dict.fromkeys(namespaces, _BEGINNING) if since in (None, NOW) else _places(str(since), namespaces)
-    logs = life.changes({n: (number, id) for n, (_, number, id, _) in places.items()}, limit)
+    logs = life.changes({n: (number, id) for n, (_, number, id, _) in places.items()}, 0 if since == NOW else limit)
     if since == NOW:
         return Changes((), _cursor({n: (log.origin, log.number, None, _life(log)) for n, log in logs.items()}))
     page: list[Change] = []
