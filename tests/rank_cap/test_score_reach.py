@@ -102,12 +102,6 @@ def test_a_convex_leg_of_any_weight_is_possible_and_none_is_guaranteed() -> None
     )
 
 
-def test_no_weight_guarantees_a_scaled_place_that_the_places_behind_it_may_equal() -> None:
-    # two places: the lexical leg fills one, and the second of dense may score as much as its first
-    leg = leg_of(recipe("convex", depths={"lexical": 1}), "dense", 2)
-    assert (leg.class_, leg.guaranteed_above_weight) == ("possible", None)
-
-
 def test_a_reserve_guarantees_in_a_scaled_fusion_as_in_any() -> None:
     found = reach(recipe("default", fusion="convex"), 5)
     assert found.worst == "guaranteed"
