@@ -137,7 +137,9 @@ def _between(results: list[str], metric: list[str] | None, seed: int, json_: boo
     from eval.experiments.evidence.between import between
 
     a, b = results
-    rows = between(a, b, metric or METRICS, seed=seed)
+    rows, notes = between(a, b, tuple(dict.fromkeys(metric or METRICS)), seed=seed)
+    for note in notes:
+        err.print(f"note: {note}.", soft_wrap=True)
     if json_:
         typer.echo(json.dumps(rows, indent=1))
         return

@@ -102,6 +102,24 @@ def test_a_report_is_written_and_its_conditions_can_be_compared_later(files: dic
     code, output = said(f"{out}:words", f"{out}:vector", "--metric", "R@10")
     assert code == 0
     assert "+.667" in output
+    assert "differs" not in output
+
+
+def test_two_results_of_other_questions_are_refused_and_another_embedder_is_named(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for out in (one, other):
+        said("--run", files["words"], "--run", files["vector"], "--qrels", files["qrels"], "--out", out)
+    result = json.loads((other / "result.json").read_text(encoding="utf-8"))
+    result["environment"]["embedder"] = "hashing"
+    (other / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    assert "note: the embedder differs: None in A, hashing in B." in said(f"{one}:words", f"{other}:vector")[1]
+    values = (other / "private" / "per-question.jsonl").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in values if '"q3"' not in line]
+    (other / "private" / "per-question.jsonl").write_text("\n".join(kept), encoding="utf-8")
+    code, output = said(f"{one}:words", f"{other}:vector")
+    assert (code, "A has 12 questions and B has 11, not the same ones" in output) == (2, True)
 
 
 FORMS = {
