@@ -4,7 +4,7 @@
 
 Each system of ``eval/bench/others.py`` that is installed is filled with the memories of a namespace, as title and text,
 and asked for ten hits. Recall@10 is over the questions of the headline, its interval by sign flips of their clusters.
-Below six clusters there is no interval. Bytes are what a system has written to its folder or database.
+Below eight clusters there is no interval. Bytes are what a system has written to its folder or database.
 """
 
 from __future__ import annotations

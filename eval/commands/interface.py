@@ -55,7 +55,7 @@ err = Terminal(stderr=True)
 Metrics = Annotated[
     list[str] | None, typer.Option("--metric", help="metric to judge, with a cut-off, such as R@10; repeatable")
 ]
-Seed = Annotated[int, typer.Option(help="seed of every random draw")]
+Seed = Annotated[int, typer.Option(min=0, help="seed of every random draw")]
 AsJson = Annotated[bool, typer.Option("--json", help="print the aggregate result as JSON")]
 Base = Annotated[
     str,

@@ -78,7 +78,7 @@ def compare(
     system: Annotated[str | None, typer.Option(help="whose fusion: a modelled system, or a .toml of your own")] = None,
     fusion: Annotated[str | None, typer.Option(help="which of its fusions; default: the first of these legs")] = None,
     weights: Annotated[str | None, typer.Option(help="weights of the legs, in their order, such as .7,.3")] = None,
-    constant: Annotated[float, typer.Option(help="rank constant, where no --system is named")] = 60,
+    constant: Annotated[float | None, typer.Option(help="rank constant of rank fusion; default: 60")] = None,
     documents: Annotated[int | None, typer.Option(min=1, help="how many documents there were to find")] = None,
     out: Annotated[Path | None, typer.Option(help="folder for the result and its report")] = None,
     metric: Metrics = None,
@@ -97,8 +97,10 @@ def compare(
             from eval.foreign.compared import Files, ablated, compared
             from eval.foreign.named import fusion_of, named_paths
 
+            if not leg and (system or fusion or weights or constant is not None):
+                raise DatasetError("--system, --fusion, --weights and --constant fuse the lists of --leg; add those.")
             files = Files(named_paths(run or ()), named_paths(leg or ()), qrels, documents)
-            metrics = tuple(metric or METRICS)
+            metrics = tuple(dict.fromkeys(metric or METRICS))
             if leg:
                 asked = fusion_of(list(files.legs), system, fusion, weights, constant)
                 experiment = ablated(files, asked, metrics, out=out, seed=seed)
@@ -135,7 +137,9 @@ def _between(results: list[str], metric: list[str] | None, seed: int, json_: boo
     from eval.experiments.evidence.between import between
 
     a, b = results
-    rows = between(a, b, metric or METRICS, seed=seed)
+    rows, notes = between(a, b, tuple(dict.fromkeys(metric or METRICS)), seed=seed)
+    for note in notes:
+        err.print(f"note: {note}.", soft_wrap=True)
     if json_:
         typer.echo(json.dumps(rows, indent=1))
         return

@@ -7,15 +7,28 @@ No text of any set is part of this project, except those in ``eval/data``.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from eval.datasets import beir, folder, hipporag, locomo, longmemeval, own
 from eval.datasets.corpus import Corpus, DatasetError, Query
+from eval.datasets.known_questions import shared_with
 
-__all__ = ["FORMATS", "KNOWN_SHA256", "SEALED", "Corpus", "DatasetError", "Query", "data_root", "is_known_copy", "load"]
+__all__ = [
+    "FORMATS",
+    "KNOWN_SHA256",
+    "SEALED",
+    "Corpus",
+    "DatasetError",
+    "Query",
+    "data_root",
+    "is_known_copy",
+    "load",
+    "refuse_sealed",
+    "shared_with",
+]
 
 # Asked in this order: the special forms of a folder before the plain one.
 FORMATS: Mapping[str, ModuleType] = {m.NAME: m for m in (longmemeval, locomo, beir, folder, hipporag, own)}
@@ -71,12 +84,18 @@ def load(
     corpus: Corpus = FORMATS[format].load(at, **options)
     if sha256 is not None and sha256 != corpus.sha256:
         raise DatasetError(f"{path} has the sha256 {corpus.sha256}, not {sha256}; fetch the file again.")
-    if not sealed and corpus.sha256 in SEALED.values():
-        raise DatasetError(
-            f"{path} is sealed (ADR 0072), and each look at it is counted: measure it by "
-            f"`python -m eval held-out {path}`."
-        )
+    if not sealed:
+        refuse_sealed(Path(path), corpus.queries)
     return corpus
+
+
+def refuse_sealed(path: Path, queries: Sequence[Query]) -> None:
+    """Raise DatasetError for a sealed set, or questions of one: a look that is not counted would tell about it."""
+    if at := shared_with(queries, SEALED):
+        raise DatasetError(
+            f"{path} has {at[1]} questions of {at[0]}, which is sealed (ADR 0072), and each look at it is counted: "
+            f"measure it by `python -m eval held-out eval/data --set {at[0]}`."
+        )
 
 
 def is_known_copy(path: str | Path, corpus: Corpus) -> bool | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eval import SCHEMA
-from eval.datasets import Corpus, Query
+from eval.datasets import Corpus, Query, refuse_sealed
 from eval.experiments.conditions import Condition, ablations
 from eval.experiments.experiment import Experiment, fuse_all, means, write
 from eval.experiments.lists import Asked, Found, Key
@@ -64,11 +64,12 @@ def _as_deep(names: Collection[str], lists: Lists, k: int) -> None:
     lengths = {name: [len(asked.legs[name]) for asked in lists.asked.values() if asked.legs[name]] for name in names}
     deepest = max(max(of) for of in lengths.values())
     for name, of in lengths.items():
-        alike = 2 * len(of) >= len(lists.asked) and len(set(of)) == 1  # a leg that finds few ends here and there
-        if alike and of[0] < min(k, deepest):
+        end = sorted(of)[9 * len(of) // 10]  # a few that go on do not hide an end
+        alike = 2 * of.count(end) >= len(of) and 2 * len(of) >= len(lists.asked)  # a leg that finds few has no end
+        if alike and end < min(k, deepest):
             raise ExperimentError(
-                f"Every list of {name} ends at {of[0]}, and others go on, so a cut-off of {k} would compare their "
-                f"lengths; write all runs at least {k} deep, or choose metrics up to @{of[0]}."
+                f"Most lists of {name} end at {end}, and others go on, so a cut-off of {k} would compare their "
+                f"lengths; write all runs at least {k} deep, or choose metrics up to @{end}."
             )
 
 
@@ -116,6 +117,7 @@ def _recipe(name: str, fusion: Fusion, legs: Sequence[str], lists: Lists) -> Rec
 def _read(files: Files, ranked_in: Mapping[str, Path]) -> tuple[Lists, list[Query], dict[str, int]]:
     """Return the lists by question, the questions with judgments, and what was left out of which file."""
     queries = judgments(files.qrels)
+    refuse_sealed(files.qrels, queries)
     every: dict[str, Ranked] = {name: run(path) for name, path in ranked_in.items()}
     ids = {query.id for query in queries}
     notes: dict[str, int] = {}
@@ -127,8 +129,14 @@ def _read(files: Files, ranked_in: Mapping[str, Path]) -> tuple[Lists, list[Quer
             )
         if unknown := len(ranked.keys() - ids):
             notes[f"questions of {name} without a judgment"] = unknown
-        if absent := sum(bool(q.gold) and q.id not in ranked for q in queries):
+        scored = [query for query in queries if query.gold]
+        if absent := sum(query.id not in ranked for query in scored):
             notes[f"questions without a result in {name}, which count 0"] = absent
+        if 2 * absent > len(scored):
+            raise ExperimentError(
+                f"{ranked_in[name]} has results for {len(scored) - absent} of {len(scored)} questions; a run that was "
+                "cut short would be measured as a worse retriever, so write all, or judge those that were asked."
+            )
     asked: dict[str, Asked] = {}
     found: dict[str, dict[Key, Found]] = {}
     for query in queries:
@@ -137,6 +145,9 @@ def _read(files: Files, ranked_in: Mapping[str, Path]) -> tuple[Lists, list[Quer
         found.setdefault(query.namespace, {}).update(
             {key: Found(0.5, key[0].encode().hex()) for pairs in legs.values() for key, _ in pairs}
         )
+    most = max(len(of) for of in found.values())
+    if files.documents is not None and files.documents < most:
+        raise ExperimentError(f"--documents {files.documents} is fewer than the {most} documents of these results.")
     return Lists(asked, found), queries, notes
 
 

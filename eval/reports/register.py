@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import false_discovery_control
@@ -76,16 +77,30 @@ def register(results: Path) -> Register:
     asked, without, files = list[Asked](), 0, 0
     for path in [*sorted(results.glob("*.json")), *sorted(results.glob("kept-apart/*.json"))]:
         content = json.loads(path.read_text(encoding="utf-8"))
-        comparisons = content.get("result", content).get("comparisons", [])  # a look holds its result
+        comparisons = [*_compared(content.get("result", content)), *_disturbed(content)]  # a look holds its result
         files += bool(comparisons)
-        for c in comparisons:
-            at = c.get("paired") or c.get("reranking") or {}
+        for name, metric, group, at in comparisons:
             if at.get("p") is None:
                 without += 1
             else:
-                asked.append(Asked(path.stem, c["name"], c["metric"], c["group"], at["delta"], at["p"]))
+                asked.append(Asked(path.stem, name, metric, group, at["delta"], at["p"]))
     p_values = [at.p for at in asked]
     return Register(files, without, tuple(asked), sum(p < ALPHA for p in p_values), *_remaining(p_values))
+
+
+def _compared(content: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Yield (comparison, metric, group, numbers) of the result of an experiment."""
+    for c in content.get("comparisons", ()):
+        yield c["name"], c["metric"], c["group"], c.get("paired") or c.get("reranking") or {}
+
+
+def _disturbed(content: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Yield the same of a result of ``eval.robustness``: a row is a set that something was done to."""
+    for rows in dict(content.get("sets", {})).values():
+        for row in rows if isinstance(rows, list) else ():
+            for key, at in row.items():
+                if key.endswith(" difference"):
+                    yield row["row"], key.removesuffix(" difference"), "headline", at
 
 
 def _remaining(p_values: Sequence[float]) -> tuple[frozenset[int], frozenset[int]]:

@@ -37,6 +37,8 @@ def headline(result: Mapping[str, Any]) -> str:
     notes = [f"{standing[:1].upper()}{standing[1:]}."] if standing else []
     if untuned := formulas(result, [chosen["base"], chosen["other"]]):
         notes.append(f"Not tuned as rrf was: {', '.join(untuned)}.")
+    if result.get("environment", {}).get("embedder") == "hashing":
+        notes.append("The dense leg had vectors of the hashing embedder, which knows no meaning.")
     return sentence + (f" ({' '.join(notes)})" if notes else "")
 
 

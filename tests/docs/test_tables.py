@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from tests.docs.tables import DOCUMENTS, ROOT, TABLES, written
@@ -16,6 +17,12 @@ def test_every_table_stands_in_a_document_once() -> None:
     texts = [(ROOT / document).read_text(encoding="utf-8") for document in DOCUMENTS]
     marks = [mark for text in texts for mark in re.findall(r"<!-- (.*?): made by make docs -->", text)]
     assert sorted(marks) == sorted(TABLES)
+
+
+def test_the_page_names_the_version_of_every_system_that_was_measured() -> None:
+    versions = json.loads((ROOT / "eval" / "results" / "peers.json").read_text(encoding="utf-8"))["versions"]
+    said = " ".join((ROOT / "docs" / "compare.md").read_text(encoding="utf-8").split())
+    assert [name for name, version in versions.items() if name != "semmem" and f"{name} {version}" not in said] == []
 
 
 def test_a_table_that_somebody_changed_by_hand_is_written_anew_and_nothing_beside_it() -> None:

@@ -37,6 +37,13 @@ def test_a_comparison_with_a_formula_that_nobody_tuned_says_so_in_the_headline()
     assert "Not tuned" not in headline(result("agentnotes_a-graph"))
 
 
+def test_a_result_with_vectors_that_know_no_meaning_says_so_in_the_headline() -> None:
+    told = result("harbour-controls")
+    assert "meaning" not in headline(told)
+    told["environment"]["embedder"] = "hashing"
+    assert headline(told).endswith("The dense leg had vectors of the hashing embedder, which knows no meaning.)")
+
+
 @pytest.mark.parametrize(
     ("name", "formulas"),
     [

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from eval.commands.experiments import in_a_clone
-from eval.datasets import KNOWN_SHA256, DatasetError, load
-from eval.experiments.evidence import held_out, provenance
-from eval.experiments.evidence.provenance import COMMIT, TUNED_ON, clean, commit_of, known_question, role, shared_with
+from eval.datasets import KNOWN_SHA256, SEALED, DatasetError, known_questions, load, shared_with
+from eval.datasets.known_questions import known_question
+from eval.experiments.evidence import held_out
+from eval.experiments.evidence.provenance import COMMIT, TUNED_ON, clean, commit_of, role
 from eval.experiments.vector_cache import KeptVectors, keeping
 from semmem.embedders import load as load_embedder
 
@@ -113,26 +114,26 @@ def test_a_tuning_set_with_another_name_and_another_byte_is_known_by_its_questio
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     toy = replace(load(ROOT / "eval" / "data" / "toy"), name="mine", sha256="0" * 64)
-    assert (role(toy), shared_with(toy)) == ("not known to this project", None)
+    assert (role(toy), shared_with(toy.queries)) == ("not known to this project", None)
     marks = [known_question(f" {query.text.upper()}  ") for query in toy.queries]
     assert len(marks) == 40
-    monkeypatch.setattr(provenance, "_tuned", lambda: {"vaswani": frozenset(marks[:5]), "locomo3": frozenset()})
+    monkeypatch.setattr(known_questions, "_known", lambda: {"vaswani": frozenset(marks[:5]), "locomo3": frozenset()})
     assert role(toy) == "shares 5 questions with the tuning set vaswani"
     monkeypatch.setattr(held_out, "load", lambda path, sealed: toy)
     with pytest.raises(
         DatasetError, match="mine shares 5 questions with the tuning set vaswani, so it is not held out"
     ):
         held_out.look(tmp_path, tmp_path, lambda *_: None, out=tmp_path)  # type: ignore[arg-type,return-value]
-    monkeypatch.setattr(provenance, "_tuned", lambda: {"vaswani": frozenset(marks[:4])})  # no more than a tenth
+    monkeypatch.setattr(known_questions, "_known", lambda: {"vaswani": frozenset(marks[:4])})  # no more than a tenth
     assert role(toy) == "not known to this project"
 
 
-def test_the_questions_of_each_tuning_set_are_known() -> None:
-    assert {name: len(marks) for name, marks in provenance._tuned().items()} == {
+def test_the_questions_of_each_tuning_set_and_each_sealed_set_are_known() -> None:
+    assert {name: len(marks) for name, marks in known_questions._known().items()} == {
         "agentnotes_a": 110, "hotpotqa100": 100, "locomo3": 494, "longmemeval_mini": 20, "musique100": 100,
-        "vaswani": 93,
+        "vaswani": 93, "helpdesk": 100, "family": 100,
     }  # fmt: skip
-    assert tuple(provenance._tuned()) == TUNED_ON
+    assert tuple(known_questions._known()) == (*TUNED_ON, *SEALED)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,23 @@ def test_the_tests_of_all_results_are_one_family(tmp_path: Path) -> None:
     assert {register(tmp_path).asked[i].p for i in register(tmp_path).discoveries} == {0.001, 0.0199}
 
 
+def test_the_tests_of_disturbed_sets_are_of_the_family_too(tmp_path: Path) -> None:
+    result(tmp_path / "a.json", 0.01)
+    rows = [
+        {"row": "as they are", "R@5": 0.7},
+        {"row": "in lower case", "R@5": 0.6, "R@5 difference": {"delta": -0.1, "p": 0.04}},
+        {"row": "shuffled", "R@5": 0.7, "R@5 difference": {"delta": 0.0, "p": None}},
+    ]
+    (tmp_path / "robustness.json").write_text(json.dumps({"sets": {"mine": rows}}), encoding="utf-8")
+    (tmp_path / "peers.json").write_text(json.dumps({"sets": {"mine": {"systems": {}}}}), encoding="utf-8")
+    whole = register(tmp_path)
+    assert (whole.results, whole.without) == (2, 1)
+    assert [(at.result, at.comparison, at.metric, at.p) for at in whole.asked] == [
+        ("a", "c0", "R@10", 0.01),
+        ("robustness", "in lower case", "R@5", 0.04),
+    ]
+
+
 def test_a_folder_without_results_asked_nothing(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["register", "--results", str(tmp_path)])
     assert done.exit_code == 0

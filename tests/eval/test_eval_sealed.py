@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -99,3 +100,46 @@ def test_no_other_command_looks_at_a_sealed_set_because_it_would_not_be_counted(
     shutil.copytree(DATA / "family", renamed)
     with pytest.raises(DatasetError, match="held-out"):
         load(renamed)
+
+
+def test_a_sealed_set_with_another_byte_or_a_tenth_of_its_questions_is_known_again(tmp_path: Path) -> None:
+    part = tmp_path / "mine"
+    shutil.copytree(DATA / "family", part)
+    rows = (part / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    own = [json.dumps({"id": f"own{i}", "question": f"Where is number {i}?", "gold_ids": []}) for i in range(99)]
+    (part / "queries.jsonl").write_text("\n".join(rows[:12] + own), encoding="utf-8")
+    with pytest.raises(DatasetError, match="mine has 12 questions of family, which is sealed"):  # 12 of 111
+        load(part)
+    (part / "queries.jsonl").write_text("\n".join(rows[:11] + own), encoding="utf-8")
+    assert len(load(part).queries) == 110  # 11 of 110 are no more than a tenth
+
+
+def test_runs_on_a_sealed_set_are_not_judged_either(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (DATA / "family" / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
+    for name in ("a", "b"):
+        lines = [json.dumps({"id": row["id"], "results": ["f001"]}) for row in rows]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    runs = ["--run", str(tmp_path / "a.jsonl"), "--run", str(tmp_path / "b.jsonl")]
+    done = CliRunner().invoke(app, ["compare", *runs, "--qrels", str(DATA / "family" / "queries.jsonl")])
+    assert (done.exit_code, "has 100 questions of family, which is sealed" in done.stderr) == (2, True)
+
+
+def test_the_founding_story_is_told_with_the_numbers_of_the_committed_results() -> None:
+    def graph(result: dict[str, Any]) -> dict[str, float]:
+        rows = [c for c in result["comparisons"] if (c["group"], c["metric"]) == ("headline", "R@10")]
+        return next(c["paired"] for c in rows if c["name"] == "graph in default")
+
+    def of(name: str) -> dict[str, float]:
+        return graph(json.loads((ROOT / "eval" / "results" / f"{name}-controls.json").read_text(encoding="utf-8")))
+
+    said = " ".join((ROOT / "docs" / "does-the-graph-help.md").read_text(encoding="utf-8").split())
+    harbour = of("harbour")
+    interval = f"[{number(harbour['low'])}, {number(harbour['high'])}]"
+    assert f"it brings {number(harbour['delta'])} recall@10 {interval} on the harbour" in said
+    tuned = sorted(of(name)["delta"] for name in ("agentnotes_a", "locomo3", "hotpotqa100", "musique100"))
+    assert f"that the recipes were tuned on it brings {number(tuned[0])} to {number(tuned[-1])}" in said
+    looks = {
+        path.name.partition("-")[0]: graph(json.loads(path.read_text(encoding="utf-8"))["result"])["delta"]
+        for path in (ROOT / "eval" / "results" / "kept-apart").glob("*.json")
+    }
+    assert f"its {number(looks['helpdesk'])} and {number(looks['family'])} are not separated from nothing" in said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,20 @@ from eval.statistics.verdict import Standing, judge
 __all__ = ["between"]
 
 
-def between(a: str, b: str, metrics: Sequence[str], *, seed: int = 0) -> list[dict[str, Any]]:
+def between(a: str, b: str, metrics: Sequence[str], *, seed: int = 0) -> tuple[list[dict[str, Any]], list[str]]:
     """Compare condition B to condition A, each ``FOLDER`` or ``FOLDER:CONDITION`` (the first condition of the folder).
 
-    Holm runs across the metrics. Raises ExperimentError when the folders are of different corpora or hold no
-    per-question values.
+    Return a row a metric, and what else differs between the two. Holm runs across the metrics. Raises ExperimentError
+    when the folders are of different corpora or questions, or hold no per-question values.
     """
     (one, name_a, values_a), (two, name_b, values_b) = _read(a), _read(b)
     if one["corpus"]["sha256"] != two["corpus"]["sha256"]:
         raise ExperimentError("A and B are of different corpora; only results on the same questions can be paired.")
-    shared = [id for id in values_a if id in values_b and not values_a[id]["apart"]]
-    if not shared:
-        raise ExperimentError("A and B share no question; nothing can be paired.")
+    if values_a.keys() != values_b.keys():
+        raise ExperimentError(
+            f"A has {len(values_a)} questions and B has {len(values_b)}, not the same ones; run one of them again."
+        )
+    shared = [id for id in values_a if not values_a[id]["apart"]]
     rows, tests = [], []
     # a result of an older harness has no clusters beside its values
     labels = [values_a[id].get("cluster") for id in shared]
@@ -38,10 +40,18 @@ def between(a: str, b: str, metrics: Sequence[str], *, seed: int = 0) -> list[di
         tests.append((metric, k, paired(base, other, clusters=of_question, seed=seed, alpha=ALPHA / len(metrics))))
     adjusted = corrected({metric: at for metric, _, at in tests})
     for metric, k, _ in tests:
-        before = one["conditions"][name_a]["preflight"]["vacuous"][str(k)]
-        verdict = judge(Standing(k=k, vacuous=before), adjusted[metric], metric=metric)
+        vacuous = max(
+            of["conditions"][name]["preflight"]["vacuous"][str(k)] for of, name in ((one, name_a), (two, name_b))
+        )
+        verdict = judge(Standing(k=k, vacuous=vacuous), adjusted[metric], metric=metric)
         rows.append({"metric": metric, "a": name_a, "b": name_b, **verdict.as_dict()})
-    return rows
+    return rows, _differing(one.get("environment", {}), two.get("environment", {}))
+
+
+def _differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    """Return what of embedder and commit differs: a difference of the values may come from it."""
+    names = [name for name in ("embedder", "commit") if one.get(name) != two.get(name)]
+    return [f"the {name} differs: {one.get(name)} in A, {two.get(name)} in B" for name in names]
 
 
 def _read(spec: str) -> tuple[dict[str, Any], str, dict[str, dict[str, Any]]]:

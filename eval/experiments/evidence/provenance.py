@@ -5,15 +5,12 @@ The commit is asked when this module is imported, with the code that will run, a
 
 from __future__ import annotations
 
-import json
 import subprocess
-from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 
-from eval.datasets import KNOWN_SHA256, SEALED, Corpus
+from eval.datasets import KNOWN_SHA256, SEALED, Corpus, shared_with
 
-__all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "known_question", "role", "shared_with"]
+__all__ = ["COMMIT", "HELD_OUT", "OURS", "TUNED_ON", "clean", "commit_of", "role"]
 
 ROOT = Path(__file__).resolve().parents[3]
 TUNED_ON = ("agentnotes_a", "hotpotqa100", "locomo3", "longmemeval_mini", "musique100", "vaswani")
@@ -59,28 +56,11 @@ def clean(commit: str | None) -> bool:
     return commit is not None and not commit.endswith("-dirty")
 
 
-def known_question(text: str) -> str:
-    """Return the mark by which a question is known again, whatever its spaces and capitals; no text follows from it."""
-    return blake2b(" ".join(text.casefold().split()).encode(), digest_size=4).hexdigest()
-
-
-@cache
-def _tuned() -> dict[str, frozenset[str]]:
-    rows: dict[str, list[str]] = json.loads(Path(__file__).with_name("tuned_questions.json").read_text("utf-8"))
-    return {name: frozenset(marks) for name, marks in rows.items()}
-
-
-def shared_with(corpus: Corpus) -> tuple[str, int] | None:
-    """Return the tuning set of which more than a tenth of the questions are, and how many; None where there is none."""
-    marks = {known_question(query.text) for query in corpus.queries if query.text}
-    shared = {name: len(marks & of) for name, of in _tuned().items()}
-    name = max(shared, key=shared.__getitem__)
-    return (name, shared[name]) if 10 * shared[name] > len(marks) else None
-
-
 def role(corpus: Corpus) -> str:
     """Return how a corpus stands to what was tuned: by its bytes or its name, and by the questions that it shares."""
-    name = next((n for n, sha in KNOWN_SHA256.items() if sha == corpus.sha256), corpus.name).removesuffix(".json")
+    name = next((n for n, sha in {**KNOWN_SHA256, **SEALED}.items() if sha == corpus.sha256), corpus.name).removesuffix(
+        ".json"
+    )
     if name in TUNED_ON:
         return "tuning set"
     if name in OURS:
@@ -91,6 +71,6 @@ def role(corpus: Corpus) -> str:
         return "has the name of a sealed set (ADR 0072) and other bytes"
     if name in HELD_OUT:
         return HELD_OUT[name]
-    if at := shared_with(corpus):
-        return f"shares {at[1]} questions with the tuning set {at[0]}"
+    if at := shared_with(corpus.queries):
+        return f"shares {at[1]} questions with the {'sealed' if at[0] in SEALED else 'tuning'} set {at[0]}"
     return "not known to this project"
