@@ -123,7 +123,7 @@ def _model_in_use(mem: Semmem) -> Finding:
     """Say which embedder ``mem`` uses; a store without the capability, and a choice of none, are no fault."""
     from semmem.embedders.hashing import Hashing
 
-    binding = mem._embedder_binding
+    binding = mem._here.embedder_binding
     try:
         found = binding.embedder_or_reason()
     except SemmemError as error:

@@ -33,7 +33,7 @@ def connect(url: str, standby: Own, **options: Any) -> Semmem:
 
 def counts(mem: Semmem) -> tuple[int, int]:
     """Return how many recalls the standby and the primary were asked."""
-    source = mem._reader
+    source = mem._here.reader
     assert isinstance(source, reading.FromStandby)
     return source.counts["standby"], source.counts["primary"]
 
@@ -92,7 +92,7 @@ def test_while_a_standby_lags_the_primary_answers_and_afterwards_the_standby_aga
     assert (found(mem), counts(mem)) == (["key"], (1, 0))
     pause(standby)
     with monkeypatch.context() as impatient:
-        impatient.setattr(mem._reader, "_wait_s", 0.05)
+        impatient.setattr(mem._here.reader, "_wait_s", 0.05)
         mem.remember("Another key is under the mat.", id="mat")
         assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (1, 1))
     assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (1, 2))  # it is not waited for again so soon
@@ -242,7 +242,7 @@ def test_a_standby_that_was_promoted_is_not_asked_any_more(url: str, own: Own) -
             assert (found(mem), counts(mem)) == (["key"], (1, 0))
             another.sql("SELECT pg_promote()")
             mem.remember("Another key is under the mat.", id="mat")
-            mem._reader._wait_s = 0.0  # type: ignore[attr-defined]  # it never comes
+            mem._here.reader._wait_s = 0.0  # type: ignore[attr-defined]  # it never comes
             assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (1, 1))
         with pytest.raises(
             InvalidInput, match=r"^The read_url names a server that is no standby, which could lack what"
