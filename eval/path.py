@@ -202,7 +202,7 @@ def measure(url: str) -> dict[str, Counts]:
         return answer
 
     with installed(counter), semmem.connect(url, embedder="hashing", resident_mb=0) as mem:
-        assert mem._ingest  # the write pipeline is created once in a process: no part of a verb's path
+        assert mem._here.ingest  # the write pipeline is created once in a process: no part of a verb's path
         for verb, (id, text) in zip(("remember", "remember, warm"), _NEW.items(), strict=True):
             fields: Any = {"id": id, "namespace": where, "author": "harbour office", "tags": ["boats"]}
             count(verb, partial(mem.remember, text, **fields))

@@ -99,7 +99,7 @@ def served(env: Mapping[str, str]) -> Iterator[None]:
 _COLD = """
 import json, sys, time
 import numpy, psycopg, semmem
-from semmem.client import memory
+from semmem.client import opening
 from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.resident import loading
 from semmem.stores.sqlite.store import SqliteStore

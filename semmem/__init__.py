@@ -21,7 +21,8 @@ _no_telemetry()  # before any library is imported that reads its variable then
 
 if TYPE_CHECKING:
     from semmem.client.asynchronous import AsyncSemmem, aconnect
-    from semmem.client.memory import Semmem, connect
+    from semmem.client.memory import Semmem
+    from semmem.client.opening import connect
     from semmem.client.probe.stages import Probe, Probed
     from semmem.interfaces.wrap import wrap
     from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
@@ -145,10 +146,8 @@ _ELSEWHERE = {
         "AsyncSemmem",
         "aconnect",
     ),
-    "client.memory": (
-        "Semmem",
-        "connect",
-    ),
+    "client.memory": ("Semmem",),
+    "client.opening": ("connect",),
     "client.probe.stages": (
         "Probe",
         "Probed",

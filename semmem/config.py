@@ -465,7 +465,7 @@ class SettingsFile:
         """Return the line, from 1, that sets ``name``, such as ``pool_size`` or ``recipe.weights``."""
         key = re.escape(name.rpartition(".")[2])
         pattern = re.compile(rf"""\s*(?:\[+\s*(?:[\w.-]+\.)?|(?:[\w-]+\s*\.\s*)*)["']?{key}["']?\s*[\].=]""")
-        return next((at for at, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)), None)
+        return next((number for number, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)), None)
 
     def where(self, name: str) -> str:
         """Return the file and line that set ``name``, as the beginning of a sentence."""

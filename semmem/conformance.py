@@ -112,7 +112,7 @@ class LegConformance:
         """Limit and offset cut one order, and the total is the same on each page."""
         leg = self.leg_over(ITEMS)
         whole, total = leg.search(self.query, limit=50)
-        pages = [leg.search(self.query, limit=3, offset=at) for at in range(0, len(whole), 3)]
+        pages = [leg.search(self.query, limit=3, offset=offset) for offset in range(0, len(whole), 3)]
         _must([r.id for page, _ in pages for r in page] == [r.id for r in whole], "pages do not make up the whole")
         _must(all(t == total for _, t in pages), f"the total changes from page to page: {[t for _, t in pages]}")
         _must([r.score for page, _ in pages for r in page] == [r.score for r in whole], "scores change with the page")

@@ -277,8 +277,8 @@ def _raise_to(fused: list[Fused[Key]], head: Key, place: int) -> None:
     """Move ``head`` up to ``place``, in place, with the score of the memory it displaces."""
     if any(f.key == head for f in fused[:place]):
         return
-    at = next(i for i, f in enumerate(fused) if f.key == head)
-    moved = fused.pop(at)
+    index = next(i for i, f in enumerate(fused) if f.key == head)
+    moved = fused.pop(index)
     score = fused[place - 1].score
     components = {**moved.components, RESERVE: score - moved.score}
     fused.insert(place - 1, moved._replace(score=score, components=components))

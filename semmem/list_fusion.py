@@ -58,7 +58,7 @@ def fuse(lists: Sequence[Sequence[Entry]], limit: int = 0, rank_constant: float 
     if not rank_constant > 0:
         raise InvalidInput(f"rank_constant must be above 0, as ranks start at 0, not {rank_constant!r}.")
     first, places = _gathered(lists)
-    scores = {id: math.fsum(1 / (rank_constant + at) for _, at in of_id) for id, of_id in places.items()}
+    scores = {id: math.fsum(1 / (rank_constant + rank) for _, rank in of_id) for id, of_id in places.items()}
     return _best(first, scores, limit)
 
 
@@ -80,9 +80,9 @@ def fuse_scores(lists: Sequence[Sequence[Entry]], weights: Sequence[float] = (),
     scores: dict[str, float] = {}
     for id, of_id in places.items():
         terms = []
-        for which, at in of_id:
+        for which, index in of_id:
             least, best = ranges[which]
-            share = (lists[which][at].score - least) / (best - least) if best > least else 1.0
+            share = (lists[which][index].score - least) / (best - least) if best > least else 1.0
             terms.append((weights[which] if which < len(weights) else 1.0) * share)
         scores[id] = math.fsum(terms)
     return _best(first, scores, limit)
@@ -195,11 +195,11 @@ def _gathered(lists: Sequence[Sequence[Entry]]) -> tuple[dict[str, Entry], dict[
     first: dict[str, Entry] = {}
     places: dict[str, list[tuple[int, int]]] = {}
     for which, entries in enumerate(_each("Fusing", lists, object, "lists")):
-        for at, entry in enumerate(_each("Fusing", entries, Entry, "semmem.list_fusion.Entry")):
+        for index, entry in enumerate(_each("Fusing", entries, Entry, "semmem.list_fusion.Entry")):
             first.setdefault(entry.id, entry)
             of_id = places.setdefault(entry.id, [])
             if not of_id or of_id[-1][0] != which:
-                of_id.append((which, at))
+                of_id.append((which, index))
     return first, places
 
 

@@ -409,7 +409,7 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
             ("", "{", "}"),
         ),
     ),
-    "semmem.text.passages._ANY_SPACE": (partial(passages._after_space, at=0), (("", " ", "x"), ("", "\n", ""))),
+    "semmem.text.passages._ANY_SPACE": (partial(passages._after_space, start=0), (("", " ", "x"), ("", "\n", ""))),
     "semmem.client.probe.prober._NAME": (
         prober._NAME.fullmatch,
         ((prober._PREFIX, "1", "-"), (prober._PREFIX, "0", "")),

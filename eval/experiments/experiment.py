@@ -315,14 +315,14 @@ def _lists(mem: Any, corpus: Corpus, conditions: Sequence[Condition], private: P
 
 def _embedder_key(mem: Any) -> str:
     """Return a short hash of the embedder that makes the vectors of questions, or of why there is none."""
-    embedder = mem._embedder_binding.embedder_or_reason()
+    embedder = mem._here.embedder_binding.embedder_or_reason()
     parts = [embedder] if isinstance(embedder, str) else [embedder.name, str(getattr(embedder, "fingerprint", ""))]
     return sha256("\0".join(parts).encode()).hexdigest()[:8]
 
 
 def origin(mem: Any, corpus: Corpus) -> dict[str, Any]:
     """Return the origin of the vectors of a run: model, commits, sha256 of stored and of computed vectors."""
-    embedder = mem._embedder_binding.embedder_or_reason()
+    embedder = mem._here.embedder_binding.embedder_or_reason()
     if isinstance(embedder, KeptVectors):
         made_by = embedder.origin()
     else:

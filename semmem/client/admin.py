@@ -42,13 +42,13 @@ def rebuild(
     if extract:
         return mark_extracted(
             mem.store,
-            mem._extractor,
-            lambda: reextract(mem.store, mem._extractor, mem.settings.language, progress),
+            mem.extractor,
+            lambda: reextract(mem.store, mem.extractor, mem.settings.language, progress),
         )
     vectors = vectors_of(mem.store)
     if embedder is not None:
-        return replace_vectors(vectors, mem._embedder_binding, embedder, progress)
-    return fill_in(vectors, mem._embedder_binding, progress)
+        return replace_vectors(vectors, mem.embedder_binding, embedder, progress)
+    return fill_in(vectors, mem.embedder_binding, progress)
 
 
 def export(
@@ -87,12 +87,12 @@ def maintain(mem: Connection) -> Mapping[str, int]:
     from semmem.write.derivations import Renewal
 
     moves = 0 if mem.store.life is None else mem.store.life.finish_moves()
-    accesses = mem._accesses.write()
+    accesses = mem.accesses.write()
     counted = {name: n for name, n in (("moves", moves), ("accesses", accesses)) if n}
-    reader = mem._embedder_binding.embedder_or_reason
-    renewal = Renewal(mem.store, mem._ingest, mem._extractor, reader, mem.settings.language)
+    reader = mem.embedder_binding.embedder_or_reason
+    renewal = Renewal(mem.store, mem.ingest, mem.extractor, reader, mem.settings.language)
     counted |= renewal.maintain()
-    return {**counted, **mem._ingest.maintain(), **mem.store.maintain(keep)}
+    return {**counted, **mem.ingest.maintain(), **mem.store.maintain(keep)}
 
 
 class Concepts:

@@ -20,7 +20,8 @@ from threading import Event, Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeGuard, TypeVar, Unpack
 
-from semmem.client.memory import Semmem, connect
+from semmem.client.memory import Semmem
+from semmem.client.opening import connect
 from semmem.model.errors import InvalidInput, StoreClosed
 from semmem.model.keywords import SettingValues
 from semmem.model.other_names import verb_named
@@ -254,7 +255,7 @@ class AsyncSemmem:
 
         def __getattr__(self, name: str) -> Any:
             """Return a verb by its former name. For a verb of another system, the error names ours."""
-            return verb_named(self, name)
+            return verb_named(self, "AsyncSemmem", name)
 
     def __init__(self, mem: Semmem, work: _Work | None = None) -> None:
         self.semmem = mem
@@ -268,7 +269,7 @@ class AsyncSemmem:
     remember = _awaited(Semmem.remember)
     remember_many = _streamed(Semmem.remember_many)
     remember_messages = _awaited(Semmem.remember_messages)
-    update = _awaited(Semmem.update)  # type: ignore[arg-type]  # self is named where any keyword may follow
+    update = _awaited(Semmem.update)
     recall = _awaited(Semmem.recall)
     context = _awaited(Semmem.context)
     feedback = _awaited(Semmem.feedback)
@@ -310,7 +311,7 @@ class AsyncSemmem:
     hashes = _awaited(Semmem.hashes)
     settings_of = _awaited(Semmem.settings_of)
     searched_by = _awaited(Semmem.searched_by)
-    configure = _awaited(Semmem.configure)  # type: ignore[arg-type]  # likewise
+    configure = _awaited(Semmem.configure)
     unset_settings = _awaited(Semmem.unset_settings)
 
     @wraps(Semmem.export)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from semmem.config import Settings
-from semmem.embedders.binding import EmbedderBinding, embed_texts
+from semmem.embedders.binding import EmbedderBinding
 from semmem.extractors import check as check_extractor
 from semmem.extractors import load as load_extractor
 from semmem.legs import Absent, Legs
@@ -26,7 +25,7 @@ from semmem.model.store import SnapshotSource, Store, absence
 from semmem.read.recall import Recaller
 from semmem.rerankers import load as load_reranker
 from semmem.stores import parse_url
-from semmem.stores.resident.store import resident, resident_sizes
+from semmem.stores.resident.store import resident
 from semmem.write.access import AccessCounter
 
 if TYPE_CHECKING:
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
     from semmem.rerankers.endpoint import RerankerOptions
     from semmem.write.ingest import Ingest
 
-__all__ = ["Connection", "extractor_of", "legs_of", "warm_up"]
+__all__ = ["Connection", "extractor_of", "legs_of"]
 
 
 class Connection:
-    """An open store with its embedder, extractor, legs and pipelines; a context manager that closes them."""
+    """An open store with its embedder, extractor, legs and pipelines."""
 
     def __init__(
         self,
@@ -53,59 +52,47 @@ class Connection:
         self.store = store
         self.recipe = recipe
         self.settings = settings
-        self._embedder_binding = EmbedderBinding(
+        self.embedder_binding = EmbedderBinding(
             store, embedder or settings.embedder, settings.model, endpoint_of(settings)
         )
         language = settings.language
-        self._extractor = extractor_of(extractor or settings.extractor, settings)
-        of = self._embedder_binding
-        self._reader = source_of(store, settings)
-        self._accesses = AccessCounter(store.life if settings.count_accesses else None)
-        self._legs = Legs(store, legs_of(store, language), legs)
-        self._recaller = Recaller(
-            store, self._legs, of.embedder_or_reason, language, of.renewed, self._reader,
+        self.extractor = extractor_of(extractor or settings.extractor, settings)
+        of = self.embedder_binding
+        self.reader = source_of(store, settings)
+        self.accesses = AccessCounter(store.life if settings.count_accesses else None)
+        self.legs = Legs(store, legs_of(store, language), legs)
+        self.recaller = Recaller(
+            store, self.legs, of.embedder_or_reason, language, of.renewed, self.reader,
             load_reranker=partial(load_reranker, endpoint=reranker_endpoint_of(settings)),
         )  # fmt: skip
         if embedder is not None:
             try:
-                self._embedder_binding.embedder_or_reason()
+                self.embedder_binding.embedder_or_reason()
             except SemmemError:
-                self._recaller.close()
+                self.recaller.close()
                 raise
 
     @cached_property
-    def _ingest(self) -> Ingest:
+    def ingest(self) -> Ingest:
         """What writes memories; made with the first write, and it holds nothing, so two of it do no harm."""
         with undivided:
             from semmem.write.ingest import Ingest
 
-        of, settings = self._embedder_binding, self.settings
+        of, settings = self.embedder_binding, self.settings
         language, policies = settings.language, (settings.credentials, settings.on_contradiction)
         arguments = (of.embedder_or_reason, of.renewed, of.filled, language, *policies)
         versions, workers = settings.keep_versions, settings.bulk_workers
         named = settings.name_older
-        return Ingest(
-            self.store, self._extractor, *arguments, keep_versions=versions, workers=workers, name_older=named
-        )
+        return Ingest(self.store, self.extractor, *arguments, keep_versions=versions, workers=workers, name_older=named)
 
-    @property
-    def resident(self) -> Mapping[str, int]:
-        """The namespaces in this process's memory, the last asked at the end, and about how many bytes each takes.
-
-        They are within the setting ``resident_mb``, as of the last recall of each; a dropped namespace stays until it
-        is asked again or others need the room. A namespace comes into memory with its second recall, a large one some
-        recalls later. A namespace that is too large, or changes too often between recalls, stays in the database.
-        """
-        return resident_sizes(self._reader)
-
-    def _whole_id(self, namespace: str, id: str, name: str = "id") -> str:
+    def whole_id(self, namespace: str, id: str, name: str = "id") -> str:
         """Return the id that ``id`` stands for: a memory's, of which the beginning is enough where semmem made it.
 
         Raises InvalidInput where several ids begin so.
         """
-        return self._whole_ids((string("namespace", namespace),), (string(name, id),))[0]
+        return self.whole_ids((string("namespace", namespace),), (string(name, id),))[0]
 
-    def _whole_ids(self, namespaces: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+    def whole_ids(self, namespaces: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
         """Return the ids that ``ids`` stand for in the first of ``namespaces`` that has them. Raises InvalidInput."""
         whole: dict[str, str] = {}
         for namespace in namespaces:
@@ -114,32 +101,26 @@ class Connection:
                 whole |= {id: whole_id(id, found[id], namespace) for id in short}
         return tuple(whole.get(id, id) for id in ids)
 
-    def _short_ids(self, ids: Collection[str], *, namespace: str) -> Mapping[str, str]:
+    def short_ids(self, ids: Collection[str], *, namespace: str) -> Mapping[str, str]:
         """Return the shortest unique form of each of ``ids``, which are of memories of one namespace."""
         found = self.store.ids_with_prefix(namespace, {id[:SHOWN] for id in ids if is_short(id[:SHOWN])}, MOST_ALIKE)
         return {id: shortened(id, found.get(id[:SHOWN], ())) for id in ids}
 
-    def _short_names(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
+    def short_names(self, names: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
         """Return the shortest unique form of the id in each (namespace, id)."""
         ids: dict[str, set[str]] = {}
         for namespace, id in names:
             ids.setdefault(namespace, set()).add(id)
-        short = {namespace: self._short_ids(some, namespace=namespace) for namespace, some in ids.items()}
+        short = {namespace: self.short_ids(some, namespace=namespace) for namespace, some in ids.items()}
         return {(namespace, id): short[namespace][id] for namespace, id in names}
 
     def close(self) -> None:
         """Release connections and threads. The embedded server keeps running for other processes."""
-        self._recaller.close()
-        self._accesses.close()
-        if self._reader is not self.store:
-            self._reader.close()
+        self.recaller.close()
+        self.accesses.close()
+        if self.reader is not self.store:
+            self.reader.close()
         self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
 
 
 def source_of(store: Store, settings: Settings) -> SnapshotSource:
@@ -171,16 +152,6 @@ def legs_of(store: Store, language: str) -> dict[str, Leg]:
     if store.graph is not None:
         legs["graph"] = Graph(language)
     return legs
-
-
-def warm_up(mem: Connection) -> None:
-    """Load the embedding model of ``mem``, if it has one, before the first text or question needs it.
-
-    A server calls this while it waits. Raises EmbedderUnavailable if the model cannot be loaded.
-    """
-    embedder = mem._embedder_binding.embedder_or_reason()
-    if not isinstance(embedder, str):
-        embed_texts(embedder, ["ready"])
 
 
 def endpoint_of(settings: Settings) -> EndpointOptions | None:

@@ -40,7 +40,7 @@ def _short_of(mem: Connection, result: Recall, pinned: Sequence[Memory]) -> Mapp
     names = {(one.namespace, one.id) for one in pinned}
     for hit in result.hits:
         names |= {(hit.namespace, id) for id in (hit.id, hit.superseded_by) if id is not None}
-    return mem._short_names(names)
+    return mem.short_names(names)
 
 
 def pinned(mem: Connection, namespaces: Sequence[str], out: Collection[str], at: datetime | None) -> Sequence[Memory]:
@@ -68,7 +68,7 @@ def feedback(
     """Record which memories of a recall were useful and which were not; see ``Semmem.feedback``."""
     names = strings("namespace", namespace)
     useful, not_useful = (
-        mem._whole_ids(names, strings(name, ids)) for name, ids in (("useful", useful), ("not_useful", not_useful))
+        mem.whole_ids(names, strings(name, ids)) for name, ids in (("useful", useful), ("not_useful", not_useful))
     )
     id = whole_recall_id(mem.store, names, recall_id)
     return judge(life_of(mem.store), id, useful, not_useful, names, made_by)

@@ -126,7 +126,7 @@ def _model_in_use(mem: Semmem) -> Finding:
     if mem.store.vectors is None:
         return Finding("embedding model", "optional", f"none is used: {lacking(mem.store, 'dense')}")
     try:
-        found = mem._embedder_binding.embedder_or_reason()
+        found = mem._here.embedder_binding.embedder_or_reason()
         recorded = (mem.store.vectors.embedder() or {}).get("name", "")
     except SemmemError as error:
         mend = _MINILM if isinstance(error, MissingExtra) else "semmem settings"
@@ -135,7 +135,7 @@ def _model_in_use(mem: Semmem) -> Finding:
         return _no_model("hashing")
     if not isinstance(found, str):
         return _model_found(found)
-    if mem._embedder_binding.is_off:
+    if mem._here.embedder_binding.is_off:
         return _no_model("none")
     if recorded.startswith("external:"):
         return Finding("embedding model", "good", f"none is needed: {found}")

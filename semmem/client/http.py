@@ -11,8 +11,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import Any, Concatenate, Never, ParamSpec, TypeVar
 
 from semmem.client import values
 from semmem.client.http_recall import Answer, HttpSearch
@@ -23,7 +22,6 @@ from semmem.client.routes import ROUTES, Route, refusal
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, LimitExceeded, LocalOnly, StoreError, StoreUnavailable
 from semmem.model.filters import string, strings
-from semmem.model.other_names import verb_named
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Finding, Limits, Stats
 from semmem.read.tracing import observed
@@ -35,6 +33,9 @@ _LINES = "application/x-ndjson"
 _BY_VERB: Mapping[str, Route] = {verb: route for route in ROUTES for verb in route.verbs}
 _BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
+P = ParamSpec("P")
+T = TypeVar("T")
+Verb = Callable[Concatenate[Semmem, P], T]
 Arguments = dict[str, Any]
 
 
@@ -50,7 +51,7 @@ def open_server(url: str, settings: Settings, chosen: Mapping[str, Any]) -> Http
     return HttpSemmem(url, key=key, settings=settings)
 
 
-def _verb(verb: Callable[..., Any], send: Callable[[HttpSemmem, Arguments], Any]) -> Callable[..., Any]:
+def _verb(verb: Verb[P, T], send: Callable[[HttpSemmem, Arguments], T]) -> Callable[Concatenate[HttpSemmem, P], T]:
     """Return the method for a verb of the facade: with its name, arguments and words, answered by ``send``."""
     signature = inspect.signature(verb)
     loose = next((p.name for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD), None)
@@ -58,7 +59,7 @@ def _verb(verb: Callable[..., Any], send: Callable[[HttpSemmem, Arguments], Any]
     in_url = route is not None and (route.form == "query" or route.name in NAMESPACE_IN_URL)
 
     @wraps(verb)
-    def method(self: HttpSemmem, *args: Any, **named: Any) -> Any:
+    def method(self: HttpSemmem, /, *args: P.args, **named: P.kwargs) -> T:
         arguments = dict(signature.bind(self, *args, **named).arguments)
         arguments.pop("self")
         if in_url and namespace is not None and "namespace" in arguments:
@@ -83,23 +84,23 @@ def _namespace(takes: str, value: Any) -> str | Sequence[str] | None:
     return several
 
 
-def _asked(verb: Callable[..., Any], read: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+def _asked(verb: Verb[P, T], read: Callable[[Any], T] | None = None) -> Callable[Concatenate[HttpSemmem, P], T]:
     """Return a verb that is one request; ``read`` makes its value of the JSON, which else is the value."""
     route = _BY_VERB[verb.__name__]
 
-    def send(self: HttpSemmem, arguments: Arguments) -> Any:
+    def send(self: HttpSemmem, arguments: Arguments) -> T:
         answer = self.ask(route.name, arguments)
-        value = answer if route.under is None else answer[route.under]
+        value: T = answer if route.under is None else answer[route.under]
         return value if read is None else read(value)
 
     return _verb(verb, send)
 
 
-def _streamed(verb: Callable[..., Any], read: Callable[[Any], Any]) -> Callable[..., Any]:
+def _streamed(verb: Verb[P, T], read: Callable[[Any], T]) -> Callable[Concatenate[HttpSemmem, P], T]:
     """Return a verb that sends its items one a line; ``progress`` gets the counts of each batch, after the last."""
     route = _BY_VERB[verb.__name__]
 
-    def send(self: HttpSemmem, arguments: Arguments) -> Any:
+    def send(self: HttpSemmem, arguments: Arguments) -> T:
         items, progress = arguments.pop("items"), arguments.pop("progress", None)
         if isinstance(items, Mapping | str | bytes) or not isinstance(items, Iterable):
             raise InvalidInput(f"{verb.__name__} takes a list or a stream of items, not one {type(items).__name__}.")
@@ -121,11 +122,11 @@ def _streamed(verb: Callable[..., Any], read: Callable[[Any], Any]) -> Callable[
     return _verb(verb, send)
 
 
-def _refused(verb: Callable[..., Any]) -> Callable[..., Any]:
+def _refused(verb: Verb[P, T]) -> Callable[Concatenate[HttpSemmem, P], T]:
     """Return a verb that no server offers."""
 
     @wraps(verb)
-    def method(self: HttpSemmem, *_: Any, **__: Any) -> Any:
+    def method(self: HttpSemmem, /, *_: P.args, **__: P.kwargs) -> T:
         raise LocalOnly(refusal(verb.__name__))
 
     return method
@@ -157,23 +158,13 @@ def _leg(self: HttpSemmem, arguments: Arguments) -> HttpSearch:
     return HttpSearch(self.ask, chosen, values.sent("namespace", arguments.get("namespace", "default")))
 
 
-@Semmem.register
-class HttpSemmem:
-    """A memory behind a server: the verbs of ``Semmem``, so ``isinstance`` calls it one.
-
-    Safe to share between threads; a context manager that closes its connections.
-    """
+class HttpSemmem(Semmem):
+    """A memory behind a server, which is asked for each verb. Safe to share between threads."""
 
     def __init__(self, url: str, *, key: str | None = None, settings: Settings | None = None) -> None:
         self._transport = Transport(url, key)
         self.url = self._transport.url
-        self.settings = Settings.load() if settings is None else settings
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Return a verb by its former name. For a verb of another system, the error names ours."""
-            return verb_named(self, name)
+        self._settings = Settings.load() if settings is None else settings
 
     remember = _asked(Semmem.remember, values.memory)
     remember_many = _streamed(Semmem.remember_many, values.report)
@@ -228,12 +219,17 @@ class HttpSemmem:
     # ------------------------------------------------------------------ what is not a verb
 
     @property
+    def settings(self) -> Settings:
+        """The settings of this process, not of the server."""
+        return self._settings
+
+    @property
     def recipe(self) -> Recipe:
         """The recipe that the server searches by, where a namespace has no settings of its own."""
         return values.recipe_of(self.ask("settings", {})["recipe"])
 
     @property
-    def store(self) -> Never:
+    def _here(self) -> Never:
         """No store is here. Raises LocalOnly."""
         raise LocalOnly("The store is behind a server; open it with its own URL to work on it.")
 
@@ -248,12 +244,6 @@ class HttpSemmem:
     def close(self) -> None:
         """Give the connections back."""
         self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
 
     def ask(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Ask the route ``name`` and return its JSON. Raises what the facade raises, and StoreUnavailable."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Never
 
 from semmem.client import values
 from semmem.client.http_request import filters_of
+from semmem.model.errors import LocalOnly
 from semmem.model.filters import Within
 from semmem.model.process.forks import cached_property
 from semmem.model.recipe import Recipe
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "HttpSearch"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Answer(Recall):
     """A recall that a server answered: the same values; ``explain`` asks the server again."""
 
-    plan: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    _ask: Callable[[str, Mapping[str, Any]], Any] | None = field(default=None, repr=False)
-    _question: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    plan: Mapping[str, Any]
+    _ask: Callable[[str, Mapping[str, Any]], Any]
+    _question: Mapping[str, Any]
 
     @classmethod
     def of(cls, value: Any, ask: Callable[[str, Mapping[str, Any]], Any], question: Mapping[str, Any]) -> Answer:
@@ -48,9 +49,6 @@ class Answer(Recall):
         return cls(
             hits=hits,
             **fields,
-            candidates=cast(Any, None),
-            _store=cast(Any, None),
-            _snapshot=cast(Any, None),
             cut=cut,
             **more,
             left_out=left_out,
@@ -59,8 +57,10 @@ class Answer(Recall):
             _question=question,
         )
 
-    def __repr__(self) -> str:
-        return super().__repr__()
+    @property
+    def candidates(self) -> Never:
+        """The server has them. Raises LocalOnly."""
+        raise LocalOnly("The lists of this recall are at its server; open the store with its own URL to read them.")
 
     @cached_property
     def _recipe(self) -> Recipe:
@@ -82,7 +82,6 @@ class Answer(Recall):
 
     def again(self, recipe: str | Recipe) -> Recall:
         """Return this recall as another ``recipe`` would answer it; the server has its lists, or asks the legs."""
-        assert self._ask is not None
         question = {**self._question, "recipe": find_recipe(recipe)}
         return Answer.of(self._ask("reweigh", question), self._ask, question)
 
@@ -91,7 +90,6 @@ class Answer(Recall):
         return values.explanation(self._again("explain", {"id": id, "of": namespace}))
 
     def _again(self, name: str, more: Mapping[str, Any]) -> Any:
-        assert self._ask is not None
         return self._ask(name, {**self._question, **more})
 
     def as_dict(self) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def with_accesses(mem: Connection, namespace: str, memories: Sequence[Memory]) -
     if mem.store.life is None:
         return tuple(memories)
     ids = [memory.id for memory in memories]
-    stored, waiting = mem.store.life.accesses(namespace, ids), mem._accesses.waiting(namespace, ids)
+    stored, waiting = mem.store.life.accesses(namespace, ids), mem.accesses.waiting(namespace, ids)
     out = []
     for memory in memories:
         accesses = [access for of in (stored, waiting) if (access := of.get(memory.id)) is not None]
@@ -79,11 +79,11 @@ def forget(
     if everything and (id is not None or filters):
         raise InvalidInput("everything is the whole namespace; leave it out to forget by id or filters.")
     if id is not None:
-        id = mem._whole_id(namespace, id)
+        id = mem.whole_id(namespace, id)
     where, by = string("namespace", namespace), person("forgotten_by", forgotten_by)
     soft = not hard and mem.settings.keep_forgotten_days > 0
     if not dry_run and (everything or not soft):
-        mem._accesses.settle(where)
+        mem.accesses.settle(where)
     count = (
         mem.store.forget_namespace(where, dry_run=dry_run)
         if everything
@@ -99,7 +99,7 @@ def forget(
             )
         raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
     if count and not dry_run and mem.settings.on_contradiction == "supersede":
-        mem._ingest.catch_up(namespace)  # of what is left, other memories may be the newest now
+        mem.ingest.catch_up(namespace)  # of what is left, other memories may be the newest now
     return count
 
 
@@ -132,7 +132,7 @@ def history(
         whole("limit", limit, 1, 10_000, example=100)
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**31:
         raise InvalidInput(f"offset must be a whole number from 0, not {offset!r}.")
-    life, id = life_of(mem.store), mem._whole_id(namespace, id)
+    life, id = life_of(mem.store), mem.whole_id(namespace, id)
     versions = life.history(where, id, limit, offset)
     if not versions and not (offset and life.history(where, id, 1)):
         raise unknown(mem, id, namespace)
@@ -147,7 +147,7 @@ def _shown_changes(version: Version, reveal: bool) -> tuple[str, ...]:
 
 def restore_memory(mem: Connection, id: str, namespace: str) -> Memory:
     """Bring a forgotten memory back; see ``Semmem.restore_memory``."""
-    where, name = namespace, mem._whole_id(namespace, id)
+    where, name = namespace, mem.whole_id(namespace, id)
     current = mem.store.stored_memories([(where, name)])  # what has expired under this id is swept, with all of it
     forgotten = life_of(mem.store).forgotten(where, name)
     if current:
@@ -160,7 +160,7 @@ def restore_memory(mem: Connection, id: str, namespace: str) -> Memory:
     from semmem.write.versions import restored
 
     embedder = None if mem.store.vectors is None else mem.store.vectors.embedder()
-    return masked(mem._ingest.restore(restored(forgotten, embedder, datetime.now(UTC))))
+    return masked(mem.ingest.restore(restored(forgotten, embedder, datetime.now(UTC))))
 
 
 def version_at(mem: Connection, namespace: str, id: str, as_of: Any) -> Memory:
@@ -211,7 +211,7 @@ def _unlink_ours(mem: Connection, links: Sequence[Link]) -> None:
 
 def links(mem: Connection, id: str, namespace: str) -> Sequence[Link]:
     """Return the links from and to a memory; see ``Semmem.links``."""
-    id = mem._whole_id(namespace, id)
+    id = mem.whole_id(namespace, id)
     links = life_of(mem.store).links(namespace, [id])
     if not links:
         _check_stored(mem, id, namespace)
@@ -225,7 +225,7 @@ def undecided(mem: Connection, type: Undecided, namespace: str, limit: int) -> S
 
 
 def _link(mem: Connection, id: str, type: str, to: str, namespace: str, made_by: str | None = None) -> Link:
-    ends = mem._whole_id(namespace, id), mem._whole_id(namespace, to, "to")
+    ends = mem.whole_id(namespace, id), mem.whole_id(namespace, to, "to")
     return checked_link(namespace, ends[0], type, ends[1], made_by)
 
 

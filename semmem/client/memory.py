@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from abc import ABCMeta
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from os import PathLike
 from reprlib import repr as short_repr
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from semmem.client import admin, context_and_feedback, life, recall_log
 from semmem.client.admin import concepts_of
@@ -20,12 +20,12 @@ from semmem.config import Settings
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import checked_filters, person, shown_by, string, strings, whole
 from semmem.model.history import Changes, Link, Version
-from semmem.model.keywords import FilterValues, Item, SettingValues
+from semmem.model.keywords import FilterValues, Item
 from semmem.model.memory_fields import DEFAULTS, FIELDS, Fields, naming_fields
 from semmem.model.other_names import verb_named
-from semmem.model.protocols import Embedder, Extractor
+from semmem.model.protocols import Embedder
 from semmem.model.recall_log import LoggedRecall, Recalls, Replay
-from semmem.model.recipe import RECIPES, Recipe
+from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.reports import (
     BackupReport,
@@ -37,8 +37,8 @@ from semmem.model.reports import (
     RelevanceJudgment,
     Stats,
 )
-from semmem.model.search import Factory
-from semmem.model.store import graph_of, life_of
+from semmem.model.search import Factory, Search
+from semmem.model.store import Store, graph_of, life_of
 from semmem.model.types import (
     Concept,
     Filters,
@@ -50,13 +50,12 @@ from semmem.model.types import (
     SortBy,
     masked,
 )
-from semmem.rank_cap import reach
 from semmem.read.context import Context
-from semmem.read.overrides import changed, dotted, fitted, outgrown, recipe_of
+from semmem.read.overrides import changed, dotted, fitted, outgrown
 from semmem.read.result import Recall
-from semmem.read.search import Search, search_of
-from semmem.read.tracing import observed, switch_on
-from semmem.stores import is_server, open_store
+from semmem.read.search import search_of
+from semmem.read.tracing import observed
+from semmem.stores.resident.store import resident_sizes
 from semmem.write.items import check_namespace
 from semmem.write.messages import checked_session, message_items
 
@@ -66,79 +65,64 @@ if TYPE_CHECKING:  # what a recall does not need is imported by the methods that
     from semmem.client.probe.stages import Probe
     from semmem.write.sync import ImportReport
 
-__all__ = ["Semmem", "connect", "warn_of_barred_legs"]
+__all__ = ["Semmem", "StoreSemmem"]
 
 
-def connect(
-    url: str | None = None,
-    *,
-    recipe: str | Recipe | None = None,
-    embedder: str | Embedder | None = None,
-    extractor: str | Extractor | None = None,
-    legs: Mapping[str, Factory] | None = None,
-    **settings: Unpack[SettingValues],
-) -> Semmem:
-    """Open a store and return a Semmem.
+class Semmem(ABC):
+    """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself.
 
-    ``url`` names the store. Without one, or with ``embedded:``, it is your own embedded PostgreSQL, started on demand;
-    ``embedded:///abs/path`` is one in another folder, ``postgresql://…`` a server of yours, ``sqlite:notes.db`` one
-    file, and ``http://127.0.0.1:8765`` a store behind ``semmem serve``, with ``key=…`` if it requires one.
-
-    ``embedder`` is a name (``minilm``, ``all-mpnet-base-v2``, one of ``semmem model list``, ``endpoint``, ``hashing``,
-    ``none``) or an object. Without it the embedder that filled the
-    store is used; for an empty store MiniLM, if it is installed. ``extractor`` is a name (``rules``, ``spacy``,
-    ``precomputed``, ``llm``) or an object; without it ``rules`` is used. ``legs`` are legs of your own, as in
-    ``register_leg``. ``settings`` override the environment and ``semmem.toml`` (see semmem.Settings), which also choose
-    the recipe unless ``recipe`` is given.
-
-    Raises StoreUnavailable, SchemaTooNew, UnknownRecipe or InvalidInput. Warns once if a leg of ``recipe`` cannot bring
-    a memory of its own into the top 10.
+    ``connect`` opens it: a StoreSemmem answers here, from an open store; an HttpSemmem asks a server for each verb.
     """
-    where = _url(url)
-    chosen = Settings.load(**settings)
-    switch_on(otel=chosen.otel, log=chosen.log)
-    if is_server(place := chosen.url if where is None else where):
-        from semmem.client.http import open_server
 
-        assert place is not None
-        its_own = {"recipe": recipe, "embedder": embedder, "extractor": extractor, "legs": legs}
-        return cast(Semmem, open_server(place, chosen, its_own))  # another implementation of the same verbs
-    plan = recipe_of(chosen) if recipe is None else find_recipe(recipe)
-    warn_of_barred_legs(plan, stacklevel=2)
-    store = open_store(
-        place,
-        home=chosen.home,
-        pool_size=chosen.pool_size,
-        idle_stop_s=chosen.idle_stop_s,
-        start_timeout_s=chosen.start_timeout_s,
-        backup_before_migration=chosen.backup_before_migration,
-        migrate=chosen.migrate,
-    )
-    try:
-        return Semmem(store, recipe=plan, embedder=embedder, extractor=extractor, settings=chosen, legs=legs)
-    except BaseException:
-        store.close()  # nobody else can: there is no Semmem to close
-        raise
+    @property
+    @abstractmethod
+    def settings(self) -> Settings:
+        """The settings of this process."""
 
+    @property
+    @abstractmethod
+    def _here(self) -> Connection:
+        """The open store with its parts. Raises LocalOnly behind a server."""
 
-def _url(url: Any) -> str | None:
-    """Return the url if it is one. Raises InvalidInput for a path, which does not say which store it is."""
-    if url is None or isinstance(url, str):
-        return url
-    instead = f"'sqlite:{url}' or 'embedded:{url}'" if isinstance(url, PathLike) else "'sqlite:notes.db'"
-    raise InvalidInput(
-        f"The url must be a string that says which store it is, not {type(url).__name__}; write {instead}."
-    )
+    @property
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """The recipe of a recall that names none, where the namespace has no settings of its own."""
 
+    @property
+    def store(self) -> Store:
+        """The open store. Raises LocalOnly behind a server."""
+        return self._here.store
 
-class Semmem(Connection, metaclass=ABCMeta):
-    """A memory: remember, recall, forget. Safe to share between threads; a context manager that closes itself."""
+    @property
+    def resident(self) -> Mapping[str, int]:
+        """The namespaces in this process's memory, the last asked at the end, and about how many bytes each takes.
+
+        They are within the setting ``resident_mb``, as of the last recall of each; a dropped namespace stays until it
+        is asked again or others need the room. A namespace comes into memory with its second recall, a large one some
+        recalls later. A namespace that is too large, or changes too often between recalls, stays in the database.
+        """
+        return resident_sizes(self._here.reader)
+
+    @abstractmethod
+    def _short_ids(self, ids: Collection[str], *, namespace: str) -> Mapping[str, str]:
+        """Return the shortest unique form of each of ``ids``, which are of memories of one namespace."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release connections and threads. The embedded server keeps running for other processes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
 
     if not TYPE_CHECKING:  # a type checker still reports a name that no verb has
 
         def __getattr__(self, name: str) -> Any:
             """Return a verb by its former name. For a verb of another system, the error names ours."""
-            return verb_named(self, name)
+            return verb_named(self, "Semmem", name)
 
     # ------------------------------------------------------------------ every day
 
@@ -167,7 +151,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         if unknown := fields.keys() - DEFAULTS.keys():
             raise TypeError(f"Semmem.remember() got an unexpected keyword argument {min(unknown)!r}")
         item = {"text": text, "namespace": namespace, "id": id, **DEFAULTS, **fields}
-        memory = self._ingest.remember(item)
+        memory = self._here.ingest.remember(item)
         return masked(memory) if memory.sensitive else memory
 
     @observed
@@ -186,7 +170,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         at the first bad item and stores nothing of its batch (earlier batches stay). ``progress`` is called after each
         batch. A long list is faster than a stream, because ``bulk_workers`` more processes read it ahead.
         """
-        return self._ingest.remember_many(
+        return self._here.ingest.remember_many(
             items, namespace=namespace, batch_size=batch_size, on_error=on_error, progress=progress
         )
 
@@ -222,6 +206,7 @@ class Semmem(Connection, metaclass=ABCMeta):
     @observed
     def update(
         self,
+        /,
         id: str,
         *,
         namespace: str = "default",
@@ -240,8 +225,8 @@ class Semmem(Connection, metaclass=ABCMeta):
         raised, with both texts. Raises NotFound for an unknown id, InvalidInput for a field that no memory has.
         """
         return masked(
-            self._ingest.update(
-                self._whole_id(namespace, id),
+            self._here.ingest.update(
+                self._here.whole_id(namespace, id),
                 changes,
                 namespace=namespace,
                 expected_version=expected_version,
@@ -293,12 +278,12 @@ class Semmem(Connection, metaclass=ABCMeta):
             "sort_by": sort_by, "vector": vector, "fold_parts": fold_parts, "min_confidence": min_confidence,
             "token_budget": token_budget, "as_of": as_of, "now": now,
         }  # fmt: skip
-        result = answered(self, query, namespace, arguments)
-        return recall_log.log_recall(self, result, arguments) if self.settings.recall_log else result
+        result = answered(self._here, query, namespace, arguments)
+        return recall_log.log_recall(self._here, result, arguments) if self.settings.recall_log else result
 
     def leg(self, name: str | None = None, *, namespace: str | Sequence[str] = "default") -> Search:
         """Return one leg by itself, or with no name the whole recall, as ``search(query, …) -> (results, total)``."""
-        return search_of(name, self.recall, strings("namespace", namespace), self.recipe, self._legs)
+        return search_of(name, self.recall, strings("namespace", namespace), self.recipe, self._here.legs)
 
     @observed
     def get(
@@ -314,13 +299,13 @@ class Semmem(Connection, metaclass=ABCMeta):
         With ``as_of`` it returns the version that was valid then. A version is valid from its ``valid_from``, else from
         when it was written, until its ``valid_to`` or until the next version begins.
         """
-        shown, id = shown_by(reveal), self._whole_id(namespace, id)
+        shown, id = shown_by(reveal), self._here.whole_id(namespace, id)
         if as_of is not None:
-            return shown(life.version_at(self, namespace, id, as_of))
+            return shown(life.version_at(self._here, namespace, id, as_of))
         memories = self.store.get(namespace, [id])
         if not memories:
-            raise life.unknown(self, id, namespace)
-        return shown(life.with_accesses(self, namespace, memories)[0])
+            raise life.unknown(self._here, id, namespace)
+        return shown(life.with_accesses(self._here, namespace, memories)[0])
 
     @observed
     def list(
@@ -339,7 +324,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         memory), the latest or most important first. Sensitive memories are listed too, with their texts only if
         ``reveal`` is set; of the filters, only ``titles``, ``tags`` and ``sensitive`` find them.
         """
-        return life.listed(self, namespace, checked_filters(filters), limit, cursor, shown_by(reveal), sort_by)
+        return life.listed(self._here, namespace, checked_filters(filters), limit, cursor, shown_by(reveal), sort_by)
 
     @observed
     def forget(
@@ -368,7 +353,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         for name, value in (("everything", everything), ("hard", hard), ("dry_run", dry_run)):
             if not isinstance(value, bool):
                 raise InvalidInput(f"{name} must be True or False, not {value!r}; nothing was forgotten.")
-        return life.forget(self, id, namespace, checked_filters(filters), everything, hard, dry_run, forgotten_by)
+        return life.forget(self._here, id, namespace, checked_filters(filters), everything, hard, dry_run, forgotten_by)
 
     # ------------------------------------------------------------------ what was recalled
 
@@ -402,7 +387,7 @@ class Semmem(Connection, metaclass=ABCMeta):
             "limit": limit, "recipe": recipe, "filters": filters, "exclude": exclude, "min_confidence": min_confidence,
             "as_of": as_of, "now": now,
         }  # fmt: skip
-        return context_and_feedback.context(self, query, namespace, token_budget, arguments)
+        return context_and_feedback.context(self._here, query, namespace, token_budget, arguments)
 
     @observed
     def feedback(
@@ -421,7 +406,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         Judgments are labels for ``python -m eval`` and change no ranking. Raises NotFound for an unknown recall or
         memory, InvalidInput.
         """
-        return context_and_feedback.feedback(self, recall_id, useful, not_useful, namespace, made_by)
+        return context_and_feedback.feedback(self._here, recall_id, useful, not_useful, namespace, made_by)
 
     @observed
     def judgments(self, *, namespace: str = "default") -> Sequence[RelevanceJudgment]:
@@ -452,12 +437,12 @@ class Semmem(Connection, metaclass=ABCMeta):
         the list. Of a recall of several namespaces, an entry shows the hits in ``namespace``. Raises InvalidInput.
         """
         times = {"asked_after": asked_after, "asked_before": asked_before}
-        return recall_log.recalls(self, namespace, interface, agent, memory, times, limit, cursor)
+        return recall_log.recalls(self._here, namespace, interface, agent, memory, times, limit, cursor)
 
     @observed
     def logged_recall(self, recall_id: str, *, namespace: str | Sequence[str] = "default") -> LoggedRecall:
         """Return the entry of one recall in the log, by the ``id`` of the recall or its beginning. Raises NotFound."""
-        return recall_log.logged_recall(self, recall_id, namespace)
+        return recall_log.logged_recall(self._here, recall_id, namespace)
 
     @observed
     def replay_recall(
@@ -469,7 +454,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         the settings of today unless the recall named a recipe. Of a context, its recall is repeated. Raises NotFound,
         and InvalidInput for a recall with a ``vector``, which the log does not keep.
         """
-        return recall_log.replay_recall(self, recall_id, namespace, then)
+        return recall_log.replay_recall(self._here, recall_id, namespace, then)
 
     # ------------------------------------------------------------------ the life of a memory
 
@@ -493,7 +478,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         ``reveal`` shows the texts of sensitive versions: all versions up to the one that became sensitive. Without it,
         such a version does not say whether its text changed.
         """
-        return life.history(self, id, namespace, reveal, limit, offset)
+        return life.history(self._here, id, namespace, reveal, limit, offset)
 
     @observed
     def forgotten(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Version]:
@@ -501,7 +486,7 @@ class Semmem(Connection, metaclass=ABCMeta):
 
         Each is the version that it was last, with ``forgotten_at`` and ``forgotten_by``. Raises InvalidInput.
         """
-        return life.forgotten(self, namespace, limit)
+        return life.forgotten(self._here, namespace, limit)
 
     @observed
     def restore_memory(self, id: str, *, namespace: str = "default") -> Memory:
@@ -511,7 +496,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         ``maintain`` removes the memory, ``keep_forgotten_days`` after it was forgotten. A memory that was forgotten
         with ``hard``, or with its whole namespace, cannot be brought back.
         """
-        return life.restore_memory(self, id, namespace)
+        return life.restore_memory(self._here, id, namespace)
 
     @observed
     def link(self, id: str, type: str, to: str, *, namespace: str = "default", made_by: str | None = None) -> Link:
@@ -524,17 +509,17 @@ class Semmem(Connection, metaclass=ABCMeta):
         unknown id. Raises InvalidInput for an unknown type, a link to itself, a circle of ``supersedes``, and a chain
         of more than 10 of them.
         """
-        return life.link(self, id, type, to, namespace, made_by)
+        return life.link(self._here, id, type, to, namespace, made_by)
 
     @observed
     def unlink(self, id: str, type: str, to: str, *, namespace: str = "default") -> bool:
         """Remove a link; return whether there was one. Raises NotFound for an unknown id, InvalidInput."""
-        return life.unlink(self, id, type, to, namespace)
+        return life.unlink(self._here, id, type, to, namespace)
 
     @observed
     def links(self, id: str, *, namespace: str = "default") -> Sequence[Link]:
         """Return the links from and to a memory. Raises NotFound for an unknown id."""
-        return life.links(self, id, namespace)
+        return life.links(self._here, id, namespace)
 
     @observed
     def contradictions(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Link]:
@@ -543,7 +528,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         A decision is a link ``supersedes`` between the two, in either direction, ``unlink`` where both hold, or
         ``forget``. Raises InvalidInput.
         """
-        return life.undecided(self, "contradicts", namespace, limit)
+        return life.undecided(self._here, "contradicts", namespace, limit)
 
     @observed
     def near_duplicates(self, *, namespace: str = "default", limit: int = 100) -> Sequence[Link]:
@@ -552,7 +537,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         semmem made these links (see-also). A decision is a link ``supersedes`` between the two, ``unlink`` to keep
         both, or ``forget``. Raises InvalidInput.
         """
-        return life.undecided(self, "see-also", namespace, limit)
+        return life.undecided(self._here, "see-also", namespace, limit)
 
     # ------------------------------------------------------------------ namespaces
 
@@ -562,7 +547,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         from semmem.write.derivations import count_stale
 
         where = None if namespace is None else string("namespace", namespace)
-        return replace(self.store.stats(where), stale=count_stale(self.store, self._extractor, where))
+        return replace(self.store.stats(where), stale=count_stale(self.store, self._here.extractor, where))
 
     @observed
     def doctor(self) -> Sequence[Finding]:
@@ -610,7 +595,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         process moves one of the two, NamespaceFull if the limits of ``new`` do not allow so many.
         """
         source, target = two_names(old, new)
-        self._accesses.settle(source)
+        self._here.accesses.settle(source)
         return life_of(self.store).move_namespace(source, target, stay=False)
 
     @observed
@@ -623,7 +608,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         limits of ``new`` do not allow so many.
         """
         source, target = two_names(old, new)
-        self._accesses.settle(source)
+        self._here.accesses.settle(source)
         return life_of(self.store).move_namespace(source, target, stay=True)
 
     @observed
@@ -636,7 +621,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         if not isinstance(dry_run, bool):
             raise InvalidInput(f"dry_run must be True or False, not {short_repr(dry_run)}; nothing was dropped.")
         if not dry_run:
-            self._accesses.settle(name)
+            self._here.accesses.settle(name)
         return self.store.forget_namespace(name, dry_run=dry_run)
 
     @observed
@@ -685,17 +670,17 @@ class Semmem(Connection, metaclass=ABCMeta):
     def concepts(self, *, namespace: str = "default", like: str | None = None, limit: int = 50) -> Sequence[Concept]:
         """Return the names that memories mention, most frequent first; ``like`` is part of a name."""
         piece = None if like is None else string("like", like)
-        return concepts_of(self).list(string("namespace", namespace), piece, limit)
+        return concepts_of(self._here).list(string("namespace", namespace), piece, limit)
 
     @observed
     def merge_concepts(self, a: str, b: str, *, namespace: str = "default") -> None:
         """Merge the name ``a`` into ``b``, in stored memories and in later ones. Raises NotFound, InvalidInput."""
-        concepts_of(self).merge(string("a", a), string("b", b), string("namespace", namespace))
+        concepts_of(self._here).merge(string("a", a), string("b", b), string("namespace", namespace))
 
     @observed
     def split_concept(self, name: str, *, namespace: str = "default") -> None:
         """Undo every merge with ``name``, and keep the rules from merging it again. Raises NotFound."""
-        concepts_of(self).split(string("name", name), string("namespace", namespace))
+        concepts_of(self._here).split(string("name", name), string("namespace", namespace))
 
     @observed
     def graph_hash(self, *, namespace: str = "default") -> str:
@@ -717,11 +702,11 @@ class Semmem(Connection, metaclass=ABCMeta):
         every memory again and leaves the vectors. After an interruption the same call continues. Raises Conflict if
         another process is rebuilding.
         """
-        return admin.rebuild(self, embedder, extract, progress)
+        return admin.rebuild(self._here, embedder, extract, progress)
 
     def register_leg(self, name: str, factory: Factory) -> None:
         """Add a leg of your own; ``factory(reader)`` makes it when a recipe first uses it (see semmem.model.search)."""
-        self._legs.register(name, factory)
+        self._here.legs.register(name, factory)
 
     @observed
     def probe(
@@ -743,11 +728,11 @@ class Semmem(Connection, metaclass=ABCMeta):
         plan = self.recipe if recipe is None else find_recipe(recipe)
         prober = Prober(
             self.store,
-            self._ingest,
-            self._recaller,
-            self._legs,
-            self._extractor,
-            self._embedder_binding.embedder_or_reason,
+            self._here.ingest,
+            self._here.recaller,
+            self._here.legs,
+            self._here.extractor,
+            self._here.embedder_binding.embedder_or_reason,
         )
         return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
 
@@ -766,7 +751,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         ``vectors`` includes the stored vectors. ``updated_at`` and ``version`` are not imported: an imported memory has
         version 1. A ``backup`` keeps everything.
         """
-        return admin.export(self, namespace, filters, vectors, sensitive)
+        return admin.export(self._here, namespace, filters, vectors, sensitive)
 
     @observed
     def import_items(
@@ -801,7 +786,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         check_namespace(namespace)
         whose = [one for one in map(checked_filters, owned if isinstance(owned, Sequence) else [owned]) if one]
         return import_items(
-            self.store, self._ingest, self._embedder_binding.embedder_or_reason, items, namespace=namespace,
+            self.store, self._here.ingest, self._here.embedder_binding.embedder_or_reason, items, namespace=namespace,
             batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
             overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
             mark=FIELDS["metadata"].kind.checked("metadata", mark or {}), progress=progress,
@@ -826,7 +811,7 @@ class Semmem(Connection, metaclass=ABCMeta):
         - ``orphans``, ``hubs``, ``contradictions``: for you to look at: rows that belong to no memory, names that too
           many memories mention, and links of that type
         """
-        return admin.maintain(self)
+        return admin.maintain(self._here)
 
     @observed
     def backup(
@@ -865,18 +850,18 @@ class Semmem(Connection, metaclass=ABCMeta):
     def searched_by(self, *, namespace: str = "default") -> tuple[Recipe, Mapping[str, Any], str | None]:
         """Return the recipe of a namespace, its settings, and the reasons why any of them cannot be used."""
         rows = self.store.settings(string("namespace", namespace))
-        plan, used, wrong = fitted(self.recipe, (namespace,), rows, self._legs)
+        plan, used, wrong = fitted(self.recipe, (namespace,), rows, self._here.legs)
         return plan, used, wrong or outgrown(namespace, used)
 
     @observed
-    def configure(self, *, namespace: str = "default", **changes: Any) -> Mapping[str, Any]:
+    def configure(self, /, *, namespace: str = "default", **changes: Any) -> Mapping[str, Any]:
         """Change the search settings of a namespace, in every process from its next recall on; return all of them.
 
         ``changes`` are the arguments of ``semmem.recipe``, or dotted names with their values; ``recipe`` is the name of
         a recipe. A recipe passed to ``recall`` overrides them. If one of them cannot be used, InvalidInput is raised
         and nothing is stored.
         """
-        settings = changed(self.recipe, self.settings_of(namespace=namespace), changes, legs=self._legs)
+        settings = changed(self.recipe, self.settings_of(namespace=namespace), changes, legs=self._here.legs)
         self.store.change_settings(namespace, {n: settings[n] for n in dotted(changes)}, ())
         return settings
 
@@ -889,15 +874,29 @@ class Semmem(Connection, metaclass=ABCMeta):
         return settings
 
 
-def warn_of_barred_legs(plan: Recipe, *, stacklevel: int) -> None:
-    """Warn of each leg of ``plan`` that cannot bring a memory of its own into the top 10."""
-    if plan == RECIPES["default"]:  # of which a test proves that it has none: a tenth of a cold command's time
-        return
-    for regime, legs in reach(plan, 10).regimes.items():
-        for leg, status in legs.legs.items():
-            if leg in plan.legs and status.class_ in ("unreachable", "boost-only"):
-                warnings.warn(
-                    f"The leg {leg} of recipe {plan.name!r} is {status.class_} at k = 10 (regime {regime}): it cannot "
-                    f"bring in a memory of its own; `semmem reach --recipe {plan.name}` shows why.",
-                    stacklevel=stacklevel + 1,
-                )
+class StoreSemmem(Semmem):
+    """A memory of which the store is open here."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._opened = connection
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this process."""
+        return self._opened.settings
+
+    @property
+    def _here(self) -> Connection:
+        return self._opened
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe of ``connect``."""
+        return self._opened.recipe
+
+    def _short_ids(self, ids: Collection[str], *, namespace: str) -> Mapping[str, str]:
+        return self._opened.short_ids(ids, namespace=namespace)
+
+    def close(self) -> None:
+        """Release connections and threads. The embedded server keeps running for other processes."""
+        self._opened.close()

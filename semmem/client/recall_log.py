@@ -56,7 +56,7 @@ def recalls(
     filters = LogFilters(
         interface,
         None if agent is None else string("agent", agent),
-        None if memory is None else mem._whole_ids(names, (string("memory", memory),))[0],
+        None if memory is None else mem.whole_ids(names, (string("memory", memory),))[0],
         **{name: None if at is None else at_time(name, at) for name, at in times.items()},
     )
     after = None if cursor is None else string("cursor", cursor)

@@ -9,12 +9,12 @@ from semmem.client.connection import Connection
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import at_time, checked_filters, strings
 from semmem.model.recipe import recipe as find_recipe
-from semmem.read.result import Recall
+from semmem.read.result import StoreRecall
 
 __all__ = ["answered"]
 
 
-def answered(mem: Connection, query: str, namespace: str | Sequence[str], arguments: Mapping[str, Any]) -> Recall:
+def answered(mem: Connection, query: str, namespace: str | Sequence[str], arguments: Mapping[str, Any]) -> StoreRecall:
     """Return the answer to a recall and count its hits; nothing is logged."""
     namespaces = strings("namespace", namespace)
     if not namespaces or not all(namespaces):
@@ -24,8 +24,8 @@ def answered(mem: Connection, query: str, namespace: str | Sequence[str], argume
     at = None if as_of is None else at_time("as_of", as_of)
     asked = at if now is None else at_time("now", now)
     given["filters"] = checked_filters(given["filters"])
-    given["exclude"] = mem._whole_ids(namespaces, strings("exclude", given["exclude"]))
+    given["exclude"] = mem.whole_ids(namespaces, strings("exclude", given["exclude"]))
     plan = mem.recipe if recipe is None else find_recipe(recipe)
-    result = mem._recaller.recall(query, namespaces, plan, tailor=recipe is None, at=at, now=asked, **given)
-    mem._accesses.note((hit.namespace, hit.id) for hit in result.hits)
+    result = mem.recaller.recall(query, namespaces, plan, tailor=recipe is None, at=at, now=asked, **given)
+    mem.accesses.note((hit.namespace, hit.id) for hit in result.hits)
     return result

@@ -249,7 +249,7 @@ def hit(value: Any) -> Hit:
         value["rank"],
         value["score"],
         value["components"],
-        {name: LegRank(**at) for name, at in value["legs"].items()},
+        {name: LegRank(**rank) for name, rank in value["legs"].items()},
         value["snippet"],
         tuple((start, end) for start, end in value["matches"]),
         tuple(value["duplicates"]),

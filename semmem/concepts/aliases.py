@@ -123,21 +123,21 @@ def _spells(letters: str, words: Sequence[str]) -> bool:
     """
 
     @cache
-    def rest(at: int, used: int) -> bool:
-        if at == len(words):
+    def rest(index: int, used: int) -> bool:
+        if index == len(words):
             return used == len(letters)
-        word = words[at]
-        if word in _CONNECTORS and rest(at + 1, used):
+        word = words[index]
+        if word in _CONNECTORS and rest(index + 1, used):
             return True
         if used == len(letters) or word[0] != letters[used]:
             return False
         used += 1
-        if rest(at + 1, used):
+        if rest(index + 1, used):
             return True
         for letter in word[1:]:  # DeoxyriboNucleic
             if used < len(letters) and letter == letters[used]:
                 used += 1
-                if rest(at + 1, used):
+                if rest(index + 1, used):
                     return True
         return False
 
@@ -154,10 +154,10 @@ def number_forms(name: Tokens) -> set[Tokens]:
 
     Words that end in ss, us or is count as singular. Nothing is proposed for digits or for tokens below 3 letters.
     """
-    at = next((i for i, part in enumerate(name) if i and part in ("of", "for", "in")), len(name)) - 1
-    if at < 0 or len(name[at]) < 3 or not name[at].isalpha() or name[at] in STOP_WORDS["english"]:
+    index = next((i for i, part in enumerate(name) if i and part in ("of", "for", "in")), len(name)) - 1
+    if index < 0 or len(name[index]) < 3 or not name[index].isalpha() or name[index] in STOP_WORDS["english"]:
         return set()
-    return {(*name[:at], other, *name[at + 1 :]) for other in _other_number(name[at])}
+    return {(*name[:index], other, *name[index + 1 :]) for other in _other_number(name[index])}
 
 
 def _other_number(word: str) -> list[str]:

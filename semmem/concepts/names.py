@@ -156,25 +156,25 @@ def _begins(word: Word) -> bool:
     return word.stop and (len(word.folded) > 1 or not word.capital)
 
 
-def _opens(words: Sequence[Word], gaps: Sequence[str], at: int) -> bool:
+def _opens(words: Sequence[Word], gaps: Sequence[str], index: int) -> bool:
     """Return whether token ``at`` is the first of a sentence."""
-    if at == 0:
+    if index == 0:
         return True
-    gap = gaps[at]
+    gap = gaps[index]
     if gap == " " or _SENTENCE_END.search(gap) is None:
         return False
-    return _begins(words[at]) or not _dotted(words[at - 1], gap)
+    return _begins(words[index]) or not _dotted(words[index - 1], gap)
 
 
-def _joined(words: Sequence[Word], gaps: Sequence[str], at: int) -> bool:
+def _joined(words: Sequence[Word], gaps: Sequence[str], index: int) -> bool:
     """Return whether a span may continue from token ``at - 1`` to token ``at``."""
-    gap = gaps[at]
-    return gap in _JOINING or (_dotted(words[at - 1], gap) and not _begins(words[at]))
+    gap = gaps[index]
+    return gap in _JOINING or (_dotted(words[index - 1], gap) and not _begins(words[index]))
 
 
-def _over_connectors(words: Sequence[Word], gaps: Sequence[str], at: int) -> int:
+def _over_connectors(words: Sequence[Word], gaps: Sequence[str], index: int) -> int:
     """Return the position of a capital after token ``at - 1`` and one or two connectors; 0 if there is none."""
-    for ahead in range(at, min(at + 3, len(words))):
+    for ahead in range(index, min(index + 3, len(words))):
         if not _joined(words, gaps, ahead):
             return 0
         word = words[ahead]
@@ -187,32 +187,34 @@ def _over_connectors(words: Sequence[Word], gaps: Sequence[str], at: int) -> int
 
 def _run(words: Sequence[Word], gaps: Sequence[str], first: int) -> int:
     """Return the end of the run of capitals that begins at ``first``."""
-    at = first + 1
-    while at < len(words) and _joined(words, gaps, at):
-        word = words[at]
-        glued = gaps[at] in _GLUE and (word.folded[0].isdigit() or (at == first + 1 and len(words[first].folded) == 1))
+    index = first + 1
+    while index < len(words) and _joined(words, gaps, index):
+        word = words[index]
+        glued = gaps[index] in _GLUE and (
+            word.folded[0].isdigit() or (index == first + 1 and len(words[first].folded) == 1)
+        )
         if word.capital or glued:
-            at += 1
-        elif ahead := _over_connectors(words, gaps, at):
-            at = ahead + 1
+            index += 1
+        elif ahead := _over_connectors(words, gaps, index):
+            index = ahead + 1
         else:
             break
-    return at
+    return index
 
 
 def _pieces(words: Sequence[Word], first: int, past: int) -> Iterator[tuple[int, int]]:
     """Yield the names within a span that a loose connector or a possessive joins: Ada and Charles, Ada's Notes."""
     start = first
-    for at in range(first, past):
-        word = words[at]
+    for index in range(first, past):
+        word = words[index]
         loose = not word.capital and word.folded in _LOOSE
-        if loose or at == past - 1 or word.surface.endswith(("'s", "\u2019s")):
-            end = at if loose else at + 1
+        if loose or index == past - 1 or word.surface.endswith(("'s", "\u2019s")):
+            end = index if loose else index + 1
             while first < start < end and words[start].stop:
                 start += 1
             if start < end and end - start < past - first:
                 yield start, end
-            start = at + 1
+            start = index + 1
 
 
 def capitalised_spans(reading: Reading) -> Iterator[tuple[int, int]]:
@@ -224,26 +226,26 @@ def capitalised_spans(reading: Reading) -> Iterator[tuple[int, int]]:
     .73 to .85 at equal precision).
     """
     words, gaps = reading.words, reading.gaps
-    at = 0
-    while at < len(words):
-        if not words[at].capital:
-            at += 1
+    index = 0
+    while index < len(words):
+        if not words[index].capital:
+            index += 1
             continue
-        first, at = at, _run(words, gaps, at)
+        first, index = index, _run(words, gaps, index)
         opens = _opens(words, gaps, first)
-        while first < at:
+        while first < index:
             word = words[first]
             if word.capital and not word.stop and not (opens and word.folded in _OPENERS):
                 break
-            if word.folded in _GIVEN_NAMES and not opens and first + 1 < at and words[first + 1].capital:
+            if word.folded in _GIVEN_NAMES and not opens and first + 1 < index and words[first + 1].capital:
                 break
             first += 1
-        if first >= at:
+        if first >= index:
             continue
-        if at - first <= _LONGEST_SPAN:
-            yield first, at
-        if at - first > 1:
-            yield from _pieces(words, first, at)
+        if index - first <= _LONGEST_SPAN:
+            yield first, index
+        if index - first > 1:
+            yield from _pieces(words, first, index)
 
 
 def candidates(part: str, language: str = "english", before: int = 0) -> list[tuple[int, int]]:
@@ -266,18 +268,18 @@ def candidates(part: str, language: str = "english", before: int = 0) -> list[tu
         spelled = opening + word.folded
         if not word.stop:
             runs.append((_begun(spelled), place))  # key(_NAME, …), in line for speed
-        for at in range(first + 1, min(first + MAX_NAME, count)):
-            if gaps[at] != " ":
-                if at not in cut:
-                    cut[at] = len(gaps[at]) > 3 or _opens(words, gaps, at)
-                if cut[at]:
+        for index in range(first + 1, min(first + MAX_NAME, count)):
+            if gaps[index] != " ":
+                if index not in cut:
+                    cut[index] = len(gaps[index]) > 3 or _opens(words, gaps, index)
+                if cut[index]:
                     break
-            folded, _, _, kind, stop, capital, _ = words[at]
-            if word.stop and at == first + 1 and not capital:
+            folded, _, _, kind, stop, capital, _ = words[index]
+            if word.stop and index == first + 1 and not capital:
                 break
             spelled = f"{spelled}\x1f{folded}"
-            if capital or kind == _TERM or (at < first + 3 and not stop):
-                runs.append((hashed(spelled), place + at - first))
+            if capital or kind == _TERM or (index < first + 3 and not stop):
+                runs.append((hashed(spelled), place + index - first))
     return runs
 
 
@@ -292,21 +294,21 @@ def longest(runs: Iterable[tuple[int, int]], known: Container[int]) -> Iterator[
     """
     best: tuple[int, int] | None = None
     free = 0
-    for at, place in runs:
+    for concept_key, place in runs:
         first = place // MAX_NAME
         if best is not None and first > best[1] // MAX_NAME:
             yield best
             free, best = past_of(best[1]), None
-        if first >= free and at in known:
-            best = at, place
+        if first >= free and concept_key in known:
+            best = concept_key, place
     if best is not None:
         yield best
 
 
 def gazetteer(part: str, known: Container[int], language: str = "english") -> Iterator[tuple[int, int, int]]:
     """Yield (first, past, key) of the longest ``known`` names among ``candidates``, left to right."""
-    for at, place in longest(candidates(part, language), known):
-        yield place // MAX_NAME, past_of(place), at
+    for concept_key, place in longest(candidates(part, language), known):
+        yield place // MAX_NAME, past_of(place), concept_key
 
 
 def past_of(place: int) -> int:

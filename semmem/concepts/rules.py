@@ -76,15 +76,15 @@ class _Concepts:
         before = ""
         adjacent = False
         for word in read_words:
-            _, root, at, kind, stop, _, _ = word
+            _, root, concept_key, kind, stop, _, _ = word
             if stop:
                 adjacent = False
                 continue
-            if at in counts:
-                counts[at] += times
+            if concept_key in counts:
+                counts[concept_key] += times
             else:
-                counts[at] = times
-                self.words[at] = word
+                counts[concept_key] = times
+                self.words[concept_key] = word
             self.length += times
             if kind == _TERM:
                 if adjacent:
@@ -96,11 +96,11 @@ class _Concepts:
             before = root
             adjacent = True
 
-    def add_name(self, at: int, shown: str, mention: float, subject: float) -> None:
+    def add_name(self, concept_key: int, shown: str, mention: float, subject: float) -> None:
         """Add a name; where it is there already, the larger weights and the first label are kept."""
-        if (entry := self.names.get(at)) is not None:
+        if (entry := self.names.get(concept_key)) is not None:
             shown, mention, subject = entry[0], max(mention, entry[1]), max(subject, entry[2])
-        self.names[at] = (shown, mention, subject)
+        self.names[concept_key] = (shown, mention, subject)
 
     def extraction(self) -> Extraction:
         """Return the extraction: parallel lists, keys ascending."""
@@ -158,12 +158,12 @@ def extract(text: str, title: str | None = None, *, language: str = "english") -
     own = {key(_NAME, named): (named, shown, weight) for named, shown, weight in about}
     places = dict.fromkeys(longest(out.candidates, own)) if own else {}
     for part, reading, start in parts if places else ():
-        for at, place in places:
+        for concept_key, place in places:
             first, past = place // MAX_NAME - start, past_of(place) - start
             if 0 <= first < len(reading.words):
-                out.add_name(at, label(part, reading, first, past), NAME_WEIGHT, 0.0)
-    for at, (_, shown, weight) in own.items():
-        out.add_name(at, shown, 0.0, weight)
+                out.add_name(concept_key, label(part, reading, first, past), NAME_WEIGHT, 0.0)
+    for concept_key, (_, shown, weight) in own.items():
+        out.add_name(concept_key, shown, 0.0, weight)
     for short in title_initials(title, language) if title else ():
         out.add_name(initials_key(short), short.upper(), 0.0, 0.0)
     return out.extraction()
@@ -247,18 +247,20 @@ def corrected_question(concepts: QuestionConcepts, corrections: Corrections) -> 
     names = tuple(n._replace(key=into[n.key][0]) if n.key in into else n for n in concepts.names)
     spans = tuple(n._replace(key=into[n.key][0]) if n.key in into else n for n in concepts.spans)
     rows: dict[int, tuple[int, str, float]] = {}
-    for at, kind, shown, weight in zip(concepts.keys, concepts.kinds, concepts.labels, concepts.weights, strict=True):
-        if kind == _NAME and at in into:
-            at, shown = into[at]
-        rows[at] = (kind, shown, max(weight, rows[at][2] if at in rows else 0.0))
+    for concept_key, kind, shown, weight in zip(
+        concepts.keys, concepts.kinds, concepts.labels, concepts.weights, strict=True
+    ):
+        if kind == _NAME and concept_key in into:
+            concept_key, shown = into[concept_key]
+        rows[concept_key] = (kind, shown, max(weight, rows[concept_key][2] if concept_key in rows else 0.0))
     keys = tuple(sorted(rows))
     return QuestionConcepts(
         names,
         spans,
         keys,
-        kinds=tuple(rows[at][0] for at in keys),
-        labels=tuple(rows[at][1] for at in keys),
-        weights=tuple(rows[at][2] for at in keys),
+        kinds=tuple(rows[concept_key][0] for concept_key in keys),
+        labels=tuple(rows[concept_key][1] for concept_key in keys),
+        weights=tuple(rows[concept_key][2] for concept_key in keys),
     )
 
 
@@ -273,14 +275,14 @@ def with_other_names(extraction: Extraction, names: Sequence[str], language: str
     rows = {row[0]: row for row in _rows(extraction)}
     for name in names:
         for place, (parts, shown, weight) in enumerate(subject_aliases("", name, language=language)):
-            at = key(_NAME, parts)
-            _, _, label, mention, subject, count = rows.get(at, (at, _NAME, shown, 0.0, 0.0, 0))
+            concept_key = key(_NAME, parts)
+            _, _, label, mention, subject, count = rows.get(concept_key, (concept_key, _NAME, shown, 0.0, 0.0, 0))
             mention = max(mention, NAME_WEIGHT if place == 0 else 0.0)
-            rows[at] = (at, _NAME, label, mention, max(subject, min(weight, BARE_TITLE)), count)
+            rows[concept_key] = (concept_key, _NAME, label, mention, max(subject, min(weight, BARE_TITLE)), count)
     if not rows:
         return extraction
     keys, kinds, labels, mentions, subjects, counts = (
-        list(c) for c in zip(*(rows[at] for at in sorted(rows)), strict=True)
+        list(c) for c in zip(*(rows[concept_key] for concept_key in sorted(rows)), strict=True)
     )
     columns = (keys, kinds, labels, mentions, subjects, counts)
     return Extraction(*columns, extraction.length, extraction.relationships, extraction.candidates)

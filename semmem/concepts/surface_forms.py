@@ -18,7 +18,9 @@ def written(labels: Mapping[int, str], texts: Iterable[str | None], language: st
     Of two equally frequent spellings the lower-case one is taken. Names are returned unchanged, and so are labels that
     occur in none of the texts.
     """
-    stems = {at: tuple(label.split(" ")) for at, label in labels.items() if _is_stems(at, label)}
+    stems = {
+        concept_key: tuple(label.split(" ")) for concept_key, label in labels.items() if _is_stems(concept_key, label)
+    }
     sought = frozenset(stems.values())
     if not sought:
         return dict(labels)
@@ -41,13 +43,16 @@ def written(labels: Mapping[int, str], texts: Iterable[str | None], language: st
             else:
                 before, adjacent = word, True
     best = {parts: min(forms.items(), key=_order)[0] for parts, forms in counts.items()}
-    return {at: best.get(stems[at], label) if at in stems else label for at, label in labels.items()}
+    return {
+        concept_key: best.get(stems[concept_key], label) if concept_key in stems else label
+        for concept_key, label in labels.items()
+    }
 
 
-def _is_stems(at: int, label: str) -> bool:
+def _is_stems(concept_key: int, label: str) -> bool:
     """Return whether ``label`` consists of the stem, or the two stems, of the key ``at``."""
     parts = label.split(" ")
-    return at == key(Kind.STEM if len(parts) == 1 else Kind.BIGRAM, parts)
+    return concept_key == key(Kind.STEM if len(parts) == 1 else Kind.BIGRAM, parts)
 
 
 def _shown(word: Word) -> str:

@@ -135,67 +135,71 @@ class _Drawing:
         """Add MPNet's bias of every head for each pair of places, cut to the length of the text."""
         import numpy as np
 
-        at = np.arange(self._shape.tokens)
-        bucket = _buckets(at[None, :] - at[:, None], self._shape.buckets)
+        places = np.arange(self._shape.tokens)
+        bucket = _buckets(places[None, :] - places[:, None], self._shape.buckets)
         table = self._of("encoder.relative_attention_bias.weight")[bucket]  # places, places, heads
         whole = self._tensor("distances", np.ascontiguousarray(table.transpose(2, 0, 1)))
         ends = self._op("Concat", "ends", "length", "length", axis=0)
         starts = self._whole("starts", 0, 0)
         return self._op("Slice", "distance", whole, starts, ends, self._whole("axes", 1, 2))
 
-    def _layer(self, states: str, at: str, bias: str | None) -> str:
+    def _layer(self, states: str, name: str, bias: str | None) -> str:
         """Add self-attention and the two dense layers, each with the way past it and a normalisation."""
         part, norm = ("attention.attn.o", "attention.LayerNorm") if self._shape.buckets else _BERT
-        node = self._attention(states, f"{at}attention.self.", self._projections(at), bias)
-        node = self._dense(node, f"{at}{part}")
-        node = self._op("Add", f"{at}attention.past", node, states)
-        middle = self._normalised(node, f"{at}{norm}")
+        node = self._attention(states, f"{name}attention.self.", self._projections(name), bias)
+        node = self._dense(node, f"{name}{part}")
+        node = self._op("Add", f"{name}attention.past", node, states)
+        middle = self._normalised(node, f"{name}{norm}")
         how = {"approximate": "tanh"} if self._shape.tanh else {}
-        node = self._op("Gelu", f"{at}gelu", self._dense(middle, f"{at}intermediate.dense"), **how)
-        node = self._op("Add", f"{at}past", self._dense(node, f"{at}output.dense"), middle)
-        return self._normalised(node, f"{at}output.LayerNorm")
+        node = self._op("Gelu", f"{name}gelu", self._dense(middle, f"{name}intermediate.dense"), **how)
+        node = self._op("Add", f"{name}past", self._dense(node, f"{name}output.dense"), middle)
+        return self._normalised(node, f"{name}output.LayerNorm")
 
-    def _projections(self, at: str) -> tuple[str, str, str]:
+    def _projections(self, name: str) -> tuple[str, str, str]:
         if self._shape.buckets:
-            return f"{at}attention.attn.q", f"{at}attention.attn.k", f"{at}attention.attn.v"
-        return f"{at}attention.self.query", f"{at}attention.self.key", f"{at}attention.self.value"
+            return f"{name}attention.attn.q", f"{name}attention.attn.k", f"{name}attention.attn.v"
+        return f"{name}attention.self.query", f"{name}attention.self.key", f"{name}attention.self.value"
 
-    def _attention(self, states: str, at: str, projections: tuple[str, str, str], bias: str | None) -> str:
+    def _attention(self, states: str, name: str, projections: tuple[str, str, str], bias: str | None) -> str:
         """Add softmax(q·k / √size + bias)·v of all heads; the three projections are one product."""
         import numpy as np
 
         heads_, width = self._shape.heads, self._shape.width
         weight, shift = (np.concatenate([self._of(f"{part}.{of}") for part in projections]) for of in _OF)
-        all_three = self._linear(states, f"{at}all", weight, shift)
+        all_three = self._linear(states, f"{name}all", weight, shift)
         size = width // heads_
-        heads = self._op("Reshape", f"{at}heads", all_three, self._whole(f"{at}apart", 0, 0, 3, heads_, size))
-        heads = self._op("Transpose", f"{at}turned", heads, perm=[2, 0, 3, 1, 4])
+        heads = self._op("Reshape", f"{name}heads", all_three, self._whole(f"{name}apart", 0, 0, 3, heads_, size))
+        heads = self._op("Transpose", f"{name}turned", heads, perm=[2, 0, 3, 1, 4])
         query, key, value = (
-            self._op("Gather", f"{at}{part}", heads, self._number(f"{at}{part}.place", i), axis=0)
+            self._op("Gather", f"{name}{part}", heads, self._number(f"{name}{part}.place", i), axis=0)
             for i, part in enumerate(("query", "key", "value"))
         )
-        scale = self._tensor(f"{at}scale", np.float32(size**-0.5))
-        likeness = self._op("MatMul", f"{at}likeness", query, self._op("Transpose", f"{at}k", key, perm=[0, 1, 3, 2]))
-        scaled = self._op("Mul", f"{at}scaled", likeness, scale)
+        scale = self._tensor(f"{name}scale", np.float32(size**-0.5))
+        likeness = self._op(
+            "MatMul", f"{name}likeness", query, self._op("Transpose", f"{name}k", key, perm=[0, 1, 3, 2])
+        )
+        scaled = self._op("Mul", f"{name}scaled", likeness, scale)
         if bias is not None:
-            scaled = self._op("Add", f"{at}biased", scaled, bias)
-        shares = self._op("Softmax", f"{at}shares", scaled, axis=-1)
-        node = self._op("Transpose", f"{at}back", self._op("MatMul", f"{at}mixed", shares, value), perm=[0, 2, 1, 3])
-        return self._op("Reshape", f"{at}together", node, self._whole(f"{at}joined", 0, 0, width))
+            scaled = self._op("Add", f"{name}biased", scaled, bias)
+        shares = self._op("Softmax", f"{name}shares", scaled, axis=-1)
+        node = self._op(
+            "Transpose", f"{name}back", self._op("MatMul", f"{name}mixed", shares, value), perm=[0, 2, 1, 3]
+        )
+        return self._op("Reshape", f"{name}together", node, self._whole(f"{name}joined", 0, 0, width))
 
-    def _dense(self, states: str, at: str) -> str:
-        return self._linear(states, at, self._of(f"{at}.weight"), self._of(f"{at}.bias"))
+    def _dense(self, states: str, name: str) -> str:
+        return self._linear(states, name, self._of(f"{name}.weight"), self._of(f"{name}.bias"))
 
-    def _linear(self, states: str, at: str, weight: Any, bias: Any) -> str:
-        return self._op("Add", f"{at}.sum", self._product(states, at, weight), self._tensor(f"{at}.b", bias))
+    def _linear(self, states: str, name: str, weight: Any, bias: Any) -> str:
+        return self._op("Add", f"{name}.sum", self._product(states, name, weight), self._tensor(f"{name}.b", bias))
 
-    def _product(self, states: str, at: str, weight: Any) -> str:
-        return self._op("MatMul", f"{at}.product", states, self._tensor(f"{at}.w", weight.T))
+    def _product(self, states: str, name: str, weight: Any) -> str:
+        return self._op("MatMul", f"{name}.product", states, self._tensor(f"{name}.w", weight.T))
 
-    def _normalised(self, states: str, at: str) -> str:
-        scale, shift = (self._weight(f"{at}.{of}") for of in _OF)
+    def _normalised(self, states: str, name: str) -> str:
+        scale, shift = (self._weight(f"{name}.{of}") for of in _OF)
         epsilon = self._shape.epsilon
-        return self._op("LayerNormalization", f"{at}.out", states, scale, shift, axis=-1, epsilon=epsilon)
+        return self._op("LayerNormalization", f"{name}.out", states, scale, shift, axis=-1, epsilon=epsilon)
 
     def _op(self, kind: str, name: str, *inputs: str, **attributes: Any) -> str:
         self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], name=name, **attributes))
@@ -235,15 +239,15 @@ class _Int8(_Drawing):
 
     _opsets: ClassVar[Mapping[str, int]] = {"": 20, "com.microsoft": 1}
 
-    def _product(self, states: str, at: str, weight: Any) -> str:
+    def _product(self, states: str, name: str, weight: Any) -> str:
         import numpy as np
 
         rows, columns = weight.shape
         blocks = np.pad(weight, ((0, 0), (0, -columns % _BLOCK))).reshape(rows, -1, _BLOCK)
         whole, scales = _rounded(blocks)
         return self._op(
-            "MatMulNBits", f"{at}.product", states, self._tensor(f"{at}.w", (whole + 128).astype(np.uint8)),
-            self._tensor(f"{at}.scale", scales.reshape(-1)),
+            "MatMulNBits", f"{name}.product", states, self._tensor(f"{name}.w", (whole + 128).astype(np.uint8)),
+            self._tensor(f"{name}.scale", scales.reshape(-1)),
             domain="com.microsoft", K=columns, N=rows, bits=8, block_size=_BLOCK, accuracy_level=4,
         )  # fmt: skip
 

@@ -90,7 +90,9 @@ class EndpointEmbedder:
     def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
 
-        rows = [row for at in range(0, len(texts), _AT_ONCE) for row in self._halved(texts[at : at + _AT_ONCE])]
+        rows = [
+            row for start in range(0, len(texts), _AT_ONCE) for row in self._halved(texts[start : start + _AT_ONCE])
+        ]
         vectors = np.asarray(rows, dtype=np.float64).reshape(len(texts), -1 if rows else self.dimensions)
         units: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
         return units
@@ -126,7 +128,7 @@ class EndpointEmbedder:
             raise EndpointFailed("no list of vectors in the answer")
         if len(data) != count:
             raise EndpointFailed(f"{len(data)} vectors for {count} texts")
-        places = [one.get("index", at) for at, one in enumerate(data)]
+        places = [one.get("index", index) for index, one in enumerate(data)]
         if sorted(places, key=str) != sorted(range(count), key=str):
             raise EndpointFailed("vectors without their places")
         rows = [row for _, row in sorted(zip(places, (one.get("embedding") for one in data), strict=True))]

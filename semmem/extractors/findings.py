@@ -64,23 +64,23 @@ class Gathered:
         self._length = start.length
         self._candidates = start.candidates
 
-    def add(self, at: int, kind: int, label: str, mention: float, *, count: int = 0) -> None:
+    def add(self, concept_key: int, kind: int, label: str, mention: float, *, count: int = 0) -> None:
         """Add one concept with the weight ``mention``, and ``count`` occurrences of a stem."""
-        _, _, shown, weight, subject, counted = self._rows.get(at, (at, kind, label, 0.0, 0.0, 0))
-        self._rows[at] = (at, kind, shown, max(weight, mention), subject, counted + count)
+        _, _, shown, weight, subject, counted = self._rows.get(concept_key, (concept_key, kind, label, 0.0, 0.0, 0))
+        self._rows[concept_key] = (concept_key, kind, shown, max(weight, mention), subject, counted + count)
 
     def unmention(self, kind: int) -> None:
         """Remove every mention of a ``kind``; subjects stay."""
-        for at, row in list(self._rows.items()):
+        for concept_key, row in list(self._rows.items()):
             if row[1] == kind:
                 if row[4]:
-                    self._rows[at] = (at, kind, row[2], 0.0, row[4], row[5])
+                    self._rows[concept_key] = (concept_key, kind, row[2], 0.0, row[4], row[5])
                 else:
-                    del self._rows[at]
+                    del self._rows[concept_key]
 
     def extraction(self, relationships: Collection[tuple[int, str, int]] = ()) -> Extraction:
         """Return the extraction: parallel lists, keys ascending; relationships sorted, each once."""
-        rows = [self._rows[at] for at in sorted(self._rows)]
+        rows = [self._rows[concept_key] for concept_key in sorted(self._rows)]
         if not rows:
             return Extraction([], [], [], [], [], [], self._length)
         keys, kinds, names, mentions, subjects, counts = map(list, zip(*rows, strict=True))

@@ -128,8 +128,8 @@ class LLM:
 
     def _findings(self, text: str, title: str | None) -> Findings | str:
         """Return the names and relationships that the model found in the text, or the reason why there are none."""
-        at = self._hash(text, title)
-        content = self._answers.get(at)
+        key = self._hash(text, title)
+        content = self._answers.get(key)
         if content is not None:
             answer = _parsed_answer(content)
             if not isinstance(answer, str):
@@ -150,7 +150,7 @@ class LLM:
         if invented and not present:
             return "nothing of it in the text"
         self._tally.add("answered")
-        self._answers.put(at, _written(present))
+        self._answers.put(key, _written(present))
         return present
 
     def _ask(self, text: str, title: str | None) -> tuple[Findings, int]:

@@ -72,33 +72,33 @@ class Answers:
         self._has_table = False
         self.failures = 0
 
-    def get(self, at: str) -> str | None:
+    def get(self, key: str) -> str | None:
         """Return the answer stored under ``at``, None where there is none."""
         with self._lock:
-            if at in self._cache:
-                self._cache.move_to_end(at)
-                return self._cache[at]
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                return self._cache[key]
             if self._path is None:
                 return None
             try:
                 with closing(self._open()) as file:
-                    row = file.execute("SELECT answer FROM answers WHERE hash = ?", (at,)).fetchone()
+                    row = file.execute("SELECT answer FROM answers WHERE hash = ?", (key,)).fetchone()
             except (sqlite3.Error, OSError):
                 self.failures += 1
                 return None
         return row[0] if row and isinstance(row[0], str) else None
 
-    def put(self, at: str, answer: str) -> None:
+    def put(self, key: str, answer: str) -> None:
         """Store ``answer`` under ``at``, replacing an older one."""
         with self._lock:
-            self._cache[at] = answer
+            self._cache[key] = answer
             if len(self._cache) > _MOST_IN_MEMORY:
                 self._cache.popitem(last=False)
             if self._path is None:
                 return
             try:
                 with closing(self._open()) as file, file:
-                    file.execute("INSERT OR REPLACE INTO answers (hash, answer) VALUES (?, ?)", (at, answer))
+                    file.execute("INSERT OR REPLACE INTO answers (hash, answer) VALUES (?, ?)", (key, answer))
             except (sqlite3.Error, OSError):
                 self.failures += 1
 

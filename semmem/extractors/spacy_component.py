@@ -52,10 +52,17 @@ def concept_spans(
     spans = set()
     runs = {(first, past): name_key(reading, first, past) for first, past in capitalised_spans(reading)}
     if not text.islower():
-        runs |= {(first, past): at for first, past, at in gazetteer(text, subjects.union(known), language)}
-    for (first, past), at in runs.items():
+        runs |= {
+            (first, past): concept_key for first, past, concept_key in gazetteer(text, subjects.union(known), language)
+        }
+    for (first, past), concept_key in runs.items():
         spans.add(
-            ConceptSpan(reading.starts[first], reading.ends[past - 1], "SUBJECT" if at in subjects else "NAME", at)
+            ConceptSpan(
+                reading.starts[first],
+                reading.ends[past - 1],
+                "SUBJECT" if concept_key in subjects else "NAME",
+                concept_key,
+            )
         )
     spans.update(_words(reading))
     return sorted(spans)
@@ -99,10 +106,12 @@ def register() -> None:
 
         def component(doc: Any) -> Any:
             spans = []
-            for start, end, label, at in concept_spans(doc.text, doc._.semmem_title, language=language, known=keys):
+            for start, end, label, concept_key in concept_spans(
+                doc.text, doc._.semmem_title, language=language, known=keys
+            ):
                 place = doc.char_span(start, end, alignment_mode="expand")
                 if place is not None:
-                    spans.append(Span(doc, place.start, place.end, label=label, span_id=str(at)))
+                    spans.append(Span(doc, place.start, place.end, label=label, span_id=str(concept_key)))
             doc.spans[SPANS] = spans
             return doc
 

@@ -48,8 +48,8 @@ def repository(path: Path) -> str:
 
 def _commits(path: Path, own: dict[str, str], report: Reject) -> Iterator[Item]:
     fields = _text(_git(path, *_LOG, "HEAD")).split("\x00")
-    for at in range(0, len(fields) - 3, 4):
-        name, author, when, message = fields[at : at + 4]
+    for start in range(0, len(fields) - 3, 4):
+        name, author, when, message = fields[start : start + 4]
         where = f"commit {name[:12]}"
         text = _without_trailers(message)
         if not text:

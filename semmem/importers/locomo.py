@@ -68,9 +68,9 @@ def _rows(path: Path, report: Reject) -> Iterator[_Turn]:
         if not isinstance(row, Mapping) or not row.keys() >= _ROW:
             report(BadRow(where, "it is not an object with 'conv', 'session' and 'date_time'."))
             continue
-        at = str(row["conv"]), str(row["session"])
-        yield where, row, *at, positions[at], row["date_time"]
-        positions[at] += 1
+        talk = str(row["conv"]), str(row["session"])
+        yield where, row, *talk, positions[talk], row["date_time"]
+        positions[talk] += 1
 
 
 def _item(where: str, turn: Any, name: str, session: str, place: int, date: Any) -> Item:

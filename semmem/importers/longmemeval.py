@@ -38,11 +38,11 @@ def turns_of(where: str, session: str, date: Any, turns: Any, reject: Reject) ->
         reject(BadRow(where, "its turns are not a list."))
         return
     for place, turn in enumerate(turns):
-        at = f"{where}, turn {place + 1}"
+        turn_name = f"{where}, turn {place + 1}"
         try:
-            yield _item(at, turn, session, place, date)
+            yield _item(turn_name, turn, session, place, date)
         except RowError as error:
-            reject(BadRow(at, str(error)))
+            reject(BadRow(turn_name, str(error)))
 
 
 def sessions(path: Path, reject: Reject) -> Iterator[tuple[str, int, str, Any, Any]]:

@@ -60,8 +60,8 @@ def read(raw: str) -> dict[str, Any]:
             raise BadFrontMatter(line, f"it is nested more than {_DEEPEST} levels deep")
         value = yaml.load(raw, Loader=_loader())
     except yaml.MarkedYAMLError as error:
-        at = error.problem_mark or error.context_mark
-        raise BadFrontMatter(at.line + 2 if at else 1, f"it is not YAML: {error.problem}") from None
+        mark = error.problem_mark or error.context_mark
+        raise BadFrontMatter(mark.line + 2 if mark else 1, f"it is not YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadFrontMatter(1, f"it is not YAML: {str(error).splitlines()[0]}") from None
     if value is None:

@@ -117,10 +117,10 @@ def joined(said: Sequence[Turn], question: Question | None = None) -> tuple[list
     model does meanwhile.
     """
     stored: list[Turn] = []
-    for at, turn in enumerate(said):
+    for index, turn in enumerate(said):
         text = turn.text
         by_model = turn.author == "assistant"
-        goes_on = at + 1 < len(said) and said[at + 1].author == turn.author
+        goes_on = index + 1 < len(said) and said[index + 1].author == turn.author
         meanwhile = question is not None and question.author != turn.author and by_model and goes_on
         replies = question is not None and question.author != turn.author and not meanwhile
         if is_acknowledgement(text) and not (replies and (by_model or is_answer(text))):

@@ -90,7 +90,9 @@ def is_acknowledgement(text: str) -> bool:
 def is_answer(text: str) -> bool:
     """Return whether an acknowledgement answers a question, such as "yes please", and does not only thank for it."""
     words = _words(text)
-    return any(tuple(words[at : at + size]) in _ANSWERS for at in range(len(words)) for size in range(1, _LONGEST + 1))
+    return any(
+        tuple(words[index : index + size]) in _ANSWERS for index in range(len(words)) for size in range(1, _LONGEST + 1)
+    )
 
 
 def question_in(text: str) -> str:
@@ -140,10 +142,10 @@ def _words(text: str) -> list[str]:
 def _consists_of(words: list[str]) -> bool:
     """Return whether known phrases, one behind the other, make up all the words."""
     reached = {0}
-    for at in range(len(words)):
-        if at in reached:
+    for index in range(len(words)):
+        if index in reached:
             reached |= {
-                at + size for size in range(1, _LONGEST + 1)
-                if at + size <= len(words) and tuple(words[at : at + size]) in _KNOWN
+                index + size for size in range(1, _LONGEST + 1)
+                if index + size <= len(words) and tuple(words[index : index + size]) in _KNOWN
             }  # fmt: skip
     return len(words) in reached

@@ -100,10 +100,10 @@ class MemoryFiles:
                     f"No replacement was performed, old_str `{old_str}` did not appear verbatim in {where}."
                 )
             if text.count(old_str) > 1:
-                at = [str(n) for n, line in enumerate(text.split("\n"), 1) if old_str.split("\n")[0] in line]
+                numbers = [str(n) for n, line in enumerate(text.split("\n"), 1) if old_str.split("\n")[0] in line]
                 raise InvalidInput(
                     f"No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: "
-                    f"{', '.join(at)}. Please ensure it is unique"
+                    f"{', '.join(numbers)}. Please ensure it is unique"
                 )
             before = text.index(old_str)
             return text.replace(old_str, new_str), text.count("\n", 0, before) + 1

@@ -163,10 +163,10 @@ def _platform_folder(variable: str, usual: str) -> str:
 
 def _state(file: str) -> str:
     try:
-        at = os.stat(file)
+        stat = os.stat(file)
     except (OSError, ValueError):
         return f"{file}: none"
-    return f"{os.path.abspath(file)}: {at.st_mtime_ns} {at.st_size}"
+    return f"{os.path.abspath(file)}: {stat.st_mtime_ns} {stat.st_size}"
 
 
 def _exists(file: str) -> bool:

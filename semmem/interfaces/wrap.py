@@ -197,10 +197,10 @@ class _Chat:
         asked = self._quietly(lambda: _asked(body.get(api.messages)), None)
         if asked is None:
             return _Call(self, api, None)
-        at, question, is_new = asked
+        index, question, is_new = asked
         block = self._quietly(lambda: self._block(question), "")
         if block:
-            messages = _with_block(body[api.messages], at, block, api.part)
+            messages = _with_block(body[api.messages], index, block, api.part)
             arguments["body"] = {**body, api.messages: messages}
         return _Call(self, api, question if is_new else None)
 
@@ -325,20 +325,20 @@ def _asked(messages: Any) -> tuple[int, str, bool] | None:
     """Return the place of the last message of the user that has text, its text, and whether it is the last of all."""
     if isinstance(messages, str):
         return (0, messages, True) if messages.strip() else None
-    for at in reversed(range(len(messages or ()))):
-        message = messages[at]
+    for index in reversed(range(len(messages or ()))):
+        message = messages[index]
         if isinstance(message, Mapping) and message.get("role") == "user":
             try:
-                return at, plain_text(message.get("content")), at == len(messages) - 1
+                return index, plain_text(message.get("content")), index == len(messages) - 1
             except RowError:
                 continue
     return None
 
 
-def _with_block(messages: Any, at: int, block: str, part: str) -> Any:
+def _with_block(messages: Any, index: int, block: str, part: str) -> Any:
     """Return the messages with ``block`` before the text of the one ``at`` that place."""
     if isinstance(messages, str):
         return f"{block}\n{messages}"
-    content = messages[at]["content"]
+    content = messages[index]["content"]
     whole = f"{block}\n{content}" if isinstance(content, str) else [{"type": part, "text": block}, *content]
-    return [*messages[:at], {**messages[at], "content": whole}, *messages[at + 1 :]]
+    return [*messages[:index], {**messages[index], "content": whole}, *messages[index + 1 :]]

@@ -154,9 +154,9 @@ def _inside(results: Sequence[Result], snapshot: Snapshot) -> list[tuple[int, fl
         spaces = (namespace,) if namespace is not None else scope.namespaces
         # an id may look like that of a part, so the namespace and id that the leg returned are tried first
         either = (parts, wholes) if getattr(result, "type", "") == "part" else (wholes, parts)
-        at = next((names[n, result.id] for names in either for n in spaces if (n, result.id) in names), None)
-        if at is not None:
-            out.append((at[1], float(result.score)))
+        key = next((names[n, result.id] for names in either for n in spaces if (n, result.id) in names), None)
+        if key is not None:
+            out.append((key[1], float(result.score)))
     return out
 
 

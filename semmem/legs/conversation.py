@@ -63,8 +63,8 @@ class Turns:
         same = np.array(
             [i > 0 and rows[i].session is not None and session[i] == session[i - 1] for i in range(n)], dtype=bool
         )
-        at = np.arange(n)
-        previous = np.where(same, at - 1, -1)
+        places = np.arange(n)
+        previous = np.where(same, places - 1, -1)
         following = np.append(same[1:], False) if n else same
         return cls(
             np.array([row.row_id for row in rows], dtype=np.int64),
@@ -73,7 +73,7 @@ class Turns:
             np.array([row.month for row in rows], dtype=np.int64),
             previous,
             np.where(previous >= 0, previous[np.maximum(previous, 0)], -1) if n else previous,
-            np.where(following, at + 1, -1),
+            np.where(following, places + 1, -1),
             authors,
         )
 
@@ -131,7 +131,7 @@ def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:
     answers = []
     for authors in before:
         keys = [author_key(name) if name is not None else None for name in authors]
-        other = next((at for at, key in enumerate(keys) if key != own), None)
+        other = next((index for index, key in enumerate(keys) if key != own), None)
         if other is None:
             continue
         earlier = next((key for key in keys[other:] if key != keys[other]), "")

@@ -109,7 +109,7 @@ class Graph(Leg):
             shares = standing([question.within(n).rankings for n in scope.namespaces])
             masses = [mass.scaled(share) for mass, share in zip(masses, shares, strict=True)]
         trace = WalkTrace.of([traces.get(n, WalkTrace()) for n in scope.namespaces])
-        row_ids = np.concatenate([placed(m.row_ids, at) for at, m in enumerate(masses)])
+        row_ids = np.concatenate([placed(m.row_ids, place) for place, m in enumerate(masses)])
         scores = gather(row_ids, np.concatenate([m.values for m in masses]))
         inside = scope.matches(scores.row_ids)
         matching = Mass(scores.row_ids[inside], scores.values[inside])
@@ -299,10 +299,10 @@ def _of_namespace(snapshot: Snapshot, namespace: str) -> Callable[[list[int]], M
     return partial(_names, snapshot, snapshot.scope.namespaces.index(namespace))
 
 
-def _names(snapshot: Snapshot, at: int, row_ids: list[int]) -> Mapping[int, tuple[Any, ...]]:
+def _names(snapshot: Snapshot, place: int, row_ids: list[int]) -> Mapping[int, tuple[Any, ...]]:
     """Return the sort keys of memories, whose row ids are those of the namespace at ``at``, or placed ones for 0."""
-    metadata = snapshot.metadata([placed(row_id, at) for row_id in row_ids]) if at else snapshot.metadata(row_ids)
-    return {local(o) if at else o: (h.created_at, h.id, h.part) for o, h in metadata.items()}
+    metadata = snapshot.metadata([placed(row_id, place) for row_id in row_ids]) if place else snapshot.metadata(row_ids)
+    return {local(o) if place else o: (h.created_at, h.id, h.part) for o, h in metadata.items()}
 
 
 def _without(question: Question, earlier: Collection[int]) -> Question:

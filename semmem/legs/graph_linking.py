@@ -58,13 +58,15 @@ class WalkTrace(Trace):
         if len(traces) == 1:
             return traces[0]
         whole = cls(ties_cut=any(trace.ties_cut for trace in traces))
-        for at, trace in enumerate(traces):
+        for place, trace in enumerate(traces):
             whole.labels |= trace.labels
             for name in ("linked", "concepts", "seeds", "restart"):
                 getattr(whole, name).update(
-                    {placed(row_id, at): value for row_id, value in getattr(trace, name).items()}
+                    {placed(row_id, place): value for row_id, value in getattr(trace, name).items()}
                 )
-            whole.hops += [replace(h, source=placed(h.source, at), target=placed(h.target, at)) for h in trace.hops]
+            whole.hops += [
+                replace(h, source=placed(h.source, place), target=placed(h.target, place)) for h in trace.hops
+            ]
         return whole
 
 
@@ -109,10 +111,10 @@ def link(
     trace.labels |= dict(zip(question.keys, question.labels, strict=True))
     stems = {k for k, kind in zip(question.keys, question.kinds, strict=True) if kind == Kind.STEM}
     if settings.other_names:
-        likely = [(span, at, 1.0) for at, span in variants.items() if at in by_key]
+        likely = [(span, concept_key, 1.0) for concept_key, span in variants.items() if concept_key in by_key]
         likely = [candidate for candidate in likely if candidate[0] in unlinked(question, linked, corrections)]
         likely += likely_subjects(stored, question, linked, shared, language)
-        more = stored.postings({at for _, at, _ in likely}) if likely else names
+        more = stored.postings({concept_key for _, concept_key, _ in likely}) if likely else names
         linked |= _likely(likely, dict(more.items()), names.memories, mass, trace)
         _initialled(unlinked(question, linked, corrections), short, by_key, names.memories, mass, trace)
     subjects = gather(list(mass), list(mass.values()))
@@ -138,23 +140,23 @@ def link(
     mentions |= {k: e[e["mention"] > 0] for k, e in by_key.items() if k in weights}
     row_ids, values, anchor_row_ids, anchor_values = [], [], [], []
     singleton = set[int]()
-    for at in sorted(mentions):
-        entries = mentions[at]
+    for concept_key in sorted(mentions):
+        entries = mentions[concept_key]
         if not 0 < len(entries) <= settings.max_df:
             continue
-        if at in spans or at in lower_names:
+        if concept_key in spans or concept_key in lower_names:
             if len(entries) > 1:
                 named = True
             else:
                 singleton.add(int(entries["ord"][0]))
         load = entries["mention"] * (rarity(shared.memories, len(entries)) / float(entries["mention"].sum()))
         row_ids += entries["ord"].tolist()
-        values += (load * weights[at]).tolist()
-        if at in name_keys and len(entries) <= settings.anchor_df:
+        values += (load * weights[concept_key]).tolist()
+        if concept_key in name_keys and len(entries) <= settings.anchor_df:
             anchor_row_ids += entries["ord"].tolist()
             anchor_values += load.tolist()
         for row_id in entries["ord"].tolist():
-            trace.concepts.setdefault(row_id, []).append(at)
+            trace.concepts.setdefault(row_id, []).append(concept_key)
     return Links(
         subjects,
         gather(row_ids, values),
@@ -174,19 +176,19 @@ def _likely(
 ) -> set[int]:
     """Add mass for the subjects that spans probably mean; return the keys of these subjects."""
     linked = set()
-    for span, at, alike in likely:
-        entries = by_key.get(at)
+    for span, concept_key, alike in likely:
+        entries = by_key.get(concept_key)
         if entries is None:
             continue
         about = entries[entries["subject"] > 0]
         if not len(about):
             continue
-        linked.add(at)
+        linked.add(concept_key)
         rare = alike * rarity(memories, int((entries["mention"] > 0).sum()) or 1) / _WEIGHT_UNIT
         for row_id, weight in zip(about["ord"].tolist(), about["subject"].tolist(), strict=True):
             mass[row_id] = max(mass.get(row_id, 0.0), weight * rare)
-            trace.linked.setdefault(row_id, []).append(at)
-        trace.labels.setdefault(at, span.label)
+            trace.linked.setdefault(row_id, []).append(concept_key)
+        trace.labels.setdefault(concept_key, span.label)
     return linked
 
 
@@ -199,13 +201,13 @@ def _initialled(
     trace: WalkTrace,
 ) -> None:
     """Add mass for the memory whose title has the initials in a span; none where several titles have them."""
-    for at, span in short.items():
-        entries = by_key.get(at)
+    for concept_key, span in short.items():
+        entries = by_key.get(concept_key)
         if span in spans and entries is not None and len(entries) == 1:
             row_id = int(entries["ord"][0])
             mass[row_id] = max(mass.get(row_id, 0.0), _INITIALS * rarity(memories, 1))
-            trace.linked.setdefault(row_id, []).append(at)
-            trace.labels.setdefault(at, span.label)
+            trace.linked.setdefault(row_id, []).append(concept_key)
+            trace.labels.setdefault(concept_key, span.label)
 
 
 def _subjects(
@@ -298,7 +300,7 @@ def by_initials(question: QuestionConcepts) -> dict[int, Name]:
 
 def unlinked(question: QuestionConcepts, linked: set[int], corrections: Corrections) -> list[Name]:
     """Return the capitalised spans of the question that overlap nothing linked yet."""
-    positions = {at for name in question.names if name.key in linked for at in range(name.first, name.past)}
+    positions = {place for name in question.names if name.key in linked for place in range(name.first, name.past)}
     return [
         span
         for span in question.spans
@@ -339,15 +341,19 @@ def likely_subjects(
     about = _about(stored, row_ids, language)
     candidates = []
     for span in spans:
-        names = {at: name for row_id in near[span] for at, name in about.get(row_id, {}).items()}
+        names = {concept_key: name for row_id in near[span] for concept_key, name in about.get(row_id, {}).items()}
         if len(span.tokens) == 1:
             whole = surnames(names.values()).get(span.tokens)
-            candidates += [(span, at, 1.0) for at, name in names.items() if whole and name[-len(whole) :] == whole]
+            candidates += [
+                (span, concept_key, 1.0)
+                for concept_key, name in names.items()
+                if whole and name[-len(whole) :] == whole
+            ]
             continue
-        for at, name in names.items():
+        for concept_key, name in names.items():
             alike = overlap(span.tokens, name, rare)
             if alike >= LIKE and len(set(span.tokens) & set(name) - STOP_WORDS.get(language, frozenset())) >= 2:
-                candidates.append((span, at, alike))
+                candidates.append((span, concept_key, alike))
     return sorted(candidates, key=lambda f: (f[0].first, -f[2], f[1]))
 
 
@@ -357,10 +363,10 @@ def _about(stored: Names, row_ids: set[int], language: str) -> Mapping[int, dict
     The name at the beginning of a text is not used: surnames from it misled the walk (untitled notes, recall@5 -0.01).
     """
     out: dict[int, dict[int, tuple[str, ...]]] = {}
-    for row_id, at, weight, label in stored.subject_names(sorted(row_ids)):
-        if weight == _OPENING or at in stored.corrections.apart:
+    for row_id, concept_key, weight, label in stored.subject_names(sorted(row_ids)):
+        if weight == _OPENING or concept_key in stored.corrections.apart:
             continue
         words = [word for word, _, _ in tokens(label, language)]
         if words and all(word.capital or word.stop or not word.folded.isalpha() for word in words):
-            out.setdefault(row_id, {})[at] = tuple(word.folded for word in words)
+            out.setdefault(row_id, {})[concept_key] = tuple(word.folded for word in words)
     return out

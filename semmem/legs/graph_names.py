@@ -33,7 +33,7 @@ class Names:
         self.corrections = corrections
         into = self.corrections.into
         self._merged = np.array(sorted(into), dtype=np.int64)
-        self._targets = np.array([into[at][0] for at in sorted(into)], dtype=np.int64)
+        self._targets = np.array([into[key][0] for key in sorted(into)], dtype=np.int64)
 
     def postings(
         self,
@@ -92,13 +92,13 @@ class Names:
         """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
         into = self.corrections.into
         rows = self._snapshot.subject_names(self._namespace, row_ids)
-        return [(row_id, *((into[at][0], weight, into[at][1]) if at in into else (at, weight, label))) for
-                row_id, at, weight, label in rows]  # fmt: skip
+        return [(row_id, *((into[key][0], weight, into[key][1]) if key in into else (key, weight, label))) for
+                row_id, key, weight, label in rows]  # fmt: skip
 
     def _read_as(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the key that each of ``keys`` is merged into, itself where it is not merged."""
-        at = np.minimum(np.searchsorted(self._merged, keys), len(self._merged) - 1)
-        return np.where(self._merged[at] == keys, self._targets[at], keys) if len(self._merged) else keys
+        places = np.minimum(np.searchsorted(self._merged, keys), len(self._merged) - 1)
+        return np.where(self._merged[places] == keys, self._targets[places], keys) if len(self._merged) else keys
 
     def _joined(self, postings: Postings, max_df: int | None) -> Postings:
         """Return postings of merged names under the names they are merged into, one entry a memory."""
@@ -179,7 +179,7 @@ def recognised(forwards: Forwards, postings: Postings) -> Forwards:
     starts = [0, *(np.flatnonzero(hits["ord"][1:] != hits["ord"][:-1]) + 1).tolist(), len(row_ids)]
     for first, past in pairwise(starts):
         runs = zip(keys[first:past], places[first:past], strict=True)
-        named += [(row_ids[first], at) for at, _ in longest(runs, _EVERY)]
+        named += [(row_ids[first], key) for key, _ in longest(runs, _EVERY)]
     pairs = np.array(named, dtype=np.int64)
     added = np.zeros(len(pairs), dtype=forwards.entries.dtype)
     added["key"], added["kind"] = pairs[:, 1], int(Kind.NAME)

@@ -126,19 +126,19 @@ def _first(start: int, trace: WalkTrace, snapshot: Snapshot, namespaces: Sequenc
     × a, as a share of all memories that mention the concept, × a of the question.
     """
     if start in trace.linked:
-        at = trace.linked[start][0]
-        return at, str(trace.labels.get(at, "a name"))
+        key = trace.linked[start][0]
+        return key, str(trace.labels.get(key, "a name"))
     if start not in trace.concepts:
         return 0, str(trace.seeds.get(start, "a seed"))
     shared = trace.concepts[start]
     for namespace in namespaces if len(shared) > 1 else ():
         (postings,) = snapshot.postings(namespace, (shared, None))
         weights = {}
-        for at, entries in postings.items():
+        for key, entries in postings.items():
             a = entries["mention"].astype(float)
             own = float(a[entries["ord"] == local(start)].sum())
-            weights[at] = own * own * rarity(postings.memories, int((a > 0).sum())) / max(float(a.sum()), 1.0)
-        shared = sorted(shared, key=lambda at: (-weights.get(at, 0.0), trace.labels.get(at, "")))
+            weights[key] = own * own * rarity(postings.memories, int((a > 0).sum())) / max(float(a.sum()), 1.0)
+        shared = sorted(shared, key=lambda key: (-weights.get(key, 0.0), trace.labels.get(key, "")))
     return shared[0], str(trace.labels.get(shared[0], "a concept"))
 
 
@@ -177,11 +177,11 @@ def _chain(trace: WalkTrace, target: int, masses: Sequence[Any]) -> list[Edge]:
         hop, mass, here = trace.hops[number], masses[number], path[0].source if path else target
         passed = {here, *(link.target for link in path)}
         inwards = np.flatnonzero((hop.target == here) & (mass > 0))
-        for at in inwards[np.lexsort((hop.key[inwards], hop.source[inwards], -mass[inwards]))].tolist():
-            source = int(hop.source[at])
+        for index in inwards[np.lexsort((hop.key[inwards], hop.source[inwards], -mass[inwards]))].tolist():
+            source = int(hop.source[index])
             if source in passed:
                 continue
-            longer = [Edge(source, int(hop.key[at]), here, float(mass[at])), *path]
+            longer = [Edge(source, int(hop.key[index]), here, float(mass[index])), *path]
             if number == 0 or not (trace.hops[number - 1].target == source).any():
                 return longer
             if whole := back(number - 1, longer):

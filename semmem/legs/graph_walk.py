@@ -245,7 +245,7 @@ def related_edges(
     )
 
 
-_KEYS: Mapping[LinkType, int] = {type: at for at, type in enumerate(LINK_TYPES, 1)}
+_KEYS: Mapping[LinkType, int] = {type: number for number, type in enumerate(LINK_TYPES, 1)}
 """The keys of edges that are links; no hash of a concept is this small."""
 
 

@@ -61,11 +61,11 @@ class Lexical(Leg):
         ]
         if len(rankings) == 1:
             return rankings[0]
-        traces = [(at, ranking.trace) for at, ranking in enumerate(rankings)]
+        traces = [(place, ranking.trace) for place, ranking in enumerate(rankings)]
         # ascending, as the places are
-        matched = np.concatenate([placed(trace.matched, at) for at, trace in traces if trace.matched is not None])
+        matched = np.concatenate([placed(trace.matched, place) for place, trace in traces if trace.matched is not None])
         most = 1.0 if any(trace.most for _, trace in traces) else 0.0
-        exact = frozenset(placed(row_id, at) for at, trace in traces for row_id in trace.exact)
+        exact = frozenset(placed(row_id, place) for place, trace in traces for row_id in trace.exact)
         return replace(joined([of_best(ranking) for ranking in rankings]), trace=Trace(most, matched, exact))
 
     def _within(self, question: Question, snapshot: Snapshot, scope: Scope, recipe: Recipe) -> Ranking:
@@ -206,11 +206,11 @@ def bm25(
     low, high = int(row_ids.min()), int(row_ids.max())
     if high - low < _DENSE_RANGE * len(row_ids) + 1024:
         slot = row_ids - low
-        at = np.flatnonzero(np.bincount(slot))
-        slots: NDArray[np.int64] = at + low
+        kept = np.flatnonzero(np.bincount(slot))
+        slots: NDArray[np.int64] = kept + low
     else:
         slots, slot = np.unique(row_ids, return_inverse=True)
-        at = np.arange(len(slots))
-    scores: NDArray[np.float64] = np.bincount(slot, weights=share)[at].astype(np.float64, copy=False)
-    matched: NDArray[np.int64] = np.bincount(slot)[at]
+        kept = np.arange(len(slots))
+    scores: NDArray[np.float64] = np.bincount(slot, weights=share)[kept].astype(np.float64, copy=False)
+    matched: NDArray[np.int64] = np.bincount(slot)[kept]
     return slots, scores, matched

@@ -34,14 +34,16 @@ def joined(rankings: Sequence[Ranking]) -> Ranking:
     """
     rows = sorted(
         (
-            (placed(row_id, at), score)
-            for at, r in enumerate(rankings)
+            (placed(row_id, place), score)
+            for place, r in enumerate(rankings)
             for row_id, score in zip(r.row_ids, r.scores, strict=True)
         ),
         key=lambda row: (-row[1], row[0]),
     )
     turns = (
-        turn._replace(row_id=placed(turn.row_id, at)) for at, r in enumerate(rankings) for turn in r.turns.values()
+        turn._replace(row_id=placed(turn.row_id, place))
+        for place, r in enumerate(rankings)
+        for turn in r.turns.values()
     )
     return Ranking(
         tuple(row_id for row_id, _ in rows),

@@ -66,9 +66,9 @@ UNINDEXED = -1
 _SHIFT = 40
 
 
-def placed(row_ids: Any, at: int) -> Any:
+def placed(row_ids: Any, place: int) -> Any:
     """Return a row id, or an array of row ids, with the place ``at`` of its namespace in the upper bits."""
-    return row_ids + (at << _SHIFT)
+    return row_ids + (place << _SHIFT)
 
 
 def local(row_ids: Any) -> Any:
@@ -91,7 +91,7 @@ def apart(namespaces: Sequence[str], row_ids: RowIds) -> list[tuple[int, str, ND
     order = np.argsort(whole >> _SHIFT, kind="stable")
     places, starts = np.unique(whole[order] >> _SHIFT, return_index=True)
     pieces = np.split(local(whole[order]), starts[1:])
-    return [(at, namespaces[at], piece) for at, piece in zip(places.tolist(), pieces, strict=True)]
+    return [(place, namespaces[place], piece) for place, piece in zip(places.tolist(), pieces, strict=True)]
 
 
 class DerivationVersion(NamedTuple):
@@ -177,14 +177,14 @@ class Corrections:
     apart: frozenset[int] = frozenset()
     names: Mapping[int, str] = field(default_factory=dict)
 
-    def key(self, at: int) -> int:
+    def key(self, key: int) -> int:
         """Return the key that ``at`` is merged into, ``at`` itself where it is not merged."""
-        target = self.into.get(at)
-        return at if target is None else target[0]
+        target = self.into.get(key)
+        return key if target is None else target[0]
 
     def forms(self, keys: Collection[int]) -> set[int]:
         """Return ``keys`` and all keys that are merged into one of them."""
-        return set(keys).union(at for at, (into, _) in self.into.items() if into in keys)
+        return set(keys).union(key for key, (into, _) in self.into.items() if into in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,13 +267,13 @@ class Scope:
         """Return the scope restricted to each of its namespaces, with local row ids."""
         if len(self.namespaces) == 1:
             return (self,)
-        return tuple(self._of(at, namespace) for at, namespace in enumerate(self.namespaces))
+        return tuple(self._of(place, namespace) for place, namespace in enumerate(self.namespaces))
 
-    def _of(self, at: int, namespace: str) -> Scope:
+    def _of(self, place: int, namespace: str) -> Scope:
         def own(row_ids: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
             if row_ids is None:
                 return None
-            start, end = row_ids.searchsorted((placed(0, at), placed(0, at + 1)))
+            start, end = row_ids.searchsorted((placed(0, place), placed(0, place + 1)))
             within: NDArray[np.int64] = local(row_ids[start:end])
             return within
 

@@ -243,11 +243,11 @@ class Changes(Sequence[Change]):
     cursor: str
 
     @overload
-    def __getitem__(self, at: int) -> Change: ...
+    def __getitem__(self, index: int) -> Change: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Change]: ...
-    def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
-        return self.items[at]
+    def __getitem__(self, index: slice) -> Sequence[Change]: ...
+    def __getitem__(self, index: int | slice) -> Change | Sequence[Change]:
+        return self.items[index]
 
     def __len__(self) -> int:
         return len(self.items)

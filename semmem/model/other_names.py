@@ -27,20 +27,20 @@ def renamed(name: str, present: str) -> str:
     return f"{name} is now called {present}; the former name works until the next release."
 
 
-def verb_named(owner: object, name: str) -> Any:
-    """Return the verb of ``owner`` whose former name is ``name``, with a DeprecationWarning.
+def verb_named(owner: object, kind: str, name: str) -> Any:
+    """Return the verb of ``owner``, a ``kind``, whose former name is ``name``, with a DeprecationWarning.
 
     Raises AttributeError for any other name; the error names the verb where other systems call it so.
     """
     if (verb := FORMER_NAMES.get(name)) is None:
-        raise _no_such_verb(owner, name)
+        raise _no_such_verb(owner, kind, name)
     warnings.warn(renamed(name, verb), DeprecationWarning, stacklevel=3)
     return getattr(owner, verb)
 
 
-def _no_such_verb(owner: object, name: str) -> AttributeError:
+def _no_such_verb(owner: object, kind: str, name: str) -> AttributeError:
     """Return the error of a name that ``owner`` lacks; it names the verb where other systems call it so."""
-    sentence = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    sentence = f"{kind!r} object has no attribute {name!r}"
     if verb := OTHER_NAMES.get(name):
         sentence += f"; the verb is {verb}"
     return AttributeError(sentence, name=name, obj=owner)

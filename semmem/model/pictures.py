@@ -35,10 +35,10 @@ def bars(title: str, rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
     sums = [sum(value for value in of.values() if value > 0) for _, of in rows]
     most = max(sums, default=0) or 1.0
     shapes = [_words(title, 12, 22, size=14, weight="bold")]
-    at = 12.0
+    left = 12.0
     for name, colour in colours.items() if len(colours) > 1 else ():
-        shapes.append(_box(at, 34, 10, 10, colour) + _words(name, at + 14, 43, fill=_SOFT))
-        at += 28 + 6.5 * len(name)
+        shapes.append(_box(left, 34, 10, 10, colour) + _words(name, left + 14, 43, fill=_SOFT))
+        left += 28 + 6.5 * len(name)
     top = 56
     for place, ((label, of), total) in enumerate(zip(rows, sums, strict=True)):
         y = top + place * _ROW
@@ -99,7 +99,7 @@ def graph_class() -> type[networkx.Graph]:
 
 def _colours(names: Sequence[str]) -> dict[str, str]:
     others = [name for name in names if name not in LOOKS]
-    looks = {name: OTHERS[at % len(OTHERS)] for at, name in enumerate(others)}
+    looks = {name: OTHERS[index % len(OTHERS)] for index, name in enumerate(others)}
     return {name: look.light for name, look in {**LOOKS, **looks}.items() if name in names}
 
 

@@ -121,11 +121,11 @@ class Recalls(Sequence[LoggedRecall]):
     cursor: str | None = None
 
     @overload
-    def __getitem__(self, at: int) -> LoggedRecall: ...
+    def __getitem__(self, index: int) -> LoggedRecall: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[LoggedRecall]: ...
-    def __getitem__(self, at: int | slice) -> LoggedRecall | Sequence[LoggedRecall]:
-        return self.items[at]
+    def __getitem__(self, index: slice) -> Sequence[LoggedRecall]: ...
+    def __getitem__(self, index: int | slice) -> LoggedRecall | Sequence[LoggedRecall]:
+        return self.items[index]
 
     def __len__(self) -> int:
         return len(self.items)

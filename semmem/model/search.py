@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from semmem.model.filters import Within
+from semmem.model.keywords import FilterValues
 from semmem.model.store import Store
-from semmem.model.types import Hit, Memory
+from semmem.model.types import Filters, Hit, Memory
 
-__all__ = ["Factory", "Found", "Reader", "Result", "SimpleLeg", "as_result"]
+__all__ = ["Factory", "Found", "Reader", "Result", "Search", "SimpleLeg", "as_result"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,23 @@ class SimpleLeg(Protocol):
 
         The order does not depend on the page: consecutive pages are one long page, cut. Equal scores are ordered by id.
         """
+        ...
+
+
+class Search(Protocol):
+    """A named search over fixed namespaces: one leg, or the whole recall; safe to share between threads."""
+
+    name: str
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        filters: Within | Filters | FilterValues | Mapping[str, Any] | None = None,
+    ) -> Found:
+        """Return the results from ``offset`` to ``offset + limit``, best first, and the number of matching memories."""
         ...
 
 

@@ -63,7 +63,9 @@ def shortened(id: str, alike: Sequence[str]) -> str:
 
 def _alike(one: str, other: str) -> int:
     """Return how many characters two ids have in common at their beginning."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next(
+        (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def _is_made(id: str) -> bool:

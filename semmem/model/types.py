@@ -326,7 +326,7 @@ class Hit:
             "rank": self.rank,
             "score": self.score,
             "components": dict(self.components),
-            "legs": {name: {"rank": at.rank, "score": at.score} for name, at in self.legs.items()},
+            "legs": {name: {"rank": found.rank, "score": found.score} for name, found in self.legs.items()},
             "snippet": self.snippet,
             "matches": [list(m) for m in self.matches],
             "duplicates": list(self.duplicates),

@@ -250,8 +250,8 @@ class Contest(ABC, Generic[S]):
         sums: dict[int, Fraction] = {}
         for other in self.others:
             if other.leg in shared and other.kth is not None:
-                at = shared[other.leg]
-                sums[at] = sums.get(at, Fraction(0)) + other.earns.least(other.kth)
+                place = shared[other.leg]
+                sums[place] = sums.get(place, Fraction(0)) + other.earns.least(other.kth)
         return max(sums.values(), default=Fraction(0))
 
 
@@ -267,8 +267,8 @@ def _shared_out(shares: tuple[Fraction, ...], room: int) -> tuple[int, ...]:
 
     def largest(choice: tuple[int, ...]) -> Fraction:
         sums = dict.fromkeys(choice, Fraction(0))
-        for share, at in zip(shares, choice, strict=True):
-            sums[at] += share
+        for share, place in zip(shares, choice, strict=True):
+            sums[place] += share
         return max(sums.values())
 
     return min(itertools.product(range(room), repeat=len(shares)), key=largest, default=())

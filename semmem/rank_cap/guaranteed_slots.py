@@ -136,9 +136,9 @@ class Facts:
         within_reach = self.k + (0 if self.lists is None else self.lists.folded)
         own = place if place is not None and place <= within_reach else None
         places = [(recipe.reserve[name], rows) for name, rows in others.items() if rows[1] and name in recipe.reserve]
-        within = sum(1 for at, _ in places if at <= self.kept)
+        within = sum(1 for rank, _ in places if rank <= self.kept)
         within += _consensus_slots(recipe, sum(1 for rows in others.values() if rows[1]), self.kept)
-        shut = own is None and self.k == 1 and any(at == 1 and rows[0] for at, rows in places)
+        shut = own is None and self.k == 1 and any(rank == 1 and rows[0] for rank, rows in places)
         return GuaranteedSlots(own, own is not None and own <= self.kept, within, shut)
 
     def sure_ranks(self, leg: str, ranks: int) -> int:

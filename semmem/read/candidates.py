@@ -302,9 +302,9 @@ def _unsettled(scores: Sequence[float]) -> list[tuple[int, int]]:
         return [(0, len(scores))]
     ties = np.flatnonzero(fall <= _APART * np.maximum(size[:-1], size[1:]))
     runs: list[tuple[int, int]] = []
-    for at in ties.tolist():
-        start = runs.pop()[0] if runs and runs[-1][1] == at + 1 else at
-        runs.append((start, at + 2))
+    for index in ties.tolist():
+        start = runs.pop()[0] if runs and runs[-1][1] == index + 1 else index
+        runs.append((start, index + 2))
     return runs
 
 

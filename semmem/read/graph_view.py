@@ -256,23 +256,30 @@ def _concepts(
         o for o, size in zip(forwards.row_ids.tolist(), forwards.sizes.tolist(), strict=True) for _ in range(size)
     ]
     columns = (entries[f].tolist() for f in ("key", "kind", "mention", "subject"))
-    for row_id, at, kind, a, b in zip(owners, *columns, strict=True):
+    for row_id, concept_key, kind, a, b in zip(owners, *columns, strict=True):
         if kind != Kind.TERM and (a or b):
-            by = weights.setdefault(at, {})
+            by = weights.setdefault(concept_key, {})
             before = by.get(ids[row_id], (0.0, 0.0))
             by[ids[row_id]] = max(before[0], a / _WEIGHT_UNIT), max(before[1], b / _WEIGHT_UNIT)
-            kinds[at] = kind
+            kinds[concept_key] = kind
     own = set() if start.df else {ids[o] for o in start.row_ids if o in ids}
     keys = {
-        at for at, by in weights.items() if len(by) > 1 or at in start.df or (kinds[at] == Kind.NAME and own & set(by))
+        concept_key
+        for concept_key, by in weights.items()
+        if len(by) > 1 or concept_key in start.df or (kinds[concept_key] == Kind.NAME and own & set(by))
     }
     postings = stored.postings(keys, max_df=plan.max_df)
-    df = {at: int((e["mention"] > 0).sum()) for at, e in postings.items()} | start.df
-    too_common = sum(kinds[at] == Kind.NAME for at in keys if at not in df)
+    df = {concept_key: int((e["mention"] > 0).sum()) for concept_key, e in postings.items()} | start.df
+    too_common = sum(kinds[concept_key] == Kind.NAME for concept_key in keys if concept_key not in df)
     concepts = {
-        at: _Concept(kinds[at], df[at], float(idf(postings.memories, max(df[at], 1))), weights[at])
-        for at in sorted(keys)
-        if at in df
+        concept_key: _Concept(
+            kinds[concept_key],
+            df[concept_key],
+            float(idf(postings.memories, max(df[concept_key], 1))),
+            weights[concept_key],
+        )
+        for concept_key in sorted(keys)
+        if concept_key in df
     }
     return concepts, too_common
 
@@ -298,36 +305,47 @@ def _drawn(
         if memory_node(id) not in graph:
             graph.add_node(memory_node(id), start=id in starts, **_shown(memories[row_id][0]))
     concepts, too_common = _concepts(stored, ids, start, plan)
-    order = sorted(concepts, key=lambda at: (at not in start.df, -concepts[at].kind, -concepts[at].total, at))
+    order = sorted(
+        concepts,
+        key=lambda concept_key: (
+            concept_key not in start.df,
+            -concepts[concept_key].kind,
+            -concepts[concept_key].total,
+            concept_key,
+        ),
+    )
     same: dict[Any, list[int]] = {}
-    for at in order:
-        concept = concepts[at]
-        alone = len(concept.weights) < 2 and at not in start.df
-        same.setdefault(at if alone else frozenset(concept.weights), []).append(at)
+    for concept_key in order:
+        concept = concepts[concept_key]
+        alone = len(concept.weights) < 2 and concept_key not in start.df
+        same.setdefault(concept_key if alone else frozenset(concept.weights), []).append(concept_key)
     every = sorted(same.values(), key=lambda g: (g[0] not in start.df, -concepts[g[0]].total, g[0]))
     groups = every[:limit]
-    shown = {at for group in groups for at in group[: _MOST_ALSO + 1]}
+    shown = {concept_key for group in groups for concept_key in group[: _MOST_ALSO + 1]}
     given = dict(stored.corrections.into.values())  # a name that others were merged into is written as a person did
-    names = {**store_graph.names([namespace], shown), **{at: given[at] for at in shown if at in given}}
+    names = {
+        **store_graph.names([namespace], shown),
+        **{concept_key: given[concept_key] for concept_key in shown if concept_key in given},
+    }
     whole = {id: memories[o][0] for o, id in ids.items()}
     names = written(names, (text for memory in whole.values() for text in (memory.title, memory.text)), language)
     graph.graph.update(left_out_concepts=len(every) - len(groups), too_common=too_common, max_df=plan.max_df)
-    for at, *others in groups:
-        concept, node = concepts[at], concept_node(at)
-        name = names.get(at, node)
+    for concept_key, *others in groups:
+        concept, node = concepts[concept_key], concept_node(concept_key)
+        name = names.get(concept_key, node)
         also = {names[o].casefold(): names[o] for o in others[:_MOST_ALSO] if o in names}
         also.pop(name.casefold(), None)
         graph.add_node(
             node, kind="concept", name=name, title=name, sort=Kind(concept.kind).name.lower(), df=concept.df,
-            idf=concept.idf, also=", ".join(also.values()), start=at in start.df,
+            idf=concept.idf, also=", ".join(also.values()), start=concept_key in start.df,
         )  # fmt: skip
         for id, (_, b) in concept.weights.items():
             role = "subject" if b else "mention"
             graph.add_edge(memory_node(id), node, type=MENTION, role=role, weight=concept.weight(id))
-    drawn = {at for at, *_ in groups}
-    for at, other in stored.relationships(drawn, _MOST_TIES * limit):
-        if other in drawn and at != other:
-            graph.add_edge(concept_node(at), concept_node(other), type=RELATED, weight=1.0)
+    drawn = {concept_key for concept_key, *_ in groups}
+    for concept_key, other in stored.relationships(drawn, _MOST_TIES * limit):
+        if other in drawn and concept_key != other:
+            graph.add_edge(concept_node(concept_key), concept_node(other), type=RELATED, weight=1.0)
     for row_id, other, by_same in store_graph.neighbours([namespace], list(ids)):
         if other in ids and ids[row_id] != ids[other]:
             weight = plan.neighbour_own if by_same else plan.neighbour

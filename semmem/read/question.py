@@ -136,10 +136,10 @@ def parse(
         text = query if conversational is None else conversational.text
         return Question(text, quoted, conversational, concepts(text), sessions=sessions, query=query)
 
-    each = {n: question_of(conversational_queries[n], at.sessions) for n, at in kinds.items()}
+    each = {n: question_of(conversational_queries[n], found.sessions) for n, found in kinds.items()}
     if len(each) == 1:
         return next(iter(each.values()))
-    return replace(question_of(None, any(at.sessions for at in kinds.values())), narrowed=each)
+    return replace(question_of(None, any(found.sessions for found in kinds.values())), narrowed=each)
 
 
 def as_conversational(
@@ -149,7 +149,7 @@ def as_conversational(
 
     It is None where no memory has an author and where the recipe's conversation rules are off.
     """
-    return {n: _as_conversational(query, places, at, recipe) for n, at in kinds.items()}
+    return {n: _as_conversational(query, places, found, recipe) for n, found in kinds.items()}
 
 
 def to_embed(query: str, conversational_queries: Mapping[str, ConversationalQuery | None]) -> list[str]:

@@ -38,7 +38,7 @@ from semmem.read.question import NamePlaces, as_conversational, checked, parse, 
 from semmem.read.rankings import Asking, reason
 from semmem.read.recall_plan import RecallPlan, any_reads_vector, plan_of
 from semmem.read.regimes import regime_of
-from semmem.read.result import Recall
+from semmem.read.result import StoreRecall
 from semmem.read.steps import cut
 from semmem.read.superseding import with_newer
 from semmem.read.tracing import observed_search
@@ -123,7 +123,7 @@ class Recaller:
         tailor: bool = False,
         at: datetime | None = None,
         now: datetime | None = None,
-    ) -> Recall:
+    ) -> StoreRecall:
         """Answer one question; see Semmem.recall. With ``tailor`` the settings of the namespaces change the recipe.
 
         A snapshot from memory may turn out to be outdated once the hits are read. Then the recall begins again, with a
@@ -141,7 +141,7 @@ class Recaller:
         except Moved:
             return self._answer(asked, snapshot(checked=True))
 
-    def _answer(self, asked: _Asked, snapshot: Snapshot) -> Recall:
+    def _answer(self, asked: _Asked, snapshot: Snapshot) -> StoreRecall:
         """Answer one question from a snapshot. Raises Moved where that is outdated."""
         recipe, window = asked.recipe, asked.window
         timings: dict[str, float] = {}
@@ -179,13 +179,13 @@ class Recaller:
         spent = time.perf_counter() - asked.started
         timings = {**timings, "total": spent}  # a copy: a late leg still writes to the old dict
         degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
-        return Recall(
-            hits, matched, is_exact, degraded, candidates.regime, timings, sure, candidates, self._store,
-            snapshot.stored, cut=window, settings=settings, min_confidence=floor, withheld=withheld,
-            _language=self.language, left_out=left_out, scope_size=scope.size,
+        return StoreRecall(
+            hits, matched, is_exact, degraded, candidates.regime, timings, sure, window, settings, floor, withheld,
+            left_out, scope_size=scope.size, _candidates=candidates, _store=self._store, _snapshot=snapshot.stored,
+            _language=self.language,
         )  # fmt: skip
 
-    def candidates(self, recall: Recall, recipe: Recipe) -> Candidates:
+    def candidates(self, recall: StoreRecall, recipe: Recipe) -> Candidates:
         """Ask the legs the question of an earlier recall again, by ``recipe``, without fetching texts."""
         return self._asked(recall.candidates.question, recall._snapshot, plan_of(recipe, self._legs), {})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from reprlib import repr as brief
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # a command that only asks draws, explains and proves nothing
     from semmem.rank_cap.report import Reach
     from semmem.read.explanation import Explanation
 
-__all__ = ["Recall"]
+__all__ = ["Recall", "StoreRecall"]
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,10 @@ class Recall(Sequence[Hit]):
     regime: str
     timings: Mapping[str, float]
     confidence: float
-    candidates: Candidates = field(repr=False)
-    _store: Store = field(repr=False)
-    _snapshot: Snapshot = field(repr=False)
     cut: Cut = field(default_factory=Cut)
     settings: Mapping[str, Any] = field(default_factory=dict)
     min_confidence: float = 0.0
     withheld: int = 0
-    _language: str = field(default="english", repr=False)
     left_out: tuple[LeftOut, ...] = ()
     id: str | None = None
     scope_size: int = 0
@@ -125,11 +122,17 @@ class Recall(Sequence[Hit]):
         return self.cut.token_budget
 
     @property
-    def recipe(self) -> Recipe:
-        """The recipe that answered: changed by the settings of the namespace, and as deep as the limit required."""
-        return self.candidates.recipe
+    @abstractmethod
+    def candidates(self) -> Candidates:
+        """What the legs found, before the cut. Raises LocalOnly for a recall that a server answered."""
 
     @property
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """The recipe that answered: changed by the settings of the namespace, and as deep as the limit required."""
+
+    @property
+    @abstractmethod
     def reach(self) -> Reach:
         """What each leg could bring into these hits, in every regime; its lists are known, so nothing is assumed.
 
@@ -138,46 +141,22 @@ class Recall(Sequence[Hit]):
         first ``guaranteed_ranks`` memories of a leg are hits, or duplicates of hits. ``k`` is the last place of the
         page.
         """
-        each = lists_by_regime(self.candidates, self.cut, withheld=bool(self.withheld))
-        return reach_in(self.recipe, each, self.offset + self.limit, scope_size=self.candidates.scope.size)
 
+    @abstractmethod
     def again(self, recipe: str | Recipe) -> Recall:
         """Return this recall as another ``recipe`` would answer it, by the same lists: no leg is asked again.
 
         The recipes may differ in weights, rank constants, reserve and priors. Raises InvalidInput if the other one
         needs lists that this recall does not have, such as that of a leg without a weight here.
         """
-        started = time.perf_counter()
-        candidates = fused_by(find_recipe(recipe), self.candidates, self.cut)
-        if candidates is None:
-            raise InvalidInput("That recipe needs other lists than those of this recall; recall with it.")
-        groups = cut(candidates, self.cut)
-        matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
-        sure = confidence(candidates)
-        hits, left_out, withheld = hits_of(
-            self._snapshot, candidates, self.cut, groups, self._language, withhold=sure < self.min_confidence
-        )
-        timings = {"total": time.perf_counter() - started}
-        return replace(
-            self, hits=hits, total=matched, total_is_exact=is_exact, degraded=candidates.degraded,
-            regime=candidates.regime, timings=timings, confidence=sure, candidates=candidates, settings={},
-            withheld=withheld, left_out=left_out, id=None,
-        )  # fmt: skip
 
+    @abstractmethod
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Explain why the memory ``id`` is a hit, or why it is not and what would let it in.
 
         ``namespace`` is needed if several namespaces of this recall have that id. Raises NotFound if none has it,
         InvalidInput if the id is ambiguous or the memory is in no index.
         """
-        from semmem.read.explanation import explain
-
-        why = explain(self.candidates, self.cut, id, self._store, self._snapshot, namespace, self._language)
-        if self.withheld and why.returned:
-            return replace(why, returned=False, withheld_below=self.min_confidence)
-        if any((one.id, one.namespace) == (why.id, why.namespace) for one in self.left_out):
-            return replace(why, returned=False, over_budget=self.token_budget)
-        return why
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
@@ -197,6 +176,62 @@ class Recall(Sequence[Hit]):
             "token_budget": self.token_budget,
             "left_out": [one.as_dict() for one in self.left_out],
             "timings": dict(self.timings),
-            "recipe": self.candidates.recipe.name,
+            "recipe": self.recipe.name,
             "settings": dict(self.settings),
         }
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class StoreRecall(Recall):
+    """A recall that an open store answered, with the lists of the legs and the snapshot that they were read from."""
+
+    _candidates: Candidates
+    _store: Store
+    _snapshot: Snapshot
+    _language: str = "english"
+
+    @property
+    def candidates(self) -> Candidates:
+        """What the legs found, before the cut."""
+        return self._candidates
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe that answered: changed by the settings of the namespace, and as deep as the limit required."""
+        return self.candidates.recipe
+
+    @property
+    def reach(self) -> Reach:
+        """What each leg could bring into these hits, in every regime; its lists are known, so nothing is assumed."""
+        each = lists_by_regime(self.candidates, self.cut, withheld=bool(self.withheld))
+        return reach_in(self.recipe, each, self.offset + self.limit, scope_size=self.candidates.scope.size)
+
+    def again(self, recipe: str | Recipe) -> StoreRecall:
+        """Return this recall as another ``recipe`` would answer it, by the same lists: no leg is asked again."""
+        started = time.perf_counter()
+        candidates = fused_by(find_recipe(recipe), self.candidates, self.cut)
+        if candidates is None:
+            raise InvalidInput("That recipe needs other lists than those of this recall; recall with it.")
+        groups = cut(candidates, self.cut)
+        matched, is_exact = total(candidates, [fused.key for fused, _ in groups] if candidates.newer else ())
+        sure = confidence(candidates)
+        hits, left_out, withheld = hits_of(
+            self._snapshot, candidates, self.cut, groups, self._language, withhold=sure < self.min_confidence
+        )
+        timings = {"total": time.perf_counter() - started}
+        return replace(
+            self, hits=hits, total=matched, total_is_exact=is_exact, degraded=candidates.degraded,
+            regime=candidates.regime, timings=timings, confidence=sure, _candidates=candidates, settings={},
+            withheld=withheld, left_out=left_out, id=None,
+        )  # fmt: skip
+
+    def explain(self, id: str, namespace: str | None = None) -> Explanation:
+        """Explain why the memory ``id`` is a hit, or why it is not and what would let it in."""
+        from semmem.read.explanation import explain
+
+        why = explain(self.candidates, self.cut, id, self._store, self._snapshot, namespace, self._language)
+        if self.withheld and why.returned:
+            return replace(why, returned=False, withheld_below=self.min_confidence)
+        if any((one.id, one.namespace) == (why.id, why.namespace) for one in self.left_out):
+            return replace(why, returned=False, over_budget=self.token_budget)
+        return why

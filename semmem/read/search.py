@@ -17,14 +17,14 @@ from semmem.model.search import Found, as_result
 from semmem.model.types import Filters
 from semmem.read.result import Recall
 
-__all__ = ["Search", "alone", "search_of"]
+__all__ = ["RecallSearch", "alone", "search_of"]
 
 _SEEDERS = ("lexical", "dense")
 """The legs whose results the graph leg starts from."""
 
 
-class Search:
-    """A named search over fixed namespaces; safe to share between threads."""
+class RecallSearch:
+    """A search by recalls: of one leg, or of the recipe; see semmem.model.search."""
 
     def __init__(
         self, name: str, recall: Callable[..., Recall], namespaces: Sequence[str], recipe: Recipe, *, single: bool
@@ -67,13 +67,13 @@ class Search:
 
 def search_of(
     name: str | None, recall: Callable[..., Recall], namespaces: Sequence[str], recipe: Recipe, names: Collection[str]
-) -> Search:
+) -> RecallSearch:
     """Return the leg ``name`` as a search, or the whole recall for None. Raises InvalidInput for an unknown name."""
     if name is None:
-        return Search("recall", recall, namespaces, recipe, single=False)
+        return RecallSearch("recall", recall, namespaces, recipe, single=False)
     if name not in names:
         raise InvalidInput(f"There is no leg named {name!r}; choose one of {', '.join(names)}.")
-    return Search(name, recall, namespaces, alone(recipe, name), single=True)
+    return RecallSearch(name, recall, namespaces, alone(recipe, name), single=True)
 
 
 def alone(recipe: Recipe, leg: str) -> Recipe:

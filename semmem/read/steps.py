@@ -170,10 +170,10 @@ def _parts(groups: Sequence[Group]) -> list[Group]:
     whole: list[tuple[Fused[Key], list[Key]]] = []
     for fused, folded in groups:
         id, _, namespace = fused.key
-        at = places.setdefault((id, namespace), len(whole))
-        if at == len(whole):
+        index = places.setdefault((id, namespace), len(whole))
+        if index == len(whole):
             whole.append((fused, []))
-        whole[at][1].extend(folded)
+        whole[index][1].extend(folded)
     out: list[Group] = []
     for fused, folded_ in whole:
         first = {(id, namespace): (id, part, namespace) for id, part, namespace in reversed(folded_)}

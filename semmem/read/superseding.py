@@ -97,18 +97,18 @@ def _to_fetch(candidates: Candidates) -> dict[Name, Key]:
 def supersede(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
     """Put newer memories before those that they supersede; see the module's docstring."""
     listed = _with_fetched([_shown_by(one, candidates) for one in groups], candidates)
-    folded_at = {_name(key): [at] for at, (_, folded) in enumerate(listed) for key in folded}
+    folded_at = {_name(key): [index] for index, (_, folded) in enumerate(listed) for key in folded}
     places: dict[Name, list[int]] = {}
-    for at, (fused, _) in enumerate(listed):  # several places where parts are not folded: all of them come first
-        places.setdefault(_name(fused.key), []).append(at)
+    for index, (fused, _) in enumerate(listed):  # several places where parts are not folded: all of them come first
+        places.setdefault(_name(fused.key), []).append(index)
     places = {**folded_at, **places}
     before = [
-        sorted({place for one in above(_name(fused.key), candidates.newer) for place in places.get(one, ())} - {at})
-        for at, (fused, _) in enumerate(listed)
+        sorted({place for one in above(_name(fused.key), candidates.newer) for place in places.get(one, ())} - {index})
+        for index, (fused, _) in enumerate(listed)
     ]
     order = _arranged(before)
     if window.sort_by == "relevance":
-        return [_with_score(listed[of], listed[at][0].score) for at, of in enumerate(order)]
+        return [_with_score(listed[of], listed[index][0].score) for index, of in enumerate(order)]
     out: list[Group] = []
     score: dict[int, float] = {}
     for of in order:  # sorted by a field, so scores stay as they are
@@ -163,33 +163,33 @@ def _arranged(before: Sequence[Sequence[int]]) -> list[int]:
 
     ``before[i]`` holds the places of the candidates that must come before candidate i.
     """
-    chains = {at: at for at in range(len(before))}
+    chains = {index: index for index in range(len(before))}
 
-    def chain(at: int) -> int:
-        while chains[at] != at:
-            chains[at] = at = chains[chains[at]]
-        return at
+    def chain(index: int) -> int:
+        while chains[index] != index:
+            chains[index] = index = chains[chains[index]]
+        return index
 
-    for at, ahead in enumerate(before):
+    for index, ahead in enumerate(before):
         for one in ahead:
-            chains[chain(one)] = chain(at)
+            chains[chain(one)] = chain(index)
     members: dict[int, list[int]] = {}
-    for at in range(len(before)):
-        members.setdefault(chain(at), []).append(at)
+    for index in range(len(before)):
+        members.setdefault(chain(index), []).append(index)
     out = list(range(len(before)))
     for places in members.values():
         order: dict[int, None] = {}
 
-        def take(at: int, order: dict[int, None] = order, under: frozenset[int] = frozenset()) -> None:
-            for one in before[at]:
+        def take(index: int, order: dict[int, None] = order, under: frozenset[int] = frozenset()) -> None:
+            for one in before[index]:
                 if one not in order and one not in under:
-                    take(one, order, under | {at})
-            order.setdefault(at)
+                    take(one, order, under | {index})
+            order.setdefault(index)
 
-        for at in places:
-            take(at)
-        for at, of in zip(places, order, strict=True):
-            out[at] = of
+        for index in places:
+            take(index)
+        for index, of in zip(places, order, strict=True):
+            out[index] = of
     return out
 
 

@@ -61,7 +61,7 @@ class EndpointReranker:
     ) -> list[dict[str, float]]:
         """Return one term for each memory: the score of its passage, in [0, 1]. Raises LegFailed."""
         texts = [sendable(text) for text in texts_of(memories, passages)]
-        batches = [texts[at : at + _AT_ONCE] for at in range(0, len(texts), _AT_ONCE)]
+        batches = [texts[start : start + _AT_ONCE] for start in range(0, len(texts), _AT_ONCE)]
         try:
             given = [score for batch in batches for score in self._sent(sendable(query), batch)]
         except EndpointFailed as error:

@@ -234,8 +234,8 @@ def masked(url: str) -> str:
 def _check_credentials(rest: str) -> None:
     """Raise InvalidInput for a password that libpq would split, because its error would quote a part as a host name."""
     place = rest.partition("?")[0]
-    before, at, after = place.partition("@")
-    if (at and ("/" in before or "@" in after)) or re.search(r"%(?![0-9A-Fa-f]{2})", before if at else ""):
+    before, sign, after = place.partition("@")
+    if (sign and ("/" in before or "@" in after)) or re.search(r"%(?![0-9A-Fa-f]{2})", before if sign else ""):
         raise InvalidInput(
             "The user or password in the store URL holds a character that has to be percent-encoded: @ is %40, / is "
             "%2F, % is %25."
@@ -247,12 +247,12 @@ def _check_port(rest: str) -> None:
 
     Without a user the port may be a password whose host was left out, so it is not quoted.
     """
-    _, at, after = rest.partition("/")[0].rpartition("@")
+    _, sign, after = rest.partition("/")[0].rpartition("@")
     ports = [host.rpartition("]")[2].rpartition(":")[2] for host in after.partition("?")[0].split(",") if ":" in host]
     ports += [port for value in re.findall(r"[?&]port=([^&]*)", rest) for port in value.split(",")]
     for port in ports:
         if port and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
-            named = f" {port!r}" if at else ""
+            named = f" {port!r}" if sign else ""
             raise InvalidInput(
                 f"The port{named} in the store URL is not a number from 1 to 65535; correct it, such as "
                 f"5432, or leave it "

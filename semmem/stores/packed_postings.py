@@ -209,9 +209,9 @@ def unpack_postings(
     entries = np.frombuffer(raw, dtype=POSTING)
     distinct, slot = np.unique(segment_keys, return_inverse=True)
     few = distinct[np.bincount(slot, weights=mentioned, minlength=len(distinct)) <= max_df]
-    at = np.searchsorted(few, owner)
+    places = np.searchsorted(few, owner)
     mask = (
-        (at < len(few)) & (few[np.minimum(at, max(len(few) - 1, 0))] == owner)
+        (places < len(few)) & (few[np.minimum(places, max(len(few) - 1, 0))] == owner)
         if len(few)
         else np.zeros(len(owner), bool)
     )
@@ -293,9 +293,10 @@ def invert(
     kinds = entries["kind"][starts]
     firsts = order[starts].tolist()
     labels = [names[first] for first in firsts]
-    for at in np.flatnonzero((kinds == Kind.NAME) & (ends - starts > 1)).tolist():  # as most of these memories write it
-        written = order[starts[at] : ends[at]].tolist()  # stems are all alike
-        labels[at] = Counter(names[place] for place in written).most_common(1)[0][0]
+    several = (kinds == Kind.NAME) & (ends - starts > 1)  # stems are all alike
+    for index in np.flatnonzero(several).tolist():  # as most of these memories write it
+        written = order[starts[index] : ends[index]].tolist()
+        labels[index] = Counter(names[place] for place in written).most_common(1)[0][0]
     return Segments(
         keys[starts].astype(np.int64),
         kinds,

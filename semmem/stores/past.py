@@ -54,7 +54,7 @@ class Versions:
     def __init__(self, versions: Mapping[str, Sequence[Earlier]]) -> None:
         from semmem.stores.packed_postings import FIRST_EARLIER
 
-        self.of = {n: {FIRST_EARLIER + at: one for at, one in enumerate(rows)} for n, rows in versions.items()}
+        self.of = {n: {FIRST_EARLIER + number: one for number, one in enumerate(rows)} for n, rows in versions.items()}
         self.named = {(n, one.memory.id): row_id for n, rows in self.of.items() for row_id, one in rows.items()}
         self._among: dict[tuple[str, ...], dict[int, Earlier]] = {}
 
@@ -63,7 +63,9 @@ class Versions:
         spaces = tuple(namespaces)
         if spaces not in self._among:
             each = (
-                (placed(row_id, at), one) for at, n in enumerate(spaces) for row_id, one in self.of.get(n, {}).items()
+                (placed(row_id, place), one)
+                for place, n in enumerate(spaces)
+                for row_id, one in self.of.get(n, {}).items()
             )
             self._among[spaces] = dict(each)
         return self._among[spaces]
@@ -119,10 +121,10 @@ class PastSnapshot(Overlay):
         metadata = {
             row_id: candidate for row_id, candidate in today.items() if (candidate.namespace, candidate.id) not in named
         }
-        for at, namespace in enumerate(self._spaces):
+        for place, namespace in enumerate(self._spaces):
             for id in ids:
                 if (local := named.get((namespace, id))) is not None:
-                    metadata[placed(local, at)] = _head(placed(local, at), self._versions.of[namespace][local])
+                    metadata[placed(local, place)] = _head(placed(local, place), self._versions.of[namespace][local])
         return metadata
 
     def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:

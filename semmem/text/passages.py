@@ -141,14 +141,14 @@ def snippet(
     """
     stems = frozenset(query_terms)
     hits = places(text, stems, language)
-    best, most_stems, at = (0, 0), -1, 0
+    best, most_stems, begins = (0, 0), -1, 0
     for start, end in _sentences(text):
-        if at == len(hits) and most_stems >= 0:
+        if begins == len(hits) and most_stems >= 0:
             break  # what follows has none
-        while at < len(hits) and hits[at][1] < start:
-            at += 1
+        while begins < len(hits) and hits[begins][1] < start:
+            begins += 1
         sentence_stems = set()
-        inside = at
+        inside = begins
         while inside < len(hits) and hits[inside][1] < end:
             sentence_stems.add(hits[inside][0])
             inside += 1
@@ -319,14 +319,14 @@ def passage_of(whole: str, part: str, number: int, lengths: Sequence[int]) -> Pa
     ``lengths`` are those of all parts, in characters. ``split`` cuts a text into consecutive pieces and strips white
     space from their ends, so the lengths alone determine where each piece begins.
     """
-    at = _after_space(whole, 0)
+    start = _after_space(whole, 0)
     for length in lengths[: number - 1]:
-        at = _after_space(whole, at + length)
-    if not whole.startswith(part, at):  # the text was changed between two reads of the store
-        at = whole.find(part)
-    return Passage(part, at, at + len(part)) if at >= 0 else None
+        start = _after_space(whole, start + length)
+    if not whole.startswith(part, start):  # the text was changed between two reads of the store
+        start = whole.find(part)
+    return Passage(part, start, start + len(part)) if start >= 0 else None
 
 
-def _after_space(text: str, at: int) -> int:
-    match = _ANY_SPACE.match(text, at)
-    return match.end() if match else at
+def _after_space(text: str, start: int) -> int:
+    match = _ANY_SPACE.match(text, start)
+    return match.end() if match else start

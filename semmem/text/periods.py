@@ -108,12 +108,12 @@ class _Words:
         whole = [(rule, match) for rule in self.rules for match in rule.pattern.finditer(text)]
         bare = [(rule, match) for rule in self.bare for match in rule.pattern.finditer(text)]
         out: list[_Place] = []
-        for at, (rule, match) in enumerate((*whole, *bare)):
+        for index, (rule, match) in enumerate((*whole, *bare)):
             span = self._resolved(rule.means, match, now)
             if span is None:
                 continue
             place = _Place(match.start(), match.end(), span)
-            if at < len(whole) or self.introduced.search(text, _near(place.start), place.start):
+            if index < len(whole) or self.introduced.search(text, _near(place.start), place.start):
                 out.append(place)
             out += self._related(text, place)
             out += self._from(text, place, (*whole, *bare))
@@ -239,8 +239,8 @@ def _compiled(table: Mapping[str, Any]) -> _Words:
     )
 
 
-def _near(at: int) -> int:
-    return max(0, at - _NEAR)
+def _near(start: int) -> int:
+    return max(0, start - _NEAR)
 
 
 def _any_of(words: Any) -> str:

@@ -289,11 +289,11 @@ def reading(text: str, language: str = "english") -> Reading:
         surface = match[0]
         start, end = match.span()
         plain = surface.isascii() or not _CJK_START.match(surface)
-        for at in (0,) if plain else range(max(1, len(surface) - 1)):
-            piece = surface if plain else surface[at : at + 2]
+        for index in (0,) if plain else range(max(1, len(surface) - 1)):
+            piece = surface if plain else surface[index : index + 2]
             word = lookup(piece) or _learn(piece, language)
             if word.folded:
-                first = start + at
+                first = start + index
                 result.words.append(word)
                 result.gaps.append(text[last:first])
                 result.starts.append(first)

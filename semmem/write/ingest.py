@@ -243,31 +243,37 @@ class Ingest:
         drafts = refusals.accepted(batch.drafts, self._check_vector)
         drafts, again = merged(drafts) if policy is REMEMBERING and self._likeness.counts else (drafts, {})
         plan = self.plan(drafts, policy, earlier_names)
-        for refused in sorted(plan.refused, key=lambda one: one.at):
+        for refused in sorted(plan.refused, key=lambda one: one.position):
             refuse(refused)
         by_name = {draft.name: draft for draft in (*plan.new, *plan.changed)}
 
         def unusable(draft: Draft, reason: str) -> None:
-            for at in (draft.at, *plan.repeats.pop(draft.name, ()), *(one.at for one in again.pop(draft.name, ()))):
-                refuse(Refused(at, draft.name if draft.named else ("", ""), reason, BadItem))
+            for index in (
+                draft.position,
+                *plan.repeats.pop(draft.name, ()),
+                *(one.position for one in again.pop(draft.name, ())),
+            ):
+                refuse(Refused(index, draft.name if draft.named else ("", ""), reason, BadItem))
 
         try:
             rows, degraded, written = self._written(
                 list(by_name.values()), on_error, batch, unusable if on_error == "skip" else None
             )
         except Conflict as error:
-            conflicting = sorted((by_name[name] for name in error.names if name in by_name), key=lambda one: one.at)
+            conflicting = sorted(
+                (by_name[name] for name in error.names if name in by_name), key=lambda one: one.position
+            )
             if not conflicting:
                 raise
             refused = no_longer(conflicting[0], policy)
-            raise Conflict(f"Item {refused.at}: {refused.reason}", names=error.names) from error
+            raise Conflict(f"Item {refused.position}: {refused.reason}", names=error.names) from error
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
         sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id an interface made
         originals = {name: (name[0], id) for name, id in written.corroborated.items()}
         repeats = [(one, originals.get(name, name)) for name, some in again.items() for one in some]
         repeats += [(by_name[name], first) for name, first in originals.items()]
-        anew = said_anew(repeats, like.contradicts, {draft.name: draft.at for draft in drafts})
+        anew = said_anew(repeats, like.contradicts, {draft.name: draft.position for draft in drafts})
         counts = {name: sum(one not in anew for one in some) for name, some in again.items() if name not in sent_again}
         firsts = {name: first for name, (_, first) in originals.items() if by_name[name] not in anew}
         corroborated, late = self._likeness.counted(counts, firsts, by_name)
@@ -275,16 +281,16 @@ class Ingest:
         warn_of(by_name.values())
         for name in written.conflicts:
             refused = no_longer(by_name[name], policy)
-            for at in (refused.at, *plan.repeats.pop(name, ())):
-                refuse(replace(refused, at=at))
+            for index in (refused.position, *plan.repeats.pop(name, ())):
+                refuse(replace(refused, position=index))
         rejected = sorted(refusals.rejected, key=lambda row: row.position)
         unchanged = len(plan.unchanged) + len(written.unchanged) + sum(map(len, plan.repeats.values())) + corroborated
         unchanged += sum(len(some) for name, some in again.items() if name in sent_again)
         names = frozenset(draft.name for draft in drafts)
         more = (tuple(rejected), degraded, names, corroborated, like.count)
         outcome = Outcome(len(written.new), unchanged, len(written.replaced), *more)
-        for at in sorted({draft.at for draft in anew}):
-            outcome = outcome.with_more(self.batch(batch.items_at(at), batch.namespace, on_error))
+        for index in sorted({draft.position for draft in anew}):
+            outcome = outcome.with_more(self.batch(batch.items_at(index), batch.namespace, on_error))
         return outcome
 
     def plan(
@@ -382,7 +388,7 @@ class Ingest:
         if embedder is not None and bare:
             texts = [embedded_text(pieces[i][1]) for i in bare]
             by = identity(embedder)
-            several = len({draft.at for draft in drafts}) > 1
+            several = len({draft.position for draft in drafts}) > 1
             wrong: dict[int, str] | None = None if unusable is None else {}
             made_now = embed_texts(embedder, texts, lambda place: _name_of(*pieces[bare[place]][::2], several), wrong)
             vectors |= {i: (vector, by) for i, vector in zip(bare, made_now, strict=True)}
@@ -433,6 +439,6 @@ class Ingest:
 def _name_of(draft: Draft, part: int, several: bool) -> str:
     """Return the name of a text for an error message: its position among several, its id if it was given, its part."""
     named = f"memory {draft.memory.id!r}" if draft.named else "the text"
-    if several or draft.at:
-        named = f"item {draft.at} (id {draft.memory.id!r})" if draft.named else f"item {draft.at}"
+    if several or draft.position:
+        named = f"item {draft.position} (id {draft.memory.id!r})" if draft.named else f"item {draft.position}"
     return f"part {part} of {named}" if part else named

@@ -84,7 +84,7 @@ class Draft:
     ``text_at`` is when its text began, None for its ``created_at``.
     """
 
-    at: int
+    position: int
     memory: Memory
     payload: bytes
     vector: NDArray[np.float32] | None
@@ -121,7 +121,7 @@ def check_namespace(name: object) -> None:
         raise InvalidInput("namespace must be a name and it is empty; leave it out instead.")
 
 
-def drafted(at: int, item: object, namespace: str) -> Draft:
+def drafted(index: int, item: object, namespace: str) -> Draft:
     """Check an item and return its draft. Raises InvalidInput with the field and the reason."""
     if isinstance(item, NoItem):
         raise InvalidInput(item.reason)
@@ -151,7 +151,7 @@ def drafted(at: int, item: object, namespace: str) -> Draft:
     fields = frozenset(item) - {name for name in ("id", "created_at", "ttl", "sensitive") if item.get(name) is None}
     fields |= {"expires_at"} if "ttl" in fields else frozenset()
     payload = payload_of(memory, timed="created_at" in given)
-    return Draft(at, memory, payload, given.get("vector"), fields, made_id=made_id)
+    return Draft(index, memory, payload, given.get("vector"), fields, made_id=made_id)
 
 
 def _text(value: object) -> str:

@@ -90,8 +90,8 @@ def said_anew(
         for id in ids if name in places else ():  # a comparison that an earlier writer left is not of this batch
             against[name[0], id] = min(places[name], against.get((name[0], id), places[name]))
     anew: list[Draft] = []
-    for draft, first in sorted(repeats, key=lambda repeat: repeat[0].at):
-        changed_between = first in against and against[first] < draft.at
+    for draft, first in sorted(repeats, key=lambda repeat: repeat[0].position):
+        changed_between = first in against and against[first] < draft.position
         if changed_between or (anew and (first in against or first in contradicts)):
             anew.append(draft)
     return anew
@@ -207,7 +207,7 @@ class Likeness:
         """Link the new memories with those that they repeat or contradict; see the module's docstring."""
         if not rows or not self._looks or self._life is None:
             return Likenesses()
-        placed = {row.name: at for at, row in enumerate(rows) if row.part == 0}
+        placed = {row.name: index for index, row in enumerate(rows) if row.part == 0}
         of = {row.name: row for row in rows if row.part == 0}
         retold = {name[0] for name in written.replaced if of[name].retells}
         contradicts: dict[Name, tuple[str, ...]] = {}

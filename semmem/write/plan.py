@@ -75,7 +75,7 @@ def updating(stored: Memory, changes: Collection[str]) -> Policy:
 class Refused:
     """An item that is not written: its place, its (namespace, id), the reason, and the class of the error."""
 
-    at: int
+    position: int
     name: tuple[str, str]
     reason: str
     kind: type[BadItem | Conflict] = Conflict
@@ -138,7 +138,7 @@ def planned(
         first = firsts.setdefault(draft.name, draft)
         if first is not draft:
             if _same_content(first, draft) and _same_vector(first.vector, draft.vector):
-                plan.repeats.setdefault(draft.name, []).append(draft.at)
+                plan.repeats.setdefault(draft.name, []).append(draft.position)
             else:
                 plan.refused.append(_twice(draft, first, policy))
             continue
@@ -153,14 +153,14 @@ def planned(
             plan.unchanged.append(draft)
         elif policy.may_replace is not None and policy.may_replace(current.memory):
             if policy.keep_edits and edited(current.memory):
-                plan.refused.append(Refused(draft.at, draft.name, _EDITED))
+                plan.refused.append(Refused(draft.position, draft.name, _EDITED))
                 continue
             plan.changed.append(revised(current, draft, now, policy))
         else:
             plan.refused.append(_id_in_use(draft, policy, current, vectors))
     for refused in [one for one in plan.refused if one.name in plan.repeats]:
-        if firsts[refused.name].at == refused.at:  # a repeated item shares the fate of the first one
-            plan.refused.extend(replace(refused, at=at) for at in plan.repeats.pop(refused.name))
+        if firsts[refused.name].position == refused.position:  # a repeated item shares the fate of the first one
+            plan.refused.extend(replace(refused, position=index) for index in plan.repeats.pop(refused.name))
     return plan
 
 
@@ -203,7 +203,9 @@ def no_longer(draft: Draft, policy: Policy) -> Refused:
     """Return the refusal of a draft whose id somebody else has written since the plan was made."""
     if draft.replaces is None:
         return _id_in_use(draft, policy)
-    return Refused(draft.at, draft.name, f"Another writer has changed {shown(draft.memory.id)} just now; try again.")
+    return Refused(
+        draft.position, draft.name, f"Another writer has changed {shown(draft.memory.id)} just now; try again."
+    )
 
 
 def _same(stored: Stored, draft: Draft, vectors: Vectors, policy: Policy) -> bool:
@@ -293,12 +295,12 @@ def _twice(draft: Draft, first: Draft, policy: Policy) -> Refused:
     id = draft.memory.id
     if policy.partial:
         return Refused(
-            draft.at,
+            draft.position,
             draft.name,
             f"The id {shown(id)} came earlier in the same source with other content; give each item an id of its own.",
         )
-    where = f"item {first.at} of the same batch"
-    return Refused(draft.at, draft.name, f"The id {shown(id)} is already in {where} with other content.", BadItem)
+    where = f"item {first.position} of the same batch"
+    return Refused(draft.position, draft.name, f"The id {shown(id)} is already in {where} with other content.", BadItem)
 
 
 def _id_in_use(
@@ -319,7 +321,7 @@ def _id_in_use(
             f"The id {shown(id)} is already stored with {other}, and not as one of this source's own memories; "
             f"change it by update{', or import with --replace the first time too' if policy.mark else ''}."
         )
-    return Refused(draft.at, draft.name, reason)
+    return Refused(draft.position, draft.name, reason)
 
 
 def _other(stored: Stored, draft: Draft, policy: Policy, vectors: Vectors) -> str:
@@ -379,8 +381,8 @@ def batches(items: Iterator[tuple[int, Any]], size: int) -> Iterator[list[tuple[
     """Yield batches of ``size`` pairs (position, item); batches of long texts hold fewer."""
     batch: list[tuple[int, Any]] = []
     chars = 0
-    for at, item in items:
-        batch.append((at, item))
+    for index, item in items:
+        batch.append((index, item))
         text = item.get("text") if isinstance(item, Mapping) else None
         chars += len(text) if isinstance(text, str) else 0
         if len(batch) == size or chars >= _MOST_BATCH_CHARS:

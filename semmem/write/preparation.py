@@ -73,13 +73,13 @@ class Refusals:
     def add(self, refused: Refused) -> None:
         """Gather one. Raises Conflict or BadItem."""
         if self.on_error == "skip":
-            self.rejected.append(Rejected(refused.at, refused.name[1] or None, refused.reason))
+            self.rejected.append(Rejected(refused.position, refused.name[1] or None, refused.reason))
         elif refused.kind is Conflict:
-            raise Conflict(f"Item {refused.at}: {refused.reason}", names=frozenset((refused.name,)))
+            raise Conflict(f"Item {refused.position}: {refused.reason}", names=frozenset((refused.name,)))
         else:
             id = f" (id {refused.name[1]!r})" if refused.name[1] else ""
-            reason = f"Item {refused.at}{id}: {refused.reason}"
-            raise BadItem(reason, position=refused.at, id=refused.name[1] or None)
+            reason = f"Item {refused.position}{id}: {refused.reason}"
+            raise BadItem(reason, position=refused.position, id=refused.name[1] or None)
 
     def accepted(self, drafts: Iterable[Draft | Refused], check_vector: CheckVector) -> list[Draft]:
         """Return the drafts that can be stored, and gather the others. Raises Conflict or BadItem."""
@@ -92,7 +92,7 @@ class Refusals:
             try:
                 recorded = check_vector(draft, recorded)
             except (InvalidInput, EmbedderMismatch) as error:
-                self.add(Refused(draft.at, ("", draft.memory.id if draft.named else ""), error.message, BadItem))
+                self.add(Refused(draft.position, ("", draft.memory.id if draft.named else ""), error.message, BadItem))
                 continue
             passed.append(draft)
         return passed
@@ -120,11 +120,11 @@ def check_vector(store: Store, draft: Draft, recorded: Mapping[str, Any] | None)
 def checked(batch: Iterable[tuple[int, Any]], namespace: str) -> list[Draft | Refused]:
     """Check the items of a batch, given as (position, item)."""
     drafts: list[Draft | Refused] = []
-    for at, item in batch:
+    for index, item in batch:
         try:
-            drafts.append(_begun(drafted(at, item, namespace), item))
+            drafts.append(_begun(drafted(index, item, namespace), item))
         except InvalidInput as error:
-            drafts.append(Refused(at, ("", id_of(item) or ""), error.message, BadItem))
+            drafts.append(Refused(index, ("", id_of(item) or ""), error.message, BadItem))
     return drafts
 
 
@@ -138,9 +138,9 @@ def screened_all(
             passed.append(draft)
             continue
         try:
-            passed.append(screened(draft, screening, kinds=kinds.get(draft.at)))
+            passed.append(screened(draft, screening, kinds=kinds.get(draft.position)))
         except InvalidInput as error:
-            passed.append(Refused(draft.at, ("", draft.memory.id if draft.named else ""), error.message, BadItem))
+            passed.append(Refused(draft.position, ("", draft.memory.id if draft.named else ""), error.message, BadItem))
     return passed
 
 
@@ -197,11 +197,11 @@ class Preparation:
             return Prepared(drafts, batch, namespace, self._with_keys(drafts, {}), ahead)
         rows, wholes = self._rows(drafts)
         found = pool.read(rows)
-        by_position = {at: (rows[place], found[place]) for at, place in wholes.items()} if found else {}
-        kinds = {at: one.credentials for at, (_, one) in by_position.items()}
+        by_position = {index: (rows[place], found[place]) for index, place in wholes.items()} if found else {}
+        kinds = {index: one.credentials for index, (_, one) in by_position.items()}
         drafts = screened_all(drafts, self._screening, kinds if self._screening != "off" else {})
-        texts = {draft.at: draft.memory.text for draft in drafts if isinstance(draft, Draft)}
-        likeness = {at: one.likeness for at, (row, one) in by_position.items() if row.text == texts.get(at)}
+        texts = {draft.position: draft.memory.text for draft in drafts if isinstance(draft, Draft)}
+        likeness = {index: one.likeness for index, (row, one) in by_position.items() if row.text == texts.get(index)}
         extractions = {  # a text that was redacted is read anew
             (row.text + row.suffix, row.title): one.extraction
             for row, one in zip(rows, found, strict=False)
@@ -224,7 +224,7 @@ class Preparation:
             parts = [memory.text] if draft.vector is not None else split(memory.text, max_chars=MAX_CHARS)
             suffix = read_text(memory)[len(memory.text) :]
             alike = LIKENESS if self._likeness.compares(memory) else 0
-            wholes[draft.at] = len(rows)
+            wholes[draft.position] = len(rows)
             what = screens | alike | (EXTRACT if len(parts) == 1 else 0)
             rows.append(TextRow(memory.text, suffix, memory.title, memory.author, what))
             if len(parts) > 1:
@@ -234,7 +234,9 @@ class Preparation:
     def _with_keys(self, drafts: Sequence[Draft | Refused], likeness: Mapping[int, tuple[int, ...]]) -> Keys:
         """Return the keys by which memories like a draft are found; those in ``likeness``, by position, are known."""
         accepted = [draft for draft in drafts if isinstance(draft, Draft)]
-        at_hand = {draft.name: (draft.memory, likeness[draft.at]) for draft in accepted if draft.at in likeness}
+        at_hand = {
+            draft.name: (draft.memory, likeness[draft.position]) for draft in accepted if draft.position in likeness
+        }
         keys = self._likeness.keys(accepted, at_hand)
         return {draft.name: (draft.memory, keys[draft.name]) for draft in accepted if draft.name in keys}
 

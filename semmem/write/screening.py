@@ -349,8 +349,8 @@ def _keys(text: str) -> Iterator[Credential]:
 
 def _end_of_key(text: str, start: int) -> int:
     """Return where the private key ends whose first line ends at ``start``."""
-    at = text.find("-----END ", start, start + _LONGEST_KEY)
-    last = _KEY_END.match(text, at) if at >= 0 else None
+    end = text.find("-----END ", start, start + _LONGEST_KEY)
+    last = _KEY_END.match(text, end) if end >= 0 else None
     lines = last or _KEY_LINES.match(text, start)
     return start if lines is None else lines.end()
 

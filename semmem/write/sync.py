@@ -94,10 +94,10 @@ class _Bringing:
 
         ``batch`` has (position, item), and ``rejected`` the positions of the items that were not stored.
         """
-        for at, item in batch:
+        for index, item in batch:
             for fields in getattr(item, "links", ()):
                 id, where = given_id(item), item.get("namespace") or self._namespace
-                if id is None or at in rejected:
+                if id is None or index in rejected:
                     continue
                 try:
                     link = checked_link(where, id, **fields)

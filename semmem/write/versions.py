@@ -84,7 +84,7 @@ def with_stored_vectors(plan: Plan, recorded: Mapping[str, Any], vectors: Vector
             changed.append(replace(draft, stored_vector=(vector, recorded)))
         elif recorded["name"].startswith("external:"):
             reason = f"The vector of {draft.memory.id!r} was given with its old text; give one with the new text too."
-            refused.append(Refused(draft.at, draft.name, reason, BadItem))
+            refused.append(Refused(draft.position, draft.name, reason, BadItem))
         else:
             changed.append(draft)
     return replace(plan, changed=changed, refused=refused)

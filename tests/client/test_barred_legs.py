@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from semmem import RECIPES, reach, recipe
-from semmem.client.memory import warn_of_barred_legs
+from semmem.client.opening import warn_of_barred_legs
 
 
 def test_every_leg_of_default_can_bring_a_memory_of_its_own_into_the_top_10() -> None:

@@ -14,8 +14,11 @@ import pytest
 import semmem
 from semmem import Filters, InvalidInput, Semmem, Within
 from semmem.client.http import HttpSemmem
+from semmem.client.http_transport import Transport
+from semmem.client.memory import StoreSemmem
 from semmem.client.routes import REFUSED, ROUTES
 from semmem.client.values import as_json
+from semmem.config import Settings
 from semmem.read.overrides import settings_in
 from tests.serving import serving
 
@@ -291,11 +294,17 @@ def test_every_verb_has_the_arguments_and_the_words_of_the_facade() -> None:
         assert inspect.getdoc(there) == inspect.getdoc(here), name
 
 
-def test_a_memory_behind_a_server_is_another_implementation_and_passes_for_a_memory(pair: Pair) -> None:
+def test_a_memory_behind_a_server_is_a_memory_and_holds_no_store(pair: Pair) -> None:
     assert isinstance(pair.remote, Semmem)
-    assert Semmem not in HttpSemmem.__mro__
-    public = {name for name in dir(Semmem) if not name.startswith("_")}
-    assert public - set(dir(HttpSemmem)) == set()
+    assert isinstance(pair.remote, HttpSemmem)
+    assert not isinstance(pair.remote, StoreSemmem)
+    held = {type(one) for one in vars(pair.remote).values()}
+    assert held == {Transport, str, Settings}
+
+
+def test_a_recall_of_a_server_says_where_the_lists_of_its_legs_are(pair: Pair) -> None:
+    with pytest.raises(semmem.LocalOnly, match="at its server; open the store with its own URL"):
+        _ = pair.remote.recall("ferry").candidates
 
 
 @pytest.mark.parametrize("name", sorted(set(REFUSED) - {"copy"}))

@@ -31,10 +31,10 @@ def opened(module_store: Callable[[], str]) -> Iterator[semmem.Semmem]:
 @pytest.fixture
 def mem(opened: semmem.Semmem) -> Iterator[semmem.Semmem]:
     """A store that every test leaves as it was: a probe drops what it stores, and the legs are put back."""
-    legs = {name: opened._legs[name] for name in ("lexical", "dense", "graph")}
+    legs = {name: opened._here.legs[name] for name in ("lexical", "dense", "graph")}
     yield opened
-    opened._legs.update(legs)
-    opened._recaller._rerankers.clear()
+    opened._here.legs.update(legs)
+    opened._here.recaller._rerankers.clear()
     for namespace in opened.store.namespaces():
         opened.forget(namespace=namespace, filters={"created_before": "9999-01-01"})
 
@@ -50,9 +50,8 @@ def only(found: Probe) -> Probed:
 
 
 def prober(mem: semmem.Semmem) -> Prober:
-    return Prober(
-        mem.store, mem._ingest, mem._recaller, mem._legs, mem._extractor, mem._embedder_binding.embedder_or_reason
-    )
+    of = mem._here
+    return Prober(mem.store, of.ingest, of.recaller, of.legs, of.extractor, of.embedder_binding.embedder_or_reason)
 
 
 def run(mem: semmem.Semmem, recipe: Recipe, of: ProbeFixture, k: int = 10) -> Probed:
@@ -215,14 +214,14 @@ def test_asked_a_leg_without_weight_or_depth(mem: semmem.Semmem, change: dict[st
 
 
 def test_answered_a_leg_that_raises(mem: semmem.Semmem) -> None:
-    mem._legs["dense"] = Leg("dense", RuntimeError("out of order"))
+    mem._here.legs["dense"] = Leg("dense", RuntimeError("out of order"))
     one = only(mem.probe(recipe="dense"))
     assert one.dropped == "answered"
     assert "out of order" in one.why
 
 
 def test_answered_a_leg_that_takes_too_long(mem: semmem.Semmem) -> None:
-    mem._legs["lexical"] = Leg("lexical", seconds=0.5)
+    mem._here.legs["lexical"] = Leg("lexical", seconds=0.5)
     one = only(mem.probe(recipe=semmem.recipe("lexical", timeouts={"lexical": 0.05})))
     assert one.dropped == "answered"
     assert "no answer within 0.05 s" in one.why
@@ -235,7 +234,7 @@ def test_scope_a_filter_that_it_does_not_match(mem: semmem.Semmem) -> None:
 
 
 def test_found_a_leg_that_finds_something_else(mem: semmem.Semmem) -> None:
-    mem._legs["lexical"] = Leg("lexical")
+    mem._here.legs["lexical"] = Leg("lexical")
     one = only(mem.probe(recipe="lexical"))
     assert (one.dropped, one.rank) == ("found", None)
     own = only(mem.probe(recipe="lexical", leg="lexical", witness=("brass lantern", "Nothing of the kind.")))
@@ -284,7 +283,7 @@ def test_limit_competitors_that_score_more_where_other_lists_would_let_it_in(mem
 def test_reranked_a_reranker_that_puts_it_last(mem: semmem.Semmem) -> None:
     recipe = semmem.recipe("hybrid", rerank="composite")
     assert only(mem.probe(recipe=recipe, k=3, leg="lexical")).returned
-    mem._recaller._rerankers["composite"] = Backwards()
+    mem._here.recaller._rerankers["composite"] = Backwards()
     one = only(mem.probe(recipe=recipe, k=3, leg="lexical"))
     assert one.dropped == "reranked"
     assert one.place is not None
@@ -326,7 +325,7 @@ def test_nothing_is_left_behind_after_a_probe_an_error_or_ctrl_c(
                 assert len(mem.store.namespaces()) == 2  # there is something to leave behind
                 raise error
 
-            patch.setattr(mem._recaller, "recall", stop)
+            patch.setattr(mem._here.recaller, "recall", stop)
             with pytest.raises(type(error)):
                 mem.probe(recipe="lexical")
         assert list(mem.store.namespaces()) == ["default"]

@@ -72,7 +72,7 @@ def test_a_set_is_asked_its_own_questions_without_their_answers_and_those_of_oth
 def ask_lexical(mem: semmem.Semmem, corpus: Corpus) -> list[Row]:
     with pytest.raises(DatasetError, match="A leg could not answer"):
         ask(mem, corpus, {}, print)
-    mem.recipe = semmem.recipe("lexical")
+    mem._here.recipe = semmem.recipe("lexical")
     return ask(mem, corpus, {"other": ["Where is the key?"]}, lambda _: None)
 
 

@@ -84,13 +84,13 @@ def test_a_random_graph_keeps_its_shape_and_the_other_legs_keep_their_lists(stor
     recipe = named("default").recipe
     with semmem.connect(store_url, embedder="hashing") as mem:
         ingest(mem, toy)
-        own = mem._legs["graph"]
+        own = mem._here.legs["graph"]
         plain, _ = ask_all(mem, toy.queries, [recipe])
         with rewired(mem, 0):
             chance, _ = ask_all(mem, toy.queries, [recipe])
         with rewired(mem, 0):
             again, _ = ask_all(mem, toy.queries, [recipe])
-        assert mem._legs["graph"] is own
+        assert mem._here.legs["graph"] is own
         store = mem.store
         dice = Rewired(snapshot(mem, "toy"), Places(store, store.graph, 0))
         row_ids = [row_id for row_id, _ in store.indexed_after("toy", -1, 1_000)]

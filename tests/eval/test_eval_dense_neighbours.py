@@ -52,14 +52,14 @@ def test_the_walk_goes_to_the_nearest_vectors_and_all_else_is_as_it_was(store_ur
     )  # fmt: skip
     with semmem.connect(store_url, embedder="hashing") as mem:
         ingest(mem, toy)
-        own = mem._legs["graph"]
+        own = mem._here.legs["graph"]
         plain, _ = ask_all(mem, toy.queries, [near.recipe])
         with over_vectors(mem, True):
-            assert isinstance(mem._legs["graph"], DenseNeighbours)
+            assert isinstance(mem._here.legs["graph"], DenseNeighbours)
             dense, _ = ask_all(mem, toy.queries, [near.recipe])
         with over_vectors(mem, False):
-            assert mem._legs["graph"] is own
-        assert mem._legs["graph"] is own
+            assert mem._here.legs["graph"] is own
+        assert mem._here.legs["graph"] is own
     for id, asked in plain.items():
         assert asked.legs["lexical"] == dense[id].legs["lexical"]
         assert asked.legs["dense"] == dense[id].legs["dense"]

@@ -86,9 +86,9 @@ def opened(module_store: Callable[[], str]) -> Iterator[semmem.Semmem]:
 def mem(opened: semmem.Semmem) -> Iterator[semmem.Semmem]:
     """A store whose tests register what they like; it is forgotten afterwards."""
     yield opened
-    for name in [*opened._legs._factories]:
-        del opened._legs._factories[name]
-        opened._legs._legs.pop(name, None)
+    for name in [*opened._here.legs._factories]:
+        del opened._here.legs._factories[name]
+        opened._here.legs._legs.pop(name, None)
 
 
 def with_leg(name: str, weight: float = 1.0, constant: float = 1.0, base: str = "lexical") -> Recipe:
@@ -347,13 +347,13 @@ def test_an_entry_point_that_cannot_be_loaded_is_a_degraded_leg(
 ) -> None:
     installed(tmp_path, "typo = regex_leg:NoSuchLeg\nlost = no_such_module:Leg\nlexical = regex_leg:RegexLeg")
     monkeypatch.syspath_prepend(str(tmp_path))
-    legs = Legs(mem.store, {"lexical": mem._legs["lexical"]})
+    legs = Legs(mem.store, {"lexical": mem._here.legs["lexical"]})
     assert list(legs) == ["lexical", "lost", "typo"]
-    assert legs["lexical"] is mem._legs["lexical"]  # nobody takes a name of ours
+    assert legs["lexical"] is mem._here.legs["lexical"]  # nobody takes a name of ours
     for name, reason in (("typo", "regex_leg:NoSuchLeg, could not be made: Attr"), ("lost", "ModuleNotFoundError: No")):
         with pytest.raises(semmem.LegFailed, match=reason):
             legs[name]
-    monkeypatch.setattr(mem._legs, "_declared", legs._declared)
+    monkeypatch.setattr(mem._here.legs, "_declared", legs._declared)
     found = mem.recall("ferry", recipe=with_leg("lost"), limit=2)
     assert len(found) == 2
     assert "declared as no_such_module:Leg, could not be made: ModuleNotFoundError" in found.degraded["lost"]
@@ -389,7 +389,7 @@ def test_a_leg_by_its_inner_search_has_the_usual_attributes_where_it_has_none(me
         assert (found.degraded, name in found[0].components) == ({}, True)
     assert (type(inner.given[0]), inner.given[0].namespaces) == (Scope, ("default",))
     assert reading.given[0].scope.namespaces == ("default",)
-    of = {name: mem._legs[name] for name in ("inner", "reading", "lexical", "dense")}
+    of = {name: mem._here.legs[name] for name in ("inner", "reading", "lexical", "dense")}
     assert {name: (leg.name, leg.reads_vector, leg.follows, leg.witness) for name, leg in of.items()} == {
         "inner": ("inner", True, False, None),
         "reading": ("reading", False, False, ("which crate?", "The crate is here.")),
@@ -409,7 +409,7 @@ def test_a_leg_that_says_all_of_itself_is_asked_as_it_is(mem: semmem.Semmem) -> 
     whole = Whole()
     mem.register_leg("whole", lambda _: whole)
     assert mem.recall("nothing of the kind", recipe=with_leg("whole"))[0].components.keys() == {"whole"}
-    assert mem._legs["whole"] is whole
+    assert mem._here.legs["whole"] is whole
 
 
 @pytest.mark.parametrize("scores", [(float("nan"),), (1.0, float("inf"))])
@@ -467,7 +467,7 @@ def test_what_a_python_leg_filters_is_what_the_store_filters(mem: semmem.Semmem)
         page = {m.id for m in mem.list(filters=narrowed)}
         from semmem.model.filters import checked_filters
 
-        reader = mem._legs._reader
+        reader = mem._here.legs._reader
         assert {m.id for m in reader.memories(within(checked_filters(narrowed), ["default"]))} == page != set()
 
 

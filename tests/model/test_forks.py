@@ -54,7 +54,7 @@ def test_a_child_finds_every_lock_free_that_another_thread_held(tmp_path: Path) 
 mem = semmem.connect(sys.argv[1])
 mem.remember("heron", id="a")
 mem.recall("heron")
-holding([mem.store._free, mem._recaller._asking._threads._change])
+holding([mem.store._free, mem._here.recaller._asking._threads._change])
 holding([lock for lock in forks._FORKED if isinstance(lock, forks.Lock) and lock is not forks.loading])
 
 def work():

@@ -82,12 +82,12 @@ def mem(store_url: str) -> Iterator[semmem.Semmem]:
             for n in range(60)
         )
         for name in ("lexical", "dense"):
-            opened._legs[name] = Counted(opened._legs[name])
+            opened._here.legs[name] = Counted(opened._here.legs[name])
         yield opened
 
 
 def calls(mem: semmem.Semmem) -> dict[str, int]:
-    legs: dict[str, Any] = {name: mem._legs[name] for name in ("lexical", "dense")}
+    legs: dict[str, Any] = {name: mem._here.legs[name] for name in ("lexical", "dense")}
     return {name: len(leg.returned) for name, leg in legs.items()}
 
 
@@ -116,7 +116,7 @@ def test_24_both_legs_are_scoped_to_a_session_or_a_pool_of_sessions_inside_their
     assert len(pool) == 40
     assert {hit.memory.session for hit in pool} == {"talk1", "talk2"}
     assert all(isinstance(hit.memory, semmem.Memory) for hit in pool)
-    legs: dict[str, Any] = dict(mem._legs)
+    legs: dict[str, Any] = dict(mem._here.legs)
     assert legs["lexical"].returned == [20, 40]  # all twenty turns of one session, all forty of two
 
 
@@ -136,7 +136,7 @@ def test_24_recent_turns_are_left_out_of_every_leg_and_the_result_does_not_starv
 
 @pytest.mark.parametrize(("away", "left"), [("lexical", "dense"), ("dense", "lexical")])
 def test_25_the_failure_of_each_leg_leaves_the_answer_of_the_other(mem: semmem.Semmem, away: str, left: str) -> None:
-    mem._legs[away] = Failing(away)
+    mem._here.legs[away] = Failing(away)
     found = mem.recall("lantern turn 7")
     assert found.degraded == {away: f"ConnectionError: {away} is away"}
     assert len(found) == 10

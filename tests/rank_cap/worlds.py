@@ -151,7 +151,7 @@ def world(kind: str) -> Iterator[World]:
     with semmem.connect("sqlite::memory:", embedder="none", count_accesses=False) as mem:
         legs = {name: Told(name) for name in (*LEGS, *MORE_LEGS)}
         for name, leg in legs.items():
-            mem._legs[name] = leg
+            mem._here.legs[name] = leg
         mem.remember_many(items)
         spaces = tuple(sorted({item["namespace"] for item in items}))
         for newer, older in draw_links(draw, items) if "linked" in kind else ():

@@ -65,7 +65,7 @@ class CountingEmbedder(Hashing):
 
 def legs(mem: semmem.Semmem) -> dict[str, Any]:
     """Return the legs in use; a test puts its own in their place."""
-    return mem._recaller._legs  # type: ignore[return-value]
+    return mem._here.recaller._legs  # type: ignore[return-value]
 
 
 def ids(found: Sequence[semmem.Hit]) -> list[str]:

@@ -26,7 +26,7 @@ def told() -> Iterator[semmem.Semmem]:
     """A store of twelve memories, whose legs return what ``found`` is told."""
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
         for name in LEGS:
-            mem._legs[name] = Told(name)
+            mem._here.legs[name] = Told(name)
         mem.remember_many({"id": f"m{n:02}", "text": f"Note {n}."} for n in range(12))
         yield mem
 
@@ -37,7 +37,7 @@ def found(mem: semmem.Semmem, recipe: semmem.Recipe, lists: dict[str, list[str]]
     metadata = mem.store.candidate_metadata(["default"], range(1, 400))
     by_id = {head.id: row_id for row_id, head in metadata.items()}
     for name in LEGS:
-        leg = mem._legs[name]
+        leg = mem._here.legs[name]
         assert isinstance(leg, Told)
         ids = lists.get(name, [])
         leg.row_ids = [by_id[id] for id in ids]
@@ -122,7 +122,7 @@ def test_a_head_that_folds_into_another_memory_while_its_own_stands_far_below_is
         ("lexical", [rows["other", 1], rows["other", 2], *(rows[id, 0] for id in ids(0, 1, 2)), rows["long", 2]]),
         ("dense", [rows["long", 1]]),
     ):
-        leg = told._legs[name]
+        leg = told._here.legs[name]
         assert isinstance(leg, Told)
         leg.row_ids, leg.scores = row_ids, [1 - at / 100 for at in range(len(row_ids))]
     recalled = told.recall("a note", recipe=plan, limit=2)
@@ -246,7 +246,7 @@ def test_on_a_later_page_nothing_is_guaranteed_and_what_cannot_come_by_its_end_i
 
 def test_what_is_withheld_for_low_confidence_leaves_every_leg_unreachable(told: semmem.Semmem) -> None:
     for leg in LEGS:
-        told._legs[leg].most = 4.0  # type: ignore[attr-defined]
+        told._here.legs[leg].most = 4.0  # type: ignore[attr-defined]
     recalled = found(told, SEED, {"lexical": ids(0, 1), "graph": ids(2)}, min_confidence=0.9)
     assert (len(recalled), recalled.withheld) == (0, 3)
     assert recalled.reach.worst == reach(recalled, "lexical").class_ == "unreachable"
@@ -324,7 +324,7 @@ def test_the_reach_of_a_regime_does_not_depend_on_the_regime_of_the_question(tol
     recipe = semmem.recipe("seed", rank_constants=constants, recency_half_life=30, prior=True, prior_floor=None)
     recalled = found(told, recipe, lists)
     as_asked = {
-        regime: replace(recalled, candidates=replace(recalled.candidates, regime=regime)).reach.regimes
+        regime: replace(recalled, _candidates=replace(recalled.candidates, regime=regime)).reach.regimes
         for regime in ("named", "other")
     }
     assert as_asked["named"] == as_asked["other"]

@@ -40,7 +40,7 @@ def legs() -> Iterator[tuple[semmem.Semmem, dict[str, Asked]]]:
     with semmem.connect("sqlite::memory:", embedder="none") as mem:
         told = {name: Asked(name) for name in ("lexical", "dense")}
         for name, leg in told.items():
-            mem._legs[name] = leg
+            mem._here.legs[name] = leg
         mem.remember_many({"id": f"m{n:03}", "text": "The same." if n < 100 else f"Note {n}."} for n in range(130))
         yield mem, told
 

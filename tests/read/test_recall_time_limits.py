@@ -134,21 +134,21 @@ def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_
         mem.remember("ferry", id="match")
         mem.recall("ferry")
         snapshot = mem.store.snapshot(("default",), semmem.Filters(), (), ())
-        question = Question("ferry", vector=mem._recaller._vectors.embedded("ferry"))
+        question = Question("ferry", vector=mem._here.recaller._vectors.embedded("ferry"))
         degraded: dict[str, str] = {}
         timings: dict[str, float] = {}
         order = semmem.recipe("hybrid", timeouts={"dense": 1, "lexical": 1})
         work = {leg: partial(legs(mem)[leg].search, question, snapshot, order) for leg in ("lexical", "dense")}
         over = threading.Event()
-        busy = [mem._recaller._asking._threads.submit("other", over.wait) for _ in range(16)]
+        busy = [mem._here.recaller._asking._threads.submit("other", over.wait) for _ in range(16)]
         threading.Timer(1.5, over.set).start()
-        found = mem._recaller._asking.ask(work, order, degraded, timings)
+        found = mem._here.recaller._asking.ask(work, order, degraded, timings)
         assert over.is_set()  # it was not given up while every thread was busy
         assert [one.result(30) for one in busy] == [True] * 16
         assert (degraded, set(found)) == ({}, {"lexical", "dense"})
 
         def ask() -> None:
-            found.update(mem._recaller._asking.ask(work, order, degraded, {}))
+            found.update(mem._here.recaller._asking.ask(work, order, degraded, {}))
 
         found.clear()
         asked = threading.Thread(target=ask)

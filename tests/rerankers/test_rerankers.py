@@ -158,7 +158,7 @@ def test_a_reranker_reads_whole_memories_and_the_passages_that_were_found(mem: s
             seen.extend(zip(memories, passages, strict=True))
             return [{"read": 0.5} for _ in memories]
 
-    mem._recaller._rerankers["composite"] = Reading()
+    mem._here.recaller._rerankers["composite"] = Reading()
     mem.remember("The reeds stand still. " * 70 + "A kingfisher dives.", id="long")
     found = mem.recall("kingfisher", recipe=semmem.recipe("lexical", rerank="composite"))
     assert not found.degraded

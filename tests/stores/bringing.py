@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semmem.client.memory import Semmem
+from semmem.client.connection import Connection
+from semmem.client.memory import Semmem, StoreSemmem
 from semmem.config import Settings
 from semmem.embedders.hashing import Hashing
 from semmem.extractors import Rules
@@ -28,7 +29,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def opened(store: Store, **how: Any) -> Semmem:
     """Return a Semmem on ``store``; by default without an embedder."""
     given: dict[str, Any] = {"embedder": "none", "extractor": "rules"} | how
-    return Semmem(store, recipe=find_recipe("default"), settings=Settings.load(), **given)
+    return StoreSemmem(Connection(store, recipe=find_recipe("default"), settings=Settings.load(), **given))
 
 
 def texts(mem: Semmem, namespace: str = "default") -> dict[str, str]:

@@ -104,7 +104,7 @@ class Life(RuleBasedStateMachine):
         return found
 
     def write_what_is_counted(self) -> None:
-        self.mem._accesses.write()
+        self.mem._here.accesses.write()
         self.model.write()
 
     # ------------------------------------------------------------------ the verbs

@@ -291,7 +291,7 @@ def test_a_recall_of_a_store_that_takes_no_writes_counts_nothing_and_fails_for_n
         other.execute("CREATE TRIGGER no_access BEFORE INSERT ON access BEGIN SELECT raise(ABORT, 'read only'); END")
         other.commit()
         assert [hit.id for hit in mem.recall("ferry")] == ["ferry"]
-        assert mem._accesses._try() is False
+        assert mem._here.accesses._try() is False
         assert counts(mem, "ferry") == [1]  # it waits
     other.close()
     with connected(f"sqlite://{where}") as mem:
@@ -305,7 +305,7 @@ with semmem.connect(sys.argv[1], recipe="lexical", embedder="none", pool_size=2)
         mem.recall("ferry" if n % 5 else "leaves")
         if n % 7 == 0:
             try:
-                mem._accesses.write()
+                mem._here.accesses.write()
             except semmem.StoreUnavailable:
                 pass
 """
@@ -319,7 +319,7 @@ def test_the_counts_of_four_processes_add_up(url: str) -> None:
             mem.update("bus", importance=n / 20)
             mem.recall("ferry")
         assert [one.wait(120) for one in each] == [0] * 4
-        mem._accesses.write()
+        mem._here.accesses.write()
         assert counts(mem, "ferry", "bus", "owl") == [4 * 25 + 20, 4 * 5, 0]
 
 
@@ -339,9 +339,9 @@ def test_a_server_that_was_stopped_is_not_started_for_counts(store_url: str) -> 
             ).fetchone() != (0,):
                 pass
         with pytest.raises(StoreUnavailable):
-            mem._accesses.write()
+            mem._here.accesses.write()
         assert counts(mem, "ferry") == [1]  # which mends the connection
-        assert mem._accesses.write() == 1
+        assert mem._here.accesses.write() == 1
         assert mem.get("ferry").last_accessed > NOON - timedelta(days=999)  # type: ignore[operator]
 
 

@@ -24,7 +24,7 @@ def expire(mem: Semmem, where: str, id: str) -> None:
 def live(mem: Semmem, examples: int, steps: int, **more: Any) -> None:
     """Let a store and the model live ``examples`` times through up to ``steps`` verbs."""
     machine = type("LifeHere", (Life,), {"mem": mem, "runs": count(), **more})
-    mem._accesses._every_s = mem._accesses._pause_s = 3_600.0  # a rule writes what was counted, and no clock
+    mem._here.accesses._every_s = mem._here.accesses._pause_s = 3_600.0  # a rule writes what was counted, and no clock
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,

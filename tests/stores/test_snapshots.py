@@ -40,16 +40,16 @@ def from_database(mem: semmem.Semmem, *asked: Any) -> Snapshot:
 
 
 def from_memory(mem: semmem.Semmem, *asked: Any) -> Snapshot:
-    taken = [mem._reader.snapshot(*asked) for _ in range(4)][-1]  # a namespace is loaded for its second recall
+    taken = [mem._here.reader.snapshot(*asked) for _ in range(4)][-1]  # a namespace is loaded for its second recall
     assert isinstance(taken, MemorySnapshot)
     assert set(taken._models) == set(asked[0])
     return taken
 
 
 def from_memory_unchecked(mem: semmem.Semmem, *asked: Any) -> Snapshot:
-    assert isinstance(mem._reader, Resident)
+    assert isinstance(mem._here.reader, Resident)
     from_memory(mem, *asked)
-    taken = mem._reader.snapshot(*asked)  # the state was the same twice
+    taken = mem._here.reader.snapshot(*asked)  # the state was the same twice
     assert isinstance(taken, MemorySnapshot)
     assert taken._check is not None
     return taken

@@ -164,7 +164,7 @@ def test_a_later_splitter_cuts_long_texts_anew_and_they_stay_the_memories_they_w
     cut_shorter(monkeypatch, 2)
     with opened() as mem:
         asked: list[int] = []
-        kind = type(mem._ingest)
+        kind = type(mem._here.ingest)
         write = kind.make_anew
         monkeypatch.setattr(kind, "make_anew", lambda self, drafts: (asked.append(len(drafts)), write(self, drafts)))
         assert mem.stats().stale == 10
@@ -200,7 +200,7 @@ def test_a_memory_that_is_updated_meanwhile_stays_updated(opened: Open, monkeypa
     filled(opened)
     cut_shorter(monkeypatch, 2)
     with opened() as mem, opened() as other:
-        kind = type(mem._ingest)
+        kind = type(mem._here.ingest)
         write = kind.make_anew
 
         def meanwhile(self: Any, drafts: Any) -> None:

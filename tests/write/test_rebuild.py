@@ -99,7 +99,7 @@ def test_a_conversation_is_not_compared_with_the_vectors_of_another_model(store_
         turns = [{"text": f"{WORDS[n]} and {WORDS[n + 1]}", "session": "s", "author": "Ada"} for n in range(8)]
         old.remember_many(turns)
         assert old.recall("what did Ada say of the tide?").degraded == {}
-        vector = old._recaller._vectors.embedded("tide")
+        vector = old._here.recaller._vectors.embedded("tide")
         row_ids = [row_id for (row_id,) in sql(old, "SELECT ord FROM memory")]
         assert len(old.store.vectors.vectors_of(["default"], row_ids, vector)[0]) == 8
         rebuilding.rebuild(embedder=Other())

@@ -77,12 +77,12 @@ class DenseNeighbours(Graph):
 @contextmanager
 def over_vectors(mem: Any, chosen: bool) -> Iterator[None]:
     """Let the graph leg of ``mem`` walk to the nearest vectors while this lasts, where this is ``chosen``."""
-    own = mem._legs.get("graph")
+    own = mem._here.legs.get("graph")
     if not chosen or not isinstance(own, Graph):
         yield  # a leg that is not there says so when it is asked
         return
-    mem._legs["graph"] = DenseNeighbours(mem)
+    mem._here.legs["graph"] = DenseNeighbours(mem)
     try:
         yield
     finally:
-        mem._legs["graph"] = own
+        mem._here.legs["graph"] = own

@@ -174,12 +174,12 @@ def rewired(mem: Any, seed: int | None) -> Iterator[None]:
     if seed is None:
         yield
         return
-    own = mem._legs["graph"]
+    own = mem._here.legs["graph"]
     if not isinstance(own, Graph):
         yield  # the store keeps no graph; the leg says so when it is asked
         return
-    mem._legs["graph"] = RewiredGraph(Places(mem.store, graph_of(mem.store), seed), mem.settings.language)
+    mem._here.legs["graph"] = RewiredGraph(Places(mem.store, graph_of(mem.store), seed), mem.settings.language)
     try:
         yield
     finally:
-        mem._legs["graph"] = own
+        mem._here.legs["graph"] = own

@@ -24,7 +24,7 @@ from semmem.model.recipe import Recipe
 from semmem.model.store import Store, lacking
 from semmem.model.types import Filters
 from semmem.read.recall import Recaller
-from semmem.read.result import Recall
+from semmem.read.result import StoreRecall
 from semmem.write.ingest import Ingest
 
 __all__ = ["Prober"]
@@ -175,7 +175,7 @@ class Prober:
         return "stored", f"The store did not take it: {reason}"
 
     def _why_missing(
-        self, recall: Recall, of: ProbeFixture, recipe: Recipe, filters: Filters, namespace: str
+        self, recall: StoreRecall, of: ProbeFixture, recipe: Recipe, filters: Filters, namespace: str
     ) -> tuple[Stage, str]:
         """Return why the leg's list has no witness: out of scope, too deep, or not found at all."""
         import numpy as np

@@ -150,25 +150,25 @@ def fate(candidates: Candidates, window: Cut, key: Key, leg: str, rank: int, *, 
     def end(dropped: Stage | None, why: str) -> Fate:
         return Fate(dropped, why, after, others, class_, alone)
 
-    at = f"{leg} has it at rank {rank}"
+    found = f"{leg} has it at rank {rank}"
     if before is None or after is None:
         into = next((fused.key[0] for fused, folded in cut(candidates, window) if key in folded), "another memory")
-        return end("folded", f"{at}, and it was folded into {into}, which reads the same.")
+        return end("folded", f"{found}, and it was folded into {into}, which reads the same.")
     if before > k and after > k:
         if class_ in ("boost-only", "unreachable"):
             proof = _certificate(leg_reach, rank)
-            return end("fused", f"{at}, and the fusion cannot let it in, whatever the lists: {proof}")
-        return end("limit", f"{at}, and {k} others score more: its place is {after}. Other lists would let it in.")
+            return end("fused", f"{found}, and the fusion cannot let it in, whatever the lists: {proof}")
+        return end("limit", f"{found}, and {k} others score more: its place is {after}. Other lists would let it in.")
     if after > k:
         reranker = candidates.recipe.rerank
-        return end("reranked", f"{at} and fused at place {before}; the reranker {reranker} put it at place {after}.")
+        return end("reranked", f"{found} and fused at place {before}; the reranker {reranker} put it at place {after}.")
     if not is_hit:
-        return end("returned", f"{at}, place {after}, and its text was gone when the hits were read.")
-    return end(None, f"{at}; it came back at place {after} of {k}." + _also(others, alone))
+        return end("returned", f"{found}, place {after}, and its text was gone when the hits were read.")
+    return end(None, f"{found}; it came back at place {after} of {k}." + _also(others, alone))
 
 
 def _place(candidates: Candidates, window: Cut, key: Key) -> int | None:
-    return next((at for at, (fused, _) in enumerate(cut(candidates, window), 1) if fused.key == key), None)
+    return next((place for place, (fused, _) in enumerate(cut(candidates, window), 1) if fused.key == key), None)
 
 
 def _also(others: Mapping[str, int], alone: bool | None) -> str:

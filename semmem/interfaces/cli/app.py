@@ -168,8 +168,8 @@ def _by_present_names(args: list[str]) -> list[str]:
     if word is None or word not in FORMER_NAMES:
         return args
     _warn(renamed(word, FORMER_NAMES[word]))
-    at = args.index(word)
-    return [*args[:at], FORMER_NAMES[word], *args[at + 1 :]]
+    index = args.index(word)
+    return [*args[:index], FORMER_NAMES[word], *args[index + 1 :]]
 
 
 _UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

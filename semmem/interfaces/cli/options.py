@@ -86,8 +86,8 @@ def _vector(text: str) -> list[float]:
 def _in_order(names: Iterable[str]) -> list[str]:
     """Return fields in the order of the help: the two kinds of sources together, the rare ``sensitive`` last."""
     order = [name for name in names if name not in ("source_type", "sensitive")]
-    at = order.index("source") + 1
-    return [*order[:at], "source_type", *order[at:], "sensitive"]
+    index = order.index("source") + 1
+    return [*order[:index], "source_type", *order[index:], "sensitive"]
 
 
 _NAMES = _in_order(Fields.__annotations__)

@@ -118,10 +118,10 @@ def excerpt(text: str, sentence: str, most: int = 320) -> str:
 
     spans = sentence_spans(text)
     start = max(0, text.find(sentence))
-    at = next((place for place, (_, end) in enumerate(spans) if end > start), 0)
+    index = next((place for place, (_, end) in enumerate(spans) if end > start), 0)
     begin, end = (start, start + len(sentence)) if sentence else spans[0] if spans else (0, 0)
-    end = max(end, min(spans[at][1], begin + most)) if spans else end
-    first = last = at
+    end = max(end, min(spans[index][1], begin + most)) if spans else end
+    first = last = index
     for _ in range(2):
         if last + 1 < len(spans) and spans[last + 1][1] - begin <= most:
             last, end = last + 1, spans[last + 1][1]

@@ -155,9 +155,12 @@ def _last(threads: Mapping[str, list[_Turn]], visit: Visit | None) -> list[_Turn
 
 def _thread(thread: Sequence[_Turn], part: str, last: int) -> list[Mapping[str, Any]]:
     """Return what a session was about and how it ended: its user's first turn and the ``last`` turns of anybody."""
-    first = next((at for at, turn in enumerate(thread) if turn.by_user), 0)
+    first = next((index for index, turn in enumerate(thread) if turn.by_user), 0)
     shown = sorted({first, *range(len(thread))[-last:]} if thread else ())
-    return [thread[at].line(part, _lead(thread[at].text, _LAST if at == len(thread) - 1 else _LEAD)) for at in shown]
+    return [
+        thread[index].line(part, _lead(thread[index].text, _LAST if index == len(thread) - 1 else _LEAD))
+        for index in shown
+    ]
 
 
 def _left_open(thread: Sequence[_Turn]) -> list[Mapping[str, Any]]:

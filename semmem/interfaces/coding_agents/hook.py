@@ -257,10 +257,10 @@ def _corrections(source: Source, turns: Sequence[Mapping[str, Any]], namespace: 
     """Yield (newer, older) ids where a person's turn corrects the one before it, which may be stored already."""
     from semmem.importers.turn_points import corrects, share_a_word
 
-    for at, turn in enumerate(turns):
+    for index, turn in enumerate(turns):
         if turn["source_type"] != "user" or not corrects(turn["text"]):
             continue
-        before = turns[at - 1] if at else source.last_turn(turn["session"], namespace)
+        before = turns[index - 1] if index else source.last_turn(turn["session"], namespace)
         is_before = before is not None and (before.get("position") or 0) < turn["position"]
         if before is not None and is_before and share_a_word(turn["text"], before["text"]):
             yield turn["id"], before["id"]

@@ -348,5 +348,5 @@ def _is_our_command(command: Any) -> bool:
         return False
     if "hook" not in words[:-1]:
         return False
-    at = words.index("hook")
-    return words[at + 1] in EVENTS and any(Path(word).name == SERVER for word in words[:at])
+    index = words.index("hook")
+    return words[index + 1] in EVENTS and any(Path(word).name == SERVER for word in words[:index])

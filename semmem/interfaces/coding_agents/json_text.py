@@ -75,10 +75,10 @@ def without(text: str, path: Sequence[str], unwanted: Callable[[Any], bool]) -> 
         node, rest = _walked(text, path)
         if rest or not _is(node, "JSONArray"):
             return text
-        at = next((at for at, one in enumerate(node.values) if unwanted(parsed(_source(text, one)))), None)
-        if at is None:
+        index = next((index for index, one in enumerate(node.values) if unwanted(parsed(_source(text, one)))), None)
+        if index is None:
             return text
-        text = _cut(text, node, at)
+        text = _cut(text, node, index)
         if not parsed(_source(text, _walked(text, path)[0])):
             return _emptied(text, path)
 
@@ -132,9 +132,9 @@ def _source(text: str, node: Any) -> str:
     return text[begin:end]
 
 
-def _indent(text: str, at: int) -> str:
+def _indent(text: str, index: int) -> str:
     """Return the white space that the line of a place begins with."""
-    line = text[text.rfind("\n", 0, at) + 1 : at]
+    line = text[text.rfind("\n", 0, index) + 1 : index]
     return line[: len(line) - len(line.lstrip())]
 
 
@@ -167,14 +167,14 @@ def _inserted(text: str, node: Any, inside: Sequence[Any], name: str, value: Any
     return f"{text[: end - 1].rstrip()}{written}\n{outer}{text[end - 1 :]}"
 
 
-def _cut(text: str, node: Any, at: int) -> str:
+def _cut(text: str, node: Any, index: int) -> str:
     """Return ``text`` without the value number ``at`` of an object or list, with its comma."""
     begins = [_span(one)[0] for one in (node.keys if _is(node, "JSONObject") else node.values)]
     ends = [_span(one)[1] for one in node.values]
-    if at and _has_comment(between := text[ends[at - 1] : begins[at]]):
-        return text[: ends[at - 1]] + _joined(between, text[ends[at] :])
-    if at:
-        return text[: ends[at - 1]] + text[ends[at] :]
+    if index and _has_comment(between := text[ends[index - 1] : begins[index]]):
+        return text[: ends[index - 1]] + _joined(between, text[ends[index] :])
+    if index:
+        return text[: ends[index - 1]] + text[ends[index] :]
     if len(ends) > 1:
         return text[: begins[0]] + text[begins[1] :]
     begin, end = _span(node)

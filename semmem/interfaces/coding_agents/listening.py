@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
-from semmem.client.connection import warm_up
-from semmem.client.memory import Semmem, connect
+from semmem.client.memory import Semmem
+from semmem.client.opening import connect, warm_up
 from semmem.config import Settings
 from semmem.files import private_folder
 from semmem.interfaces.coding_agents.error_log import error_log

@@ -93,7 +93,9 @@ def _place(file: Path) -> Path:
 
 def _alike(one: str, other: str) -> int:
     """Return how many characters two texts have in common at the beginning."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next(
+        (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def _hash(text: str) -> str:

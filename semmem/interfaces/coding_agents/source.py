@@ -146,7 +146,7 @@ class _Store:
         """Return the pinned memories, the most important first."""
         from semmem.client.context_and_feedback import pinned
 
-        return [memory.as_dict() for memory in pinned(self._memory, namespaces, (), None)]
+        return [memory.as_dict() for memory in pinned(self._memory._here, namespaces, (), None)]
 
     def superseded(self, namespace: str, ids: Sequence[str]) -> frozenset[str]:
         """Return which memories others supersede."""
@@ -171,7 +171,7 @@ class _Store:
 
     def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
         """Return the ids to show of memories, by namespace and id."""
-        return self._memory._short_names({(one["namespace"], one["id"]) for one in memories})
+        return self._memory._here.short_names({(one["namespace"], one["id"]) for one in memories})
 
 
 class _Server:

@@ -379,7 +379,7 @@ def _grouped() -> list[tuple[tuple[str, str], tuple[Route, ...]]]:
     def place(route: Route) -> tuple[str, str]:
         return route.path, route.method
 
-    return [(at, tuple(routes)) for at, routes in groupby(sorted(ROUTES, key=place), key=place)]
+    return [(where, tuple(routes)) for where, routes in groupby(sorted(ROUTES, key=place), key=place)]
 
 
 def _add_state(app: FastAPI, service: Service) -> None:

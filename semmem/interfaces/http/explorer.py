@@ -128,7 +128,7 @@ def _contents() -> dict[str, tuple[bytes, str]]:
 
 def _colours() -> str:
     """Return the colours of the parts of a score as a style: a variable and a class for each."""
-    looks = {**LOOKS, **{f"other{at}": look for at, look in enumerate(OTHERS)}}
+    looks = {**LOOKS, **{f"other{number}": look for number, look in enumerate(OTHERS)}}
     light = "".join(f"--part-{name}: {look.light}; " for name, look in looks.items())
     dark = "".join(f"--part-{name}: {look.dark}; " for name, look in looks.items())
     classes = "".join(f".leg.{name} {{ background: var(--part-{name}); }}\n" for name in looks)

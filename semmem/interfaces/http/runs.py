@@ -51,8 +51,8 @@ def _inside(folder: Path) -> list[Path]:
 
 def _file(folder: Path, name: str) -> Path | None:
     """Return the file of a run; None where there is none, or only a link to one outside the run."""
-    every = (at.resolve() for at in (folder / name, folder / "private" / name) if at.is_file())
-    return next((at for at in every if at.is_relative_to(folder)), None)
+    every = (path.resolve() for path in (folder / name, folder / "private" / name) if path.is_file())
+    return next((path for path in every if path.is_relative_to(folder)), None)
 
 
 def add_runs(app: FastAPI, runs: Runs | None) -> None:

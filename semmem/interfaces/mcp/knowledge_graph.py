@@ -223,11 +223,11 @@ def _store(call: Call, items: Any) -> None:
     while numbered:
         ids: set[str] = set()
         rows: list[Row] = []
-        for at, (number, item) in enumerate(numbered):
+        for index, (number, item) in enumerate(numbered):
             while (id := item["id"] if number == 1 else f"{item['id']}~{number}") in ids:
                 number += 1
             ids.add(id)
-            numbered[at] = (number, item)
+            numbered[index] = (number, item)
             rows.append({**item, "id": id, "source_type": "agent"})
         try:
             call.memory.remember_many(rows, namespace=call.namespace, batch_size=len(rows))
@@ -235,7 +235,7 @@ def _store(call: Call, items: Any) -> None:
         except Conflict:
             report = call.memory.remember_many(rows, namespace=call.namespace, batch_size=len(rows), on_error="skip")
         refused = [row.position for row in report.rejected if not _is_stored(call, rows[row.position])]
-        numbered = [(numbered[at][0] + 1, numbered[at][1]) for at in refused]
+        numbered = [(numbered[index][0] + 1, numbered[index][1]) for index in refused]
         if any(number > _MOST_IDS for number, _ in numbered):
             raise Conflict(f"{len(numbered)} of these cannot be stored: other memories have their ids.")
 
@@ -269,14 +269,14 @@ def _rows(call: Call, name: str, strings: tuple[str, ...], several: str | None =
     rows = call.arguments[name]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InvalidInput(f"{name} must be a list of objects.")
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         for part in strings:
             if not isinstance(row.get(part), str) or not row[part].strip():
-                raise InvalidInput(f"{name}[{at}].{part} must be a string that is not empty.")
+                raise InvalidInput(f"{name}[{index}].{part} must be a string that is not empty.")
         if several is not None:
             texts = row.get(several)
             if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-                raise InvalidInput(f"{name}[{at}].{several} must be a list of strings that are not empty.")
+                raise InvalidInput(f"{name}[{index}].{several} must be a list of strings that are not empty.")
     parts = (*strings, *([several] if several else []))
     return [{part: row[part] for part in parts} for row in rows]
 

@@ -144,7 +144,7 @@ def wrong_type(path: str, value: Any, schema: Schema) -> str | None:
     if "anyOf" in schema:
         return min((wrong_type(path, value, one) for one in choices if _is_of(value, one)), key=bool)
     if isinstance(value, list):
-        parts = [(f"{path}[{at}]", one, schema.get("items", {})) for at, one in enumerate(value)]
+        parts = [(f"{path}[{index}]", one, schema.get("items", {})) for index, one in enumerate(value)]
     elif isinstance(value, dict):
         known = schema.get("properties", {})
         parts = [(f"{path}.{name}", one, known[name]) for name, one in value.items() if name in known]

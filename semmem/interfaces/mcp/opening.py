@@ -56,7 +56,7 @@ class Opening:
             memory.close()
 
     def _prepare(self) -> None:
-        from semmem.client.connection import warm_up
+        from semmem.client.opening import warm_up
 
         try:
             memory = self.memory()

@@ -88,10 +88,10 @@ def remote_namespace(url: str) -> str | None:
 
 def _git_folder(place: Path) -> tuple[Path, Path] | None:
     """Return git's folder with the configuration of ``place``, and the top of the repository; None outside of one."""
-    at = place / ".git"
-    if _is_file(at / "HEAD"):
-        return at, place
-    pointed = re.match(r"gitdir:\s*(.+)", _text(at))
+    path = place / ".git"
+    if _is_file(path / "HEAD"):
+        return path, place
+    pointed = re.match(r"gitdir:\s*(.+)", _text(path))
     if pointed is None:
         return None
     git = (place / pointed[1].strip()).resolve()

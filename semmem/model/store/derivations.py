@@ -94,7 +94,7 @@ def marked(marks: Marks, span: Span, last: int) -> list[Mark]:
     if upto < last or any(start > upto + 1 for start, _ in edges):
         new_marks.append((upto + 1, behind))
     new_marks += [mark for mark in edges if mark[0] > upto + 1]
-    distinct = [mark for at, mark in enumerate(new_marks) if not at or mark[1] != new_marks[at - 1][1]]
+    distinct = [mark for index, mark in enumerate(new_marks) if not index or mark[1] != new_marks[index - 1][1]]
     return distinct if len(distinct) <= MOST_MARKS else [(1, ""), distinct[-1]]
 
 

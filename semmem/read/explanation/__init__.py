@@ -88,7 +88,7 @@ class Explanation:
     def paths(self) -> tuple[tuple[Step, ...], ...]:
         """Return ``path`` split into paths; each begins at the question and ends at the memory."""
         last = [(step.to, step.part) for step in self.path[-1:]]
-        ends = [at for at, step in enumerate(self.path, 1) if (step.to, step.part) in last]
+        ends = [index for index, step in enumerate(self.path, 1) if (step.to, step.part) in last]
         return tuple(self.path[start:end] for start, end in zip([0, *ends], ends, strict=False))
 
     @property
@@ -166,7 +166,7 @@ def explain(
     inside = dict(zip(metadata, _matching(candidates, list(metadata.values())), strict=True))
     ranked = {fused.key: fused for fused in candidates.ranked}
     groups = cut(candidates, window)
-    place = next((at for at, (f, _) in enumerate(groups, 1) if f.key in metadata), None)
+    place = next((index for index, (f, _) in enumerate(groups, 1) if f.key in metadata), None)
     order = [groups[place - 1][0].key] if place is not None else [f.key for f in candidates.ranked if f.key in metadata]
     key = next(iter([*order, *(k for k in metadata if inside[k]), *metadata]))
     fused = ranked.get(key)

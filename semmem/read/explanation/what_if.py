@@ -96,8 +96,8 @@ class Opening:
         """
         outside = self._weights[leg]
         step = (_LARGEST_WEIGHT / outside) ** (1 / _TRIES)
-        for at in range(1, _TRIES + 1):
-            inside = self._weights[leg] * step**at
+        for tried in range(1, _TRIES + 1):
+            inside = self._weights[leg] * step**tried
             if self._is_in(weights={leg: inside}):
                 for _ in range(24):
                     middle = (inside + outside) / 2

@@ -435,7 +435,7 @@ class Pooled:
         groups = apart(namespaces, row_ids)
         queries = [(statement, {"namespace": n, "ords": own, **more}) for _, n, own in groups]
         rows = self.together(*queries) if len(queries) > 1 else [self.rows(*one) for one in queries]
-        return [(at, group_rows) for (at, _, _), group_rows in zip(groups, rows, strict=True)]
+        return [(place, group_rows) for (place, _, _), group_rows in zip(groups, rows, strict=True)]
 
     def transaction(
         self, work: Callable[[Connection], T], on_loss: Callable[[], object] = lambda: None, *, patient: bool = True

@@ -123,7 +123,7 @@ def _move(
             names += [name_of[key] for key in new_entries["key"].tolist()]
     clear_postings(connection, namespace, removals)
     if additions:
-        row_ids, lengths = (np.array([row[at] for row in additions], dtype=np.int64) for at in (0, 1))
+        row_ids, lengths = (np.array([row[column] for row in additions], dtype=np.int64) for column in (0, 1))
         sizes = np.array([len(row[2]) for row in additions], dtype=np.int64)
         segments = invert(row_ids, lengths, sizes, np.concatenate([row[2] for row in additions]), names)
         copy_segments(connection, namespace, segments)
@@ -133,8 +133,8 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which entries of ``one`` are equal to an entry of ``other``; the keys of both are ascending."""
     if not len(other):
         return np.zeros(len(one), dtype=bool)
-    at = np.minimum(np.searchsorted(other["key"], one["key"]), len(other) - 1)
-    same: NDArray[np.bool_] = other[at] == one
+    places = np.minimum(np.searchsorted(other["key"], one["key"]), len(other) - 1)
+    same: NDArray[np.bool_] = other[places] == one
     return same
 
 
@@ -189,11 +189,11 @@ class PostgresGraph:
             subjects: list[int] = []
             for raw, labels in connection.execute(_SQL["concepts_pending"], which, binary=True):
                 entries = np.frombuffer(raw, dtype=FORWARD)
-                for at in np.flatnonzero(entries["kind"] == _NAME).tolist():
-                    keys.append(int(entries["key"][at]))
-                    names.append(labels[at])
-                    mentioned.append(int(mentions(entries[at : at + 1])[0]))
-                    subjects.append(int(entries["subject"][at] > 0))
+                for index in np.flatnonzero(entries["kind"] == _NAME).tolist():
+                    keys.append(int(entries["key"][index]))
+                    names.append(labels[index])
+                    mentioned.append(int(mentions(entries[index : index + 1])[0]))
+                    subjects.append(int(entries["subject"][index] > 0))
             parameters = {
                 **which,
                 "kind": _NAME,
@@ -220,10 +220,10 @@ class PostgresGraph:
     def forwards(self, namespaces: Sequence[str], row_ids: RowIds) -> Forwards:
         """Return the forward entries (concepts and terms) of each memory."""
         groups = [unpack_forwards(b"", b"", b"")]
-        for at, ((heads, raw, runs),) in self._pool.among("forwards", namespaces, row_ids):
+        for place, ((heads, raw, runs),) in self._pool.among("forwards", namespaces, row_ids):
             one = unpack_forwards(heads or b"", raw or b"", runs or b"")
-            one[3]["ord"] = placed(one[3]["ord"], at)
-            groups.append((placed(one[0], at), *one[1:]))
+            one[3]["ord"] = placed(one[3]["ord"], place)
+            groups.append((placed(one[0], place), *one[1:]))
         if len(groups) == 2:
             return Forwards(*groups[1])
         return Forwards(*(np.concatenate(column) for column in zip(*groups, strict=True)))
@@ -265,17 +265,19 @@ class PostgresGraph:
     def neighbours(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[tuple[int, int, bool]]:
         """Return (row id, its previous or next memory in the session, whether both have the same author)."""
         groups = self._pool.among("memory_neighbours", namespaces, row_ids)
-        return [(placed(row_id, at), placed(other, at), own) for at, rows in groups for row_id, other, own in rows]
+        return [
+            (placed(row_id, place), placed(other, place), own) for place, rows in groups for row_id, other, own in rows
+        ]
 
     def by_author(self, namespaces: Sequence[str], row_ids: RowIds, author: str) -> NDArray[np.int64]:
         """Return those of ``row_ids`` whose author is ``author``, ascending."""
         groups = self._pool.among("memory_written_by", namespaces, row_ids, author=author)
-        return np.array([placed(row_id, at) for at, rows in groups for (row_id,) in rows], dtype=np.int64)
+        return np.array([placed(row_id, place) for place, rows in groups for (row_id,) in rows], dtype=np.int64)
 
     def titles(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
         groups = self._pool.among("memory_titles", namespaces, row_ids)
-        return {placed(row_id, at): title for at, rows in groups for row_id, title in rows}
+        return {placed(row_id, place): title for place, rows in groups for row_id, title in rows}
 
     def rebuilding(self) -> AbstractContextManager[None]:
         """Lock out other rebuilds of this store, in all processes. Raises Conflict while another one runs."""

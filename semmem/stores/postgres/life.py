@@ -84,7 +84,11 @@ class PostgresLife(PostgresLinks):
         results = iter(self._pool.together(*queries))
         return {
             n: ChangeLog(
-                [(at, Change(n, id or None, kind, when, types_of(types))) for at, id, kind, when, types in rows], *head
+                [
+                    (number, Change(n, id or None, kind, when, types_of(types)))
+                    for number, id, kind, when, types in rows
+                ],
+                *head,
             )
             for n, rows, (head,) in ((n, next(results), next(results) or [()]) for n in places)
         }
@@ -222,25 +226,25 @@ def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, di
     if packed is None:
         return None, {}
     (size,) = _INT4.unpack_from(packed)
-    at = 4 + size
-    made_with: Mapping[str, Any] = json.loads(packed[4:at])
+    offset = 4 + size
+    made_with: Mapping[str, Any] = json.loads(packed[4:offset])
     vectors = {}
-    while at < len(packed):
-        part, size = _TWO_INT4.unpack_from(packed, at)
-        start = at + 8 + 4  # behind the number of dimensions
-        at += 8 + size
-        vectors[part] = np.frombuffer(packed[start:at], dtype=">f4").astype(np.float32)
+    while offset < len(packed):
+        part, size = _TWO_INT4.unpack_from(packed, offset)
+        start = offset + 8 + 4  # behind the number of dimensions
+        offset += 8 + size
+        vectors[part] = np.frombuffer(packed[start:offset], dtype=">f4").astype(np.float32)
     return made_with, vectors
 
 
 def unpacked_entries(packed: bytes) -> NDArray[Any]:
     """Return the entries of a version, all passages together, as history_keep packed them."""
-    passages, at = [], 0
-    while at < len(packed):
-        _, _, size = _THREE_INT4.unpack_from(packed, at)
-        start = at + _THREE_INT4.size
-        at = start + size
-        passages.append(np.frombuffer(packed[start:at], dtype=FORWARD))
+    passages, offset = [], 0
+    while offset < len(packed):
+        _, _, size = _THREE_INT4.unpack_from(packed, offset)
+        start = offset + _THREE_INT4.size
+        offset = start + size
+        passages.append(np.frombuffer(packed[start:offset], dtype=FORWARD))
     return merged(passages)
 
 
@@ -273,7 +277,7 @@ def seen_counts(
 
 def see_again(connection: Connection, namespace: str, rows: Sequence[tuple[str, int, datetime | None]]) -> None:
     """Give memories back how often they were seen; see ``seen_counts``."""
-    ids, counts, times = ([row[at] for row in rows] for at in range(3))
+    ids, counts, times = ([row[column] for row in rows] for column in range(3))
     columns = {"namespace": namespace, "ids": ids, "counts": counts, "times": times}
     connection.execute(_SQL["made_seen_set"], columns)
 

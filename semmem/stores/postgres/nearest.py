@@ -62,7 +62,7 @@ def nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], d
     """
     if len(scope.namespaces) > 1:
         each = (nearest(connection, one, vector, depth) for one in scope.each())
-        together = ((placed(row_id, at), cosine) for at, rows in enumerate(each) for row_id, cosine in rows)
+        together = ((placed(row_id, place), cosine) for place, rows in enumerate(each) for row_id, cosine in rows)
         return sorted(together, key=lambda row: (-row[1], row[0]))[:depth]
     excluded = 0 if scope.excluded is None else len(scope.excluded)
     parameters = {

@@ -244,7 +244,7 @@ class PostgresStore(Pooled):
     def indexed_memories(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, Memory]:
         """Return the indexed memories and parts by row id; a part has the memory's id in ``parent_id``."""
         groups = self.among("memory_by_row_ids", namespaces, row_ids)
-        return {placed(row[-1], at): memory_of(row) for at, rows in groups for row in rows}
+        return {placed(row[-1], place): memory_of(row) for place, rows in groups for row in rows}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
@@ -260,12 +260,16 @@ class PostgresStore(Pooled):
     def candidate_metadata(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, CandidateMetadata]:
         """Return the metadata of each candidate, which is what fusion needs; forgotten memories are left out."""
         groups = self.among("candidate_metadata", namespaces, row_ids)
-        metadata = (CandidateMetadata(placed(row[0], at), *row[1:]) for at, rows in groups for row in rows)
+        metadata = (CandidateMetadata(placed(row[0], place), *row[1:]) for place, rows in groups for row in rows)
         return {candidate.row_id: candidate for candidate in metadata}
 
     def texts(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str]:
         """Return title and text of each memory, by row id, for checking quoted phrases."""
-        return {placed(o, at): text for at, rows in self.among("memory_texts", namespaces, row_ids) for o, text in rows}
+        return {
+            placed(o, place): text
+            for place, rows in self.among("memory_texts", namespaces, row_ids)
+            for o, text in rows
+        }
 
     def row_ids_of(self, namespace: str, id: str) -> tuple[int, ...]:
         """Return the row ids that index a memory: one, or one for each part; empty for an unknown id."""
@@ -312,7 +316,7 @@ class PostgresStore(Pooled):
         before: list[tuple[str, Any]] = [*text_queries, *whole_queries]
         found, rows = scopes.scope(self, self.matching, namespaces, filters, exclude, after=before)
         answers = zip(groups, rows[: len(groups)], strict=True)
-        memories = {placed(row[-1], at): memory_of(row) for (at, *_), own in answers for row in own}
+        memories = {placed(row[-1], place): memory_of(row) for (place, *_), own in answers for row in own}
         return found, memories, _wholes(row for own in rows[len(groups) :] for row in own)
 
     def postings(
@@ -348,7 +352,7 @@ class PostgresStore(Pooled):
     def session_turns(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[Turn]:
         """Return the sessions of ``row_ids``, each in order; more than MOST_TURNS turns mean that one was cut."""
         groups = self.among("memory_turns", namespaces, row_ids, limit=MOST_TURNS + 1)
-        return [Turn(*row)._replace(row_id=placed(row[1], at)) for at, rows in groups for row in rows]
+        return [Turn(*row)._replace(row_id=placed(row[1], place)) for place, rows in groups for row in rows]
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that hold memories."""

@@ -118,7 +118,7 @@ class PostgresVectors:
         """Return the inner product of each memory's vector with ``vector``; memories without one are left out."""
         more = {"vector": Vector(vector), "embedder": made_by(vector)}
         groups = self._pool.among("similarities", namespaces, row_ids, **more)
-        cosines = {placed(row_id, at): value for at, rows in groups for row_id, value in rows}
+        cosines = {placed(row_id, place): value for place, rows in groups for row_id, value in rows}
         self._compare(vector, bool(cosines))
         return cosines
 
@@ -134,7 +134,7 @@ class PostgresVectors:
         """Return the session turns around ``row_ids`` and their vectors; no vectors where the sessions were cut."""
         more = {"limit": MOST_TURNS + 1, "embedder": made_by(like)}
         groups = self._pool.among("memory_turns_vectors", namespaces, row_ids, **more)
-        rows = [(row[0], placed(row[1], at), *row[2:]) for at, own_rows in groups for row in own_rows]
+        rows = [(row[0], placed(row[1], place), *row[2:]) for place, own_rows in groups for row in own_rows]
         turns, owners, values = turns_of(rows, len(like))
         if 0 < len(turns) <= MOST_TURNS:
             self._compare(like, bool(len(owners)))
@@ -167,9 +167,9 @@ class PostgresVectors:
         """Return the row ids with a vector, ascending, and their vectors, one a row, to be compared with ``like``."""
         by = None if like is None else made_by(like)
         row_id_arrays, packed = [], b""
-        for at, ((heads, raw),) in self._pool.among("embedding_vectors", namespaces, row_ids, embedder=by):
+        for place, ((heads, raw),) in self._pool.among("embedding_vectors", namespaces, row_ids, embedder=by):
             if heads is not None:
-                row_id_arrays.append(placed(np.frombuffer(heads, dtype=">i8").astype(np.int64), at))
+                row_id_arrays.append(placed(np.frombuffer(heads, dtype=">i8").astype(np.int64), place))
                 packed += raw
         if not row_id_arrays:
             self._compare(like, False)

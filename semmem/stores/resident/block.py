@@ -147,18 +147,18 @@ class Block:
     def by_session(self) -> dict[str, list[int]]:
         """Return the positions of the memories of each session; memories without a session are left out."""
         positions: dict[str, list[int]] = {}
-        for at, session in enumerate(self.turns.each("session")):
+        for place, session in enumerate(self.turns.each("session")):
             if session is not None:
-                positions.setdefault(session, []).append(at)
+                positions.setdefault(session, []).append(place)
         return positions
 
     @cached_property
     def by_author(self) -> dict[str, list[int]]:
         """Return the positions of the memories of each author, by author key."""
         positions: dict[str, list[int]] = {}
-        for at, author in enumerate(self.turns.each("author")):
+        for place, author in enumerate(self.turns.each("author")):
             if author is not None and (key := _author_key(author)):
-                positions.setdefault(key, []).append(at)
+                positions.setdefault(key, []).append(place)
         return positions
 
     @cached_property
@@ -201,28 +201,28 @@ class Block:
         """Return the positions of those of ``row_ids`` that the block holds, in the order of ``row_ids``."""
         if not len(self.row_ids):
             return np.zeros(0, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.row_ids, row_ids), len(self.row_ids) - 1)
-        places: NDArray[np.int64] = at[self.row_ids[at] == row_ids]
+        found = np.minimum(np.searchsorted(self.row_ids, row_ids), len(self.row_ids) - 1)
+        places: NDArray[np.int64] = found[self.row_ids[found] == row_ids]
         return places
 
     def forwards(
-        self, at: NDArray[np.int64], *, shared: bool = False
+        self, places: NDArray[np.int64], *, shared: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], NDArray[Any]]:
         """Return Forwards of the memories at some positions; ``shared``: of keys that several have or one is about."""
-        sizes = self.starts[at + 1] - self.starts[at]
-        which = runs(self.starts[at], sizes)
+        sizes = self.starts[places + 1] - self.starts[places]
+        which = runs(self.starts[places], sizes)
         if shared:
             several = self.own["of"][which] < self.shared
-            sizes = np.bincount(np.repeat(np.arange(len(at)), sizes)[several], minlength=len(at))
+            sizes = np.bincount(np.repeat(np.arange(len(places)), sizes)[several], minlength=len(places))
             which = which[several]
-        starts, ends = self.candidate_starts[at], self.candidate_starts[at + 1]
-        return self.row_ids[at], sizes, self._forward(which), self.candidates[runs(starts, ends - starts)]
+        starts, ends = self.candidate_starts[places], self.candidate_starts[places + 1]
+        return self.row_ids[places], sizes, self._forward(which), self.candidates[runs(starts, ends - starts)]
 
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return which of ``keys`` the block holds, and the position of each; meaningless where it is not held."""
-        here, at = self.find_shared(keys)
+        here, places = self.find_shared(keys)
         alone, where = _lookup(self.keys[self.shared :], keys)
-        return here | alone, np.where(here, at, where + self.shared)
+        return here | alone, np.where(here, places, where + self.shared)
 
     def find_shared(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Return what ``find`` does, of the keys that several memories have; a tenth of all is looked through."""
@@ -232,48 +232,48 @@ class Block:
         self, keys: NDArray[np.int64], max_df: int | None, *, shared: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """Return (keys, sizes, entries) of those of ``keys`` that the block holds; see Store.postings."""
-        here, at = self.find_shared(keys) if shared else self.find(keys)
-        keys, at = keys[here], at[here]  # most words of a question are the names of nothing
+        here, places = self.find_shared(keys) if shared else self.find(keys)
+        keys, places = keys[here], places[here]  # most words of a question are the names of nothing
         if max_df is not None:
-            few = (self.mentioned[at] if shared else self.mentions(at)) <= max_df
-            keys, at = keys[few], at[few]
-        return keys, self.sizes(at), self.entries(at)
+            few = (self.mentioned[places] if shared else self.mentions(places)) <= max_df
+            keys, places = keys[few], places[few]
+        return keys, self.sizes(places), self.entries(places)
 
-    def sizes(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sizes(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of entries of the keys at some positions."""
-        alone = at >= self.shared
+        alone = places >= self.shared
         sizes: NDArray[np.int64] = (
-            self.firsts[np.minimum(at + 1, self.shared)] - self.firsts[np.minimum(at, self.shared)]
+            self.firsts[np.minimum(places + 1, self.shared)] - self.firsts[np.minimum(places, self.shared)]
         )
         return sizes + alone
 
-    def is_about(self, at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def is_about(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether a memory is about the keys at some positions."""
-        marked = np.zeros(len(at), dtype=bool)
-        several = at < self.shared
-        marked[several] = self.about[at[several]]
+        marked = np.zeros(len(places), dtype=bool)
+        several = places < self.shared
+        marked[several] = self.about[places[several]]
         return marked
 
-    def mentions(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+    def mentions(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many memories mention the keys at some positions."""
-        counts = np.zeros(len(at), dtype=np.int64)
-        alone = at >= self.shared
-        counts[~alone] = self.mentioned[at[~alone]]
-        counts[alone] = mentions(self.own[self.places[at[alone] - self.shared]])
+        counts = np.zeros(len(places), dtype=np.int64)
+        alone = places >= self.shared
+        counts[~alone] = self.mentioned[places[~alone]]
+        counts[alone] = mentions(self.own[self.places[places[alone] - self.shared]])
         return counts
 
-    def entries(self, at: NDArray[np.int64]) -> NDArray[Any]:
+    def entries(self, where: NDArray[np.int64]) -> NDArray[Any]:
         """Return the postings of the keys at some positions, key after key."""
-        alone = at >= self.shared
+        alone = where >= self.shared
         if not alone.any():
-            of = self.postings[_run(self.firsts[at], self.sizes(at))]
+            of = self.postings[_run(self.firsts[where], self.sizes(where))]
             return self._posting(of["of"], of)
-        sizes = self.sizes(at)
+        sizes = self.sizes(where)
         starts = np.cumsum(sizes) - sizes
         out = np.empty(int(sizes.sum()), dtype=POSTING)
         if not alone.all():
-            out[runs(starts[~alone], sizes[~alone])] = self.entries(at[~alone])
-        places = self.places[at[alone] - self.shared]
+            out[runs(starts[~alone], sizes[~alone])] = self.entries(where[~alone])
+        places = self.places[where[alone] - self.shared]
         out[starts[alone]] = self._posting(np.searchsorted(self.starts, places, side="right") - 1, self.own[places])
         return out
 
@@ -290,9 +290,9 @@ class Block:
         """Return those of ``row_ids`` that have a vector, and the vectors."""
         if not len(self.vector_row_ids):
             return row_ids[:0], self.vectors[:0]
-        at = np.minimum(np.searchsorted(self.vector_row_ids, row_ids), len(self.vector_row_ids) - 1)
-        at = at[self.vector_row_ids[at] == row_ids]
-        return self.vector_row_ids[at], self.vectors[at]
+        places = np.minimum(np.searchsorted(self.vector_row_ids, row_ids), len(self.vector_row_ids) - 1)
+        places = places[self.vector_row_ids[places] == row_ids]
+        return self.vector_row_ids[places], self.vectors[places]
 
 
 @lru_cache(10_000)
@@ -312,8 +312,8 @@ def _entries(entries: NDArray[Any], which: NDArray[np.int64] | slice) -> NDArray
 def _lookup(sorted_keys: NDArray[np.int64], keys: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     if not len(sorted_keys):
         return np.zeros(len(keys), dtype=bool), np.zeros(len(keys), dtype=np.int64)
-    at = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
-    return sorted_keys[at] == keys, at
+    places = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
+    return sorted_keys[places] == keys, places
 
 
 def _run(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64] | slice:

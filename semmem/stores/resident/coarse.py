@@ -64,13 +64,13 @@ class Coarse:
             return None
         return coarse
 
-    def _add(self, vectors: NDArray[np.float32], at: slice) -> bool:
+    def _add(self, vectors: NDArray[np.float32], span: slice) -> bool:
         """Round some vectors; return whether a product of theirs is that of whole numbers."""
         largest = np.abs(vectors).max(axis=1)
         units = np.where(largest > 0, largest / _LEVELS, 1).astype(np.float32)
         rounded = np.rint(vectors / units[:, None])
-        self._units[at], self._lost[at] = units, np.linalg.norm(vectors - rounded * units[:, None], axis=1)
-        self._longest = max(self._longest, float((np.linalg.norm(vectors, axis=1) + self._lost[at]).max()))
+        self._units[span], self._lost[span] = units, np.linalg.norm(vectors - rounded * units[:, None], axis=1)
+        self._longest = max(self._longest, float((np.linalg.norm(vectors, axis=1) + self._lost[span]).max()))
         rows = rounded.astype(np.int8)
         self._products.append(product := _product(rows))
         self._bytes += rows.nbytes

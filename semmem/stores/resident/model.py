@@ -129,11 +129,11 @@ class Model:
         sizes = np.zeros(len(sorted_keys), dtype=np.int64)
         mentioned = np.zeros(len(sorted_keys), dtype=np.int64)
         about = np.zeros(len(sorted_keys), dtype=bool)
-        for block, (here, at) in zip(self._blocks, positions, strict=True):
+        for block, (here, places) in zip(self._blocks, positions, strict=True):
             if len(block.keys):
-                sizes += np.where(here, block.sizes(at), 0)
-                mentioned[here] += block.mentions(at[here])
-                about[here] |= block.is_about(at[here])
+                sizes += np.where(here, block.sizes(places), 0)
+                mentioned[here] += block.mentions(places[here])
+                about[here] |= block.is_about(places[here])
         if self._removed_counts is not None:
             removed_keys, count, times = self._removed_counts
             affected = np.isin(sorted_keys, removed_keys)
@@ -144,10 +144,10 @@ class Model:
         if max_df is not None:
             mask &= mentioned <= max_df
         owners, pieces = [], []
-        for block, (here, at) in zip(self._blocks, positions, strict=True):
+        for block, (here, places) in zip(self._blocks, positions, strict=True):
             own_mask = mask & here
-            entries = block.entries(at[own_mask])
-            owner = np.repeat(sorted_keys[own_mask], block.sizes(at[own_mask]))
+            entries = block.entries(places[own_mask])
+            owner = np.repeat(sorted_keys[own_mask], block.sizes(places[own_mask]))
             if block is self._base and len(self._removals):
                 alive = ~np.isin(entries["ord"], self._removals)
                 entries, owner = entries[alive], owner[alive]
@@ -160,7 +160,7 @@ class Model:
     def forwards(self, row_ids: RowIds, *, shared: bool = False) -> Forwards:
         """Return the forward entries of each of ``row_ids``; ``shared`` leaves out keys that only one memory has."""
         shared = shared and len(self._blocks) == 1  # a key that one block has once may be in the other too
-        parts = [block.forwards(at, shared=shared) for block, at in self._at(row_ids)]
+        parts = [block.forwards(places, shared=shared) for block, places in self._at(row_ids)]
         if len(parts) == 1:
             return Forwards(*parts[0])
         owners, sizes, entries, candidates = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -179,7 +179,7 @@ class Model:
 
     def turns_of(self, row_ids: RowIds) -> list[Turn]:
         """Return ``row_ids`` as turns of their sessions; forgotten memories are left out."""
-        return [block.turns[at] for block, places in self._at(row_ids) for at in places.tolist()]
+        return [block.turns[place] for block, places in self._at(row_ids) for place in places.tolist()]
 
     def metadata(self, row_ids: RowIds) -> dict[int, CandidateMetadata]:
         """Return the metadata of each of ``row_ids``; forgotten memories are left out."""
@@ -194,14 +194,16 @@ class Model:
             else:
                 metadata[candidate.row_id] = candidate
         for block, places in self._at(missing) if missing else ():
-            for at in places.tolist():
-                candidate = block.turns[at].candidate
+            for place in places.tolist():
+                candidate = block.turns[place].candidate
                 metadata[candidate.row_id] = block.metadata[candidate.row_id] = candidate
         return metadata
 
     def titles(self, row_ids: RowIds) -> dict[int, str | None]:
         """Return the title of each of ``row_ids``."""
-        return {int(b.row_ids[at]): b.turns.title(at) for b, places in self._at(row_ids) for at in places.tolist()}
+        return {
+            int(b.row_ids[place]): b.turns.title(place) for b, places in self._at(row_ids) for place in places.tolist()
+        }
 
     def by_author(self, row_ids: RowIds, author: str) -> NDArray[np.int64]:
         """Return those of ``row_ids`` whose author is ``author``, ascending."""
@@ -216,14 +218,14 @@ class Model:
         session = self._sessions.get(name)
         if session is None:
             rows = [
-                (block.turns.place(at), turn.id, turn.part, turn)
+                (block.turns.place(place), turn.id, turn.part, turn)
                 for block in self._blocks
-                for at in block.by_session.get(name, ())
-                if (turn := block.turns[at]) and (block is not self._base or turn.row_id not in self._removal_set)
+                for place in block.by_session.get(name, ())
+                if (turn := block.turns[place]) and (block is not self._base or turn.row_id not in self._removal_set)
             ]
             rows.sort(key=lambda row: row[:3])
             turns = [row[3] for row in rows]
-            session = self._sessions[name] = turns, {turn.row_id: at for at, turn in enumerate(turns)}
+            session = self._sessions[name] = turns, {turn.row_id: place for place, turn in enumerate(turns)}
         return session
 
     def session_turns(self, row_ids: RowIds) -> list[Turn]:
@@ -245,9 +247,9 @@ class Model:
                 if (session := block.turns.session(where)) is None:
                     continue
                 turns, place = self._session(session)
-                at = place[int(block.row_ids[where])]
-                own = turns[at]
-                for other in (*turns[max(at - 1, 0) : at], *turns[at + 1 : at + 2]):
+                index = place[int(block.row_ids[where])]
+                own = turns[index]
+                for other in (*turns[max(index - 1, 0) : index], *turns[index + 1 : index + 2]):
                     pairs.append((own.row_id, other.row_id, own.author is not None and own.author == other.author))
         return pairs
 
@@ -261,17 +263,17 @@ class Model:
 
     def kinds(self, keys: Collection[str]) -> Kinds | None:
         """Return ``Store.conversation_facts``; None where an author's text was split, because only parts are here."""
-        removed_turns = [self._base.turns[at] for at in self._base.places_of(self._removals).tolist()]
+        removed_turns = [self._base.turns[place] for place in self._base.places_of(self._removals).tolist()]
         talked, signed = sum(b.talked for b in self._blocks), sum(b.signed for b in self._blocks)
         talked -= sum(turn.session is not None for turn in removed_turns)
         signed -= sum(turn.author is not None and bool(author_key(turn.author)) for turn in removed_turns)
         named: dict[str, list[tuple[str | None, ...]]] = {}
         for key in keys if signed else ():
             author_rows = [
-                (block.turns.place(at)[1], turn.id, turn)
+                (block.turns.place(place)[1], turn.id, turn)
                 for block in self._blocks
-                for at in block.by_author.get(key, ())
-                if (turn := block.turns[at]) and (block is not self._base or turn.row_id not in self._removal_set)
+                for place in block.by_author.get(key, ())
+                if (turn := block.turns[place]) and (block is not self._base or turn.row_id not in self._removal_set)
             ]
             if any(turn.part for _, _, turn in author_rows):
                 return None
@@ -284,8 +286,8 @@ class Model:
         if turn.session is None:
             return ()
         turns, place = self._session(turn.session)
-        at = place[turn.row_id]
-        return tuple(other.author for other in turns[max(at - BEHIND, 0) : at][::-1])
+        index = place[turn.row_id]
+        return tuple(other.author for other in turns[max(index - BEHIND, 0) : index][::-1])
 
     # ------------------------------------------------------------------ vectors
 
@@ -298,10 +300,10 @@ class Model:
         """
         query = np.asarray(vector, dtype=np.float32)
         near = [(block, self._near(block, scope, query, depth)) for block in self._blocks if len(block.vector_row_ids)]
-        if not any(len(at) for _, at in near):
+        if not any(len(places) for _, places in near):
             return Ranking()
-        exact = _products(np.concatenate([block.vectors[at] for block, at in near]), query)
-        candidates = np.concatenate([block.vector_row_ids[at] for block, at in near])
+        exact = _products(np.concatenate([block.vectors[places] for block, places in near]), query)
+        candidates = np.concatenate([block.vector_row_ids[places] for block, places in near])
         order = np.lexsort((candidates, -exact))[:depth]
         return Ranking(tuple(candidates[order].tolist()), tuple(exact[order].tolist()), len(order))
 
@@ -321,8 +323,8 @@ class Model:
         if not count:
             return _NOTHING
         cut = np.partition(near, len(near) - count)[len(near) - count]
-        at = np.flatnonzero(near >= max(cut - _UNSURE, np.float32(-3)))
-        return at if places is None else places[at]
+        kept = np.flatnonzero(near >= max(cut - _UNSURE, np.float32(-3)))
+        return kept if places is None else places[kept]
 
     def vectors_of(self, row_ids: RowIds) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the row ids with a vector, ascending, and their vectors, one a row."""

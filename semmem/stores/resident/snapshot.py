@@ -138,19 +138,19 @@ class MemorySnapshot(Overlay):
             return model.metadata(row_ids)
         metadata: dict[int, CandidateMetadata] = {}
         elsewhere: list[int] = []
-        for at, namespace, own in apart(self._spaces, row_ids):
+        for place, namespace, own in apart(self._spaces, row_ids):
             if (model := self._models.get(namespace)) is None:
-                elsewhere += placed(own, at).tolist()
+                elsewhere += placed(own, place).tolist()
             else:
-                metadata |= _placed(model.metadata(own.tolist()), at)
+                metadata |= _placed(model.metadata(own.tolist()), place)
         return {**metadata, **self._behind.metadata(elsewhere)} if elsewhere else metadata
 
     def metadata_of(self, ids: Collection[str]) -> Mapping[int, CandidateMetadata]:
         """Return the metadata of all that is indexed under these ids."""
         metadata: dict[int, CandidateMetadata] = {}
-        for at, namespace in enumerate(self._spaces):
+        for place, namespace in enumerate(self._spaces):
             if (model := self._models.get(namespace)) is not None:
-                metadata |= _placed(model.metadata(model.row_ids_of(ids).tolist()), at)
+                metadata |= _placed(model.metadata(model.row_ids_of(ids).tolist()), place)
         if not self._alone:
             others = self._behind.metadata_of(ids).items()
             metadata |= {row_id: candidate for row_id, candidate in others if candidate.namespace not in self._models}
@@ -173,6 +173,9 @@ class MemorySnapshot(Overlay):
             self.memories(())
 
 
-def _placed(metadata: Mapping[int, CandidateMetadata], at: int) -> dict[int, CandidateMetadata]:
+def _placed(metadata: Mapping[int, CandidateMetadata], place: int) -> dict[int, CandidateMetadata]:
     """Return metadata of one namespace with row ids placed for the namespace at ``at``."""
-    return {placed(row_id, at): replace(candidate, row_id=placed(row_id, at)) for row_id, candidate in metadata.items()}
+    return {
+        placed(row_id, place): replace(candidate, row_id=placed(row_id, place))
+        for row_id, candidate in metadata.items()
+    }

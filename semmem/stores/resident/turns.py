@@ -55,44 +55,44 @@ class Turns:
             raise ValueError("A content is no hash.")
         pool: dict[Any, Any] = {}  # names that many memories have are one object
         written = {
-            name: _objects([pool.setdefault(row[at], row[at]) if at != 6 else row[at] for row in rows])
-            for name, at in zip(_WRITTEN, (6, 2, 3, 12), strict=True)
+            name: _objects([pool.setdefault(row[column], row[column]) if column != 6 else row[column] for row in rows])
+            for name, column in zip(_WRITTEN, (6, 2, 3, 12), strict=True)
         }
         fixed = np.zeros(len(rows), dtype=_FIXED)
-        for name, at in zip(_FIXED.names or (), (4, 5, 7, 8, 9, 10, 11, 13, 14), strict=True):
+        for name, column in zip(_FIXED.names or (), (4, 5, 7, 8, 9, 10, 11, 13, 14), strict=True):
             if name == "content":
-                fixed[name] = np.frombuffer(b"".join(row[at] for row in rows), dtype="V16")
+                fixed[name] = np.frombuffer(b"".join(row[column] for row in rows), dtype="V16")
             else:
-                fixed[name] = [row[at] for row in rows]
+                fixed[name] = [row[column] for row in rows]
         row_ids = np.array([row[1] for row in rows], dtype=np.int64)
         return cls(rows[0][0] if rows else "", row_ids, written, fixed)
 
     def __len__(self) -> int:
         return len(self.row_ids)
 
-    def __getitem__(self, at: int) -> Turn:
+    def __getitem__(self, place: int) -> Turn:
         """Return the turn at a position."""
-        asks, month, part, importance, content, created_at, updated_at, _, _ = self._fixed[at].item()
+        asks, month, part, importance, content, created_at, updated_at, _, _ = self._fixed[place].item()
         of = self._written
-        who = self._namespace, int(self.row_ids[at]), of["session"][at], of["author"][at]
-        return Turn(*who, asks, month, of["id"][at], part, importance, bytes(content), created_at, updated_at)
+        who = self._namespace, int(self.row_ids[place]), of["session"][place], of["author"][place]
+        return Turn(*who, asks, month, of["id"][place], part, importance, bytes(content), created_at, updated_at)
 
     def __iter__(self) -> Iterator[Turn]:
         return map(self.__getitem__, range(len(self)))
 
-    def title(self, at: int) -> str | None:
+    def title(self, place: int) -> str | None:
         """Return the title of the memory at a position."""
-        title: str | None = self._written["title"][at]
+        title: str | None = self._written["title"][place]
         return title
 
-    def session(self, at: int) -> str | None:
+    def session(self, place: int) -> str | None:
         """Return the session of the memory at a position."""
-        session: str | None = self._written["session"][at]
+        session: str | None = self._written["session"][place]
         return session
 
-    def place(self, at: int) -> tuple[int, int]:
+    def place(self, place: int) -> tuple[int, int]:
         """Return the place of the memory at a position in its session."""
-        return int(self._fixed["position"][at]), int(self._fixed["microseconds"][at])
+        return int(self._fixed["position"][place]), int(self._fixed["microseconds"][place])
 
     def each(self, name: str) -> list[str | None]:
         """Return the ids, sessions, authors or titles of all memories."""

@@ -152,7 +152,7 @@ class Filed:
         A row id in a row is local to its namespace: see ``placed``.
         """
         groups = apart(namespaces, row_ids)
-        return [(at, self._rows(statement, {"namespace": n, "ords": o.tolist(), **more})) for at, n, o in groups]
+        return [(place, self._rows(statement, {"namespace": n, "ords": o.tolist(), **more})) for place, n, o in groups]
 
     @contextmanager
     def whole(self, at_begin: Callable[[sqlite3.Connection], None]) -> Iterator[Whole]:

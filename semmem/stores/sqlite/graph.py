@@ -72,12 +72,12 @@ class SqliteGraph:
     def forwards(self, namespaces: Sequence[str], row_ids: RowIds) -> Forwards:
         """Return the forward entries (concepts and terms) of each memory."""
         groups = [unpack_forwards(b"", b"", b"")]
-        for at, namespace, own in apart(namespaces, row_ids):
+        for place, namespace, own in apart(namespaces, row_ids):
             if (model := self._file.models.needed(namespace)) is not None:
                 one = model.forwards(own)
                 runs = np.array(one.candidates)
-                runs["ord"] = placed(runs["ord"], at)
-                groups.append((placed(one.row_ids, at), one.sizes, one.entries, runs))
+                runs["ord"] = placed(runs["ord"], place)
+                groups.append((placed(one.row_ids, place), one.sizes, one.entries, runs))
         if len(groups) == 2:
             return Forwards(*groups[1])
         return Forwards(*(np.concatenate(column) for column in zip(*groups, strict=True)))
@@ -94,25 +94,27 @@ class SqliteGraph:
     def neighbours(self, namespaces: Sequence[str], row_ids: RowIds) -> Sequence[tuple[int, int, bool]]:
         """Return (row id, its previous or next memory in the session, whether both have the same author)."""
         rows = []
-        for at, namespace, own in apart(namespaces, row_ids):
+        for place, namespace, own in apart(namespaces, row_ids):
             if (model := self._file.models.needed(namespace)) is not None:
-                rows += [(placed(row_id, at), placed(other, at), same) for row_id, other, same in model.neighbours(own)]
+                rows += [
+                    (placed(row_id, place), placed(other, place), same) for row_id, other, same in model.neighbours(own)
+                ]
         return rows
 
     def by_author(self, namespaces: Sequence[str], row_ids: RowIds, author: str) -> NDArray[np.int64]:
         """Return those of ``row_ids`` whose author is ``author``, ascending."""
         found = [np.zeros(0, dtype=np.int64)]
-        for at, namespace, own in apart(namespaces, row_ids):
+        for place, namespace, own in apart(namespaces, row_ids):
             if (model := self._file.models.needed(namespace)) is not None:
-                found.append(placed(model.by_author(own, author), at))
+                found.append(placed(model.by_author(own, author), place))
         return np.concatenate(found)
 
     def titles(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str | None]:
         """Return the title of each memory."""
         titles: dict[int, str | None] = {}
-        for at, namespace, own in apart(namespaces, row_ids):
+        for place, namespace, own in apart(namespaces, row_ids):
             if (model := self._file.models.needed(namespace)) is not None:
-                titles |= {placed(row_id, at): title for row_id, title in model.titles(own).items()}
+                titles |= {placed(row_id, place): title for row_id, title in model.titles(own).items()}
         return titles
 
     # ------------------------------------------------------------------ names
@@ -143,7 +145,8 @@ class SqliteGraph:
             for row_id, entries, names in self._spelled(namespace, missing):
                 places = np.flatnonzero((entries["kind"] == _NAME) & (entries["subject"] > 0)).tolist()
                 model.about[row_id] = [
-                    (row_id, int(entries["key"][at]), int(entries["subject"][at]), names[at]) for at in places
+                    (row_id, int(entries["key"][place]), int(entries["subject"][place]), names[place])
+                    for place in places
                 ]
         return [row for row_id in sorted(map(int, row_ids)) for row in model.about[row_id]]
 
@@ -176,11 +179,11 @@ class SqliteGraph:
             is_name = np.flatnonzero(entries["kind"] == _NAME)
             labels = json.loads(names)
             counted = mentions(entries[is_name]).tolist()
-            for at, mentioned in zip(is_name.tolist(), counted, strict=True):
-                key = int(entries["key"][at])
-                spellings.setdefault(key, Counter())[labels[at]] += mentioned
+            for index, mentioned in zip(is_name.tolist(), counted, strict=True):
+                key = int(entries["key"][index])
+                spellings.setdefault(key, Counter())[labels[index]] += mentioned
                 df[key] += mentioned
-                subjects[key] += int(entries["subject"][at] > 0)
+                subjects[key] += int(entries["subject"][index] > 0)
         sought = None if like is None else like.lower()
         rows = [
             (key, min(forms, key=lambda name: (-forms[name], name)), df[key], subjects[key])

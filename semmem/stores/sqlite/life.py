@@ -80,8 +80,8 @@ class SqliteLife(SqliteLinks):
             where = {"namespace": namespace, "number": number, "id": id, "limit": limit}
             rows = self._file._rows("change_list", where)
             changes = [
-                (at, Change(namespace, i or None, kind, at_microsecond(when), types_of(types)))
-                for at, i, kind, when, types in rows
+                (number, Change(namespace, i or None, kind, at_microsecond(when), types_of(types)))
+                for number, i, kind, when, types in rows
             ]
             head = next(iter(self._file._rows("change_head", {"namespace": namespace})), ())
             logs[namespace] = ChangeLog(changes, *head)

@@ -271,7 +271,7 @@ class SqliteStore(Filed):
     def indexed_memories(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, Memory]:
         """Return the indexed memories and parts by row id; a part has the memory's id in ``parent_id``."""
         groups = self.among("memory_by_row_ids", namespaces, row_ids)
-        return {placed(row[-1], at): memory_of(row) for at, rows in groups for row in rows}
+        return {placed(row[-1], place): memory_of(row) for place, rows in groups for row in rows}
 
     def whole_memories(
         self, names: Collection[tuple[str, str]]
@@ -418,7 +418,7 @@ class SqliteStore(Filed):
     def texts(self, namespaces: Sequence[str], row_ids: RowIds) -> Mapping[int, str]:
         """Return title and text of each memory, by row id, for checking quoted phrases."""
         groups = self.among("memory_texts", namespaces, row_ids)
-        return {placed(row_id, at): text for at, rows in groups for row_id, text in rows}
+        return {placed(row_id, place): text for place, rows in groups for row_id, text in rows}
 
     def conversation_facts(self, namespaces: Sequence[str], keys: Collection[str]) -> Mapping[str, Kinds]:
         """Return for each namespace whether it has sessions and authors, and the authors named in ``keys``."""

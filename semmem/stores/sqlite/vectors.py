@@ -71,10 +71,12 @@ class SqliteVectors:
     def nearest(self, scope: Scope, vector: NDArray[np.float32], depth: int) -> Ranking:
         """Return the ``depth`` memories with the highest cosine within scope; exact."""
         rows: list[tuple[int, float]] = []
-        for at, (namespace, one) in enumerate(zip(scope.namespaces, scope.each(), strict=True)):
+        for place, (namespace, one) in enumerate(zip(scope.namespaces, scope.each(), strict=True)):
             if (model := self._compared(namespace, vector)) is not None:
                 near = model.nearest(one, vector, depth)
-                rows += ((placed(row_id, at), score) for row_id, score in zip(near.row_ids, near.scores, strict=True))
+                rows += (
+                    (placed(row_id, place), score) for row_id, score in zip(near.row_ids, near.scores, strict=True)
+                )
         best = sorted(rows, key=lambda row: (-row[1], row[0]))[:depth]
         return Ranking(tuple(row_id for row_id, _ in best), tuple(score for _, score in best), len(best))
 
@@ -129,10 +131,10 @@ class SqliteVectors:
             if (by := vector_embedder(like)) is not None and (recorded := fact(connection)) is not None:
                 agree(recorded, by)
             pairs: list[tuple[int, bytes]] = []
-            for at, namespace, own in groups:
+            for place, namespace, own in groups:
                 which = {"namespace": namespace, "ords": json.dumps(own.tolist())}
                 rows = connection.execute(_SQL["embedding_some"], which)
-                pairs += ((placed(row_id, at), raw) for row_id, raw in rows)
+                pairs += ((placed(row_id, place), raw) for row_id, raw in rows)
             return pairs
 
         return vectors_of(self._file._reading(read))

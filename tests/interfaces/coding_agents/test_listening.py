@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.client.memory import connect
+from semmem.client.opening import connect
 from semmem.interfaces import local_socket
 from semmem.interfaces.coding_agents import listening
 from semmem.interfaces.coding_agents.asking import quick

@@ -221,7 +221,7 @@ def test_vectors_of_another_embedder_are_not_compared(other_url: str) -> None:
         mem.remember_many([item(n, random.Random(n)) for n in range(20)], namespace="n")
         for _ in range(3):
             mem.recall("engine", namespace="n")
-        kept: Models = mem._reader.models  # type: ignore[attr-defined]
+        kept: Models = mem._here.reader.models  # type: ignore[attr-defined]
         assert list(kept.sizes) == ["n"]
 
         class Other:

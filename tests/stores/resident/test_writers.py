@@ -81,7 +81,7 @@ def test_a_recall_that_is_always_overtaken_asks_first_the_second_time(
 ) -> None:
     with ExitStack() as stack:
         trio = recalled(stack, module_url, space)
-        reader: Any = trio.kept._reader
+        reader: Any = trio.kept._here.reader
         assumed, models, seen = reader._assumed, dict(trio.models._models), dict(reader._scopes)
         tried = []
 

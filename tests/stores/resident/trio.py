@@ -26,7 +26,7 @@ class Trio(NamedTuple):
 
     @property
     def models(self) -> Models:
-        return self.kept._reader.models  # type: ignore[attr-defined, no-any-return]
+        return self.kept._here.reader.models  # type: ignore[attr-defined, no-any-return]
 
     def warm(self, namespace: str) -> None:
         """Ask until the namespace is in memory."""

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import semmem
+from semmem.client.connection import Connection
+from semmem.client.memory import StoreSemmem
 from semmem.model.errors import InvalidInput, StoreClosed, StoreUnavailable
 from semmem.stores import open_store
 from semmem.stores.sqlite import connection as sqlite_pool
@@ -89,7 +91,8 @@ def test_a_file_or_folder_that_may_not_be_written_is_told() -> None:
 def test_a_full_disk_stores_nothing_of_a_batch_and_the_store_goes_on_when_there_is_room(file: Path) -> None:
     store = open_store(f"sqlite://{file}", pool_size=1)
     with semmem.connect(f"sqlite://{file}", embedder="none") as roomy:
-        mem = semmem.Semmem(store, recipe=roomy.recipe, embedder="none", extractor=None, settings=roomy.settings)
+        opened = Connection(store, recipe=roomy.recipe, embedder="none", extractor=None, settings=roomy.settings)
+        mem = StoreSemmem(opened)
         mem.remember("tide", id="first")
         pages = store._run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
         store._run(lambda c: c.execute(f"PRAGMA max_page_count = {pages + 4}"))  # SQLite's own way to run out of room

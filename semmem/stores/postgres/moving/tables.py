@@ -140,7 +140,7 @@ def tables(connection: Connection) -> list[Table]:
     out = []
     for name, columns in columns_by_table.items():
         names = tuple(column for column, _, _ in columns)
-        key = tuple(c for _, c in sorted((at, column) for column, _, at in columns if at is not None))
+        key = tuple(c for _, c in sorted((place, column) for column, _, place in columns if place is not None))
         unique = bool(key)
         if not key and {"namespace", "ord"} <= set(names):
             key = ("namespace", "ord")

@@ -23,10 +23,10 @@ def of_lookups(pool: Pooled, namespaces: Sequence[str], lookups: Sequence[Lookup
     each = [(n, _parameters(keys, max_df)) for keys, max_df in lookups for n in namespaces]
     queries = (("postings", {"namespace": namespace, **parameters}) for namespace, parameters in each)
     results: list[dict[str, Postings]] = [{} for _ in lookups]
-    for at, ((namespace, parameters), rows) in enumerate(zip(each, pool.together(*queries), strict=True)):
+    for place, ((namespace, parameters), rows) in enumerate(zip(each, pool.together(*queries), strict=True)):
         totals, pending_rows, flushed = _sorted_rows(rows)
         groups = unpack_postings(*flushed, pending_rows, parameters["keys"], parameters["max_df"])
-        results[at // len(namespaces)][namespace] = Postings(*totals, *groups)
+        results[place // len(namespaces)][namespace] = Postings(*totals, *groups)
     return results
 
 

@@ -95,7 +95,7 @@ def _scope_of(
         within = {n: by_statement["memory_scope"][n][0] for n in namespaces}
         for n, (place, changes, grows, packed, *_) in within.items():
             known[n] = Known(place, changes, _matching(known[n].row_ids, packed, grows))
-        placed_row_ids = [placed(known[n].row_ids, at) for at, n in enumerate(namespaces)]
+        placed_row_ids = [placed(known[n].row_ids, place) for place, n in enumerate(namespaces)]
         allowed = placed_row_ids[0] if len(placed_row_ids) == 1 else np.concatenate(placed_row_ids)
         sized = [(len(known[n].row_ids), *within[n][4:]) for n in namespaces]
     else:
@@ -132,10 +132,10 @@ def _bounds_of(
     """Return the row ids out of scope and those not valid now, from the rows of two statements by namespace."""
     outside: list[int] = []
     lapsed: list[int] = []
-    for at, namespace in enumerate(namespaces):
-        outside += [placed(row_id, at) for (row_id,) in excluded.get(namespace, ())]
+    for place, namespace in enumerate(namespaces):
+        outside += [placed(row_id, place) for (row_id,) in excluded.get(namespace, ())]
         for row_id, out in bounds[namespace]:
-            (outside if out else lapsed).append(placed(row_id, at))
+            (outside if out else lapsed).append(placed(row_id, place))
     return np.array(sorted(outside), dtype=np.int64) if outside or excluded else None, frozenset(lapsed)
 
 

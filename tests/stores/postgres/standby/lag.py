@@ -32,7 +32,7 @@ def measure(own: Own, standby: Own) -> None:
     settings: dict[str, Any] = {"embedder": "hashing", "count_accesses": False}
     waits: list[float] = []
     with semmem.connect(own.url(name, "ada"), read_url=standby.url(name, "ada"), read_wait_s=60, **settings) as mem:
-        source: Any = mem._reader
+        source: Any = mem._here.reader
         awaited = source._awaited
 
         def timed(position: str) -> bool:

@@ -34,7 +34,7 @@ def connect(url: str, standby: Own, **options: Any) -> Semmem:
 
 def counts(mem: Semmem) -> tuple[int, int]:
     """Return how many recalls the standby and the primary were asked."""
-    source = mem._reader
+    source = mem._here.reader
     assert isinstance(source, reading.FromStandby)
     return source.counts["standby"], source.counts["primary"]
 
@@ -93,7 +93,7 @@ def test_while_a_standby_lags_the_primary_answers_and_afterwards_the_standby_aga
     assert (found(mem), counts(mem)) == (["key"], (1, 0))
     pause(standby)
     with monkeypatch.context() as impatient:
-        impatient.setattr(mem._reader, "_wait_s", 0.05)
+        impatient.setattr(mem._here.reader, "_wait_s", 0.05)
         mem.remember("Another key is under the mat.", id="mat")
         assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (1, 1))
     assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (1, 2))  # it is not waited for again so soon
@@ -129,7 +129,7 @@ def test_a_standby_that_replays_nothing_does_not_keep_what_another_process_forgo
         other.forget("key", hard=True)
         assert (found(mem), counts(mem)) == (["key"], (2, 0))
         monkeypatch.setattr(reading, "_TRUST_S", 0.0)  # its seconds are over
-        monkeypatch.setattr(mem._reader, "_wait_s", 0.05)
+        monkeypatch.setattr(mem._here.reader, "_wait_s", 0.05)
         assert (found(mem), counts(mem)) == ([], (2, 1))
 
 
@@ -200,7 +200,7 @@ def test_while_a_standby_is_down_the_primary_answers(
     standby.stop()
     try:
         assert (found(mem), found(mem), counts(mem)) == (["key"], ["key"], (1, 2))
-        source = mem._reader
+        source = mem._here.reader
         assert isinstance(source, reading.FromStandby)
         assert load(source._standby, "default", 1 << 30, 1 << 30) is None  # and the thread that loads goes on
     finally:
@@ -266,10 +266,10 @@ def test_a_standby_that_was_promoted_is_not_asked_any_more(url: str, own: Own, m
             another.sql("SELECT pg_promote()")
             with monkeypatch.context() as later:
                 later.setattr(reading, "_TRUST_S", 0.0)  # this process has used the primary for nothing meanwhile
-                later.setattr(mem._reader, "_wait_s", 0.0)  # it never comes
+                later.setattr(mem._here.reader, "_wait_s", 0.0)  # it never comes
                 assert (found(mem), counts(mem)) == (["key"], (1, 1))
             mem.remember("Another key is under the mat.", id="mat")
-            mem._reader._wait_s = 0.0  # type: ignore[attr-defined]  # it never comes
+            mem._here.reader._wait_s = 0.0  # type: ignore[attr-defined]  # it never comes
             assert (set(found(mem)), counts(mem)) == ({"key", "mat"}, (1, 2))
         with pytest.raises(
             InvalidInput, match=r"^The read_url names a server that is no standby, which could lack what"
