@@ -218,8 +218,8 @@ class CopyReport:
 class MigrationReport:
     """The report of a migration: the schema ``before`` and ``after`` it, and the names of its ``migrations``.
 
-    After a dry run, which changes nothing, these are the migrations that would run. ``newest`` is the schema that this
-    semmem needs.
+    Those that another process ran meanwhile are not among them. After a dry run, which changes nothing, these are the
+    migrations that would run. ``newest`` is the schema that this semmem needs.
     """
 
     before: int

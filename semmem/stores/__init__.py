@@ -71,7 +71,7 @@ def migrate_store(
     to: int | None = None,
     dry_run: bool = False,
 ) -> MigrationReport:
-    """Migrate the store at ``url`` to the newest schema, or to schema ``to``, and report the migrations.
+    """Migrate the store at ``url`` to the newest schema, or to schema ``to``, and report the migrations that it ran.
 
     A ``dry_run`` changes nothing and reports what would run. Backups and errors are those of ``open_store``; a ``to``
     that no migration leads to is InvalidInput.
@@ -81,6 +81,7 @@ def migrate_store(
     known = migrations(backend)
     newest = known[-1][0]
     upto = newest if to is None else to
+    ran: list[str] = []
     if target.kind == "sqlite":
         from semmem.stores.sqlite.connection import Filed, schema_of
         from semmem.stores.sqlite.connection import migrate as migrate_file
@@ -90,7 +91,9 @@ def migrate_store(
         schema = schema_of(target.path)
         check_step(what, schema, upto, known)
         if not dry_run:
-            Filed(url or "sqlite:", target.path, pool_size=1, migration=partial(migrate_file, upto=upto)).close()
+            Filed(
+                url or "sqlite:", target.path, pool_size=1, migration=partial(migrate_file, upto=upto, ran=ran.append)
+            ).close()
     else:
         from semmem.stores.postgres.migrate import migrate as migrate_server
         from semmem.stores.postgres.migrate import present
@@ -100,9 +103,10 @@ def migrate_store(
         check_step(what, schema, upto, known)
         if not dry_run:
             before = _before(target, home) if backup_before_migration else None
-            migrate_server(conninfo, before=before, start_timeout_s=start_timeout_s, upto=upto)
-    names = tuple(name for number, name, _ in known if schema < number <= upto)
-    return MigrationReport(before=schema, after=schema if dry_run else upto, newest=newest, migrations=names)
+            migrate_server(conninfo, before=before, start_timeout_s=start_timeout_s, upto=upto, ran=ran.append)
+    if dry_run:
+        ran = [name for number, name, _ in known if schema < number <= upto]
+    return MigrationReport(before=schema, after=schema if dry_run else upto, newest=newest, migrations=tuple(ran))
 
 
 def _named(target: Target) -> tuple[str, str]:

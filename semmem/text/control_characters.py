@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-__all__ = ["as_json", "encodable", "visible"]
+__all__ = ["as_json", "encodable", "one_line", "visible"]
 
 _ACTIVE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1 controls, DEL; not the tab and the new line
@@ -38,6 +38,11 @@ def visible(text: str) -> str:
     New lines stay, a tab becomes four spaces. A text that was made visible stays as it is.
     """
     return _SHOWN.sub(_escape, text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+def one_line(text: str) -> str:
+    r"""Return ``text`` with its ends of lines as escapes: a name with one in it would say a line of its own."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def encodable(text: str, encoding: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -72,6 +74,22 @@ def test_a_database_is_migrated_step_by_step_and_by_nobody_else(bare_url: str) -
 
 def test_a_file_is_migrated_step_by_step_and_by_nobody_else(tmp_path: Path) -> None:
     from_first_to_last(f"sqlite://{tmp_path}/notes.db", "sqlite", f"The file {tmp_path}/notes.db")
+
+
+@pytest.mark.parametrize("kind", ["postgres", "sqlite"])
+def test_of_several_that_migrate_at_once_one_reports_each_migration(kind: str, bare_url: str, tmp_path: Path) -> None:
+    url = bare_url if kind == "postgres" else f"sqlite://{tmp_path}/notes.db"
+    migrate_store(url, to=NEWEST[kind] - 2)
+    gate = threading.Barrier(4)
+
+    def run(_: int) -> MigrationReport:
+        gate.wait()
+        return migrate_store(url)
+
+    with ThreadPoolExecutor(4) as pool:
+        reports = [*pool.map(run, range(4))]
+    assert {one.after for one in reports} == {NEWEST[kind]}
+    assert sorted(name for one in reports for name in one.migrations) == list(NAMES[kind].values())[-2:]
 
 
 def test_neither_a_dry_run_nor_a_refusal_makes_a_file(tmp_path: Path) -> None:

@@ -20,25 +20,32 @@ Before = Callable[[Connection, int, int], None]
 Conninfo = str | Callable[[], str]
 """How to connect, or what says it before every try."""
 
+Ran = Callable[[str], object]
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
 
 def migrate(
-    conninfo: Conninfo, *, before: Before | None = None, start_timeout_s: float = 3.0, upto: int | None = None
+    conninfo: Conninfo,
+    *,
+    before: Before | None = None,
+    start_timeout_s: float = 3.0,
+    upto: int | None = None,
+    ran: Ran = lambda _: None,
 ) -> int:
     """Bring the schema at ``conninfo`` up to date, or to ``upto``, and return its number.
 
     Any number of processes may call this at once: they queue on an advisory lock. A schema that is up to date costs one
     query. ``before`` is called with (connection, present number, new number) before an older schema is changed; an
-    error it raises stops the migration. A server that is starting or recovering is waited for, ``start_timeout_s`` in
+    error it raises stops the migration. ``ran`` is called with the name of each migration that this call, and no other
+    process, has applied. A server that is starting or recovering is waited for, ``start_timeout_s`` in
     all. A function ``conninfo`` is called before every try, so it can restart the server.
 
     Raises SchemaTooNew when a newer semmem migrated the store, SchemaTooOld when it must be exported and imported,
     StoreUnavailable when the server cannot be reached, it or pgvector is too old, or pgvector or rights are missing,
     and InvalidInput when libpq cannot read ``conninfo``, or for an ``upto`` that no migration leads to.
     """
-    return _asked(conninfo, partial(_migrate, before=before, upto=upto), start_timeout_s)
+    return _asked(conninfo, partial(_migrate, before=before, upto=upto, ran=ran), start_timeout_s)
 
 
 def present(conninfo: Conninfo, *, start_timeout_s: float = 3.0) -> int:
@@ -121,7 +128,9 @@ def _present(connection: Connection) -> int:
     return schema
 
 
-def _migrate(connection: Connection, before: Before | None = None, upto: int | None = None) -> int:
+def _migrate(
+    connection: Connection, before: Before | None = None, upto: int | None = None, ran: Ran = lambda _: None
+) -> int:
     known = migrations("postgres")
     target = known[-1][0] if upto is None else upto
     if (schema := number(connection)) == target:
@@ -135,14 +144,14 @@ def _migrate(connection: Connection, before: Before | None = None, upto: int | N
             _prepare(connection)
         elif before is not None and schema < target:
             before(connection, schema, target)
-        apply(connection, schema, target)
+        apply(connection, schema, target, ran)
         return target
     finally:
         connection.execute(sql["migration_unlock"])
 
 
-def apply(connection: Connection, after: int, upto: int) -> None:
-    """Apply the migrations ``after`` < number <= ``upto``, each in a transaction with its record."""
+def apply(connection: Connection, after: int, upto: int, ran: Ran = lambda _: None) -> None:
+    """Apply the migrations ``after`` < number <= ``upto``, each in a transaction with its record; see ``migrate``."""
     record = statements("postgres")["migration_record"]
     for step, name, body in migrations("postgres"):
         if after < step <= upto:
@@ -150,6 +159,7 @@ def apply(connection: Connection, after: int, upto: int) -> None:
                 connection.execute("SET LOCAL search_path TO semmem, public")
                 connection.execute(body)
                 connection.execute(record, {"number": step, "name": name})
+            ran(name)
 
 
 def number(connection: Connection) -> int:

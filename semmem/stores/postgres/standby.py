@@ -214,12 +214,13 @@ class FromStandby:
 def open_standby(primary: PostgresStore, url: str, *, pool_size: int) -> Standby:
     """Return the standby of ``primary`` at ``url``; one that cannot be reached yet is warned of.
 
-    Raises InvalidInput for a server that is no standby, or that of another store.
+    Raises InvalidInput for a server that is no standby, or that of another store, and for a user who may not read.
     """
     url = bounded(url)
     try:
         with psycopg.connect(url, autocommit=True) as connection:
             recovers, *standby_of = only(connection.execute(_SQL["standby_of"]))
+            reads, user = only(connection.execute(_SQL["standby_reads"]))
     except psycopg.OperationalError as error:
         reason = error_at_connect(error, url).message
         warnings.warn(f"The standby does not answer, so recalls ask the primary until it does: {reason}", stacklevel=2)
@@ -235,5 +236,10 @@ def open_standby(primary: PostgresStore, url: str, *, pool_size: int) -> Standby
         raise InvalidInput(
             "The read_url names a standby of another server, or another database, than the url; name this database on "
             "a standby of its own server."
+        )
+    if not reads:
+        raise InvalidInput(
+            f"The user {user} of the read_url may not read semmem's tables; let their owner grant it USAGE on the "
+            "schema semmem and SELECT on its tables."
         )
     return Standby(url, pool_size=pool_size)

@@ -485,11 +485,19 @@ APPLICATION = 0x73656D6D
 """The application id in the header of semmem's files ("semm"), so that no other program's file is written to."""
 
 
-def migrate(connection: sqlite3.Connection, place: str, *, upto: int | None = None) -> int:
+def migrate(
+    connection: sqlite3.Connection,
+    place: str,
+    *,
+    upto: int | None = None,
+    ran: Callable[[str], object] = lambda _: None,
+) -> int:
     """Bring the schema of the file up to date, or to ``upto``, and return its number.
 
     Any number of processes may call this at once: they queue for the write lock. A schema that is up to date is only
-    read. Raises SchemaTooNew when a newer semmem migrated the file, SchemaTooOld when it must be exported and imported,
+    read. ``ran`` is called with the name of each migration that this call, and no other process, has applied.
+
+    Raises SchemaTooNew when a newer semmem migrated the file, SchemaTooOld when it must be exported and imported,
     and InvalidInput when it belongs to another program, or for an ``upto`` that no migration leads to.
     """
     scripts = migrations("sqlite")
@@ -513,6 +521,9 @@ def migrate(connection: sqlite3.Connection, place: str, *, upto: int | None = No
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    for step, name, _ in scripts:
+        if number < step <= target:
+            ran(name)
     return target
 
 

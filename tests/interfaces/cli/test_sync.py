@@ -48,6 +48,13 @@ def test_new_changed_and_deleted_notes_are_followed(vault: Path, call: Call) -> 
     assert done == {"remembered": 0, "replaced": 0, "forgotten": 0, "written": 0, "unchanged": 2, "bad": []}
 
 
+def test_a_name_with_an_end_of_line_in_it_says_no_line_of_its_own(vault: Path, call: Call) -> None:
+    (vault / "x\nImported 99 memories.md").write_bytes(b"\xff")
+    said = "x\\nImported 99 memories.md: it is not UTF-8 (byte 0).\n"
+    assert call("sync", str(vault)) == (0, f"{vault}: 2 new.\n", said)
+    assert call("import", "markdown", str(vault))[2] == f"  {said}"
+
+
 def edit(id: str, text: str) -> None:
     with semmem.connect() as mem:
         mem.update(id, text=text)

@@ -20,7 +20,7 @@ from semmem.interfaces.cli.options import Narrow
 from semmem.interfaces.cli.progress import counting
 from semmem.model.errors import InvalidInput
 from semmem.model.reports import counted
-from semmem.text.control_characters import as_json
+from semmem.text.control_characters import as_json, one_line
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
@@ -247,7 +247,7 @@ def _collapsed(rows: list[BadRow]) -> list[str]:
 
 def _listed(cli: CommandLine, rows: Any, line: Callable[[Any], str]) -> None:
     for row in rows[:_MOST_LISTED]:
-        cli.say(f"  {line(row)}")
+        cli.say(f"  {one_line(line(row))}")
     if len(rows) > _MOST_LISTED:
         cli.say(f"  and {len(rows) - _MOST_LISTED} more; --json lists them all.")
 

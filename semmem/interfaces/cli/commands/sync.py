@@ -15,6 +15,7 @@ import typer
 from semmem.interfaces.cli.context import CommandLine
 from semmem.interfaces.wire import sentence
 from semmem.model.errors import InvalidInput, SemmemError
+from semmem.text.control_characters import one_line
 
 __all__ = ["sync"]
 
@@ -104,5 +105,5 @@ def _say(cli: CommandLine, sentences: list[str], told: tuple[str, ...]) -> tuple
     """Say the sentences that were not told the last time; return all."""
     for one in sentences:
         if one not in told:
-            cli.say(one)
+            cli.say(one_line(one))
     return tuple(sentences)

@@ -92,6 +92,12 @@ SELECT coalesce(pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %(position)s
 -- Return whether this server is a standby, and which server's and database's: a standby has the identifier of its primary.
 SELECT pg_is_in_recovery(), system_identifier, current_database()::text FROM pg_control_system();
 
+-- standby_reads --
+-- Return whether this user may read the tables of semmem, and its name; tables that a standby has not yet are no obstacle.
+SELECT coalesce(has_schema_privilege(to_regnamespace('semmem'), 'USAGE'), true)
+       AND coalesce(bool_and(has_table_privilege(c.oid, 'SELECT')), true), current_user::text
+FROM pg_class c WHERE c.relnamespace = to_regnamespace('semmem') AND c.relkind IN ('r', 'p');
+
 -- session_get --
 -- Return the value of a session setting, in a form that can be set again.
 SELECT current_setting(%(name)s);

@@ -299,6 +299,25 @@ def test_a_server_that_is_no_standby_of_the_store_is_refused_in_one_sentence(own
     )
 
 
+def test_a_user_who_may_not_read_is_refused_and_one_who_may_only_read_will_do(
+    own: Own, standby: Own, url: str, mem: Semmem
+) -> None:
+    mem.remember(NOTE, id="key")
+    catch_up(own, standby)
+    guest = standby.url(database(url), "guest")
+    with pytest.raises(InvalidInput) as caught:
+        semmem.connect(url, read_url=guest, embedder="hashing")
+    assert str(caught.value) == (
+        "The user guest of the read_url may not read semmem's tables; let their owner grant it USAGE on the schema "
+        "semmem and SELECT on its tables."
+    )
+    own.sql("GRANT USAGE ON SCHEMA semmem TO guest", database(url))
+    own.sql("GRANT SELECT ON ALL TABLES IN SCHEMA semmem TO guest", database(url))
+    catch_up(own, standby)
+    with semmem.connect(url, read_url=guest, embedder="hashing", count_accesses=False, read_wait_s=60.0) as reads:
+        assert (found(reads), counts(reads)) == (["key"], (1, 0))
+
+
 def test_a_read_url_for_another_kind_of_store_is_refused_in_one_sentence(tmp_path: Path, url: str) -> None:
     sentence = (
         "The read_url is for a store on a PostgreSQL server of your own and must be the postgresql:// URL of a standby "
