@@ -89,13 +89,9 @@ def _converted(file: Path) -> tuple[str | None, str]:
 
 
 def _reason(error: Exception) -> str:
-    last = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (
-        (last[-1] if last else type(error).__name__)
-        .rpartition(" with message: ")[2]
-        .removeprefix("- ")
-        .rstrip(".?!")[:200]
-    )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    last = lines[-1] if lines else type(error).__name__
+    return last.rpartition(" with message: ")[2].removeprefix("- ").rstrip(".?!")[:200]
 
 
 @cache
