@@ -290,6 +290,8 @@ def document(path: Path) -> Any:
         with opened(path) as raw:
             return json.loads(raw.read().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
+        if error.object.startswith(b"PK\x03\x04"):
+            raise InvalidInput(f"{path} is a ZIP archive; unpack it, and name the file in it.") from error
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}); convert it.") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not JSON: {' '.join(str(error).split())}.") from error

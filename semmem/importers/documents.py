@@ -72,6 +72,8 @@ def _converted(file: Path) -> tuple[str | None, str]:
     """Return the title and the text of a document as Markdown. Raises _Unreadable."""
     if file.suffix.lower() in FORMER:
         raise _Unreadable(f"{file.suffix} is not read; save it as one of {', '.join(SUFFIXES)}.")
+    if not file.is_file():  # of a pipe, reading would not end
+        raise _Unreadable("it is not a regular file.")
     if os.path.getsize(file) > _LARGEST:
         raise _Unreadable(f"it has more than {_LARGEST // 1_000_000} MB; it is no note.")
     try:
@@ -87,8 +89,9 @@ def _converted(file: Path) -> tuple[str | None, str]:
 
 
 def _reason(error: Exception) -> str:
-    last = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (last[-1] if last else type(error).__name__).removeprefix("- ").rstrip(".?!")[:200]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    last = lines[-1] if lines else type(error).__name__
+    return last.rpartition(" with message: ")[2].removeprefix("- ").rstrip(".?!")[:200]
 
 
 @cache

@@ -42,7 +42,7 @@ def read(path: Path, *, reject: Reject | None = None) -> Iterator[Item]:
 
 def repository(path: Path) -> str:
     """Return what identifies a repository: the hash of its first commit. Raises InvalidInput where there is none."""
-    roots = _git(path, "rev-list", "--max-parents=0", "HEAD").split()
+    roots = _git(path, "log", "--no-show-signature", "--max-parents=0", "--format=%H").split()
     return roots[-1].decode()[:12]
 
 

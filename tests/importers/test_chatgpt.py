@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,10 @@ def test_another_file_is_refused_with_the_format_that_reads_it(tmp_path: Path) -
         read(export(tmp_path, {"role": "user", "content": "One."}))
     with pytest.raises(InvalidInput, match="is an export of ChatGPT; use: semmem import chatgpt"):
         list(reader("chat")(export(tmp_path, BOAT)))
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.write(tmp_path / "conversations.json")
+    with pytest.raises(InvalidInput, match=r"export.zip is a ZIP archive; unpack it, and name the file in it\.$"):
+        read(tmp_path / "export.zip")
 
 
 def test_a_second_import_stores_only_what_was_said_since(

@@ -122,17 +122,18 @@ def test_odd_documents_are_named_with_the_reason(papers: Path) -> None:
     (papers / "b.pdf").write_bytes(b"%PDF-1.4 broken")
     (papers / "c.doc").write_bytes(b"\xd0\xcf")
     (papers / "d.html").write_text("<p> </p>", encoding="utf-8")
+    os.mkfifo(papers / "f.html")
     items, bad = read(papers)
     assert len(items) == 5
     found = [(row.where, row.reason) for row in bad]
-    assert [where for where, _ in found] == ["a.docx", "b.pdf", "c.doc", "d.html", "e.xlsx"]
+    assert [where for where, _ in found] == ["a.docx", "b.pdf", "c.doc", "d.html", "e.xlsx", "f.html"]
     assert [reason for _, reason in found] == [
-        "it cannot be converted: DocxConverter threw BadZipFile with message: File is not a zip file.",
-        "it cannot be converted: PdfConverter threw PDFSyntaxError with message: No /Root object! - Is this really a "
-        "PDF.",
+        "it cannot be converted: File is not a zip file.",
+        "it cannot be converted: No /Root object! - Is this really a PDF.",
         ".doc is not read; save it as one of .pdf, .html, .htm, .docx, .pptx, .xlsx, .epub.",
         "it has no text that can be read; it may be a scan.",
-        "it cannot be converted: XlsxConverter threw BadZipFile with message: File is not a zip file.",
+        "it cannot be converted: File is not a zip file.",
+        "it is not a regular file.",
     ]
 
 
@@ -164,7 +165,9 @@ def test_what_is_no_folder_of_documents_is_refused(
         read(tmp_path)
     program: Call = in_process(capfd)
     (tmp_path / "a.html").write_text("<p>x</p>", encoding="utf-8")
-    assert program("import", "documents", str(tmp_path / "a.html"))[2] == f"There is no folder {tmp_path}/a.html.\n"
+    refused = program("import", "documents", str(tmp_path / "a.html"))[2]
+    assert refused == f"{tmp_path}/a.html is a file; import documents reads a folder.\n"
+    assert program("import", "documents", str(tmp_path / "b"))[2] == f"There is no folder {tmp_path}/b.\n"
     from semmem.importers import documents
 
     documents._converter.cache_clear()

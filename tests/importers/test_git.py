@@ -113,5 +113,8 @@ def test_what_is_no_repository_is_refused_in_one_sentence(tmp_path: Path) -> Non
     with pytest.raises(InvalidInput, match="is no git repository with a commit: not a git repository"):
         read(tmp_path)
     git(tmp_path, "init")
-    with pytest.raises(InvalidInput, match="is no git repository with a commit: "):
+    with pytest.raises(InvalidInput, match=r"commit: your current branch '\w+' does not have any commits yet$"):
         read(tmp_path)
+    git(tmp_path, "init", "--bare", "bare.git")
+    with pytest.raises(InvalidInput, match=r"commit: your current branch '\w+' does not have any commits yet$"):
+        read(tmp_path / "bare.git")

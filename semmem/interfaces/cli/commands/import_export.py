@@ -192,10 +192,11 @@ def _sources(format: str, row: Format, file: Path | None) -> list[Path]:
         if not found:
             raise InvalidInput(f"There are no sessions in {' or '.join(FOLDERS)}; name the file or folder.")
         return found
-    if file.is_dir() and row.source == "file":
-        raise InvalidInput(f"{file} is a folder; import {format} reads a file.")
-    if not (file.is_dir() if row.source == "folder" else file.exists()):
+    if not file.exists():
         raise InvalidInput(f"There is no {row.source} {file}.")
+    kind = "folder" if file.is_dir() else "file"
+    if kind not in row.source:
+        raise InvalidInput(f"{file} is a {kind}; import {format} reads a {row.source}.")
     return [file]
 
 
