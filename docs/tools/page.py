@@ -38,6 +38,7 @@ def main() -> None:
             graph.get_by_label("weight as a number").fill("0.01")
             graph.get_by_label("guaranteed slot as a number").fill("0")
             page.locator(".badge.boost-only").first.wait_for()
+            page.locator("aside").evaluate("(box) => { box.scrollTop = box.scrollHeight; scrollTo(0, 0); }")
             page.wait_for_timeout(800)
             page.screenshot(path=ROOT / "docs/assets/explore.png")
 
