@@ -89,7 +89,7 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     ${answer.hits.length === 0 && html`<p class="notice">${answer.withheld ? `${answer.withheld} hits are below the floor of confidence.` : "No memory of this namespace shares a word, a meaning or a name with the question."}</p>`}
     <${Legend} names=${names} />
     ${list}
-    <${Wanted} key=${ns} label="Why not another memory?" verb="Explain" ...${{ ns, take: setWhy }} />
+    <${Wanted} key=${ns} label="Why not another memory?" verb="Explain" ...${{ ns, take: ({ id: found }) => setWhy(found) }} />
     ${why && html`<${Explained} key=${why} ...${{ id: why, ns, question, limit, plan, openMemory, set, onClose: () => setWhy(null) }} />`}`;
 }
 
