@@ -344,10 +344,14 @@ def test_a_memory_is_found_by_words_of_its_text_to_ask_why_not_and_to_link_it(pa
     page.get_by_role("button", name="Tide", exact=True).click()
     page.get_by_role("tab", name="links").click()
     dialog = page.get_by_role("dialog")
+    dialog.get_by_label("the memory", exact=True).fill("tide at noon")
+    dialog.get_by_role("button", name="Link", exact=True).click()
+    dialog.get_by_role("alert").filter(has_text="No other memory here has the id tide at noon, nor such words.").wait_for()
     dialog.get_by_label("the memory", exact=True).fill("harbour office")
     dialog.get_by_role("button", name="Link", exact=True).click()
     dialog.get_by_role("button", name="Harbour", exact=True).click()
     settled(page, "tide see-also harbour.")
+    expect(dialog.locator(".links li")).to_have_text(["Tide see-also Harbour Remove"])
     assert [(one.from_id, one.type, one.to_id) for one in mem.links("tide", namespace="team")] == [
         ("tide", "see-also", "harbour")
     ]

@@ -33,7 +33,7 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
     return setTab("memory");
   };
   const tabs = isNew ? [] : ["memory", ...(may.write ? ["edit"] : []), "history", "links"];
-  return html`<${Dialog} title=${isNew ? "New memory" : called({ id, ...memory })} onClose=${onClose} foot=${foot}>
+  return html`<${Dialog} title=${isNew ? "New memory" : called({ id, ...memory }, 60)} onClose=${onClose} foot=${foot}>
     <${Notice} error=${error} />
     ${tabs.length > 0 && html`<div class="tabs" role="tablist">${tabs.map((name) => html`<button role="tab" aria-selected=${tab === name} onClick=${() => setTab(name)}>${name}</button>`)}</div>`}
     ${memory && tab === "memory" && html`<${Fields} ...${{ memory, ns, onClose, openMemory }} />
@@ -41,32 +41,33 @@ export function MemoryDialog({ id, ns, may, toast, onClose, onChange, openMemory
         <button class="second" onClick=${forget}>Forget</button></p>`}`}
     ${memory && tab === "edit" && !loading && html`<${Edit} key=${memory.version} ...${{ memory, id, ns, isNew, onClose, done: (sentence, undo) => { changed(sentence, undo); reload(); setTab("memory"); } }} />`}
     ${tab === "history" && html`<${History} ...${{ id, ns, memory, may, back }} />`}
-    ${tab === "links" && html`<${Links} ...${{ id, ns, may, openMemory, changed }} />`}
+    ${memory && tab === "links" && html`<${Links} ...${{ id, ns, memory, may, openMemory, changed }} />`}
   <//>`;
 }
 
 // A memory by its id; what is no id is taken for words of its text, and the memories with these are offered.
 const OFFERED = 6;
-export function Wanted({ label, verb, ns, take, known = [], children }) {
+export function Wanted({ label, verb, ns, take, but, known = [], children }) {
   const [typed, setTyped] = useState("");
   const [found, setFound] = useState([]);
   const [problem, setProblem] = useState(null);
-  const use = (id) => {
+  const use = (memory) => {
     setFound([]);
-    setTyped(id);
-    take(id);
+    setTyped(memory.id);
+    take(memory);
   };
   const seek = async (event) => {
     event.preventDefault();
     setProblem(null);
     const wanted = typed.trim();
     try {
-      use((await api.get(wanted, ns)).id);
+      use(await api.get(wanted, ns));
     } catch (failed) {
       if (failed.status !== 404) return setProblem(failed);
       const { hits } = await api.withWords({ query: wanted, namespace: ns, limit: OFFERED });
-      setFound(hits);
-      if (!hits.length) setProblem(new Error(`No memory here has the id ${visible(wanted)}, nor such words.`));
+      const others = hits.filter((hit) => hit.id !== but);
+      setFound(others);
+      if (!others.length) setProblem(new Error(`No ${but ? "other " : ""}memory here has the id ${visible(wanted)}, nor such words.`));
     }
     return undefined;
   };
@@ -74,7 +75,7 @@ export function Wanted({ label, verb, ns, take, known = [], children }) {
       <label class="grow">${label}<input required list=${known.length ? "known" : null} placeholder="Its id, or words of its text" value=${typed} onInput=${(e) => setTyped(e.target.value)} /></label>
       ${known.length > 0 && html`<datalist id="known">${known.map((hit) => html`<option value=${hit.id}>${called(hit.memory, 60)}</option>`)}</datalist>`}<button>${verb}</button></form>
     <${Notice} error=${problem} />
-    ${found.length > 0 && html`<p class="hint" role="status">Which of these?</p><ul class="beside">${found.map(({ memory }) => html`<li><button class="plain" onClick=${() => use(memory.id)}>${called(memory)}</button></li>`)}</ul>`}`;
+    ${found.length > 0 && html`<p class="hint" role="status">Which of these?</p><ul class="beside">${found.map(({ memory }) => html`<li><button class="plain" onClick=${() => use(memory)}>${called(memory)}</button></li>`)}</ul>`}`;
 }
 
 function Fields({ memory, ns, onClose, openMemory }) {
@@ -177,12 +178,17 @@ export function compared(a, b) {
   return out;
 }
 
-function Links({ id, ns, may, openMemory, changed }) {
-  const { value: links, error, reload } = useLoaded(() => api.links(id, ns), [id, ns]);
+function Links({ id, ns, memory, may, openMemory, changed }) {
+  const { value: links, error, reload } = useLoaded(async () => {
+    const told = await api.links(id, ns);
+    const ends = [...new Set(told.flatMap((link) => [link.from_id, link.to_id]))];
+    const found = new Map(await Promise.all(ends.map(async (one) => [one, one === id ? memory : await api.get(one, ns).catch(() => ({ id: one }))])));
+    return told.map((link) => ({ ...link, ends: [link.from_id, link.to_id].map((one) => called({ id: one, ...found.get(one) }, 60)) }));
+  }, [id, ns, memory]);
   const [type, setType] = useState("see-also");
   const [problem, setProblem] = useState(null);
   const last = asked()?.ns === ns ? asked().hits.filter((hit) => hit.id !== id) : []; // the hits beside it are offered
-  const ends = (to) => (type === BACKWARDS ? [to, "supersedes", id] : [id, type, to]);
+  const ends = (other) => (type === BACKWARDS ? [other, "supersedes", memory] : [memory, type, other]);
   const act = (work, sentence, undo) => async () => {
     setProblem(null);
     try {
@@ -193,17 +199,17 @@ function Links({ id, ns, may, openMemory, changed }) {
       setProblem(failed);
     }
   };
-  const take = (to) => {
-    const [one, kind, other] = ends(to);
-    act(() => api.link(one, ns, kind, other), `${one} ${kind} ${other}.`, () => api.unlink(one, ns, kind, other))();
+  const take = (found) => {
+    const [one, kind, other] = ends(found);
+    act(() => api.link(one.id, ns, kind, other.id), `${spoken(one)} ${kind} ${spoken(other)}.`, () => api.unlink(one.id, ns, kind, other.id))();
   };
   return html`<${Notice} error=${error || problem} />
     ${links?.length === 0 && html`<p class="hint">It has no links.</p>`}
     <ul class="links">${links?.map((link) => {
       const { from_id: from, to_id: other } = link;
-      return html`<li><button class="plain" onClick=${() => openMemory(from, ns)}>${visible(from)}</button> ${link.type} <button class="plain" onClick=${() => openMemory(other, ns)}>${visible(other)}</button>
+      return html`<li><button class="plain" onClick=${() => openMemory(from, ns)}>${link.ends[0]}</button> ${link.type} <button class="plain" onClick=${() => openMemory(other, ns)}>${link.ends[1]}</button>
         ${may.write && html` <button class="small" onClick=${act(() => api.unlink(from, ns, link.type, other), "The link is removed.", () => api.link(from, ns, link.type, other))}>Remove</button>`}</li>`;
     })}</ul>
-    ${may.write && html`<${Wanted} label="the memory" verb="Link" ...${{ ns, take, known: last }}>
+    ${may.write && html`<${Wanted} label="the memory" verb="Link" ...${{ ns, take, known: last, but: id }}>
       <label>This memory<select value=${type} onChange=${(e) => setType(e.target.value)}>${LINKS.map((one) => html`<option value=${one}>${one}</option>`)}</select></label><//>`}`;
 }

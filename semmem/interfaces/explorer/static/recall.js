@@ -108,7 +108,7 @@ function Answer({ answer, before, ns, question, asks, limit, plan, setPlan, open
     ${list}
     <${Notice} error=${problem} />
     ${after.read >= PAGE && after.read < Math.min(upTo, answer.total) && !after.ended && html`<${More} more=${more} failed=${setProblem} />`}
-    <${Wanted} key=${ns} label="Why not another memory?" verb="Explain" ...${{ ns, take: setWhy }} />
+    <${Wanted} key=${ns} label="Why not another memory?" verb="Explain" ...${{ ns, take: ({ id: found }) => setWhy(found) }} />
     ${why && html`<${Explained} key=${why} ...${{ id: why, ns, question, limit, plan, openMemory, set, onClose: () => setWhy(null) }} />`}`;
 }
 
