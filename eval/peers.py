@@ -1,10 +1,11 @@
 """Recall of semmem and of other systems on data sets, with the same texts and the same vectors.
 
-    python -m eval.peers --data eval/data/harbour [--data musique100 ...] [--out eval/results/peers.json]
+    python -m eval.peers --data eval/data/harbour [--data musique100 ...] [--only semmem] [--out FILE.json]
 
 Each system of ``eval/bench/others.py`` that is installed is filled with the memories of a namespace, as title and text,
 and asked for ten hits. Recall@10 is over the questions of the headline, its interval by sign flips of their clusters.
-Below eight clusters there is no interval. Bytes are what a system has written to its folder or database.
+Below eight clusters there is no interval. Bytes are what a system has written to its folder or database. With ``--only``
+(repeatable) the other systems keep what the file says of them, where it is of the same bytes of the set.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ import eval.datasets as datasets
 import semmem
 from eval.bench.others import OTHERS, absent, opened
 from eval.datasets.corpus import Corpus, Query
+from eval.experiments.evidence.provenance import COMMIT
 from eval.statistics.clusters import clusters
 from eval.statistics.significance import FEWEST, clustered, flip_interval
 from semmem.embedders.minilm import MiniLM
 from semmem.stores.embedded.server import EmbeddedServer
 
-__all__ = ["main", "measured", "recall_of"]
+__all__ = ["kept", "main", "measured", "recall_of"]
 
 K = 10
 PACKAGES = {"LanceDB hybrid": "lancedb", "txtai": "txtai", "mem0, infer=False": "mem0ai",
@@ -105,25 +107,32 @@ def _theirs(
     return values, size
 
 
-def measured(path: str) -> dict[str, Any]:
-    """Return recall@10 of every system that is installed on one data set."""
+def measured(path: str, only: Sequence[str] = ()) -> dict[str, Any]:
+    """Return recall@10 of every system that is installed on one data set, or of those of ``only``."""
     corpus = datasets.load(Path(path))
     model = MiniLM(None)
     texts = sorted({_shown(m) for m in corpus.memories} | {q.text for q in corpus.headline})
     vectors = dict(zip(texts, model.embed(texts), strict=True))
     out: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="semmem-peers-") as place:
-        out["semmem"] = _summary(corpus.headline, *_ours(corpus, vectors, f"{place}/semmem"))
+        if not only or "semmem" in only:
+            out["semmem"] = _summary(corpus.headline, *_ours(corpus, vectors, f"{place}/semmem"))
         server = EmbeddedServer(Path(place) / "server")
         try:
             address = server.ensure_running()
             for name in OTHERS:
-                if absent(name) is None:
+                if absent(name) is None and (not only or name in only):
                     found = _theirs(name, corpus, vectors, Path(place) / "other", address)
                     out[name] = _summary(corpus.headline, *found)
         finally:
             server.stop()
     return {"corpus": corpus.describe(), "systems": out}
+
+
+def kept(found: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what was found on a set, beside what ``before`` says of other systems on the same bytes of it."""
+    same = before is not None and before["corpus"]["sha256"] == found["corpus"]["sha256"]
+    return {**found, "systems": {**(before["systems"] if before and same else {}), **found["systems"]}}
 
 
 def _version(package: str) -> str | None:
@@ -137,20 +146,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure every data set and print or write the result; one that is in the file is measured again."""
     parser = argparse.ArgumentParser(prog="python -m eval.peers", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", action="append", required=True, help="a data set; repeatable")
+    parser.add_argument("--only", action="append", help="a system to measure, others keep what --out has; repeatable")
     parser.add_argument("--out", type=Path, help="a JSON file to write to")
     options = parser.parse_args(argv)
+    only: Sequence[str] = options.only or ()
+    if strange := [name for name in only if name != "semmem" and name not in OTHERS]:
+        raise SystemExit(f"There is no system {strange[0]!r} to measure; there are semmem, {', '.join(OTHERS)}.")
     known = json.loads(options.out.read_text("utf-8")) if options.out and options.out.exists() else {"sets": {}}
     for path in options.data:
         try:
-            found = measured(path)
+            found = measured(path, only)
         except datasets.DatasetError as error:
             raise SystemExit(str(error)) from None
-        known["sets"][found["corpus"]["name"]] = found
+        name = found["corpus"]["name"]
+        known["sets"][name] = kept(found, known["sets"].get(name)) if only else found
     known |= {
         "command": "python -m eval.peers --data SET --out eval/results/peers.json",
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
-        "versions": {name: _version(package) for name, package in PACKAGES.items()} | {"semmem": semmem.__version__},
+        "versions": known.get("versions", {})
+        | {name: _version(package) for name, package in PACKAGES.items() if not only or name in only}
+        | {"semmem": semmem.__version__},
+        "commit": COMMIT,
     }
     words = json.dumps(known, indent=1) + "\n"
     if options.out:
