@@ -25,6 +25,7 @@ from eval.statistics.measures import Run, measure
 from eval.statistics.preflight import preflight
 from eval.systems.model import Fusion, Leg
 from eval.systems.verdicts import as_recipe
+from semmem.model.leg_scores import BY_RANK
 from semmem.model.recipe import Recipe
 
 __all__ = ["FORMAT", "Files", "ablated", "compared", "plain_fusion"]
@@ -85,6 +86,8 @@ def ablated(
         raise ExperimentError("One leg alone has nothing to be compared with; pass --leg once for each leg.")
     lists, queries, notes = _read(files, files.legs)
     whole = Condition(fusion.name, _recipe(fusion.name, fusion, list(files.legs), lists))
+    if whole.recipe.fusion not in BY_RANK:
+        _with_scores(files.legs, lists, fusion.name)
     lesser = ablations(whole)
     comparisons = [
         Comparison(f"{leg} in {whole.name}", without.name, whole.name, leg)
@@ -93,6 +96,18 @@ def ablated(
     for name, path in files.runs.items():
         notes |= _agreement(name, run(path), fuse_all(whole, queries, lists), queries, cutoff(metrics[0]), fusion.name)
     return _judged(files, [whole, *lesser], comparisons, lists, queries, notes, metrics, out, seed)
+
+
+def _with_scores(names: Collection[str], lists: Lists, fusion: str) -> None:
+    """Raise ExperimentError for a leg whose scores follow from the place alone, of a fusion that reads scores."""
+    for name in names:
+        of = [[score for _, score in asked.legs[name]] for asked in lists.asked.values() if asked.legs[name]]
+        longest = max(of, key=len)
+        if len(of) > 1 and all(scores == longest[: len(scores)] for scores in of):
+            raise ExperimentError(
+                f"The fusion {fusion!r} reads scores, and those of {name} are the same at each place for every "
+                "question, so they are made of ranks; write the scores that the leg gave, or name a fusion of ranks."
+            )
 
 
 def plain_fusion(legs: Sequence[str], weights: Sequence[float] = (), constant: float = 60) -> Fusion:
