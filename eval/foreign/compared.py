@@ -52,12 +52,24 @@ def compared(
     if len(files.runs) < 2:
         raise ExperimentError("One run compares with nothing; pass --run twice, or the lists of two legs with --leg.")
     lists, queries, notes = _read(files, files.runs)
+    _answered(files.runs, lists, [query.id for query in queries if query.gold])
     _as_deep(files.runs, lists, max(map(cutoff, metrics)))
     # a run is the list of the only leg of its condition
     conditions = [Condition(name, _recipe(name, plain_fusion([name]), [name], lists)) for name in files.runs]
     first, *others = files.runs
     comparisons = [Comparison(f"{other} against {first}", first, other) for other in others]
     return _judged(files, conditions, comparisons, lists, queries, notes, metrics, out, seed)
+
+
+def _answered(runs: Mapping[str, Path], lists: Lists, scored: Sequence[str]) -> None:
+    """Raise ExperimentError for a run without a result for most of the ``scored`` questions."""
+    for name, path in runs.items():
+        answered = sum(bool(lists.asked[id].legs[name]) for id in scored)
+        if 2 * answered < len(scored):
+            raise ExperimentError(
+                f"{path} has results for {answered} of {len(scored)} questions; a run that was cut short would be "
+                "measured as a worse retriever, so write all, or judge those that were asked."
+            )
 
 
 def _as_deep(names: Collection[str], lists: Lists, k: int) -> None:
@@ -144,14 +156,8 @@ def _read(files: Files, ranked_in: Mapping[str, Path]) -> tuple[Lists, list[Quer
             )
         if unknown := len(ranked.keys() - ids):
             notes[f"questions of {name} without a judgment"] = unknown
-        scored = [query for query in queries if query.gold]
-        if absent := sum(query.id not in ranked for query in scored):
+        if absent := sum(bool(q.gold) and q.id not in ranked for q in queries):
             notes[f"questions without a result in {name}, which count 0"] = absent
-        if 2 * absent > len(scored):
-            raise ExperimentError(
-                f"{ranked_in[name]} has results for {len(scored) - absent} of {len(scored)} questions; a run that was "
-                "cut short would be measured as a worse retriever, so write all, or judge those that were asked."
-            )
     asked: dict[str, Asked] = {}
     found: dict[str, dict[Key, Found]] = {}
     for query in queries:

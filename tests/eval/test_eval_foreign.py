@@ -299,6 +299,9 @@ def test_a_run_with_results_for_fewer_than_half_of_the_questions_is_not_judged(
     cut = trec(tmp_path / "cut.trec", {q: [f"gold-{q}"] for q in QUESTIONS[:5]})
     code, output = said("--run", files["vector"], "--run", cut, "--qrels", files["qrels"])
     assert (code, "cut.trec has results for 5 of 12 questions; a run that was cut short" in output) == (2, True)
+    legs = ("--leg", f"vector={files['vector']}", "--leg", f"rare={cut}", "--qrels", files["qrels"])
+    code, output = said(*legs, "--metric", "R@10")  # of a leg it may be so: then it alone cannot be judged
+    assert (code, "rare in rrf not evaluable: rare is empty for 58% of the questions" in output) == (0, True)
 
 
 def test_a_run_that_was_cut_off_is_not_compared_beyond_its_end(tmp_path: Path) -> None:
