@@ -25,6 +25,7 @@ from eval.statistics.measures import Run, measure
 from eval.statistics.preflight import preflight
 from eval.systems.model import Fusion, Leg
 from eval.systems.verdicts import as_recipe
+from semmem.model.leg_scores import BY_RANK
 from semmem.model.recipe import Recipe
 
 __all__ = ["FORMAT", "Files", "ablated", "compared", "plain_fusion"]
@@ -51,12 +52,24 @@ def compared(
     if len(files.runs) < 2:
         raise ExperimentError("One run compares with nothing; pass --run twice, or the lists of two legs with --leg.")
     lists, queries, notes = _read(files, files.runs)
+    _answered(files.runs, lists, [query.id for query in queries if query.gold])
     _as_deep(files.runs, lists, max(map(cutoff, metrics)))
     # a run is the list of the only leg of its condition
     conditions = [Condition(name, _recipe(name, plain_fusion([name]), [name], lists)) for name in files.runs]
     first, *others = files.runs
     comparisons = [Comparison(f"{other} against {first}", first, other) for other in others]
     return _judged(files, conditions, comparisons, lists, queries, notes, metrics, out, seed)
+
+
+def _answered(runs: Mapping[str, Path], lists: Lists, scored: Sequence[str]) -> None:
+    """Raise ExperimentError for a run without a result for most of the ``scored`` questions."""
+    for name, path in runs.items():
+        answered = sum(bool(lists.asked[id].legs[name]) for id in scored)
+        if 2 * answered < len(scored):
+            raise ExperimentError(
+                f"{path} has results for {answered} of {len(scored)} questions; a run that was cut short would be "
+                "measured as a worse retriever, so write all, or judge those that were asked."
+            )
 
 
 def _as_deep(names: Collection[str], lists: Lists, k: int) -> None:
@@ -85,6 +98,8 @@ def ablated(
         raise ExperimentError("One leg alone has nothing to be compared with; pass --leg once for each leg.")
     lists, queries, notes = _read(files, files.legs)
     whole = Condition(fusion.name, _recipe(fusion.name, fusion, list(files.legs), lists))
+    if whole.recipe.fusion not in BY_RANK:
+        _with_scores(files.legs, lists, fusion.name)
     lesser = ablations(whole)
     comparisons = [
         Comparison(f"{leg} in {whole.name}", without.name, whole.name, leg)
@@ -93,6 +108,18 @@ def ablated(
     for name, path in files.runs.items():
         notes |= _agreement(name, run(path), fuse_all(whole, queries, lists), queries, cutoff(metrics[0]), fusion.name)
     return _judged(files, [whole, *lesser], comparisons, lists, queries, notes, metrics, out, seed)
+
+
+def _with_scores(names: Collection[str], lists: Lists, fusion: str) -> None:
+    """Raise ExperimentError for a leg whose scores follow from the place alone, of a fusion that reads scores."""
+    for name in names:
+        of = [[score for _, score in asked.legs[name]] for asked in lists.asked.values() if asked.legs[name]]
+        longest = max(of, key=len)
+        if len(of) > 1 and all(scores == longest[: len(scores)] for scores in of):
+            raise ExperimentError(
+                f"The fusion {fusion!r} reads scores, and those of {name} are the same at each place for every "
+                "question, so they are made of ranks; write the scores that the leg gave, or name a fusion of ranks."
+            )
 
 
 def plain_fusion(legs: Sequence[str], weights: Sequence[float] = (), constant: float = 60) -> Fusion:
@@ -129,14 +156,8 @@ def _read(files: Files, ranked_in: Mapping[str, Path]) -> tuple[Lists, list[Quer
             )
         if unknown := len(ranked.keys() - ids):
             notes[f"questions of {name} without a judgment"] = unknown
-        scored = [query for query in queries if query.gold]
-        if absent := sum(query.id not in ranked for query in scored):
+        if absent := sum(bool(q.gold) and q.id not in ranked for q in queries):
             notes[f"questions without a result in {name}, which count 0"] = absent
-        if 2 * absent > len(scored):
-            raise ExperimentError(
-                f"{ranked_in[name]} has results for {len(scored) - absent} of {len(scored)} questions; a run that was "
-                "cut short would be measured as a worse retriever, so write all, or judge those that were asked."
-            )
     asked: dict[str, Asked] = {}
     found: dict[str, dict[Key, Found]] = {}
     for query in queries:

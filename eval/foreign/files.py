@@ -147,8 +147,8 @@ def _of_a_row(
     for place, one in enumerate(results):
         if isinstance(one, Mapping):
             yield where, query, _key(where, one, _DOCUMENT), _number(one.get("score"), where), place
-        else:  # no score: the order says all, and falling scores keep it
-            yield where, query, _id(where, one, "result"), float(len(results) - place), place
+        else:  # no score: the order says all, and scores that follow from the place keep it
+            yield where, query, _id(where, one, "result"), 1 / (place + 1), place
 
 
 def _rows_of_judgments(path: Path) -> Iterator[tuple[str, Query | tuple[str, str, int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -16,11 +17,11 @@ def clusters(queries: Sequence[Query]) -> dict[str, str]:
     """Return the cluster of every question, by its id.
 
     Where questions are of several namespaces, each namespace (a conversation, a person) is a cluster: another one would
-    have brought other memories and other questions together. Within one namespace, questions that share a gold memory,
-    directly or over others, are one cluster, and so are questions in the same words: to ask twice adds no evidence.
+    have brought other memories and other questions together. Namespaces with a question in the same words and with the
+    same gold are copies, and one cluster. Within one namespace, questions that share a gold memory, directly or over
+    others, are one cluster, and so are questions in the same words: to ask twice adds no evidence.
     """
-    if len({q.namespace for q in queries}) > 1:
-        return {q.id: q.namespace for q in queries}
+    several = len({q.namespace for q in queries}) > 1
     parent: dict[str, str] = {}
 
     def root(of: str) -> str:
@@ -28,13 +29,13 @@ def clusters(queries: Sequence[Query]) -> dict[str, str]:
             parent[of] = of = parent[parent[of]]
         return of
 
+    own = {q.id: q.namespace if several else f"question {q.id}" for q in queries}
     for query in queries:
-        words = " ".join(query.text.casefold().split())
-        if any(map(str.isalnum, words)):  # runs of TREC come without the texts
-            parent[root(f"words {words}")] = root(f"question {query.id}")
-        for memory in query.gold_memories:
-            parent[root(f"memory {memory}")] = root(f"question {query.id}")
-    return {q.id: root(f"question {q.id}") for q in queries}
+        if words := re.findall(r"\w+", query.text.casefold()):  # runs of TREC come without the texts
+            parent[root(f"words {words} {query.gold if several else ''}")] = root(own[query.id])
+        for memory in () if several else query.gold_memories:
+            parent[root(f"memory {memory}")] = root(own[query.id])
+    return {id: root(at) for id, at in own.items()}
 
 
 def unit(queries: Sequence[Query]) -> Unit:

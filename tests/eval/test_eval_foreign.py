@@ -82,6 +82,25 @@ def test_a_fusion_that_is_not_what_the_system_returned_is_refused(files: dict[st
     assert "compare its runs with and without the leg by --run" in output
 
 
+def test_scores_that_are_made_of_ranks_are_refused_where_the_fusion_reads_scores(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    def legs(words: Path) -> list[object]:
+        lists = ["--leg", f"vector={files['vector']}", "--leg", f"fts={words}", "--system", "lancedb"]
+        return [*lists, "--fusion", "LinearCombinationReranker", "--qrels", files["qrels"], "--metric", "R@10"]
+
+    code, output = said(*legs(files["words"]))  # 1/rank in each list of both
+    assert (code, "those of vector are the same at each place for every question" in output) == (2, True)
+    for name in ("vector", "words"):  # the same lists, with scores of their own
+        rows = (line.split() for line in files[name].read_text(encoding="utf-8").splitlines())
+        own = [" ".join([*row[:4], str(float(row[4]) * (1 + int(row[0][1:]))), row[5]]) for row in rows]
+        files[name].write_text("\n".join(own), encoding="utf-8")
+    assert said(*legs(files["words"]))[0] == 0
+    plain = [json.dumps({"id": q, "results": [f"w{i}" for i in range(3 + n % 2)]}) for n, q in enumerate(QUESTIONS)]
+    (tmp_path / "plain.jsonl").write_text("\n".join(plain), encoding="utf-8")
+    assert "those of fts are the same at each place" in said(*legs(tmp_path / "plain.jsonl"))[1]
+
+
 def test_a_cut_off_that_is_not_below_the_documents_there_were_to_find_is_not_evaluable(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("".join(f"{q} 0 d{i % 10} 1\n" for i, q in enumerate(QUESTIONS)), encoding="utf-8")
     ten = [f"d{i}" for i in range(10)]
@@ -280,6 +299,9 @@ def test_a_run_with_results_for_fewer_than_half_of_the_questions_is_not_judged(
     cut = trec(tmp_path / "cut.trec", {q: [f"gold-{q}"] for q in QUESTIONS[:5]})
     code, output = said("--run", files["vector"], "--run", cut, "--qrels", files["qrels"])
     assert (code, "cut.trec has results for 5 of 12 questions; a run that was cut short" in output) == (2, True)
+    legs = ("--leg", f"vector={files['vector']}", "--leg", f"rare={cut}", "--qrels", files["qrels"])
+    code, output = said(*legs, "--metric", "R@10")  # of a leg it may be so: then it alone cannot be judged
+    assert (code, "rare in rrf not evaluable: rare is empty for 58% of the questions" in output) == (0, True)
 
 
 def test_a_run_that_was_cut_off_is_not_compared_beyond_its_end(tmp_path: Path) -> None:

@@ -383,7 +383,7 @@ def test_questions_that_share_a_gold_memory_are_one_draw() -> None:
 def test_questions_in_the_same_words_are_one_cluster_whatever_their_gold() -> None:
     asked = [
         Query("a", "Who is the harbourmaster?", "n", ("one",)),
-        Query("b", "who is  the Harbourmaster?", "n", ("two",)),
+        Query("b", "who is  the Harbourmaster", "n", ("two",)),
         Query("c", "Who is the mayor?", "n", ("three",)),
         Query("d", "", "n", ("four",)),
         Query("e", "", "n", ("five",)),
@@ -391,6 +391,17 @@ def test_questions_in_the_same_words_are_one_cluster_whatever_their_gold() -> No
     of = clusters(asked)
     assert of["a"] == of["b"]
     assert len(set(of.values())) == 4  # where the words are not known they are not the same
+
+
+def test_copies_of_a_namespace_are_one_cluster() -> None:
+    asked = [
+        Query("a", "Who is the harbourmaster?", "north", ("one",)),
+        Query("b", "Who is the mayor?", "north", ("two",)),
+        Query("c", "Who is the harbourmaster?", "copy", ("one",)),
+        Query("d", "Who is the harbourmaster?", "south", ("three",)),  # the same words, about other memories
+        Query("e", "", "east", ("one",)),
+    ]
+    assert clusters(asked) == {"a": "copy", "b": "copy", "c": "copy", "d": "south", "e": "east"}
 
 
 # --- the case of the audit --------------------------------------------------------------------------------------------
