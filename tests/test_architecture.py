@@ -286,14 +286,14 @@ def test_a_connection_and_a_cursor_have_a_type_wherever_they_are_handed_on() -> 
     assert untyped == []
 
 
-JSON_VALUES = ("without_credentials", "_without_under", "_strings")
-"""The functions of ``write`` that look for credentials in any value of JSON."""
+JSON_VALUES = ("without_credentials", "_without_under", "_strings", "_filter")
+"""The functions that look for credentials in any value of JSON, or send the value of a filter."""
 
 
-def test_what_writes_takes_and_gives_nothing_of_any_type_but_json_values() -> None:
+def test_what_writes_and_stores_takes_and_gives_nothing_of_any_type_but_json_values() -> None:
     untyped = [
         f"{name(path)}: {function.name}"
-        for path in (ROOT / "semmem" / "write").rglob("*.py")
+        for path in (*(ROOT / "semmem" / "write").rglob("*.py"), *STORES.rglob("*.py"))
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(function, ast.FunctionDef) and function.name not in JSON_VALUES
         for given in [

@@ -11,7 +11,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,7 @@ def _digest(filters: Filters) -> bytes:
     return hashlib.blake2b(sent.encode(), digest_size=16).digest()
 
 
-def _sent(value: Any) -> Any:
+def _sent(value: object) -> object:
     if isinstance(value, datetime):
         return str(value.replace(tzinfo=None)), str(value.utcoffset())  # in UTC a year may end
     return dict(value) if isinstance(value, Mapping) else value

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,16 @@ def test_every_link_to_a_file_leads_somewhere() -> None:
         if not (document.parent / target).exists()
     ]
     assert lost == []
+
+
+def test_every_library_has_a_row_in_the_record_of_libraries() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    names = {re.split(r"[\[<>=]", one)[0].lower() for one in asked} - {"semmem"}
+    assert len(names) > 40
+    record = (ROOT / "adr" / "0081-libraries-used-and-not.md").read_text(encoding="utf-8")
+    rows = " ".join(line for line in record.splitlines() if line.startswith("| "))
+    assert sorted(name for name in names if name not in rows.lower()) == []
 
 
 def test_the_changelog_knows_this_version() -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -254,7 +254,7 @@ class EmbeddedServer:
             log.touch(mode=0o600)
             who.give(log)
             command = [str(programs / "postgres"), "-D", str(self._cluster)]
-            _in_background(command, log, alive, **who.process)
+            _in_background(command, log, alive, who.process)
         finally:
             os.close(alive)
         return log
@@ -303,7 +303,7 @@ class EmbeddedServer:
             if python is not None:
                 arguments = [str(self._folder), str(psql), data_directory.ROLE, str(self.idle_stop_s)]
                 command = [python, "-I", "-S", postmaster.__file__, *arguments]
-                _in_background(command, Path(os.devnull), descriptor, cwd="/", env=postmaster.ENVIRONMENT)
+                _in_background(command, Path(os.devnull), descriptor, {"cwd": "/", "env": postmaster.ENVIRONMENT})
         finally:
             os.close(descriptor)
 
@@ -317,7 +317,7 @@ class EmbeddedServer:
         return None
 
 
-def _in_background(command: list[str], log: Path, lock: int, **process: Any) -> None:
+def _in_background(command: list[str], log: Path, lock: int, process: Mapping[str, Any]) -> None:
     """Start ``command`` detached from this process and its terminal; it inherits the locked descriptor ``lock``."""
     shell = ["/bin/sh", "-c", _IN_BACKGROUND, str(log), *command]
     nothing = subprocess.DEVNULL

@@ -390,6 +390,14 @@ class Pooled:
             with connection.transaction():
                 return work(connection)
 
+    def execute(self, statement: str, parameters: Mapping[str, Any]) -> None:
+        """Run one statement, as a transaction of its own."""
+        self.run(lambda c: c.execute(_SQL[statement], parameters))
+
+    def row(self, statement: str, parameters: Mapping[str, Any]) -> TupleRow:
+        """Fetch the row of a statement that always returns one."""
+        return self.rows(statement, parameters)[0]
+
     def rows(self, statement: str, parameters: Mapping[str, Any]) -> list[TupleRow]:
         """Fetch all rows in binary format, so that bytea and numbers need no parsing."""
         return self.run(lambda c: c.execute(_SQL[statement], parameters, binary=True).fetchall())
@@ -416,7 +424,7 @@ class Pooled:
     def set_language(self, namespace: str, language: str, *, done: bool) -> None:
         """Record that a namespace's memories are being extracted in ``language``, or with ``done`` that they were."""
         parameters = {"namespace": namespace, "language": language, "unfinished": unfinished(language)}
-        self.run(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], parameters))
+        self.execute("language_end" if done else "language_begin", parameters)
 
     def named(self, statement: str, names: Collection[tuple[str, str]]) -> list[tuple[str, list[TupleRow]]]:
         """Fetch the rows of a statement about some (namespace, id), by namespace, in one round trip."""
@@ -426,7 +434,7 @@ class Pooled:
         return list(zip(each, rows, strict=True))
 
     def among(
-        self, statement: str, namespaces: Sequence[str], row_ids: RowIds, **more: Any
+        self, statement: str, namespaces: Sequence[str], row_ids: RowIds, **more: object
     ) -> list[tuple[int, list[TupleRow]]]:
         """Fetch the rows of a statement about some row ids, each with the place of its namespace, in one round trip.
 

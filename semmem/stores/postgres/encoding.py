@@ -112,7 +112,7 @@ class _BigintArray(Dumper):
     format = Format.BINARY
     oid = _INT8_ARRAY_OID
 
-    def dump(self, obj: Any) -> bytes:
+    def dump(self, obj: NDArray[np.int64]) -> bytes:
         """Return the binary form of a one-dimensional array of whole numbers."""
         if not len(obj):
             return struct.pack("!iii", 0, 0, _INT8_OID)

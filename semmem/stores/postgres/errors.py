@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote, unquote
 
 import psycopg
@@ -140,7 +139,7 @@ _AT_WORK: dict[str, str] = {
 }
 
 
-def error_at_connect(error: Any, conninfo: str = "") -> StoreError | InvalidInput:
+def error_at_connect(error: psycopg.Error, conninfo: str = "") -> StoreError | InvalidInput:
     """Return the error to raise where no connection could be made; the password in ``conninfo`` is never quoted."""
     words = _flat(str(error))
     for pattern, sentence in _AT_CONNECT:
@@ -170,7 +169,7 @@ def error_at_work(error: psycopg.Error) -> StoreError | InvalidInput | None:
     return None
 
 
-def moving(error: Any) -> bool:
+def moving(error: psycopg.Error) -> bool:
     """Return whether a statement failed because its namespace is being renamed, filled or emptied.
 
     A constraint refuses to number a change then, and a cast the lock of the namespace (namespace.sql).
@@ -178,14 +177,14 @@ def moving(error: Any) -> bool:
     return error.sqlstate in ("23514", "22P02") and _STILL in str(error)  # Citus passes on the words alone
 
 
-def starting(error: Any) -> bool:
+def starting(error: psycopg.Error) -> bool:
     """Return whether a server that starts, recovers or stops refused or dropped a connection, so a retry may help."""
     if error.sqlstate is not None:
         return error.sqlstate in _COMING_OR_GOING
     return re.search(rf"the database system is ({_STATES})|{_DROPPED}", _flat(str(error))) is not None
 
 
-def is_absent(error: Any) -> bool:
+def is_absent(error: psycopg.Error) -> bool:
     """Return whether nothing listens at the address, so that a retry helps once the server is started."""
     return error.sqlstate is None and re.search(_NOT_THERE, _flat(str(error))) is not None
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable, OperationalError
 
@@ -353,7 +354,7 @@ def _clear_keys(connection: Connection, namespace: str, row_ids_by_key: Mapping[
     connection.execute(_SQL["singleton_clear"], singleton_parameters)
 
 
-def _summary(entries: Any) -> tuple[bytes, int, int, int, int]:
+def _summary(entries: NDArray[Any]) -> tuple[bytes, int, int, int, int]:
     subjects, row_ids = (
         int((entries["subject"] > 0).sum()),
         entries["ord"],

@@ -290,11 +290,11 @@ class PostgresGraph:
     def note_reextraction(self, place: Mapping[str, Any] | None) -> None:
         """Record how far a re-extraction is; None records that it is done."""
         parameters = {"key": PLACE, "value": Jsonb(dict(place or {}))}
-        self._pool.run(lambda c: c.execute(_SQL["meta_drop" if place is None else "meta_set"], parameters))
+        self._pool.execute("meta_drop" if place is None else "meta_set", parameters)
 
     def graph_hash(self, namespace: str) -> str:
         """Return a hash of the concepts of the indexed memories, independent of the order of writing."""
-        return str(self._pool.rows("graph_hash", {"namespace": namespace})[0][0])
+        return str(self._pool.row("graph_hash", {"namespace": namespace})[0])
 
 
 def _literal(text: str) -> str:

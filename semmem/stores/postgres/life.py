@@ -27,7 +27,7 @@ from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.links import PostgresLinks
 from semmem.stores.postgres.moving import namespaces
-from semmem.stores.postgres.typed import Connection, only
+from semmem.stores.postgres.typed import Connection
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class PostgresLife(PostgresLinks):
     def set_limits(self, namespace: str, changes: Mapping[str, Any]) -> Limits:
         """Change some limits of a namespace; return all of them."""
         parameters = {"namespace": namespace, "given": list(changes), **asdict(Limits()), **changes}
-        return Limits(*self._pool.run(lambda c: only(c.execute(_SQL["limits_set"], parameters))))
+        return Limits(*self._pool.row("limits_set", parameters))
 
     def count_accesses(self, namespace: str, counts: Mapping[str, Access]) -> int:
         """Add to the access counts of existing memories, by id; return how many of them exist."""
@@ -214,7 +214,7 @@ class PostgresLife(PostgresLinks):
 
     def count_made(self, namespace: str, after: int, upto: int) -> int:
         """Return how many indexed memories have row ids above ``after`` up to ``upto``."""
-        return int(self._pool.rows("count_made", {"namespace": namespace, "after": after, "upto": upto})[0][0])
+        return int(self._pool.row("count_made", {"namespace": namespace, "after": after, "upto": upto})[0])
 
     def texts_began(self, namespace: str, ids: Collection[str]) -> Mapping[str, datetime]:
         """Return when the texts of memories began, by id, of those whose text is not as old as the memory."""
@@ -298,7 +298,7 @@ def mark_made(connection: Connection, namespace: str, span: Span) -> None:
     connection.execute(_SQL["derivations_set"], {"namespace": namespace, "makers": Jsonb(now)})
 
 
-def _marks(column: Any) -> list[Mark]:
+def _marks(column: Sequence[Sequence[Any]] | None) -> list[Mark]:
     """Return the marks of derivation versions from a column ``makers``."""
     return [(int(first), str(by)) for first, by in column or ()]
 

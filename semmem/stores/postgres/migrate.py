@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
 from semmem.stores.postgres.errors import error_at_connect, error_at_work, is_absent, starting, too_old, without
@@ -103,12 +102,12 @@ def _connected(conninfo: str, work: Callable[[Connection], int]) -> int:
         raise InvalidInput(sentence) from _quoted(error, conninfo)
 
 
-def _quoted(error: Any, conninfo: str) -> BaseException:
+def _quoted(error: BaseException, conninfo: str) -> BaseException:
     """Return the error to show as the cause in a traceback, without the password that libpq quotes with the URL."""
     words = without(str(error), conninfo)
     if words == str(error):
-        return error  # type: ignore[no-any-return]
-    return type(error)(words).with_traceback(error.__traceback__)  # type: ignore[no-any-return]
+        return error
+    return type(error)(words).with_traceback(error.__traceback__)
 
 
 def _reason(error: BaseException) -> str:

@@ -342,7 +342,7 @@ def flush_and_compact(
 
     A writer of few memories leaves to a ``bulk`` most of what it brought. ``backlog`` is the row of that statement.
     """
-    pending, bulk_keys, segments = backlog or store.rows("backlog", {"namespace": namespace})[0]
+    pending, bulk_keys, segments = backlog or store.row("backlog", {"namespace": namespace})
     flushed = 0
     if bulk_keys >= BULK_KEYS if bulk else pending >= FLUSH_AT:
         flushed = store.transaction(

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection, Error
+from psycopg import Error
 from psycopg.types.json import Jsonb
 
-from semmem.model.errors import StoreUnavailable
 from semmem.model.store.serving import KeyRows, another_request, still_at_work
 from semmem.stores.postgres.connection import Interrupted
+from semmem.stores.postgres.typed import Connection, only
 from semmem.stores.sql_files import statements
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ class PostgresServing:
                 raise
         if unscrubbed:
             self._store.scrub()
-            self._store.run(lambda c: c.execute(_SQL["answered_scrubbed"], row))
+            self._store.execute("answered_scrubbed", row)
         return answer, kept is not None
 
-    def _claimed(self, connection: Connection[Any], row: dict[str, Any]) -> tuple[str, bool] | None:
+    def _claimed(self, connection: Connection, row: dict[str, Any]) -> tuple[str, bool] | None:
         """Claim an Idempotency-Key for this transaction; return the answer that is kept for it, if there is one."""
         connection.execute(_SQL["answered_patience"])
         end = time.monotonic() + _PATIENCE_S
-        while not _first(connection, "answered_lock", row)[0]:
+        while not only(connection.execute(_SQL["answered_lock"], row))[0]:
             if time.monotonic() > end:
                 raise still_at_work()
             time.sleep(_PAUSE_S)
@@ -90,7 +90,7 @@ class PostgresServing:
     def change_keys(self, change: Callable[[KeyRows], KeyRows]) -> None:
         """Replace all keys by what ``change`` makes of them; see ServingStore."""
 
-        def work(connection: Connection[Any]) -> None:
+        def work(connection: Connection) -> None:
             connection.execute(_SQL["key_lock"])
             changed = change([key for (key,) in connection.execute(_SQL["key_list"])])
             connection.execute(_SQL["key_clear"])
@@ -98,10 +98,3 @@ class PostgresServing:
                 connection.execute(_SQL["key_add"], {"id": key["id"], "key": Jsonb(dict(key))})
 
         self._store.transaction(work)
-
-
-def _first(connection: Connection[Any], statement: str, row: dict[str, Any]) -> tuple[Any, ...]:
-    found = connection.execute(_SQL[statement], row).fetchone()
-    if found is None:
-        raise StoreUnavailable("PostgreSQL gave no answer; try again.")
-    return tuple(found)

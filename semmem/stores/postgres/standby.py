@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import psycopg
 
@@ -75,7 +75,7 @@ class Standby(PostgresStore):
 
     def has(self, position: str) -> bool:
         """Return whether this is a standby that has replayed the log up to ``position``."""
-        return bool(self.rows("standby_has", {"position": position})[0][0])
+        return bool(self.row("standby_has", {"position": position})[0])
 
 
 class _StandbySnapshot(Overlay):
@@ -130,7 +130,7 @@ class FromStandby:
         self.counts = {"standby": 0, "primary": 0}
 
     @property
-    def models(self) -> Any:
+    def models(self) -> object:
         """The namespaces in memory, which are those of the standby."""
         return getattr(self._source, "models", None)
 
@@ -232,7 +232,7 @@ def open_standby(primary: PostgresStore, url: str, *, pool_size: int) -> Standby
             "The read_url names a server that is no standby, which could lack what this process writes; name a standby "
             "of the store's server, or leave it out."
         )
-    if standby_of != list(primary.rows("standby_of", {})[0][1:]):
+    if standby_of != list(primary.row("standby_of", {})[1:]):
         raise InvalidInput(
             "The read_url names a standby of another server, or another database, than the url; name this database on "
             "a standby of its own server."

@@ -224,7 +224,7 @@ class PostgresStore(Pooled):
 
     def stats(self, namespace: str | None) -> Stats:
         """Return the counts of memories, concepts and vectors."""
-        row = self.rows("stats", {"namespace": namespace})[0]
+        row = self.row("stats", {"namespace": namespace})
         identity = self.vectors.embedder()
         memories, parts, namespaces, concepts, mentions, vectors, pending, size = (int(v or 0) for v in row)
         name = identity["name"] if identity else None
@@ -232,7 +232,7 @@ class PostgresStore(Pooled):
 
     def backlog(self) -> Backlog:
         """Return what is left to do in the whole store; see Store.backlog."""
-        return Backlog(*self.rows("store_backlog", {})[0])
+        return Backlog(*self.row("store_backlog", {}))
 
     def overview(self) -> Sequence[Namespace]:
         """Return the namespaces that hold memories or are being moved, by name."""
@@ -379,7 +379,7 @@ class PostgresStore(Pooled):
 
     def settings(self, namespace: str | None) -> Sequence[tuple[str, str, Any]]:
         """Return (namespace, name, value) of the search settings of one namespace, or of all of them."""
-        return self.run(lambda c: c.execute(_SQL["setting_list"], {"namespace": namespace}).fetchall())
+        return self.rows("setting_list", {"namespace": namespace})
 
     def change_settings(self, namespace: str, changes: Mapping[str, Any], unset: Collection[str]) -> None:
         """Set and unset search settings of one namespace, all or none; later recalls use them."""

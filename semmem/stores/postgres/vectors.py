@@ -70,8 +70,7 @@ class PostgresVectors:
 
     def claim_embedder(self, identity: Mapping[str, Any]) -> Mapping[str, Any]:
         """Record ``identity`` if none is recorded; return what is recorded now."""
-        claim = {"key": "embedder", "value": Jsonb(dict(identity))}
-        self._pool.run(lambda c: c.execute(_SQL["meta_claim"], claim))
+        self._pool.execute("meta_claim", {"key": "embedder", "value": Jsonb(dict(identity))})
         return self.embedder() or identity
 
     def release_embedder(self) -> None:
@@ -193,7 +192,7 @@ class PostgresVectors:
 
     def count_missing(self) -> int:
         """Return how many indexed memories, or parts of one, have no vector."""
-        return int(self._pool.rows("embedding_missing_count", {})[0][0])
+        return int(self._pool.row("embedding_missing_count", {})[0])
 
     def unfinished_rebuilds(self) -> Mapping[str, tuple[str, int]]:
         """Return which rebuilds of ``vectors`` and ``concepts`` are unfinished or running: for what, and how far."""

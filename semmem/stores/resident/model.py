@@ -350,8 +350,8 @@ class Model:
         return embedder is None or dict(embedder) == self._embedder
 
     @cached_property
-    def _embedder(self) -> Any:
-        return None if self.state.embedder is None else json.loads(self.state.embedder)
+    def _embedder(self) -> Mapping[str, Any] | None:
+        return None if self.state.embedder is None else dict(json.loads(self.state.embedder))
 
     @cached_property
     def dimensions(self) -> int | None:

@@ -145,7 +145,7 @@ class Filed:
         self._writing(lambda c: c.execute(_SQL["language_end" if done else "language_begin"], parameters))
 
     def among(
-        self, statement: str, namespaces: Sequence[str], row_ids: RowIds, **more: Any
+        self, statement: str, namespaces: Sequence[str], row_ids: RowIds, **more: object
     ) -> list[tuple[int, list[Any]]]:
         """Fetch the rows of a statement about some row ids, each with the place of its namespace.
 

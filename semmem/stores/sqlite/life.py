@@ -215,7 +215,7 @@ class SqliteLife(SqliteLinks):
         return {id: at_microsecond(at) for id, at in rows}
 
 
-def _logged(row: Any) -> LoggedRecall:
+def _logged(row: Sequence[Any]) -> LoggedRecall:
     """Return the entry in a row of the log."""
     namespace, recall_id, at, question, recipe, interface, agent, facts, hits = row
     asked = question, recipe, interface, agent

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
@@ -237,7 +237,7 @@ def _load(
             progress(row_count)
 
 
-def _rows(raw: Any) -> Generator[bytes, None, None]:
+def _rows(raw: IO[bytes]) -> Generator[bytes, None, None]:
     """Yield a member without COPY's header and end. Raises ValueError where these are missing."""
     if raw.read(len(HEADER)) != HEADER:
         raise ValueError("no header")

@@ -187,7 +187,8 @@ def _finish(pool: Pooled, connection: Connection, name: str) -> bool:
     where = {"namespace": name, "limit": AT_ONCE, "state": row[0]}
     if row[0] != "moving":
         tables = [table for table in postgres_tables.tables(connection) if table.name not in _OWN]
-        for statement in (*(_filled("moved_some", table) for table in tables), _SQL["moved_change"]):
+        steps: list[str | sql.Composed] = [_filled("moved_some", table) for table in tables]
+        for statement in (*steps, _SQL["moved_change"]):
             work = partial(_execute, statement=statement, parameters=where)
             while _transaction(pool, partial(_still, work=work, alone=connection, name=name, state=row[0])):
                 pass
@@ -244,7 +245,7 @@ def _take_lock(connection: Connection, lock: str, parameters: dict[str, str], en
         time.sleep(_PAUSE_S)
 
 
-def _execute(connection: Connection, statement: Any, parameters: dict[str, Any]) -> int:
+def _execute(connection: Connection, statement: str | sql.Composed, parameters: dict[str, Any]) -> int:
     return int(connection.execute(statement, parameters).rowcount)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from psycopg import OperationalError, sql
 from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn
 from psycopg.waiting import Wait
 
 from semmem.model.reports import NamespaceHash
@@ -211,7 +212,7 @@ def read(
         one.rows += rows
 
 
-def _gather(pgconn: Any, buffer: bytearray) -> Generator[Wait, int, bool]:
+def _gather(pgconn: PGconn, buffer: bytearray) -> Generator[Wait, int, bool]:
     """Read into ``buffer`` until it holds a block; return whether more may follow.
 
     Every row is a message of its own, and psycopg's ``read`` waits for each separately, which takes ten times as long
@@ -230,7 +231,7 @@ def _gather(pgconn: Any, buffer: bytearray) -> Generator[Wait, int, bool]:
     return True
 
 
-def _finish(pgconn: Any) -> int:
+def _finish(pgconn: PGconn) -> int:
     """Read the end of a COPY from the server; return its number of rows."""
     first = result = pgconn.get_result()
     while result is not None:
