@@ -4,8 +4,8 @@
 
 Each system of ``eval/bench/others.py`` that is installed is filled with the memories of a namespace, as title and text,
 and asked for ten hits. Recall@10 is over the questions of the headline, its interval by sign flips of their clusters.
-Below eight clusters there is no interval. Bytes are what a system has written to its folder or database. With ``--only``
-(repeatable) the other systems keep what the file says of them, where it is of the same bytes of the set.
+Below eight clusters there is no interval. Bytes are what a system has written to its folder or database. With
+``--only`` (repeatable) the other systems keep what the file says of them, where it is of the same bytes of the set.
 """
 
 from __future__ import annotations

@@ -346,7 +346,9 @@ def test_a_memory_is_found_by_words_of_its_text_to_ask_why_not_and_to_link_it(pa
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("the memory", exact=True).fill("tide at noon")
     dialog.get_by_role("button", name="Link", exact=True).click()
-    dialog.get_by_role("alert").filter(has_text="No other memory here has the id tide at noon, nor such words.").wait_for()
+    dialog.get_by_role("alert").filter(
+        has_text="No other memory here has the id tide at noon, nor such words."
+    ).wait_for()
     dialog.get_by_label("the memory", exact=True).fill("harbour office")
     dialog.get_by_role("button", name="Link", exact=True).click()
     dialog.get_by_role("button", name="Harbour", exact=True).click()
