@@ -154,7 +154,7 @@ def hook_log() -> Path:
 def hook_errors() -> list[str]:
     """Return the lines of that log, the oldest first; none where there is no log."""
     try:
-        return hook_log().read_text(encoding="utf-8", errors="replace").splitlines()
+        return _own(hook_log()).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
 
@@ -188,15 +188,20 @@ def state(file: Path) -> dict[str, Any]:
     Whatever else lies there, such as a pipe, a device or a damaged file, counts as no state.
     """
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as opened:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                return {}
-            values = json.load(opened)
+        values = json.loads(_own(file))
     except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}
+
+
+def _own(file: Path) -> bytes:
+    """Return what is in a file of this user. Raises OSError for anything else, such as a pipe, a device or a link."""
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as opened:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise PermissionError(f"{file} is no file of this user.")
+        return opened.read()
 
 
 def expanded(path: str | Path) -> Path:

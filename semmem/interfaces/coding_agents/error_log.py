@@ -22,6 +22,7 @@ class _Stamped(io.TextIOBase):
         private_folder(file.parent)
         large = file.exists() and file.stat().st_size > _LARGEST
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_TRUNC if large else 0)
+        flags |= os.O_NONBLOCK  # a pipe that nobody reads is refused, and not waited for
         self._handle = os.open(file, flags, 0o600)
 
     def write(self, text: str) -> int:

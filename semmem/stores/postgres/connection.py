@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
@@ -33,7 +33,7 @@ from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
-__all__ = ["Interrupted", "Pooled", "Whole", "bounded", "by_namespace", "pipelined", "pipelined_transaction"]
+__all__ = ["Interrupted", "LogEnd", "Pooled", "Whole", "bounded", "by_namespace", "pipelined", "pipelined_transaction"]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -64,6 +64,13 @@ _ASK_AGAIN_S = 5.0
 
 class Interrupted(Exception):
     """A transaction of several calls was lost or rolled back by the server, for its cause; all of it begins again."""
+
+
+class LogEnd(NamedTuple):
+    """Where the log of a primary ends: a position, and the timeline, which is another one after each promotion."""
+
+    position: str
+    timeline: int
 
 
 class Whole:
@@ -274,14 +281,14 @@ class Pooled:
             finally:
                 self.use = object()
 
-    def log_end(self, *, patient: bool = True) -> str:
+    def log_end(self, *, patient: bool = True) -> LogEnd:
         """Return where the log of the server ends now; this is no use of it. Raises StoreUnavailable.
 
         Where it is not ``patient``, it waits for no connection, and one that is made meanwhile serves the next call.
         """
         try:
             with self._pool_errors(), self._borrowed(None if patient else _AT_ONCE_S) as connection:
-                return str(only(connection.execute(_SQL["log_end"]))[0])
+                return LogEnd(*only(connection.execute(_SQL["log_end"])))
         except psycopg.Error as error:
             raise StoreUnavailable(str(error)) from error
 

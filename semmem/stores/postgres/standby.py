@@ -19,7 +19,7 @@ import psycopg
 from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
 from semmem.model.types import Filters
-from semmem.stores.postgres.connection import bounded
+from semmem.stores.postgres.connection import LogEnd, bounded
 from semmem.stores.postgres.errors import error_at_connect, without
 from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.postgres.typed import Connection, only
@@ -73,9 +73,9 @@ class Standby(PostgresStore):
         """Whether it has failed, or lagged too much, just now."""
         return self._rested_at is not None and time.monotonic() - self._rested_at < _REST_S
 
-    def has(self, position: str) -> bool:
-        """Return whether this is a standby that has replayed the log up to ``position``."""
-        return bool(self.row("standby_has", {"position": position})[0])
+    def has(self, end: LogEnd) -> bool:
+        """Return whether this is a standby of that primary, and has replayed its log up to ``end``."""
+        return bool(self.row("standby_has", end._asdict())[0])
 
 
 class _StandbySnapshot(Overlay):
@@ -110,7 +110,7 @@ class _Known(NamedTuple):
 
     use: object
     failures: int
-    position: str
+    end: LogEnd
     asked_at: float
     replayed: bool = False
 
@@ -188,7 +188,7 @@ class FromStandby:
         elif now - known.asked_at > _TRUST_S:
             known = self._asked_again(known, now)
         if not known.replayed:
-            known = known._replace(replayed=self._awaited(known.position))
+            known = known._replace(replayed=self._awaited(known.end))
         self._known = known
         return known.replayed
 
@@ -199,11 +199,11 @@ class FromStandby:
         except StoreUnavailable:
             return known._replace(asked_at=now)
 
-    def _awaited(self, position: str) -> bool:
-        """Wait until the standby has replayed ``position``; return whether it has."""
-        end = time.monotonic() + self._wait_s
+    def _awaited(self, end: LogEnd) -> bool:
+        """Wait until the standby has replayed the log up to ``end``; return whether it has."""
+        until = time.monotonic() + self._wait_s
         pause = _PAUSE_S
-        while not (has := self._standby.has(position)) and time.monotonic() < end:
+        while not (has := self._standby.has(end)) and time.monotonic() < until:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         if not has:

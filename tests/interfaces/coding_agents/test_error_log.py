@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -47,3 +48,21 @@ def test_a_log_that_is_large_is_begun_anew(tmp_path: Path, monkeypatch: pytest.M
     error_log().write("old " * (1 << 19))
     error_log().write("new\n")
     assert [line.partition(" ")[2] for line in hook_errors()] == ["new"]
+
+
+def test_a_pipe_or_a_link_in_the_place_of_the_log_is_neither_read_nor_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    hook_log().parent.mkdir(parents=True)
+    os.mkfifo(hook_log())
+    assert hook_errors() == []
+    with pytest.raises(OSError, match="No such device or address"):
+        error_log()
+    hook_log().unlink()
+    (tmp_path / "letter").write_text("Dear Ada\n", encoding="utf-8")
+    hook_log().symlink_to(tmp_path / "letter")
+    assert hook_errors() == []
+    with pytest.raises(OSError, match="symbolic links"):
+        error_log()
+    assert (tmp_path / "letter").read_text(encoding="utf-8") == "Dear Ada\n"

@@ -81,12 +81,16 @@ SET hnsw.ef_search TO 200; SET hnsw.iterative_scan TO relaxed_order; SET hnsw.ma
 -- Return where the write-ahead log ends: behind all that is committed, also what is not on disk yet. At the beginning of a
 -- segment or a page it is behind the header, of 40 or 24 bytes, which no standby has replayed before the next record.
 SELECT (l.lsn - CASE WHEN l.place % pg_size_bytes(current_setting('wal_segment_size')) = 40 THEN 40
-                     WHEN l.place % current_setting('wal_block_size')::bigint = 24 THEN 24 ELSE 0 END)::text
+                     WHEN l.place % current_setting('wal_block_size')::bigint = 24 THEN 24 ELSE 0 END)::text,
+       ('x' || left(pg_walfile_name(l.lsn), 8))::bit(32)::int AS timeline
 FROM (SELECT w.lsn, w.lsn - '0/0'::pg_lsn AS place FROM pg_current_wal_insert_lsn() AS w(lsn)) l;
 
 -- standby_has --
--- Return whether this server is a standby that has replayed the log up to a position.
-SELECT coalesce(pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %(position)s::pg_lsn, false);
+-- Return whether this server is a standby that has replayed the log up to a position, in its timeline: a standby of a
+-- server that was promoted is behind that position too, and has another log. After a change it says so with some delay.
+SELECT coalesce(pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %(position)s::pg_lsn
+                AND greatest(c.timeline_id, r.min_recovery_end_timeline) = %(timeline)s, false)
+FROM pg_control_checkpoint() c, pg_control_recovery() r;
 
 -- standby_of --
 -- Return whether this server is a standby, and which server's and database's: a standby has the identifier of its primary.

@@ -35,9 +35,9 @@ def measure(own: Own, standby: Own) -> None:
         source: Any = mem._here.reader
         awaited = source._awaited
 
-        def timed(position: str) -> bool:
+        def timed(end: Any) -> bool:
             begun = time.perf_counter()
-            has = awaited(position)
+            has = awaited(end)
             waits.append(time.perf_counter() - begun)
             return bool(has)
 

@@ -279,6 +279,25 @@ def test_a_standby_that_was_promoted_is_not_asked_any_more(url: str, own: Own, m
         own_server.unmake(another)
 
 
+@pytest.mark.slow
+def test_a_standby_of_a_server_that_was_promoted_does_not_answer_for_the_former_primary(url: str, own: Own) -> None:
+    promoted = standby_of(own)
+    servers = [promoted]
+    try:
+        promoted.sql("SELECT pg_promote()")
+        servers.append(of_it := standby_of(promoted))
+        for _ in range(3):  # its log is ahead of the former primary's
+            promoted.sql("SELECT pg_switch_wal()")
+            promoted.sql("CHECKPOINT")
+        catch_up(promoted, of_it)
+        with connect(url, of_it, read_wait_s=0.05) as mem:
+            mem.remember(NOTE, id="key")
+            assert (found(mem), counts(mem)) == (["key"], (0, 1))
+    finally:
+        for server in reversed(servers):
+            own_server.unmake(server)
+
+
 # ---------------------------------------------------------------------- a URL that is none of a standby
 
 
