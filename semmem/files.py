@@ -9,7 +9,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -23,6 +23,7 @@ __all__ = [
     "expanded",
     "hook_errors",
     "hook_log",
+    "keep_state",
     "must_be_free",
     "new_file",
     "private_folder",
@@ -202,6 +203,13 @@ def _own(file: Path) -> bytes:
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise PermissionError(f"{file} is no file of this user.")
         return opened.read()
+
+
+def keep_state(file: Path, values: Mapping[str, Any]) -> None:
+    """Let a file of the state folder hold a JSON object, whole or not at all. Raises OSError, InvalidInput."""
+    private_folder(file.parent)
+    with new_file(file, force=True) as out:
+        out.write(json.dumps(values).encode())
 
 
 def expanded(path: str | Path) -> Path:

@@ -50,7 +50,8 @@ def sync_once(mem: Semmem, folder: Path, *, namespace: str, write: bool) -> dict
     bad += [BadRow(rows[row.position].where, row.reason) for row in report.rejected]
     return {
         "remembered": report.remembered, "replaced": report.replaced, "forgotten": report.pruned,
-        "written": len(written), "unchanged": report.unchanged, "bad": [f"{row.where}: {row.reason}" for row in bad],
+        "written": len(written), "unchanged": max(0, report.unchanged - len(written & notes.keys())),
+        "bad": [f"{row.where}: {row.reason}" for row in bad],
     }  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from semmem.files import new_file, private_folder, state, state_file
+from semmem.files import keep_state, private_folder, state, state_file
 from semmem.importers.transcript import Question
 
 __all__ = ["Progress", "progress_of", "rest_of_line"]
@@ -28,11 +27,10 @@ class Progress:
 
     def save(self) -> None:
         """Write it down, whole or not at all."""
-        with new_file(self.file, force=True) as out:
-            values: dict[str, Any] = {"offset": self.offset, "turns": self.turns}
-            if self.question is not None:
-                values["question"] = [self.question.author, self.question.text, self.question.stored]
-            out.write(json.dumps(values).encode())
+        values: dict[str, Any] = {"offset": self.offset, "turns": self.turns}
+        if self.question is not None:
+            values["question"] = [self.question.author, self.question.text, self.question.stored]
+        keep_state(self.file, values)
 
 
 @contextmanager

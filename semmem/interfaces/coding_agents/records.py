@@ -7,14 +7,13 @@ of no use, and the entries are taken out of the file as it is now.
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from semmem.files import new_file, private_folder, state, state_file
+from semmem.files import keep_state, state, state_file
 from semmem.model.errors import InvalidInput
 
 __all__ = ["Unrecorded", "existed", "folders_made", "forget", "keep", "known", "original"]
@@ -68,10 +67,7 @@ def keep(file: Path, before: str | None, after: str, folders: int) -> None:
     replaced = None if before is None else old[begin : len(old) - same]
     record = _Record(_hash(after), begin, len(after) - same, replaced, folders or folders_made(file))
     with suppress(OSError, InvalidInput):
-        place = _place(file)
-        private_folder(place.parent)
-        with new_file(place, force=True) as out:
-            out.write(json.dumps(asdict(record)).encode())
+        keep_state(_place(file), asdict(record))
 
 
 def forget(file: Path) -> None:

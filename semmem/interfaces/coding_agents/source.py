@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from semmem.model.errors import InvalidInput, NotFound, StoreUnavailable
@@ -37,43 +38,43 @@ class Found(NamedTuple):
     floor: float = 0.0
 
 
-class Source(Protocol):
-    """What a hook asks."""
+class Source(ABC):
+    """What a hook asks; what a server is not asked has an answer here."""
 
     name: str
     settings: Settings
 
+    @abstractmethod
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
         """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
-        ...
 
+    @abstractmethod
     def pages(self, namespace: str) -> Iterator[list[dict[str, Any]]]:
         """Yield the memories of a namespace, newest first, a page at a time."""
-        ...
 
+    @abstractmethod
     def pinned(self, namespaces: Sequence[str]) -> list[dict[str, Any]]:
         """Return the pinned memories, the most important first."""
-        ...
 
     def superseded(self, namespace: str, ids: Sequence[str]) -> frozenset[str]:
-        """Return which memories others supersede; a server is not asked."""
-        ...
-
-    def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
-        """Store items, and return why some were not."""
-        ...
-
-    def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
-        """Return the newest memory of a session."""
-        ...
-
-    def supersede(self, newer: str, older: str, namespace: str) -> None:
-        """Link a memory to the one that it supersedes, where both are stored."""
-        ...
+        """Return which memories others supersede."""
+        return frozenset()
 
     def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
         """Return the ids to show of memories, by namespace and id."""
-        ...
+        return {}
+
+    def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
+        """Store items, and return why some were not."""
+        raise NotImplementedError  # what stores takes its time, and goes through the facade
+
+    def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
+        """Return the newest memory of a session."""
+        raise NotImplementedError
+
+    def supersede(self, newer: str, older: str, namespace: str) -> None:
+        """Link a memory to the one that it supersedes, where both are stored and nothing forbids it."""
+        raise NotImplementedError
 
 
 @contextmanager
@@ -115,7 +116,7 @@ def store_name(settings: Settings) -> str:
     return blake2b(f"{target.kind}\n{place}".encode(), digest_size=12).hexdigest()
 
 
-class _Store:
+class _Store(Source):
     """The store itself, through the facade."""
 
     def __init__(self, name: str, memory: Semmem, lexical: bool) -> None:
@@ -125,7 +126,6 @@ class _Store:
         self._lexical = lexical
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
-        """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         import semmem
 
         least = self._memory.settings.agent_min_confidence
@@ -134,7 +134,6 @@ class _Store:
         return Found([hit.memory.as_dict() for hit in hits], hits.withheld, hits.confidence, hits.min_confidence)
 
     def pages(self, namespace: str) -> Iterator[list[dict[str, Any]]]:
-        """Yield the memories of a namespace, newest first, a page at a time."""
         cursor = None
         while True:
             page = self._memory.list(namespace=namespace, limit=_PAGE, cursor=cursor)
@@ -143,38 +142,32 @@ class _Store:
                 return
 
     def pinned(self, namespaces: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the pinned memories, the most important first."""
         from semmem.client.context_and_feedback import pinned
 
         return [memory.as_dict() for memory in pinned(self._memory._here, namespaces, (), None)]
 
     def superseded(self, namespace: str, ids: Sequence[str]) -> frozenset[str]:
-        """Return which memories others supersede."""
         life = self._memory.store.life
         rows = () if life is None or not ids else life.newer((namespace,), {namespace: ids})
         return frozenset(row.old for row in rows)
 
     def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
-        """Store items, and return why some were not."""
         report = self._memory.remember_many(items, namespace=namespace, on_error="skip")
         return [rejected.reason for rejected in report.rejected]
 
     def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
-        """Return the newest memory of a session."""
         page = self._memory.list(namespace=namespace, filters={"sessions": [session]}, limit=1)
         return next((memory.as_dict() for memory in page), None)
 
     def supersede(self, newer: str, older: str, namespace: str) -> None:
-        """Link a memory to the one that it supersedes, where both are stored and nothing forbids it."""
         with suppress(NotFound, InvalidInput):
             self._memory.link(newer, "supersedes", older, namespace=namespace)
 
     def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
-        """Return the ids to show of memories, by namespace and id."""
         return self._memory._here.short_names({(one["namespace"], one["id"]) for one in memories})
 
 
-class _Server:
+class _Server(Source):
     """A server, asked with nothing that takes long to load."""
 
     def __init__(self, settings: Settings) -> None:
@@ -196,13 +189,11 @@ class _Server:
         self._connection.close()
 
     def recall(self, question: str, namespaces: Sequence[str], limit: int) -> Found:
-        """Return the memories of the hits, best first; none below the confidence of ``agent_min_confidence``."""
         body: dict[str, Any] = {"query": question[:_LONGEST_QUERY], "namespace": list(namespaces), "limit": limit}
         body["min_confidence"] = self._least
         return self._request("POST", "/v1/recall", _found, body)
 
     def pages(self, namespace: str) -> Iterator[list[dict[str, Any]]]:
-        """Yield the memories of a namespace, newest first, a page at a time."""
         asked = {"namespace": namespace, "limit": str(_PAGE)}
         while True:
             memories, cursor = self._request("GET", f"/v1/memories?{urlencode(asked)}", _page)
@@ -212,29 +203,9 @@ class _Server:
             asked["cursor"] = cursor
 
     def pinned(self, namespaces: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the pinned memories, the most important first; a server gives them with every context."""
+        # a server gives them with every context
         body = {"query": "pinned", "namespace": list(namespaces), "limit": 1, "token_budget": _PINNED_BUDGET}
         return self._request("POST", "/v1/context", _pinned, body)
-
-    def superseded(self, namespace: str, ids: Sequence[str]) -> frozenset[str]:
-        """Return none: a server is asked no more than it takes."""
-        return frozenset()
-
-    def store(self, items: Iterable[Mapping[str, Any]], namespace: str) -> list[str]:
-        """Not asked of it: what stores takes its time, and goes through the facade."""
-        raise NotImplementedError
-
-    def last_turn(self, session: str, namespace: str) -> Mapping[str, Any] | None:
-        """Not asked of it, as it stores nothing for a hook."""
-        raise NotImplementedError
-
-    def supersede(self, newer: str, older: str, namespace: str) -> None:
-        """Not asked of it, as it stores nothing for a hook."""
-        raise NotImplementedError
-
-    def short_ids(self, memories: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], str]:
-        """Return none: a server is asked once."""
-        return {}
 
     def _request(self, method: str, path: str, read: Callable[[Any], T], body: Mapping[str, Any] | None = None) -> T:
         """Return what ``read`` makes of the answer. Raises StoreUnavailable where there is none in time, or a no."""

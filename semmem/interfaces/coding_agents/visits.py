@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from semmem.files import new_file, private_folder, state, state_file
+from semmem.files import keep_state, state, state_file
 from semmem.model.errors import InvalidInput
 
 __all__ = ["Visit", "last_visit", "note_visit"]
@@ -35,10 +34,7 @@ def last_visit(store: str, namespace: str, folder: Path) -> Visit | None:
 def note_visit(store: str, namespace: str, folder: Path, visit: Visit) -> None:
     """Note the last session of a clone; where that cannot be written, the next one begins with the newest of all."""
     with suppress(OSError, InvalidInput):
-        place = _place(store, namespace, folder)
-        private_folder(place.parent)
-        with new_file(place, force=True) as out:
-            out.write(json.dumps({"session": visit.session, "at": visit.at}).encode())
+        keep_state(_place(store, namespace, folder), {"session": visit.session, "at": visit.at})
 
 
 def _place(store: str, namespace: str, folder: Path) -> Path:

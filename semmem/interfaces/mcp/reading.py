@@ -56,16 +56,15 @@ _TITLE = 80
 
 def recall(call: Call) -> dict[str, Any]:
     """Answer memory_recall."""
-    named = call.arguments.get("namespace")
     answer = call.memory.recall(
         call.arguments["query"],
-        namespace=call.scope.namespaces if named is None else named,
+        namespace=call.namespaces,
         **call.present(*_OF_A_RECALL),
         **call.least,
     )
     return {
         "confidence": answer.confidence,
-        **_empty(answer.scope_size, call.scope.namespaces if named is None else named, not answer.total),
+        **_empty(answer.scope_size, call.namespaces, not answer.total),
         **_nothing(answer.withheld, answer.confidence, answer.min_confidence),
         "withheld": answer.withheld,
         "hits": [_hit(hit) for hit in answer],
@@ -121,10 +120,9 @@ def _hit(hit: Hit) -> dict[str, Any]:
 
 def context(call: Call) -> dict[str, Any]:
     """Answer memory_context."""
-    named = call.arguments.get("namespace")
     block = call.memory.context(
         call.arguments["query"],
-        namespace=call.scope.namespaces if named is None else named,
+        namespace=call.namespaces,
         **call.present("token_budget", "limit", "filters", "exclude", "recipe", "as_of", "now"),
         **call.least,
     )

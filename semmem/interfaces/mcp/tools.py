@@ -70,6 +70,12 @@ class Call:
         named = self.arguments.get("namespace")
         return self.scope.namespace if named is None else named
 
+    @property
+    def namespaces(self) -> Any:
+        """The namespaces that were named, else all of the scope."""
+        named = self.arguments.get("namespace")
+        return self.scope.namespaces if named is None else named
+
     def found(self, id: Any) -> Memory:
         """Return the memory ``id`` of the namespace that was named, or of the first of the scope that has it.
 

@@ -123,10 +123,9 @@ def link(call: Call) -> dict[str, Any]:
 
 def feedback(call: Call) -> dict[str, Any]:
     """Answer memory_feedback."""
-    named = call.arguments.get("namespace")
     count = call.memory.feedback(
         call.arguments["recall_id"],
-        namespace=call.scope.namespaces if named is None else named,
+        namespace=call.namespaces,
         made_by=call.agent.name,
         **call.present("useful", "not_useful"),
     )
