@@ -346,7 +346,9 @@ def test_a_memory_is_found_by_words_of_its_text_to_ask_why_not_and_to_link_it(pa
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("the memory", exact=True).fill("tide at noon")
     dialog.get_by_role("button", name="Link", exact=True).click()
-    dialog.get_by_role("alert").filter(has_text="No other memory here has the id tide at noon, nor such words.").wait_for()
+    dialog.get_by_role("alert").filter(
+        has_text="No other memory here has the id tide at noon, nor such words."
+    ).wait_for()
     dialog.get_by_label("the memory", exact=True).fill("harbour office")
     dialog.get_by_role("button", name="Link", exact=True).click()
     dialog.get_by_role("button", name="Harbour", exact=True).click()
@@ -597,6 +599,9 @@ def test_a_file_is_imported_and_its_refused_lines_are_told(page: Any, mem: Semme
     page.locator("input[type=file]").set_input_files(str(file))
     settled(page, "more.jsonl: 1 stored, 0 unchanged, 1 refused")
     assert mem.get("a", namespace="team").text == "One."
+    file.write_text('{"id": "c", "text": "Photos: AKIAQ7XRT4LW8ZP3VB6N is the key."}\n', encoding="utf-8")
+    page.locator("input[type=file]").set_input_files(str(file))
+    settled(page, "more.jsonl: 1 stored, 0 unchanged. A credential (aws access key) seems to be in the memory 'c'")
 
 
 def test_a_file_is_imported_where_it_is_dropped(page: Any, mem: Semmem) -> None:
