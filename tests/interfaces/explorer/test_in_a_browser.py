@@ -599,6 +599,9 @@ def test_a_file_is_imported_and_its_refused_lines_are_told(page: Any, mem: Semme
     page.locator("input[type=file]").set_input_files(str(file))
     settled(page, "more.jsonl: 1 stored, 0 unchanged, 1 refused")
     assert mem.get("a", namespace="team").text == "One."
+    file.write_text('{"id": "c", "text": "Photos: AKIAQ7XRT4LW8ZP3VB6N is the key."}\n', encoding="utf-8")
+    page.locator("input[type=file]").set_input_files(str(file))
+    settled(page, "more.jsonl: 1 stored, 0 unchanged. A credential (aws access key) seems to be in the memory 'c'")
 
 
 def test_a_file_is_imported_where_it_is_dropped(page: Any, mem: Semmem) -> None:

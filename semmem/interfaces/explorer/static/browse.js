@@ -1,7 +1,7 @@
 // Browse: all memories of a namespace by filters, and what can be done with several at once.
 import { html, useEffect, useMemo, useState } from "/page/vendor/preact.js";
 import { address, api, call, go, pages, place } from "/page/api.js";
-import { Field, More, Notice, Windowed, called, number, spoken, useLoaded, visible, when } from "/page/parts.js";
+import { Field, More, Notice, Windowed, called, number, spoken, useLoaded, visible, warned, when } from "/page/parts.js";
 
 const PAGE = 50; // memories at first
 const NEXT = 500; // and whenever the end comes near
@@ -135,12 +135,12 @@ function Import({ ns, toast, done }) {
         if (/\.(jsonl|ndjson)$/i.test(file.name)) {
           const told = await api.rememberLines(ns, text);
           const bad = told.rejected?.length || 0;
-          toast(`${file.name}: ${told.remembered} stored, ${told.unchanged} unchanged${bad ? `, ${bad} refused: ${told.rejected[0].reason || told.rejected[0].error || ""}` : ""}.`);
+          toast(`${file.name}: ${told.remembered} stored, ${told.unchanged} unchanged${bad ? `, ${bad} refused: ${told.rejected[0].reason || told.rejected[0].error || ""}` : ""}.${warned(told)}`);
         } else {
           if (!/\.(md|txt)$/i.test(file.name)) throw new Error(`${file.name} is not stored: the page reads .jsonl, .ndjson, .md and .txt. The command semmem import reads folders of notes and files of other programs, such as .csv.`);
           const title = file.name.replace(/\.\w+$/, "");
-          await api.remember({ namespace: ns, id: file.name, title, text, source: file.name, source_type: "imported" });
-          toast(`${file.name} is stored as one memory. The command semmem import reads folders of notes and files of other programs.`);
+          const stored = await api.remember({ namespace: ns, id: file.name, title, text, source: file.name, source_type: "imported" });
+          toast(`${file.name} is stored as one memory. The command semmem import reads folders of notes and files of other programs.${warned(stored)}`);
         }
       }
     } catch (error) {

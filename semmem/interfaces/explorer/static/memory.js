@@ -1,7 +1,7 @@
 // One memory: its fields, an edit that minds the version, its history with differences, its links.
 import { html, useEffect, useState } from "/page/vendor/preact.js";
 import { api, asked, go } from "/page/api.js";
-import { Dialog, LongText, Notice, called, spoken, useLoaded, visible, when } from "/page/parts.js";
+import { Dialog, LongText, Notice, called, spoken, useLoaded, visible, warned, when } from "/page/parts.js";
 
 const BACKWARDS = "is superseded by";
 const LINKS = ["supersedes", BACKWARDS, "resolved-by", "part-of", "see-also", "contradicts"];
@@ -92,8 +92,6 @@ function Fields({ memory, ns, onClose, openMemory }) {
     <p class="buttons"><button class="plain" onClick=${() => to("graph", { around: memory.id })}>Show it in the graph</button>
       ${last && html`<button class="plain" onClick=${() => to("recall", { q: last, why: memory.id })}>Why, or why not, for “${visible(last.slice(0, 60))}”</button>`}</p>`;
 }
-
-const warned = ({ warning }) => (warning ? ` ${warning}` : "");
 
 function Edit({ memory, id, ns, isNew, onClose, done }) {
   const [draft, setDraft] = useState(memory);

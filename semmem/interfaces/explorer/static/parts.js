@@ -30,6 +30,8 @@ const begun = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}�
 export const called = ({ id, title, text }, most = 140) => visible(title || (text && MADE.test(id) ? begun(text, most) : id));
 export const spoken = (memory) => (MADE.test(memory.id) ? `“${called(memory, 50)}”` : visible(memory.id)); // in a sentence
 
+export const warned = ({ warning, warnings = [warning] }) => (warnings[0] ? ` ${warnings[0]}` : ""); // of an answer: what its sentence adds
+
 export function Marked({ text, matches = [] }) {
   const parts = [];
   let at = 0;
