@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -154,6 +155,8 @@ def load(name: str) -> System:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{path} is not TOML: {error}.") from None
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8.") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     keys: dict[str, Any] = {"name": path.stem, **raw}
@@ -179,6 +182,10 @@ def _fusion(path: Path, at: str, raw: Mapping[str, Any]) -> Fusion:
             fusion.weights not in get_args(WeightUse)
         ),
         f"origin = {fusion.origin!r}, which is neither 0 nor 1": fusion.origin not in (0, 1),
+        f"constant = {fusion.constant}, by which a first place has no share": (
+            not 0 <= fusion.constant + (fusion.origin - 1 if fusion.rule == "rrf" else 0) < math.inf
+        ),
+        "a weight below 0, or one that is not finite": not all(0 <= leg.weight < math.inf for leg in fusion.legs),
         "a pool without a reranker, or a reranker without a pool": (fusion.pool is None) != (not fusion.reranker),
         "fewer than two legs": len(fusion.legs) < 2,
         "two legs of one name": len({leg.name for leg in fusion.legs}) < len(fusion.legs),

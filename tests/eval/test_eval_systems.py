@@ -287,6 +287,10 @@ def test_a_model_of_ones_own_is_read_by_its_path(tmp_path: Path) -> None:
         ('version = "1.0"', "", "the file, has no 'version'."),
         ("read = 2026-11-26", 'read = "today"', "has read = 'today'; it must be a date such as 2026-11-26."),
         (', { name = "words", weight = 0.5 }', "", "has fewer than two legs."),
+        ("constant = 60", "constant = -1", "has constant = -1, by which a first place has no share."),
+        ("constant = 60", "constant = 0\norigin = 0", "has constant = 0, by which a first place has no share."),
+        ("constant = 60", "constant = nan", "has constant = nan, by which"),
+        ("weight = 0.5", "weight = -0.5", "has a weight below 0, or one that is not finite."),
         ("[[fusion]]", "[[fusions]]", "has no [[fusion]]"),
         ('title = "Mine"', "title =", "is not TOML"),
     ],
@@ -298,6 +302,13 @@ def test_a_mistake_in_a_model_is_told_with_its_file_and_key(tmp_path: Path, old:
     output = " ".join(result.output.split())
     assert output.startswith(f"error: {path}")
     assert words in output
+
+
+def test_a_model_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(MODEL.replace("Mine", "Caf\xe9").encode("latin-1"))
+    output = " ".join(CliRunner().invoke(app, ["reach", "--system", str(path)]).output.split())
+    assert output == f"error: {path} is not UTF-8 (byte 13); save it as UTF-8."
 
 
 def test_a_system_that_is_neither_modelled_nor_a_file_is_told(tmp_path: Path) -> None:
