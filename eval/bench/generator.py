@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SHARES", "Generator", "Question"]
+__all__ = ["SHARES", "Generator", "Question", "made_vector"]
 
 SHARES = {"half": 0.5, "hundredth": 0.01, "ten-thousandth": 0.0001}
 """Tags, and the share of the memories that has each."""
@@ -34,6 +35,13 @@ _COMMON = re.findall(
 _ONSETS = re.findall(r"\w+", "b br c ch d dr f fl g gr h j k l m n p pl pr qu r s sh sl st t th tr v w z")
 _VOWELS = ("a", "e", "i", "o", "u", "ai", "ea", "ou")
 _CODAS = ("l", "m", "n", "nd", "r", "rk", "s", "st", "t", "x")
+
+
+def made_vector(text: str) -> Any:
+    """Return a unit vector drawn from a generator seeded by the text: the same text, the same vector."""
+    seed = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+    vector = np.random.default_rng(seed).normal(size=_DIMENSIONS).astype(np.float32)
+    return vector / np.linalg.norm(vector)
 
 
 @dataclass(frozen=True, slots=True)
