@@ -77,9 +77,15 @@ def alone(recipe: Recipe, leg: str) -> Recipe:
     """Return the recipe that shows the list of ``leg`` as it is, asked together with the other legs of ``recipe``."""
     weights = {name: float(name == leg) for name in recipe.weights}
     return replace(
-        recipe, name=f"{leg} in {recipe.name}", weights=weights, reserve={}, regime_weights={}, regime_reserve={},
-        prior=False, fusion="rrf",
-    )  # fmt: skip
+        recipe,
+        name=f"{leg} in {recipe.name}",
+        weights=weights,
+        reserve={},
+        regime_weights={},
+        regime_reserve={},
+        prior=False,
+        fusion="rrf",
+    )
 
 
 def measured(

@@ -139,9 +139,14 @@ def corpus(count: int = 6_000, questions: int = 400, seed: int = 7) -> Corpus:
         draw.shuffle(text)
         first = f"{subject.bare} is a {subject.kind} known for its {_word(draw, 2)}."
         memories.append(
-            {"id": str(at), "title": subject.title, "text": " ".join([first, *text]), "namespace": "titled",
-             "created_at": "2026-01-01"}
-        )  # fmt: skip
+            {
+                "id": str(at),
+                "title": subject.title,
+                "text": " ".join([first, *text]),
+                "namespace": "titled",
+                "created_at": "2026-01-01",
+            }
+        )
     queries: list[Query] = []
     for at in draw.sample(range(count), count):
         if len(queries) == questions:

@@ -161,8 +161,13 @@ class _Play:
         payload = {"session_id": session["session"], "cwd": str(clone), **given}
         done = subprocess.run(
             [*_SEMMEM, "hook", event, "--agent", session["client"]],
-            env=self._env, cwd=clone, input=json.dumps(payload), capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            env=self._env,
+            cwd=clone,
+            input=json.dumps(payload),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         if lines := [line for line in done.stderr.splitlines() if "withheld" not in line]:
             raise RuntimeError(f"The hook {event} says: {lines[0]}")
         return done.stdout

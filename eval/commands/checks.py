@@ -32,10 +32,18 @@ def gate(
     with error_line():
         checks, absent = run_gate(expected or EXPECTED, data, opened)
         rows = [
-            ["OK" if c.ok else "FAIL", c.expected.data, " less ".join(c.expected.conditions), c.expected.group,
-             c.expected.metric, f"{c.measured:.4f}", f"{c.expected.value:.4f}", f"{c.expected.tolerance:g}"]
+            [
+                "OK" if c.ok else "FAIL",
+                c.expected.data,
+                " less ".join(c.expected.conditions),
+                c.expected.group,
+                c.expected.metric,
+                f"{c.measured:.4f}",
+                f"{c.expected.value:.4f}",
+                f"{c.expected.tolerance:g}",
+            ]
             for c in checks
-        ]  # fmt: skip
+        ]
         head = ["", "data", "recipe", "questions", "metric", "measured", "expected", "tolerance"]
         if json_:
             typer.echo(json.dumps([dict(zip(["verdict", *head[1:]], r, strict=True)) for r in rows], indent=1))

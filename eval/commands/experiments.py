@@ -26,7 +26,7 @@ from eval.commands.interface import (
     opened,
     progress_bars,
     say,
-)  # fmt: skip
+)
 from eval.datasets import DatasetError, is_known_copy, load
 from eval.experiments.conditions import TURNS, ConditionError
 from eval.experiments.controls import NEIGHBOURS, USUAL

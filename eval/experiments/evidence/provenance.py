@@ -41,7 +41,7 @@ def commit_of(root: Path) -> str | None:
         try:
             process = subprocess.run(
                 ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20, check=False
-            )  # fmt: skip
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         if process.returncode:

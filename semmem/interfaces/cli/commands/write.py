@@ -124,9 +124,14 @@ def forget(
         raise InvalidInput("--all is the whole namespace; leave it out to forget by id or filters.")
     with cli.connect() as mem:
         count = mem.forget(
-            id, namespace=cli.namespace, filters=narrow, everything=everything, hard=hard, dry_run=not yes,
+            id,
+            namespace=cli.namespace,
+            filters=narrow,
+            everything=everything,
+            hard=hard,
+            dry_run=not yes,
             forgotten_by=by,
-        )  # fmt: skip
+        )
     what = counted(count, "memory")
     line = f"Forgot {what}." if yes else f"Would forget {what} in namespace {cli.namespace}; do it with --yes."
     cli.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: cli.out.print(line))
