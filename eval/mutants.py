@@ -395,8 +395,8 @@ def by_room(outcomes: Mapping[Mutant, Outcome]) -> dict[str, tuple[int, int]]:
 
 def interval(died: int, of: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share: of the places of a room where those that ran were drawn at random."""
-    at = binomtest(died, of).proportion_ci(method="wilson")
-    return float(at.low), float(at.high)
+    bounds = binomtest(died, of).proportion_ci(method="wilson")
+    return float(bounds.low), float(bounds.high)
 
 
 def record(outcomes: Mapping[Mutant, Outcome], path: Path, commit: str | None) -> None:

@@ -99,7 +99,7 @@ class Generator:
             self._words[len(_COMMON) + (place * 31 + topic * 97) % (_WORDS - len(_COMMON)) if mine else place]
             for place, mine in zip(places, own, strict=True)
         ]
-        names = [self._names[(at * 7 + topic * 13) % _NAMES] for at in self._ranks(draw, _NAMES, 4)]
+        names = [self._names[(rank * 7 + topic * 13) % _NAMES] for rank in self._ranks(draw, _NAMES, 4)]
         for name in names[: int(draw.integers(0, 4))]:
             words.insert(int(draw.integers(1, len(words))), name)
         sentences = [" ".join(words[i : i + 14]) for i in range(0, len(words), 14)]
@@ -111,7 +111,9 @@ class Generator:
             "namespace": f"n{self._ranks(draw, self.namespaces, 1)[0]}",
             "session": f"s{number // 40}",
             "position": number % 40,
-            "tags": [tag for (tag, share), at in zip(SHARES.items(), chance, strict=True) if at < share or not number],
+            "tags": [
+                tag for (tag, share), drawn in zip(SHARES.items(), chance, strict=True) if drawn < share or not number
+            ],
         }
 
     def vector(self, number: int) -> NDArray[np.float32]:

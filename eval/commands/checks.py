@@ -54,8 +54,8 @@ def gate(
         if not checks:
             raise DatasetError("Nothing was checked: none of the data sets is here.")
         if update:
-            at = expected or EXPECTED
-            at.write_text(rewritten(at.read_text(encoding="utf-8"), checks), encoding="utf-8")
+            file = expected or EXPECTED
+            file.write_text(rewritten(file.read_text(encoding="utf-8"), checks), encoding="utf-8")
     if not update and not all(c.ok for c in checks):
         raise typer.Exit(1)
 

@@ -91,6 +91,6 @@ def role(corpus: Corpus) -> str:
         return "has the name of a sealed set (ADR 0072) and other bytes"
     if name in HELD_OUT:
         return HELD_OUT[name]
-    if at := shared_with(corpus):
-        return f"shares {at[1]} questions with the tuning set {at[0]}"
+    if places := shared_with(corpus):
+        return f"shares {places[1]} questions with the tuning set {places[0]}"
     return "not known to this project"
