@@ -238,8 +238,8 @@ def _remember_lines(cli: CommandLine, path: Path, on_error: OnError, batch_size:
         except (BadItem, Conflict) as error:
             if (place := numbered(error)) is None:
                 raise
-            at, reason = place
-            raise type(error)(f"{path.name}, line {numbers[at]}: {_in_the_file(reason)}") from error
+            position, reason = place
+            raise type(error)(f"{path.name}, line {numbers[position]}: {_in_the_file(reason)}") from error
     rejected = [
         {"line": numbers[row.position], **plain(row), "reason": _in_the_file(row.reason)} for row in report.rejected
     ]
