@@ -77,9 +77,15 @@ def alone(recipe: Recipe, leg: str) -> Recipe:
     """Return the recipe that shows the list of ``leg`` as it is, asked together with the other legs of ``recipe``."""
     weights = {name: float(name == leg) for name in recipe.weights}
     return replace(
-        recipe, name=f"{leg} in {recipe.name}", weights=weights, reserve={}, regime_weights={}, regime_reserve={},
-        prior=False, fusion="rrf",
-    )  # fmt: skip
+        recipe,
+        name=f"{leg} in {recipe.name}",
+        weights=weights,
+        reserve={},
+        regime_weights={},
+        regime_reserve={},
+        prior=False,
+        fusion="rrf",
+    )
 
 
 def measured(
@@ -106,16 +112,23 @@ def measured(
                 values[one.name] = measure(corpus.queries, run)
     of_question = clusters([query for query in corpus.queries if query.gold])
     rows = []
-    for stratum, at in _strata(next(iter(values.values()))).items():
+    for stratum, of_stratum in _strata(next(iter(values.values()))).items():
         for name, plan in plans.items():
             whole = values[plan.name]
-            labels = [of_question[whole.ids[i]] for i in at]
+            labels = [of_question[whole.ids[i]] for i in of_stratum]
             for metric in metrics:
-                of_legs = {leg: values[f"{leg} in {plan.name}"].values[metric][at] for leg in plan.legs}
-                row = Row(corpus.name, stratum, len(at), name, metric, **_means(whole.values[metric][at], of_legs))
-                more = whole.values[metric][at] - of_legs[row.best]
+                of_legs = {leg: values[f"{leg} in {plan.name}"].values[metric][of_stratum] for leg in plan.legs}
+                row = Row(
+                    corpus.name,
+                    stratum,
+                    len(of_stratum),
+                    name,
+                    metric,
+                    **_means(whole.values[metric][of_stratum], of_legs),
+                )
+                more = whole.values[metric][of_stratum] - of_legs[row.best]
                 ahead, behind = int((more > 1e-9).sum()), int((more < -1e-9).sum())
-                interval, over_best = _interval(whole.values[metric][at], labels), _interval(more, labels)
+                interval, over_best = _interval(whole.values[metric][of_stratum], labels), _interval(more, labels)
                 rows.append(replace(row, interval=interval, over_best=over_best, ahead=ahead, behind=behind))
     return rows
 
@@ -129,7 +142,11 @@ def _strata(of: Measured) -> dict[str, NDArray[np.intp]]:
     places = {group: of.rows(group) for group in of.groups}
     if any(of.apart):
         places["all"] = np.arange(len(of.ids))
-    return {name: at for name, at in places.items() if len(at) >= FEWEST or (name in ("headline", "all") and len(at))}
+    return {
+        name: rows
+        for name, rows in places.items()
+        if len(rows) >= FEWEST or (name in ("headline", "all") and len(rows))
+    }
 
 
 def _interval(values: NDArray[np.float64], labels: Sequence[str]) -> tuple[float, float] | None:

@@ -55,11 +55,11 @@ def of_changes() -> tuple[list[Condition], list[Comparison]]:
 
 
 def _with_weights(plan: Recipe, numbers: _Numbers) -> Recipe:
-    def constant(at: float | tuple[float, float]) -> float | dict[str, float]:
-        return {"named": at[0], "unnamed": at[1]} if isinstance(at, tuple) else at
+    def constant(value: float | tuple[float, float]) -> float | dict[str, float]:
+        return {"named": value[0], "unnamed": value[1]} if isinstance(value, tuple) else value
 
     return recipe(
         plan,
         weights={leg: weight for leg, (weight, _) in numbers.items()},
-        rank_constants={leg: constant(at) for leg, (_, at) in numbers.items()},
+        rank_constants={leg: constant(value) for leg, (_, value) in numbers.items()},
     )

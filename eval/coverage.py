@@ -111,8 +111,8 @@ def _error(sums: Array, sizes: Array) -> Any:
 def _resampled(sums: Array, sizes: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return the means of resamples of the clusters, and the standard error of each."""
     many = len(sums)
-    at = rng.integers(many, size=(_DRAWS, many))
-    taken, of = sums[at], sizes[at]
+    drawn = rng.integers(many, size=(_DRAWS, many))
+    taken, of = sums[drawn], sizes[drawn]
     means = taken.sum(1) / of.sum(1)
     around = taken - of * means[:, None]
     return means, np.sqrt(many / (many - 1) * (around**2).sum(1)) / of.sum(1)

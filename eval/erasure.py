@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import semmem
+from eval.bench.generator import made_vector
 from eval.second_day import random_memories
-from eval.speed import made_vector
 from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["main"]

@@ -43,8 +43,13 @@ def _hook(env: Mapping[str, str], number: int) -> tuple[float, float]:
     began = time.perf_counter()
     done = subprocess.run(
         [*_SEMMEM, "hook", "prompt", "--namespace", "hooks"],
-        env=dict(env), cwd=env["HOME"], input=json.dumps(payload), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=dict(env),
+        cwd=env["HOME"],
+        input=json.dumps(payload),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     spent = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if "Kestrel" not in done.stdout:

@@ -33,13 +33,14 @@ def together(memories: Iterable[Mapping[str, Any]]) -> tuple[list[dict[str, Any]
     for _, group in itertools.groupby(memories, key=lambda one: (one["namespace"], one.get("session"))):
         rows = list(group)
         said = [
-            Turn(one.get("author") or str(at), one["text"], at, None, one["id"], None) for at, one in enumerate(rows)
+            Turn(one.get("author") or str(index), one["text"], index, None, one["id"], None)
+            for index, one in enumerate(rows)
         ]
         stored, _ = joined(said)
         out += [{**rows[turn.position], "text": turn.text} for turn in stored]
         places = [turn.position for turn in stored]
-        for at, one in enumerate(rows):
-            after = next((place for place in places if place >= at), None)
+        for index, one in enumerate(rows):
+            after = next((place for place in places if place >= index), None)
             if after is not None:
                 holder[one["id"]] = rows[after]["id"]
     return out, holder
@@ -75,8 +76,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         memories, holder = together(corpus.memories)
         with tempfile.TemporaryDirectory(prefix="semmem-joined-") as folder:
             shares = []
-            for at, (some, held) in enumerate(((corpus.memories, {}), (memories, holder))):
-                place = Path(folder) / str(at)
+            for index, (some, held) in enumerate(((corpus.memories, {}), (memories, holder))):
+                place = Path(folder) / str(index)
                 try:
                     found = _recalls(f"embedded://{place}", some, queries, options.embedder)
                 finally:

@@ -181,9 +181,13 @@ class Runner:
                 raise KeyboardInterrupt
             # in a session of its own: an interrupt of the runner is not a failure of these tests
             process = subprocess.Popen(
-                [*command, *arguments], cwd=copy, env=environment, start_new_session=True,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                [*command, *arguments],
+                cwd=copy,
+                env=environment,
+                start_new_session=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             self._running.add(process)
         code: int | None = None
         try:
@@ -271,8 +275,11 @@ def run_all(chosen: Sequence[Mutant], root: Path, file: Path, *, jobs: int = 1) 
             with suppress(ChildProcessError):
                 passed = runner.passes(tests, LONGEST)
             seconds = time.monotonic() - before
-            print(f"[without a change] {'pass' if passed else 'FAIL'} in {seconds:.0f} s: {' '.join(tests)}",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            print(
+                f"[without a change] {'pass' if passed else 'FAIL'} in {seconds:.0f} s: {' '.join(tests)}",
+                file=sys.stderr,
+                flush=True,
+            )
             if not passed:
                 return None
             rows[key] = {"seconds": round(seconds, 1)}
@@ -388,8 +395,8 @@ def by_room(outcomes: Mapping[Mutant, Outcome]) -> dict[str, tuple[int, int]]:
 
 def interval(died: int, of: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share: of the places of a room where those that ran were drawn at random."""
-    at = binomtest(died, of).proportion_ci(method="wilson")
-    return float(at.low), float(at.high)
+    bounds = binomtest(died, of).proportion_ci(method="wilson")
+    return float(bounds.low), float(bounds.high)
 
 
 def record(outcomes: Mapping[Mutant, Outcome], path: Path, commit: str | None) -> None:

@@ -104,13 +104,13 @@ def spans_of(tags: Sequence[str]) -> tuple[Span, ...]:
     """Return the (first, past) of the runs of one type; B- begins a new run, so does another type."""
     out: list[Span] = []
     first, kind = 0, ""
-    for at, tag in enumerate([*tags, "O"]):
+    for index, tag in enumerate([*tags, "O"]):
         mark, _, type_ = tag.partition("-")
         if kind and (type_ != kind or mark in ("B", "O")):
-            out.append((first, at))
+            out.append((first, index))
             kind = ""
         if type_ and not kind:
-            first, kind = at, type_
+            first, kind = index, type_
     return tuple(out)
 
 
@@ -121,7 +121,7 @@ def predicted(sentence: Sequence[str], *, maximal: bool = False) -> set[Span]:
     out = set()
     for first, past in capitalised_spans(reading):
         start, end = reading.starts[first], reading.ends[past - 1]
-        inside = [i for i, at in enumerate(starts) if at < end and at + len(sentence[i]) > start]
+        inside = [i for i, begin in enumerate(starts) if begin < end and begin + len(sentence[i]) > start]
         if inside:
             out.add((inside[0], inside[-1] + 1))
     if maximal:
@@ -133,8 +133,8 @@ def _text_and_starts(sentence: Sequence[str]) -> tuple[str, list[int]]:
     """Return the sentence as text, and where each token begins in it."""
     text = ""
     starts = []
-    for at, token in enumerate(sentence):
-        if at and token not in _NO_SPACE_BEFORE and sentence[at - 1] not in _NO_SPACE_AFTER:
+    for index, token in enumerate(sentence):
+        if index and token not in _NO_SPACE_BEFORE and sentence[index - 1] not in _NO_SPACE_AFTER:
             text += " "
         starts.append(len(text))
         text += token

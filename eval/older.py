@@ -63,7 +63,7 @@ def of_notes(mem: semmem.Semmem, name: str) -> Counts:
     """Remember a set note by note, in the order of time, and count its outdated notes."""
     corpus = datasets.load(name)
     notes = sorted(corpus.memories, key=lambda note: str(note["created_at"]))
-    place = {note["id"]: at for at, note in enumerate(notes)}
+    place = {note["id"]: index for index, note in enumerate(notes)}
     stored = {note["id"]: mem.remember(**{**note, "namespace": "notes"}) for note in notes}
     pairs = (
         (old, new)
@@ -78,11 +78,14 @@ def of_notes(mem: semmem.Semmem, name: str) -> Counts:
 def of_pairs(mem: semmem.Semmem, file: Path, *, changed: bool = True) -> Counts:
     """Store the older texts of a file, then the newer ones, and count the pairs that are ``changed``, or the others."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    named = {f"old {at}": row for at, row in enumerate(rows)}
+    named = {f"old {index}": row for index, row in enumerate(rows)}
     mem.remember_many(({"id": id, "text": row["older"]} for id, row in named.items()), namespace="pairs")
-    stored = {f"new {at}": mem.remember(row["newer"], id=f"new {at}", namespace="pairs") for at, row in enumerate(rows)}
-    of_kind = (at for at, row in enumerate(rows) if (row["kind"] == "changed") is changed)
-    return Counts.of(stored, ((f"old {at}", f"new {at}") for at in of_kind))
+    stored = {
+        f"new {index}": mem.remember(row["newer"], id=f"new {index}", namespace="pairs")
+        for index, row in enumerate(rows)
+    }
+    of_kind = (index for index, row in enumerate(rows) if (row["kind"] == "changed") is changed)
+    return Counts.of(stored, ((f"old {index}", f"new {index}") for index in of_kind))
 
 
 def cost(url: str, embedder: str, memories: int) -> float:
@@ -97,10 +100,10 @@ def cost(url: str, embedder: str, memories: int) -> float:
         both[0].remember_many(({"text": text} for text in texts[:memories]), namespace="cost")
         both[0].maintain()
         times: dict[bool, list[float]] = {True: [], False: []}
-        for at, text in enumerate(texts[memories:]):
+        for index, text in enumerate(texts[memories:]):
             start = time.perf_counter()
-            both[at % 2].remember(text, namespace="cost")
-            times[at % 2 == 0].append(time.perf_counter() - start)
+            both[index % 2].remember(text, namespace="cost")
+            times[index % 2 == 0].append(time.perf_counter() - start)
     return statistics.median(times[True]) / statistics.median(times[False])
 
 

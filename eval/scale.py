@@ -22,8 +22,8 @@ from typing import Any
 
 import eval.datasets as datasets
 import semmem
+from eval.bench.generator import made_vector
 from eval.bench.measures import percentiles
-from eval.speed import made_vector
 from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["grown", "main"]

@@ -43,7 +43,7 @@ def random_memories(count: int, dimensions: int) -> Iterator[dict[str, Any]]:
     weights = 1.0 / np.arange(1, _VOCABULARY + 1)
     edges = np.cumsum(weights / weights.sum())
     for number in range(count):
-        words = [f"w{at:x}" for at in np.searchsorted(edges, chance.random(_WORDS)).tolist()]
+        words = [f"w{word:x}" for word in np.searchsorted(edges, chance.random(_WORDS)).tolist()]
         one, other = chance.integers(0, _NAMES, 2).tolist()
         vector = chance.normal(size=dimensions)
         yield {

@@ -47,8 +47,13 @@ def first_answers(env: Mapping[str, str]) -> dict[str, float]:
     began = time.perf_counter()
     with subprocess.Popen(
         [*_SEMMEM, "mcp", "--namespace", "starts"],
-        env=env, cwd=env["HOME"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as server:  # fmt: skip
+        env=env,
+        cwd=env["HOME"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         spent = {}
@@ -74,8 +79,13 @@ def hook(env: Mapping[str, str], event: str) -> float:
     began = time.perf_counter()
     process = subprocess.run(
         [*_SEMMEM, "hook", event, "--namespace", "starts"],
-        env=env, cwd=env["HOME"], input=json.dumps(payload), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=env,
+        cwd=env["HOME"],
+        input=json.dumps(payload),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     spent = time.perf_counter() - began
     assert "Kestrel" in process.stdout, process.stderr
     return spent

@@ -125,9 +125,9 @@ def corpus(count: int = 6_000, questions: int = 400, seed: int = 7) -> Corpus:
     draw = random.Random(seed)
     subjects = _subjects(draw, count)
     memories, ties, named_by = [], [], [0] * count
-    for at, subject in enumerate(subjects):
+    for index, subject in enumerate(subjects):
         near = [int(draw.paretovariate(0.45)) % count for _ in range(2)]  # a few names recur everywhere
-        others = [o for o in dict.fromkeys([*near, *draw.sample(range(count), min(3, count))]) if o != at]
+        others = [o for o in dict.fromkeys([*near, *draw.sample(range(count), min(3, count))]) if o != index]
         ties.append(others)
         said = []
         for other in others:
@@ -139,22 +139,27 @@ def corpus(count: int = 6_000, questions: int = 400, seed: int = 7) -> Corpus:
         draw.shuffle(text)
         first = f"{subject.bare} is a {subject.kind} known for its {_word(draw, 2)}."
         memories.append(
-            {"id": str(at), "title": subject.title, "text": " ".join([first, *text]), "namespace": "titled",
-             "created_at": "2026-01-01"}
-        )  # fmt: skip
+            {
+                "id": str(index),
+                "title": subject.title,
+                "text": " ".join([first, *text]),
+                "namespace": "titled",
+                "created_at": "2026-01-01",
+            }
+        )
     queries: list[Query] = []
-    for at in draw.sample(range(count), count):
+    for index in draw.sample(range(count), count):
         if len(queries) == questions:
             break
-        rare = [other for other in ties[at] if named_by[other] <= 12]
-        behind = [o for o in ties[rare[0]] if named_by[o] <= 12 and o != at] if rare else []
+        rare = [other for other in ties[index] if named_by[other] <= 12]
+        behind = [o for o in ties[rare[0]] if named_by[o] <= 12 and o != index] if rare else []
         if not rare or (len(queries) % 3 == 2 and not behind):
             continue
-        kind, name = subjects[rare[0]].kind, subjects[at].bare
+        kind, name = subjects[rare[0]].kind, subjects[index].bare
         if len(queries) % 3 == 2:
-            asked, gold = f"What is known of what lies behind the {kind} tied to {name}?", [at, rare[0], behind[0]]
+            asked, gold = f"What is known of what lies behind the {kind} tied to {name}?", [index, rare[0], behind[0]]
         else:
-            asked, gold = f"What is the {kind} tied to {name} known for?", [at, rare[0]]
+            asked, gold = f"What is the {kind} tied to {name} known for?", [index, rare[0]]
         queries.append(Query(f"q{len(queries)}", asked, "titled", tuple(map(str, gold)), stratum=f"{len(gold)} hops"))
     return Corpus("titled", tuple(memories), tuple(queries))
 

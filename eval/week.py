@@ -68,8 +68,8 @@ def the_answer(question: Mapping[str, Any], through: str, shown: Shown) -> Answe
     """Score what was shown for a question."""
     gold, stale = set(question["gold_ids"]), set(question.get("stale_ids", ()))
     words = str(question.get("answer", "")).casefold()
-    places = [at for at, (id, _) in enumerate(shown.memories) if id in gold]
-    first_stale = next((at for at, (id, _) in enumerate(shown.memories) if id in stale), None)
+    places = [index for index, (id, _) in enumerate(shown.memories) if id in gold]
+    first_stale = next((index for index, (id, _) in enumerate(shown.memories) if id in stale), None)
     return Answer(
         id=question["id"],
         stratum=question["stratum"],
@@ -77,7 +77,7 @@ def the_answer(question: Mapping[str, Any], through: str, shown: Shown) -> Answe
         shown=len(shown.memories),
         tokens=shown.tokens,
         gold=bool(places),
-        answered=any(words in shown.memories[at][1].casefold() for at in places),
+        answered=any(words in shown.memories[index][1].casefold() for index in places),
         outdated=first_stale is not None and (not places or first_stale < places[0]),
     )
 
@@ -161,8 +161,13 @@ class _Play:
         payload = {"session_id": session["session"], "cwd": str(clone), **given}
         done = subprocess.run(
             [*_SEMMEM, "hook", event, "--agent", session["client"]],
-            env=self._env, cwd=clone, input=json.dumps(payload), capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            env=self._env,
+            cwd=clone,
+            input=json.dumps(payload),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         if lines := [line for line in done.stderr.splitlines() if "withheld" not in line]:
             raise RuntimeError(f"The hook {event} says: {lines[0]}")
         return done.stdout

@@ -37,7 +37,7 @@ from semmem.model.setting import (
     setting,
     text,
     whole,
-)  # fmt: skip
+)
 
 __all__ = [
     "ANYWHERE", "NAME", "Settings", "SettingsFile", "certificate_file", "of_environment", "read_settings_file",

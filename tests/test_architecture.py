@@ -305,6 +305,35 @@ def test_what_writes_and_stores_takes_and_gives_nothing_of_any_type_but_json_val
     assert untyped == []
 
 
+def formatted_by_hand(text: str) -> list[tuple[int, bool]]:
+    """Return the line of each statement that the formatter skips, and whether it is a table of data."""
+    tree = ast.parse(text)
+    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.endswith("# fmt: " + "skip"):
+            continue
+        around = [one for one in ast.walk(tree) if isinstance(one, ast.stmt) and one.lineno <= number]
+        around = [one for one in around if number <= (one.end_lineno or 0)]
+        one = min(around, key=lambda one: (one.end_lineno or 0) - one.lineno)
+        shown = one.iter if isinstance(one, ast.For) else getattr(one, "value", None)
+        inside = any(f.lineno <= one.lineno <= (f.end_lineno or 0) for f in functions)
+        constant = isinstance(one, ast.Assign | ast.AnnAssign) and not inside
+        found.append((one.lineno, constant or isinstance(shown, ast.Dict | ast.List | ast.Set | ast.Tuple)))
+    return found
+
+
+def test_only_tables_of_data_are_formatted_by_hand() -> None:
+    skipped = "  # fmt: " + "skip"
+    assert formatted_by_hand(f"TABLE = dict(\n    a=1){skipped}\n") == [(1, True)]
+    assert formatted_by_hand(f"def f():\n    g(1,\n      2){skipped}\n    return (1,\n        2){skipped}\n") == [
+        (2, False),
+        (4, True),
+    ]
+    by_hand = {path: formatted_by_hand(path.read_text(encoding="utf-8")) for path in (*SOURCES, *HARNESS)}
+    assert [f"{name(path)}:{line}" for path, each in by_hand.items() for line, table in each if not table] == []
+
+
 def asked_of_stores(tree: ast.AST) -> list[tuple[str, str]]:
     """Return ("store", "vectors" or "graph", the attribute) of all that is asked of a store or of a part of one."""
     modules = {

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SHARES", "Generator", "Question"]
+__all__ = ["SHARES", "Generator", "Question", "made_vector"]
 
 SHARES = {"half": 0.5, "hundredth": 0.01, "ten-thousandth": 0.0001}
 """Tags, and the share of the memories that has each."""
@@ -34,6 +35,13 @@ _COMMON = re.findall(
 _ONSETS = re.findall(r"\w+", "b br c ch d dr f fl g gr h j k l m n p pl pr qu r s sh sl st t th tr v w z")
 _VOWELS = ("a", "e", "i", "o", "u", "ai", "ea", "ou")
 _CODAS = ("l", "m", "n", "nd", "r", "rk", "s", "st", "t", "x")
+
+
+def made_vector(text: str) -> Any:
+    """Return a unit vector drawn from a generator seeded by the text: the same text, the same vector."""
+    seed = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+    vector = np.random.default_rng(seed).normal(size=_DIMENSIONS).astype(np.float32)
+    return vector / np.linalg.norm(vector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,7 @@ class Generator:
             self._words[len(_COMMON) + (place * 31 + topic * 97) % (_WORDS - len(_COMMON)) if mine else place]
             for place, mine in zip(places, own, strict=True)
         ]
-        names = [self._names[(at * 7 + topic * 13) % _NAMES] for at in self._ranks(draw, _NAMES, 4)]
+        names = [self._names[(rank * 7 + topic * 13) % _NAMES] for rank in self._ranks(draw, _NAMES, 4)]
         for name in names[: int(draw.integers(0, 4))]:
             words.insert(int(draw.integers(1, len(words))), name)
         sentences = [" ".join(words[i : i + 14]) for i in range(0, len(words), 14)]
@@ -103,7 +111,9 @@ class Generator:
             "namespace": f"n{self._ranks(draw, self.namespaces, 1)[0]}",
             "session": f"s{number // 40}",
             "position": number % 40,
-            "tags": [tag for (tag, share), at in zip(SHARES.items(), chance, strict=True) if at < share or not number],
+            "tags": [
+                tag for (tag, share), drawn in zip(SHARES.items(), chance, strict=True) if drawn < share or not number
+            ],
         }
 
     def vector(self, number: int) -> NDArray[np.float32]:

@@ -17,8 +17,8 @@ __all__ = ["asked", "bytes_of", "clients", "growth", "percentiles", "resident_mb
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     """Return p50 and p95 in milliseconds."""
     ordered = sorted(seconds)
-    at = min(len(ordered) - 1, int(0.95 * len(ordered)))
-    return {"p50_ms": round(statistics.median(ordered) * 1e3, 3), "p95_ms": round(ordered[at] * 1e3, 3)}
+    index = min(len(ordered) - 1, int(0.95 * len(ordered)))
+    return {"p50_ms": round(statistics.median(ordered) * 1e3, 3), "p95_ms": round(ordered[index] * 1e3, 3)}
 
 
 def asked(work: Callable[[int], Any], count: int, *, rounds: int = 2, at_most_s: float = math.inf) -> dict[str, float]:
@@ -66,9 +66,9 @@ def clients(work: Callable[[int], Any], count: int, threads: int) -> dict[str, f
     return {**percentiles(seconds), "per_s": round(count / wall, 1)}
 
 
-def growth(at: Mapping[int, float]) -> float | None:
+def growth(by_size: Mapping[int, float]) -> float | None:
     """Return x of time ~ n^x, the least squares line through the logarithms; None for fewer than two sizes."""
-    points = [(math.log(size), math.log(value)) for size, value in at.items() if size > 0 and value > 0]
+    points = [(math.log(size), math.log(value)) for size, value in by_size.items() if size > 0 and value > 0]
     if len(points) < 2:
         return None
     middle, level = (statistics.fmean(axis) for axis in zip(*points, strict=True))

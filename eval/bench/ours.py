@@ -18,7 +18,7 @@ import numpy as np
 import psycopg
 
 import semmem
-from eval.bench.generator import SHARES, Generator, Question
+from eval.bench.generator import SHARES, Generator, Question, made_vector
 from eval.bench.measures import asked, bytes_of, clients, percentiles, resident_mb
 from eval.bench.others import sentence_transformers
 from semmem.embedders import load
@@ -309,9 +309,12 @@ class Ours:
         for question in [questions[0], *questions[:_COLD]]:
             start = time.perf_counter()
             subprocess.run(
-                [*command, question.text], check=True, env=environment,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                [*command, question.text],
+                check=True,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             seconds.append(time.perf_counter() - start)
         return percentiles(seconds[1:])
 
@@ -346,6 +349,4 @@ class _Seeded:
         return len(text.split())
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        from eval.speed import made_vector
-
         return np.stack([made_vector(text) for text in texts])

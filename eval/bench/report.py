@@ -102,8 +102,8 @@ def plot(result: Mapping[str, Any]) -> str:
             for name, other in result["sizes"][size]["others"].items():
                 if what in other:
                     lines.setdefault(name, {})[int(size)] = other[what]["p50_ms"]
-        for name, at in lines.items():
-            axes.plot(list(at), list(at.values()), "o-", label=name, lw=2.4 if name == "semmem" else 1.2)
+        for name, line in lines.items():
+            axes.plot(list(line), list(line.values()), "o-", label=name, lw=2.4 if name == "semmem" else 1.2)
         axes.set(xscale="log", yscale="log", title=f"{what}, p50", xlabel="memories", ylabel="ms")
         axes.legend(fontsize=8, loc="upper left")
         axes.grid(alpha=0.3)

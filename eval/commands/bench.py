@@ -53,9 +53,15 @@ def bench(
             raise DatasetError(f"There is no system {unknown[0]!r}; there are {', '.join(OTHERS)}, none.")
         folder = out or RUNS / "bench" / f"{seed}-{namespaces}"
         result = run(
-            counts, folder, seed=seed, namespaces=namespaces, questions=questions, rounds=rounds, beside=systems,
+            counts,
+            folder,
+            seed=seed,
+            namespaces=namespaces,
+            questions=questions,
+            rounds=rounds,
+            beside=systems,
             say=lambda line: err.print(line, soft_wrap=True, markup=False),
-        )  # fmt: skip
+        )
         if path:
             from eval.path import measured
 

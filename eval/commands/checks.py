@@ -32,10 +32,18 @@ def gate(
     with error_line():
         checks, absent = run_gate(expected or EXPECTED, data, opened)
         rows = [
-            ["OK" if c.ok else "FAIL", c.expected.data, " less ".join(c.expected.conditions), c.expected.group,
-             c.expected.metric, f"{c.measured:.4f}", f"{c.expected.value:.4f}", f"{c.expected.tolerance:g}"]
+            [
+                "OK" if c.ok else "FAIL",
+                c.expected.data,
+                " less ".join(c.expected.conditions),
+                c.expected.group,
+                c.expected.metric,
+                f"{c.measured:.4f}",
+                f"{c.expected.value:.4f}",
+                f"{c.expected.tolerance:g}",
+            ]
             for c in checks
-        ]  # fmt: skip
+        ]
         head = ["", "data", "recipe", "questions", "metric", "measured", "expected", "tolerance"]
         if json_:
             typer.echo(json.dumps([dict(zip(["verdict", *head[1:]], r, strict=True)) for r in rows], indent=1))
@@ -46,8 +54,8 @@ def gate(
         if not checks:
             raise DatasetError("Nothing was checked: none of the data sets is here.")
         if update:
-            at = expected or EXPECTED
-            at.write_text(rewritten(at.read_text(encoding="utf-8"), checks), encoding="utf-8")
+            file = expected or EXPECTED
+            file.write_text(rewritten(file.read_text(encoding="utf-8"), checks), encoding="utf-8")
     if not update and not all(c.ok for c in checks):
         raise typer.Exit(1)
 

@@ -78,7 +78,7 @@ def held_out(
                 out = RUNS / "kept-apart" / path.name
                 record = look(
                     path, place, opened, again=again, embedder=embedder, metrics=METRICS, out=out, say=progress
-                )  # fmt: skip
+                )
             content = json.loads(record.read_text(encoding="utf-8"))
             rows = [
                 [c["metric"], c["name"], c["sentence"]]

@@ -26,7 +26,7 @@ from eval.commands.interface import (
     opened,
     progress_bars,
     say,
-)  # fmt: skip
+)
 from eval.datasets import DatasetError, is_known_copy, load
 from eval.experiments.conditions import TURNS, ConditionError
 from eval.experiments.controls import NEIGHBOURS, USUAL
@@ -126,11 +126,11 @@ def written(command: str, parameters: Mapping[str, inspect.Parameter], values: M
 
 def in_a_clone(data: str) -> str:
     """Return the path of a data set relative to the repository, or its name under SEMMEM_EVAL_DATA."""
-    at = Path(data).resolve()
+    folder = Path(data).resolve()
     root = Path(__file__).resolve().parents[2]
     if not Path(data).exists():
         return data
-    return at.relative_to(root).as_posix() if at.is_relative_to(root) else at.name
+    return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else folder.name
 
 
 def experiment(plan_of: Callable[..., tuple[Plan, str]]) -> Callable[..., None]:

@@ -67,21 +67,21 @@ def load(
     checked when given. ``options`` go to the loader. Raises DatasetError with one sentence, also for a sealed set
     unless ``sealed``: whoever asks it counts the look.
     """
-    at = Path(path)
-    if not at.exists() and not at.is_absolute() and (data_root() / at).exists():
-        at = data_root() / at
-    if not at.exists():
+    place = Path(path)
+    if not place.exists() and not place.is_absolute() and (data_root() / place).exists():
+        place = data_root() / place
+    if not place.exists():
         raise DatasetError(f"There is no data set at {path}; pass its path, or set SEMMEM_EVAL_DATA to where sets lie.")
-    at = at.resolve()
+    place = place.resolve()
     if format is None:
-        format = next((name for name, module in FORMATS.items() if module.recognises(at)), None)
+        format = next((name for name, module in FORMATS.items() if module.recognises(place)), None)
         if format is None:
             raise DatasetError(
-                f"{path} has the form of no known data set ({', '.join(sorted(FORMATS))}); {folder.advice(at)}."
+                f"{path} has the form of no known data set ({', '.join(sorted(FORMATS))}); {folder.advice(place)}."
             )
     elif format not in FORMATS:
         raise DatasetError(f"There is no format {format!r}; choose one of {', '.join(sorted(FORMATS))}.")
-    corpus: Corpus = FORMATS[format].load(at, **options)
+    corpus: Corpus = FORMATS[format].load(place, **options)
     if sha256 is not None and sha256 != corpus.sha256:
         raise DatasetError(f"{path} has the sha256 {corpus.sha256}, not {sha256}; fetch the file again.")
     if not sealed:

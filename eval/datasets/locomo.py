@@ -46,9 +46,9 @@ def _own_file(path: Path) -> Corpus:
     for number, (where, sample) in enumerate(source.items(path.name, ("conversation", "qa")), 1):
         namespace = conversation_name(sample, number)
         for place, qa in enumerate(sample["qa"]):
-            at = f"{where} question {place}"
-            if query := _query(qa, at, namespace, f"{namespace}:q{place}", qa.get("evidence") or [], notes):
-                queries.append((at, query))
+            turn_name = f"{where} question {place}"
+            if query := _query(qa, turn_name, namespace, f"{namespace}:q{place}", qa.get("evidence") or [], notes):
+                queries.append((turn_name, query))
     return build(path.stem, NAME, memories, queries, source, notes)
 
 

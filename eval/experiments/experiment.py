@@ -159,7 +159,7 @@ def conduct(
             "components": componentmeans(condition, headline, lists[name]) if len(by_name) <= _DETAILED else [],
             "ceilings": {str(k): ceilings(condition.recipe, headline, own, k).as_dict() for k in (5, 10) if detailed},
         }
-    dropped = {at: stage for at, of in witnesses.items() if (stage := dropping_stage(of))}
+    dropped = {name: stage for name, of in witnesses.items() if (stage := dropping_stage(of))}
     result["comparisons"] = compare(
         comparisons, metrics, by_name, runs, measured, lists, with_gold, sizes, seed=seed, dropped=dropped
     )
@@ -203,10 +203,10 @@ def componentmeans(condition: Condition, queries: Sequence[Query], lists: Lists,
             limit=places,
             excluded=condition.excluded,
         )
-        for at, components in enumerate(fused.components):
+        for index, components in enumerate(fused.components):
             for name, share in components.items():
-                sums[at][name] += share / len(queries)
-    return [dict(sorted(at.items())) for at in sums if at]
+                sums[index][name] += share / len(queries)
+    return [dict(sorted(shares.items())) for shares in sums if shares]
 
 
 def check_fast_path(mem: Any, corpus: Corpus, conditions: Sequence[Condition], lists: Mapping[str, Lists]) -> int:
@@ -348,7 +348,7 @@ def means(measured: Measured) -> dict[str, dict[str, float]]:
 def _cached_linkage(cache: Path, corpus: Corpus) -> dict[str, Any]:
     """Return the linkage of the corpus from ``cache``, computed where there is none: it reads every text."""
     if not cache.is_file():
-        _write_whole(cache, json.dumps({group: at.as_dict() for group, at in linkage(corpus).items()}))
+        _write_whole(cache, json.dumps({group: found.as_dict() for group, found in linkage(corpus).items()}))
     linkages: dict[str, Any] = json.loads(cache.read_text(encoding="utf-8"))
     return linkages
 

@@ -40,9 +40,11 @@ def sources(*roots: str, root: Path = ROOT) -> list[Path]:
     """
     queue: list[Path] = []
     for name in roots:
-        at = root.joinpath(*name.split("."))
+        found = root.joinpath(*name.split("."))
         paths = (
-            sorted(at.rglob("*.py")) if at.is_dir() else [path for path in [at.with_suffix(".py")] if path.is_file()]
+            sorted(found.rglob("*.py"))
+            if found.is_dir()
+            else [path for path in [found.with_suffix(".py")] if path.is_file()]
         )
         if not paths:
             raise ModuleNotFoundError(
@@ -81,5 +83,5 @@ def _file(name: str, root: Path) -> Path | None:
     first, *rest = name.split(".")
     if first not in ("eval", "semmem") or not rest:
         return None
-    at = root.joinpath(first, *rest)
-    return next((path for path in (at.with_suffix(".py"), at / "__init__.py") if path.is_file()), None)
+    found = root.joinpath(first, *rest)
+    return next((path for path in (found.with_suffix(".py"), found / "__init__.py") if path.is_file()), None)

@@ -188,8 +188,8 @@ def table_of_worth(result: Mapping[str, Any], group: str = "headline") -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for name, by_metric in rows.items():
         first = by_metric[metrics[0]]
-        at = first.get("paired")
-        counts = f"{at['won']} / {at['tied']} / {at['lost']}" if at else ""
+        paired = first.get("paired")
+        counts = f"{paired['won']} / {paired['tied']} / {paired['lost']}" if paired else ""
         # a refusal with its reason; else the verdict alone, as the numbers stand beside it
         verdict = first["sentence"].rpartition(f": {metrics[0]} ")[0] or first["sentence"]
         cells = [name, *(_worth(by_metric[m]) for m in metrics), counts, verdict.replace("|", "\\|")]
@@ -198,9 +198,9 @@ def table_of_worth(result: Mapping[str, Any], group: str = "headline") -> str:
 
 
 def _worth(comparison: Mapping[str, Any]) -> str:
-    at = comparison.get("paired")
-    if at is None:
+    paired = comparison.get("paired")
+    if paired is None:
         return ""
     mark = "**" if comparison["verdict"] in ("helps", "hurts") else ""
-    p = "" if at["p_holm"] is None else f", {at['p_holm']:.3f}"
-    return f"{mark}{at['delta']:+.3f}{mark}{interval(at)}{p if at['low'] is not None else ''}"
+    p = "" if paired["p_holm"] is None else f", {paired['p_holm']:.3f}"
+    return f"{mark}{paired['delta']:+.3f}{mark}{interval(paired)}{p if paired['low'] is not None else ''}"

@@ -137,8 +137,8 @@ def sample(mem: Any, namespace: str, count: int, *, seed: int = 0) -> list[Memor
             number += 1
             if len(drawn) < count:
                 drawn.append(memory)
-            elif (at := rng.randrange(number)) < count:
-                drawn[at] = memory
+            elif (index := rng.randrange(number)) < count:
+                drawn[index] = memory
         cursor = page.cursor
         if cursor is None:
             return drawn
@@ -180,8 +180,8 @@ def pool(mem: Any, namespace: str, question: Question, recipes: Sequence[str], *
     ids = dict.fromkeys(question.about)
     for name in recipes:
         for hit in mem.recall(question.text, namespace=namespace, limit=POOL_DEPTH, recipe=name):
-            at = place(hit)
-            ids.setdefault(at if isinstance(at, str) else at[0])
+            where = place(hit)
+            ids.setdefault(where if isinstance(where, str) else where[0])
     shuffled = sorted(ids)
     random.Random(f"{seed} {question.id}").shuffle(shuffled)
     return shuffled

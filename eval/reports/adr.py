@@ -76,8 +76,8 @@ def shows(comparison: Mapping[str, Any]) -> str:
     """Return what a comparison shows in the one form that a record must repeat; a refused one has no number."""
     if kind_of(comparison) in REFUSED:
         return kind_of(comparison)
-    at = comparison["paired"]
-    return f"{kind_of(comparison)} {at['delta']:+.3f}{interval(at)}"
+    paired = comparison["paired"]
+    return f"{kind_of(comparison)} {paired['delta']:+.3f}{interval(paired)}"
 
 
 def draft(folder: Path, slug: str, result_path: str, root: Path, *, comparison: str | None = None, today: date) -> Path:

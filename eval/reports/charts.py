@@ -48,10 +48,10 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
             words = {"va": "center", "ha": "left", "color": "#8a6d00", "style": "italic", "fontsize": 9}
             axes.text(0.01, y, kind_of(c), transform=axes.get_yaxis_transform(), **words)
             continue
-        at, colour = c["paired"], _COLOURS[kind_of(c)]
-        if at["low"] is not None:
-            axes.plot([at["low"], at["high"]], [y, y], color=colour, lw=2.2, solid_capstyle="round")
-        axes.plot([at["delta"]], [y], "o", color=colour, ms=6)
+        paired, colour = c["paired"], _COLOURS[kind_of(c)]
+        if paired["low"] is not None:
+            axes.plot([paired["low"], paired["high"]], [y, y], color=colour, lw=2.2, solid_capstyle="round")
+        axes.plot([paired["delta"]], [y], "o", color=colour, ms=6)
     axes.axvline(0, color="#202124", lw=0.8)
     several = len({c["name"] for c in rows}) > 1
     grouped = len({c["group"] for c in rows}) > 1
@@ -66,8 +66,8 @@ def forest(comparisons: Sequence[Mapping[str, Any]], metric: str) -> str:
     return _svg(figure, f"Differences in {metric}")
 
 
-def _end(at: Mapping[str, Any], end: str) -> float:
-    return float(at["delta"] if at[end] is None else at[end])
+def _end(paired: Mapping[str, Any], end: str) -> float:
+    return float(paired["delta"] if paired[end] is None else paired[end])
 
 
 def sweep(comparisons: Sequence[Mapping[str, Any]], setting: str, metric: str) -> str:
@@ -172,9 +172,10 @@ def components(name: str, places: Sequence[Mapping[str, float]]) -> str:
     bottom = [0.0] * len(places)
     ranks = range(1, len(places) + 1)
     for leg in sorted(
-        {leg for at in places for leg in at}, key=lambda leg: list(_LEGS).index(leg) if leg in _LEGS else 99
+        {leg for shares_of in places for leg in shares_of},
+        key=lambda leg: list(_LEGS).index(leg) if leg in _LEGS else 99,
     ):
-        shares = [at.get(leg, 0.0) for at in places]
+        shares = [one.get(leg, 0.0) for one in places]
         axes.bar(ranks, shares, bottom=bottom, label=leg, color=_LEGS.get(leg))
         bottom = [b + s for b, s in zip(bottom, shares, strict=True)]
     axes.set_xticks(list(ranks))

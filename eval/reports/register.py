@@ -51,8 +51,8 @@ class Register:
     def rows(self) -> list[list[str]]:
         """Return a row a result: tests, those with p below .05 alone, and those that remain."""
         out = []
-        for name in dict.fromkeys(at.result for at in self.asked):
-            own = [i for i, at in enumerate(self.asked) if at.result == name]
+        for name in dict.fromkeys(one.result for one in self.asked):
+            own = [i for i, one in enumerate(self.asked) if one.result == name]
             alone = sum(self.asked[i].p < ALPHA for i in own)
             kept = [len(self.discoveries.intersection(own)), len(self.holm.intersection(own))]
             out.append([name, *map(str, (len(own), alone, *kept))])
@@ -79,12 +79,12 @@ def register(results: Path) -> Register:
         content = json.loads(path.read_text(encoding="utf-8"))
         comparisons = [*_compared(content.get("result", content)), *_disturbed(content)]  # a look holds its result
         files += bool(comparisons)
-        for name, metric, group, at in comparisons:
-            if at.get("p") is None:
+        for name, metric, group, paired in comparisons:
+            if paired.get("p") is None:
                 without += 1
             else:
-                asked.append(Asked(path.stem, name, metric, group, at["delta"], at["p"]))
-    p_values = [at.p for at in asked]
+                asked.append(Asked(path.stem, name, metric, group, paired["delta"], paired["p"]))
+    p_values = [at.p for paired in asked]
     return Register(files, without, tuple(asked), sum(p < ALPHA for p in p_values), *_remaining(p_values))
 
 

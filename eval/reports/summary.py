@@ -66,32 +66,32 @@ def plain_sentence(comparison: Mapping[str, Any], result: Mapping[str, Any]) -> 
             f"{where}, arithmetic keeps what {what} finds out of the first {comparison['metric'].partition('@')[2]}, "
             "so whether it finds anything cannot be judged."
         )
-        if (at := comparison.get("reranking")) is None:
+        if (paired := comparison.get("reranking")) is None:
             return sentence
-        return f"{sentence} By its {by} it changes {metric} by {at['delta']:+.3f}{interval(at)}."
+        return f"{sentence} By its {by} it changes {metric} by {paired['delta']:+.3f}{interval(paired)}."
     if kind == "not evaluable":
         return f"{where}, {what} cannot be judged: {comparison['sentence'].removeprefix('not evaluable: ')}."
-    at = comparison["paired"]
+    paired = comparison["paired"]
     if kind == "described only":
-        each = ", ".join(f"{delta:+.3f}" for delta in at["each"])
+        each = ", ".join(f"{delta:+.3f}" for delta in paired["each"])
         unit = _UNITS.get(result.get("draws", {}).get("unit"), "unit")
         return (
-            f"{where}, {metric} is {at['base']:.3f} without and {at['mean']:.3f} with {what} "
-            f"({at['delta']:+.3f}{f'; by {unit}: {each}' if each else interval(at)}); "
+            f"{where}, {metric} is {paired['base']:.3f} without and {paired['mean']:.3f} with {what} "
+            f"({paired['delta']:+.3f}{f'; by {unit}: {each}' if each else interval(paired)}); "
             "they are too few to say anything of others."
         )
     if kind == "not separated":
-        low, high = bounds(at)
+        low, high = bounds(paired)
         return (
-            f"{where}, {what} is not separated from no effect on {metric}: {at['delta']:+.3f}{interval(at)} over "
-            f"{at['n']} questions; the true difference may lie between {low:+.3f} and {high:+.3f}."
+            f"{where}, {what} is not separated from no effect on {metric}: {paired['delta']:+.3f}{interval(paired)} "
+            f"over {paired['n']} questions; the true difference may lie between {low:+.3f} and {high:+.3f}."
         )
     verb = "raises" if kind == "helps" else "lowers"
-    about = "approximate " if at["units"] < FEW else ""
-    spread = "" if at["low"] is None else f", {about}95 % interval {at['low']:+.3f} to {at['high']:+.3f}"
+    about = "approximate " if paired["units"] < FEW else ""
+    spread = "" if paired["low"] is None else f", {about}95 % interval {paired['low']:+.3f} to {paired['high']:+.3f}"
     return (
-        f"{where}, {what} {verb} {metric} from {at['base']:.3f} to {at['mean']:.3f} "
-        f"({at['delta']:+.3f}{spread}, {at['n']} questions)."
+        f"{where}, {what} {verb} {metric} from {paired['base']:.3f} to {paired['mean']:.3f} "
+        f"({paired['delta']:+.3f}{spread}, {paired['n']} questions)."
     )
 
 
@@ -275,19 +275,28 @@ def _live(result: Mapping[str, Any]) -> list[str]:
 def _ceilings(result: Mapping[str, Any]) -> list[str]:
     rows = []
     for name, condition in result["conditions"].items():
-        for k, at in condition["ceilings"].items():
-            weights = ", ".join(f"{leg} {w:g}" for leg, w in at["weights"].items())
-            row = [at["union"], at["undominated"], at["oracle"], at["single"]]
-            rows.append([name, k, *row, weights, at["as_set"]])
+        for k, ceiling in condition["ceilings"].items():
+            weights = ", ".join(f"{leg} {w:g}" for leg, w in ceiling["weights"].items())
+            row = [ceiling["union"], ceiling["undominated"], ceiling["oracle"], ceiling["single"]]
+            rows.append([name, k, *row, weights, ceiling["as_set"]])
     head = ["condition", "k", "in any list", "not dominated", "oracle per question", "best one setting", "its weights"]
     return table([*head, "as set, bare sum"], rows)
 
 
 def _linkage(linkage: Mapping[str, Any]) -> list[str]:
     rows = [
-        [group, at["questions"], at["pairs"], at["share"], at["named"], at["concept"], at["neighbour"], at["chance"]]
-        for group, at in linkage.items()
-        if at["pairs"]
+        [
+            group,
+            found["questions"],
+            found["pairs"],
+            found["share"],
+            found["named"],
+            found["concept"],
+            found["neighbour"],
+            found["chance"],
+        ]
+        for group, found in linkage.items()
+        if found["pairs"]
     ]
     head = [
         "questions",

@@ -38,7 +38,7 @@ Row: TypeAlias = Mapping[str, Any]
 def rewritten(text: str, results: Path) -> str:
     """Return a record with the tables that are made from results made again. Raises DatasetError."""
     return _TABLE.sub(
-        lambda at: f"<!-- table\n{at['spec']}-->\n" + "\n".join(table_lines(at["spec"], results)) + "\n", text
+        lambda match: f"<!-- table\n{match['spec']}-->\n" + "\n".join(table_lines(match["spec"], results)) + "\n", text
     )
 
 
@@ -107,8 +107,8 @@ def _differences(table: Mapping[str, Any], results: Mapping[str, Result]) -> lis
         if comparisons[0] is None or comparisons[0]["verdict"] == "not evaluable":
             return "–"
         texts = []
-        for at, metric in zip(comparisons, metrics, strict=True):
-            text = _difference(at, sign, interval=every or metric == metrics[0])
+        for comparison, metric in zip(comparisons, metrics, strict=True):
+            text = _difference(comparison, sign, interval=every or metric == metrics[0])
             texts.append(f"**{text}**" if (label, column, metric) in bold else text)
         return joined.join(texts)
 
@@ -134,15 +134,15 @@ def _verdicts(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[s
     rows = _rows(table, results)
 
     def cell(name: str, column: str) -> str:
-        at = _find(results[column], name, table.get("group", "headline"), metric)
-        if at is None:
+        found = _find(results[column], name, table.get("group", "headline"), metric)
+        if found is None:
             return "–"
-        if at["verdict"] == "not evaluable":
-            return str(at["verdict"])
-        text = f"{kind_of(at)} {_difference(at, 1.0, interval=True)}"
-        turnover = at["turnover"]
+        if found["verdict"] == "not evaluable":
+            return str(found["verdict"])
+        text = f"{kind_of(found)} {_difference(found, 1.0, interval=True)}"
+        turnover = found["turnover"]
         gold = f" ({turnover['leg-only gold']})" if "leg-only gold" in turnover else ""
-        return f"{text}, leg-only {turnover['leg-only']}{gold}" if at["leg"] else text
+        return f"{text}, leg-only {turnover['leg-only']}{gold}" if found["leg"] else text
 
     return _lines(
         [table.get("head", ""), *results], [[label, *(cell(name, c) for c in results)] for label, name in rows]
@@ -176,17 +176,17 @@ def _grid(table: Mapping[str, Any], results: Mapping[str, Result]) -> list[str]:
         for b in acrosses
     }
     bold = _significant(
-        {at: c for at, c in cells.items() if c is not None and kind_of(c) in ("helps", "hurts", "not separated")}
+        {cell: c for cell, c in cells.items() if c is not None and kind_of(c) in ("helps", "hurts", "not separated")}
     )
 
     def cell(a: float, b: float) -> str:
-        at = cells[a, b, metric]
-        paired = (at or {}).get("paired") or (at or {}).get("reranking")
-        if at is None or paired is None:
+        compared = cells[a, b, metric]
+        paired = (compared or {}).get("paired") or (compared or {}).get("reranking")
+        if compared is None or paired is None:
             return "–"
-        turnover = at["turnover"]
+        turnover = compared["turnover"]
         text = f"{number(paired['mean'], signed=False)} ({turnover['leg-only']}, {turnover.get('leg-only gold', 0)})"
-        if kind_of(at) == "ruled out":
+        if kind_of(compared) == "ruled out":
             return f"*{text}*"
         return f"**{text}**" if (a, b, metric) in bold and paired["delta"] > 0 else text
 
@@ -234,24 +234,24 @@ def _find(result: Result, name: str, group: str, metric: str) -> Row | None:
 
 def _significant(cells: Mapping[Any, Row | None]) -> set[Any]:
     """Return the cells that Holm's correction over all that was tested for the table leaves."""
-    p_values = {at: paired["p"] for at, paired in _with_statistics(cells) if paired["p"] is not None}
+    p_values = {cell: paired["p"] for cell, paired in _with_statistics(cells) if paired["p"] is not None}
     adjusted = holm(list(p_values.values()))
-    return {at for at, p in zip(p_values, adjusted, strict=True) if p < ALPHA}
+    return {cell for cell, p in zip(p_values, adjusted, strict=True) if p < ALPHA}
 
 
 def _with_statistics(cells: Mapping[Any, Row | None]) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    for at, c in cells.items():
+    for cell, c in cells.items():
         if c is not None and "paired" in c:
-            yield at, c["paired"]
+            yield cell, c["paired"]
 
 
 def _difference(c: Row | None, sign: float, *, interval: bool) -> str:
-    at = (c or {}).get("paired") or (c or {}).get("reranking")
-    if at is None:
+    paired = (c or {}).get("paired") or (c or {}).get("reranking")
+    if paired is None:
         return "–"
-    text = number(sign * at["delta"])
-    if interval and at["low"] is not None and at["low"] != at["high"]:
-        low, high = sorted((sign * at["low"], sign * at["high"]))
+    text = number(sign * paired["delta"])
+    if interval and paired["low"] is not None and paired["low"] != paired["high"]:
+        low, high = sorted((sign * paired["low"], sign * paired["high"]))
         text += f" [{number(low)}, {number(high)}]"
     return text
 

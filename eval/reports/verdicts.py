@@ -47,8 +47,10 @@ def found(comparison: Mapping[str, Any]) -> list[str]:
     if len(rows) == 1:
         return ["found: nothing that is not in a list without it"]
     wide = [max(len(row[i]) for row in rows) for i in range(len(head))]
-    lines = ["  ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, wide, strict=True)))
-             for row in rows]  # fmt: skip
+    lines = [
+        "  ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, wide, strict=True)))
+        for row in rows
+    ]
     return [*lines, how_often(comparison)]
 
 

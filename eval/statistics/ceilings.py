@@ -106,11 +106,11 @@ def dominated(ranks: NDArray[np.float64]) -> NDArray[np.intp]:
 
 def _ranks(lists: Mapping[str, Sequence[str]], legs: Sequence[str]) -> tuple[list[str], NDArray[np.float64]]:
     ids = sorted({id for of_leg in lists.values() for id in of_leg})
-    at = {id: i for i, id in enumerate(ids)}
+    places = {id: i for i, id in enumerate(ids)}
     ranks = np.full((len(ids), len(legs)), np.inf)
     for column, leg in enumerate(legs):
         for rank, id in enumerate(lists.get(leg, ()), start=1):
-            ranks[at[id], column] = rank
+            ranks[places[id], column] = rank
     return ids, ranks
 
 

@@ -94,8 +94,8 @@ def compare(
         k = cutoff(metric)
         for group, chosen in groups.items():
             for c in comparisons if chosen else ():
-                at = standings[c.name, group, k]
-                verdict = judge(at, statistics.get((c.name, metric, group)), metric=metric)
+                found = standings[c.name, group, k]
+                verdict = judge(found, statistics.get((c.name, metric, group)), metric=metric)
                 turnover_counts = turnover(
                     chosen, runs[c.base], runs[c.other], k, own=_own(c, conditions, lists, chosen)
                 )
@@ -112,10 +112,10 @@ def compare(
                         "group": group,
                         "metric": metric,
                         "values": dict(conditions[c.other].values),
-                        "reach": dict(at.reach),
+                        "reach": dict(found.reach),
                         **verdict.as_dict(),
                         "turnover": turnover_counts,
-                        "finds": found_by(at, verdict),
+                        "finds": found_by(found, verdict),
                     }
                 )
     return out
@@ -133,18 +133,18 @@ def _own(
     return {q.id: new(holder, without, c.leg, with_leg[q.id], lacking[q.id]).keys() for q in queries}
 
 
-def found_by(at: Standing, verdict: Verdict) -> dict[str, Any] | None:
+def found_by(one: Standing, verdict: Verdict) -> dict[str, Any] | None:
     """Return the finds of the studied leg, JSON-ready; a verdict that is not evaluable has no gold beside it."""
-    if at.finds is None:
+    if one.finds is None:
         return None
-    told = at.finds.as_dict()
+    told = one.finds.as_dict()
     if verdict.kind == "not evaluable":
         told["parts"] = [{n: v for n, v in part.items() if not n.startswith("gold")} for part in told["parts"]]
     return told
 
 
-def _evaluable(at: Standing) -> bool:
-    reason = refusal(at)
+def _evaluable(one: Standing) -> bool:
+    reason = refusal(one)
     return reason is None or reason[0] == "ruled out"
 
 
@@ -163,7 +163,7 @@ def _standing(
     holder = holder_of(c, conditions)
     without = conditions[c.base if holder.name == c.other else c.other]
     try:
-        at = standing(
+        found = standing(
             holder,
             without,
             c.leg,
@@ -179,9 +179,9 @@ def _standing(
     except Contradicted as error:
         raise ExperimentError(str(error)) from None
     return replace(
-        at,
+        found,
         idle=idle(conditions[c.base], conditions[c.other], lists[c.base], lists[c.other]),
-        dropped=at.dropped or dropped.get((holder.name, c.leg or "")),
+        dropped=found.dropped or dropped.get((holder.name, c.leg or "")),
     )
 
 
@@ -192,7 +192,7 @@ def _statistics(
     seed: int,
 ) -> dict[tuple[str, str, str], Paired]:
     """Compute the statistics of every test: Holm's family is the headline for its tests, all tests for a stratum."""
-    headline = [at for at in triples if at[2] == "headline"]
+    headline = [triple for triple in triples if triple[2] == "headline"]
     differences = {}
     for c, metric, group in triples:
         tests = len(headline) if group == "headline" else len(triples)
@@ -205,7 +205,7 @@ def _statistics(
             alpha=ALPHA / tests,
             samples=enough(tests),
         )
-    first = corrected({at: one for at, one in differences.items() if at[2] == "headline"})
+    first = corrected({triple: one for triple, one in differences.items() if triple[2] == "headline"})
     return corrected(differences) | first
 
 
@@ -244,7 +244,8 @@ def _have_several_times(by_namespace: Mapping[str, Mapping[Key, Found]]) -> bool
 
 def _same_lists(one: Mapping[str, Asked], other: Mapping[str, Asked]) -> bool:
     return one.keys() == other.keys() and all(
-        (at.legs, at.regime, at.exact) == (other[id].legs, other[id].regime, other[id].exact) for id, at in one.items()
+        (hit.legs, hit.regime, hit.exact) == (other[id].legs, other[id].regime, other[id].exact)
+        for id, hit in one.items()
     )
 
 

@@ -180,11 +180,11 @@ def _parts(counts: Mapping[tuple[tuple[str, ...], ReachClass], Mapping[str, int]
 
 
 def _check(id: str, class_: ReachClass, ranks: Ranks, first: set[str], folded: set[str], where: str) -> None:
-    at = ", ".join(f"{leg} {rank}" for leg, rank in ranks.items())
+    ranked = ", ".join(f"{leg} {rank}" for leg, rank in ranks.items())
     if class_ in ("boost-only", "unreachable") and id in first:
-        said = f"by arithmetic a memory at {at} is {class_}, and it is in the first places"
+        said = f"by arithmetic a memory at {ranked} is {class_}, and it is in the first places"
     elif class_ == "guaranteed" and id not in first | folded:
-        said = f"by arithmetic a memory at {at} is guaranteed a place, and it is not among the first"
+        said = f"by arithmetic a memory at {ranked} is guaranteed a place, and it is not among the first"
     else:
         return
     raise Contradicted(

@@ -98,14 +98,14 @@ def measure(
     it the token measures are left out.
     """
     with_gold = [q for q in queries if q.gold]
-    at = {q.id: i for i, q in enumerate(with_gold)}
+    places = {q.id: i for i, q in enumerate(with_gold)}
     metrics = [m @ k for k in cutoffs for m in (R, nDCG, RR, Success)]
     values = {str(m): np.zeros(len(with_gold)) for m in metrics}
     runs = {q.id: falling(judged(q, run)) for q in with_gold}
     qrels = {q.id: dict(q.grades) for q in with_gold}
     if with_gold:
         for metric in ir_measures.iter_calc(metrics, qrels, {id: scores for id, scores in runs.items() if scores}):
-            values[str(metric.measure)][at[metric.query_id]] = metric.value
+            values[str(metric.measure)][places[metric.query_id]] = metric.value
     for k in cutoffs:
         # R@k is a ratio of small whole numbers: 1.0 exactly when all are found.
         values[f"AllGold@{k}"] = (values[f"R@{k}"] == 1.0).astype(np.float64)
@@ -118,7 +118,7 @@ def measure(
                 ]
             )
     return Measured(
-        ids=tuple(at),
+        ids=tuple(places),
         strata=tuple(q.stratum for q in with_gold),
         apart=tuple(q.apart for q in with_gold),
         values=values,

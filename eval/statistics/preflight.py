@@ -42,10 +42,10 @@ def preflight(
     return {
         "smallest scope": smallest,
         "regimes": dict(Counter(regime_of(recipe, asked[q.id]) for q in queries)),
-        "reach": {str(k): _classes(at) for k, at in by_k.items()},
-        "without reserve": {str(k): _classes(at, "class_without_reserve") for k, at in by_k.items()},
-        "worst importance": {str(k): _classes(at, "class_with_prior") for k, at in by_k.items()},
-        "witness holds": {str(k): witness_holds(recipe, at) for k, at in by_k.items()},
+        "reach": {str(k): _classes(reach) for k, reach in by_k.items()},
+        "without reserve": {str(k): _classes(reach, "class_without_reserve") for k, reach in by_k.items()},
+        "worst importance": {str(k): _classes(reach, "class_with_prior") for k, reach in by_k.items()},
+        "witness holds": {str(k): witness_holds(recipe, reach) for k, reach in by_k.items()},
         "legs": {leg: _leg(recipe, leg, queries, asked, smallest) for leg in recipe.legs},
         "vacuous": {
             str(k): _share([sizes[q.namespace] <= k for q in queries if sizes.get(q.namespace)]) for k in CUTOFFS
@@ -116,14 +116,14 @@ def leg_only(recipe: Recipe, leg: str, asked: Asked) -> set[str]:
     return set(ids.get(leg, ())) - others
 
 
-def witness_holds(recipe: Recipe, at: Reach) -> bool:
+def witness_holds(recipe: Recipe, reach: Reach) -> bool:
     """Send every witness through the fusion that recall calls and see whether it comes out as the arithmetic says.
 
     A formula that reads scores has witnesses of scores, which lists alone cannot show: nothing is sent there.
     """
     if recipe.fusion not in ("rrf", "rank-scaled"):
         return True
-    for regime, legs in at.regimes.items():
+    for regime, legs in reach.regimes.items():
         for leg in legs.legs.values():
             for witness in (leg.witness, leg.counter_witness):
                 if witness is None:
@@ -138,13 +138,13 @@ def witness_holds(recipe: Recipe, at: Reach) -> bool:
                     exact=witness.exact,
                     exact_bonus=recipe.exact_bonus,
                 )
-                if (witness.memory in [f.key for f in ranked[: at.k]]) != witness.enters:
+                if (witness.memory in [f.key for f in ranked[: reach.k]]) != witness.enters:
                     return False
     return True
 
 
-def _classes(at: Reach, field: str = "class_") -> dict[str, dict[str, str]]:
-    return {name: {leg: str(getattr(row, field)) for leg, row in of.legs.items()} for name, of in at.regimes.items()}
+def _classes(reach: Reach, field: str = "class_") -> dict[str, dict[str, str]]:
+    return {name: {leg: str(getattr(row, field)) for leg, row in of.legs.items()} for name, of in reach.regimes.items()}
 
 
 def _leg(

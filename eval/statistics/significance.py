@@ -153,10 +153,10 @@ def clustered(
     if clusters is None:
         return difference, np.ones(len(difference))
     places = {label: i for i, label in enumerate(dict.fromkeys(clusters))}
-    at = np.array([places[label] for label in clusters], dtype=np.intp)
+    drawn = np.array([places[label] for label in clusters], dtype=np.intp)
     return (
-        np.bincount(at, weights=difference, minlength=len(places)).astype(np.float64),
-        np.bincount(at, minlength=len(places)).astype(np.float64),
+        np.bincount(drawn, weights=difference, minlength=len(places)).astype(np.float64),
+        np.bincount(drawn, minlength=len(places)).astype(np.float64),
     )
 
 
@@ -183,8 +183,8 @@ def flip_interval(
     means = np.sort(np.concatenate(flipped))
     # arrangements beyond one end, the observed one among them, that are still too few for the test not to reject
     beyond = math.ceil((1 - level) / 2 * (sum(counted) + _drawn(len(sums), samples))) - 1
-    at = min(max(beyond - 1, 0), (len(means) - 1) // 2)
-    low, high = (0.0 if abs(end) < _SAME else float(end) for end in (means[at], means[-1 - at]))
+    index = min(max(beyond - 1, 0), (len(means) - 1) // 2)
+    low, high = (0.0 if abs(end) < _SAME else float(end) for end in (means[index], means[-1 - index]))
     return low, high
 
 
@@ -303,9 +303,9 @@ def family(
 
 def corrected(differences: Mapping[Name, Paired]) -> dict[Name, Paired]:
     """Return the comparisons with Holm's correction across all that were tested."""
-    p_values = {name: at.p for name, at in differences.items() if at.p is not None}
+    p_values = {name: difference.p for name, difference in differences.items() if difference.p is not None}
     holms = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    return {name: replace(at, p_holm=holms.get(name)) for name, at in differences.items()}
+    return {name: replace(difference, p_holm=holms.get(name)) for name, difference in differences.items()}
 
 
 def enough(tests: int, samples: int = SAMPLES) -> int:

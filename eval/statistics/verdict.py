@@ -153,48 +153,55 @@ def refusal(standing: Standing) -> tuple[Kind, str] | None:
     return None
 
 
-def _not_evaluable(at: Standing) -> str:
-    if at.degraded or at.idle:
-        return at.degraded or at.idle or ""
-    if at.vacuous > _MOST:
-        return f"k = {at.k} is not below the number of candidates for {at.vacuous:.0%} of the questions"
-    if at.leg is None:
+def _not_evaluable(standing: Standing) -> str:
+    if standing.degraded or standing.idle:
+        return standing.degraded or standing.idle or ""
+    if standing.vacuous > _MOST:
+        return f"k = {standing.k} is not below the number of candidates for {standing.vacuous:.0%} of the questions"
+    if standing.leg is None:
         return ""
-    if at.dropped:
-        return f"{at.dropped} drops every memory that only {at.leg} found"
-    if at.reach and all(reach == "unreachable" for reach in at.reach.values()):
-        return f"{at.leg} is unreachable at k = {at.k}: it is off, or nothing it returns is kept"
-    if at.empty > _MOST:
-        return f"{at.leg} is empty for {at.empty:.0%} of the questions"
+    if standing.dropped:
+        return f"{standing.dropped} drops every memory that only {standing.leg} found"
+    if standing.reach and all(reach == "unreachable" for reach in standing.reach.values()):
+        return f"{standing.leg} is unreachable at k = {standing.k}: it is off, or nothing it returns is kept"
+    if standing.empty > _MOST:
+        return f"{standing.leg} is empty for {standing.empty:.0%} of the questions"
     return ""
 
 
-def _ruled_out(at: Standing) -> str:
+def _ruled_out(standing: Standing) -> str:
     """Return why none of the finds of the leg can enter; a leg with seeds and without finds is judged by its seeds."""
-    if at.leg is None:
+    if standing.leg is None:
         return ""
-    if at.finds is None:
-        barred = at.reach and all(reach in ("boost-only", "unreachable") for reach in at.reach.values())
-        return f"{at.leg} is boost-only at k = {at.k}, so none of its finds can enter" if barred else ""
-    if not at.finds.found:
-        return "" if at.finds.seeds else f"{at.leg} found nothing that is not in a list without it; lower the depths"
-    if at.finds.may_enter:
+    if standing.finds is None:
+        barred = standing.reach and all(reach in ("boost-only", "unreachable") for reach in standing.reach.values())
+        return f"{standing.leg} is boost-only at k = {standing.k}, so none of its finds can enter" if barred else ""
+    if not standing.finds.found:
+        if standing.finds.seeds:
+            return ""
+        return f"{standing.leg} found nothing that is not in a list without it; lower the depths"
+    if standing.finds.may_enter:
         return ""
-    return f"arithmetic keeps all {at.finds.found:,} finds of {at.leg} out of the first {at.k}"
+    return f"arithmetic keeps all {standing.finds.found:,} finds of {standing.leg} out of the first {standing.k}"
 
 
-def _notes(at: Standing) -> list[str]:
+def _notes(standing: Standing) -> list[str]:
     out = []
-    if len(set(at.reach.values())) > 1:
-        out.append("reach of " + str(at.leg) + ": " + ", ".join(f"{r} {c}" for r, c in sorted(at.reach.items())))
-    if at.finds is not None and at.finds.seeds:
-        out.append(f"{at.leg} gives the graph its seeds, so its finds also come by the graph")
-    if at.finds is not None and at.finds.may_enter and not at.finds.entered:
-        out.append(f"none of the {at.finds.found:,} finds of {at.leg} is in the first {at.k}, though some may be")
-    if 0 < at.vacuous <= _MOST:
-        out.append(f"k is not below the number of candidates for {at.vacuous:.0%} of the questions")
-    if at.leg and 0 < at.empty <= _MOST:
-        out.append(f"{at.leg} is empty for {at.empty:.0%} of the questions")
+    if len(set(standing.reach.values())) > 1:
+        out.append(
+            "reach of " + str(standing.leg) + ": " + ", ".join(f"{r} {c}" for r, c in sorted(standing.reach.items()))
+        )
+    if standing.finds is not None and standing.finds.seeds:
+        out.append(f"{standing.leg} gives the graph its seeds, so its finds also come by the graph")
+    if standing.finds is not None and standing.finds.may_enter and not standing.finds.entered:
+        out.append(
+            f"none of the {standing.finds.found:,} finds of {standing.leg} is in the first {standing.k}, "
+            "though some may be"
+        )
+    if 0 < standing.vacuous <= _MOST:
+        out.append(f"k is not below the number of candidates for {standing.vacuous:.0%} of the questions")
+    if standing.leg and 0 < standing.empty <= _MOST:
+        out.append(f"{standing.leg} is empty for {standing.empty:.0%} of the questions")
     return out
 
 

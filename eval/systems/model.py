@@ -160,22 +160,24 @@ def load(name: str) -> System:
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     keys: dict[str, Any] = {"name": path.stem, **raw}
-    keys["fusions"] = tuple(_fusion(path, at, f) for at, f in _tables(path, keys.pop("fusion", []), "fusion"))
-    keys["sources"] = tuple(_made(path, at, Source, s) for at, s in _tables(path, keys.pop("source", []), "source"))
+    keys["fusions"] = tuple(_fusion(path, where, f) for where, f in _tables(path, keys.pop("fusion", []), "fusion"))
+    keys["sources"] = tuple(
+        _made(path, where, Source, s) for where, s in _tables(path, keys.pop("source", []), "source")
+    )
     keys["not_modelled"] = tuple(keys.get("not_modelled", ()))
     if not keys["fusions"]:
         raise InvalidInput(f"{path} has no [[fusion]]; write one for each way in which the system fuses.")
     return _made(path, "the file", System, {"repository": "", "release": "", **keys})
 
 
-def _fusion(path: Path, at: str, raw: Mapping[str, Any]) -> Fusion:
+def _fusion(path: Path, which: str, raw: Mapping[str, Any]) -> Fusion:
     keys: dict[str, Any] = {"when": "", "short": "", "threshold": "", "mend": "", "weights": "yours", **raw}
-    legs = _tables(path, keys.get("legs", []), f"legs of {at}")
+    legs = _tables(path, keys.get("legs", []), f"legs of {which}")
     keys["legs"] = tuple(_made(path, where, Leg, leg) for where, leg in legs)
     for key in ("depth", "pool"):
         if key in keys:
-            keys[key] = _made(path, f"{key} of {at}", Depth, keys[key])
-    fusion = _made(path, at, Fusion, keys)
+            keys[key] = _made(path, f"{key} of {which}", Depth, keys[key])
+    fusion = _made(path, which, Fusion, keys)
     wrong = {
         f"rule = {fusion.rule!r}, which is none of {', '.join(RULES)}": fusion.rule not in RULES,
         f"weights = {fusion.weights!r}, which is none of {', '.join(get_args(WeightUse))}": (
@@ -192,7 +194,7 @@ def _fusion(path: Path, at: str, raw: Mapping[str, Any]) -> Fusion:
     }
     for what, is_so in wrong.items():
         if is_so:
-            raise InvalidInput(f"{path}, {at}, has {what}.")
+            raise InvalidInput(f"{path}, {which}, has {what}.")
     return fusion
 
 
@@ -203,17 +205,17 @@ def _tables(path: Path, value: Any, what: str) -> list[tuple[str, Mapping[str, A
     return [(f"{what} {one.get('name', number)!r}", one) for number, one in enumerate(value, start=1)]
 
 
-def _made(path: Path, at: str, kind: type[Made], raw: Mapping[str, Any]) -> Made:
+def _made(path: Path, where: str, kind: type[Made], raw: Mapping[str, Any]) -> Made:
     """Return the record of a table. Raises InvalidInput for an unknown or a missing key, or another kind of value."""
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for key, value in raw.items():
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
-            raise InvalidInput(f"{path}, {at}, has {key!r}, which is no key{f'; {near[0]} is' if near else ''}.")
+            raise InvalidInput(f"{path}, {where}, has {key!r}, which is no key{f'; {near[0]} is' if near else ''}.")
         expected = _KINDS.get(str(known[key].type))
         if expected and (not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected)):
-            raise InvalidInput(f"{path}, {at}, has {key} = {value!r}; it must be {_WORDS[expected[0]]}.")
+            raise InvalidInput(f"{path}, {where}, has {key} = {value!r}; it must be {_WORDS[expected[0]]}.")
     needed = [name for name, field in known.items() if field.default is MISSING and name not in raw]
     if needed:
-        raise InvalidInput(f"{path}, {at}, has no {needed[0]!r}.")
+        raise InvalidInput(f"{path}, {where}, has no {needed[0]!r}.")
     return kind(**raw)

@@ -116,8 +116,8 @@ def _page(system: System, reached: Sequence[FusionReach], k: int) -> str:
         lines += [""]
     lines += [textwrap.fill(_CLASSES, _WIDTH), "", "Sources"]
     for source in system.sources:
-        at, where = f" ({source.at})" if source.at else "", f":{source.lines}" if source.lines else ""
-        lines += textwrap.wrap(f"{source.path}{where}{at}: {source.says}", _WIDTH, **_indents("  ", "      "))
+        version, where = f" ({source.at})" if source.at else "", f":{source.lines}" if source.lines else ""
+        lines += textwrap.wrap(f"{source.path}{where}{version}: {source.says}", _WIDTH, **_indents("  ", "      "))
     for what in system.not_modelled:
         lines += textwrap.wrap(f"not modelled: {what}", _WIDTH, **_indents("  ", "      "))
     return "\n".join(lines)

@@ -62,9 +62,14 @@ class Connection:
         self.accesses = AccessCounter(store.life if settings.count_accesses else None)
         self.legs = Legs(store, legs_of(store, language), legs)
         self.recaller = Recaller(
-            store, self.legs, of.embedder_or_reason, language, of.renewed, self.reader,
+            store,
+            self.legs,
+            of.embedder_or_reason,
+            language,
+            of.renewed,
+            self.reader,
             load_reranker=partial(load_reranker, endpoint=reranker_endpoint_of(settings)),
-        )  # fmt: skip
+        )
         if embedder is not None:
             try:
                 self.embedder_binding.embedder_or_reason()

@@ -88,8 +88,8 @@ class FileImport:
         except (BadItem, Conflict) as error:
             if (place := numbered(error)) is None:
                 raise
-            at, reason = place
-            raise type(error)(f"{self._wheres[at]}: {reason}") from error
+            position, reason = place
+            raise type(error)(f"{self._wheres[position]}: {reason}") from error
         self.bad_rows += [BadRow(self._wheres[bad.position], bad.reason) for bad in report.rejected]
         return report if row.whole else changed(report, gone=())
 

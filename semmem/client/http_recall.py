@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Never
 
 from semmem.client import values
-from semmem.client.http_request import filters_of
 from semmem.model.errors import LocalOnly
-from semmem.model.filters import Within
+from semmem.model.filters import Within, filters_of
 from semmem.model.process.forks import cached_property
 from semmem.model.recipe import Recipe
 from semmem.model.recipe import recipe as find_recipe

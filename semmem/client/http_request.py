@@ -11,11 +11,10 @@ from urllib.parse import quote
 from semmem.client import values
 from semmem.client.routes import TOGETHER, Route
 from semmem.model.errors import InvalidInput, NotFound
-from semmem.model.filters import checked_filters, string
-from semmem.model.types import Filters
+from semmem.model.filters import filters_of, string
 from semmem.write.versions import check_expected
 
-__all__ = ["NAMESPACE_IN_URL", "Request", "filters_of", "lines", "quoted", "request_of"]
+__all__ = ["NAMESPACE_IN_URL", "Request", "lines", "quoted", "request_of"]
 
 
 NAMESPACE_IN_URL = ("update", "configure")
@@ -88,13 +87,6 @@ def _query(arguments: Mapping[str, Any], *, filters_apart: bool = True) -> list[
 def quoted(id: str) -> str:
     """Return an id as a segment of a path; one of dots alone would be taken for a way up."""
     return quote(id, safe="") if id.strip(".") else "%2E" * len(id)
-
-
-def filters_of(filters: Any) -> dict[str, Any]:
-    """Return filters as a mapping of those that narrow anything. Raises InvalidInput."""
-    checked = checked_filters(filters)
-    fields = {name: getattr(checked, name) for name in Filters.__dataclass_fields__}
-    return {name: value for name, value in fields.items() if value or value is False}
 
 
 def lines(arguments: Mapping[str, Any], items: Iterable[Any]) -> Iterator[bytes]:

@@ -61,9 +61,12 @@ class Transport:
             raise StoreClosed
         try:
             with self._client.stream(
-                request.method, self.url + request.path, params=list(request.query) or None,
-                headers=dict(request.headers), content=request.content,
-            ) as response:  # fmt: skip
+                request.method,
+                self.url + request.path,
+                params=list(request.query) or None,
+                headers=dict(request.headers),
+                content=request.content,
+            ) as response:
                 if warning := response.headers.get(NOTED):
                     warn(warning)
                 yield response

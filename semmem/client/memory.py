@@ -786,11 +786,22 @@ class Semmem(ABC):
         check_namespace(namespace)
         whose = [one for one in map(checked_filters, owned if isinstance(owned, Sequence) else [owned]) if one]
         return import_items(
-            self.store, self._here.ingest, self._here.embedder_binding.embedder_or_reason, items, namespace=namespace,
-            batch_size=batch_size, on_error=on_error, owned=whose, replace_changed=replace,
-            overwrite=overwrite, prune=prune, soft=self.settings.keep_forgotten_days > 0, keep=keep,
-            mark=FIELDS["metadata"].kind.checked("metadata", mark or {}), progress=progress,
-        )  # fmt: skip
+            self.store,
+            self._here.ingest,
+            self._here.embedder_binding.embedder_or_reason,
+            items,
+            namespace=namespace,
+            batch_size=batch_size,
+            on_error=on_error,
+            owned=whose,
+            replace_changed=replace,
+            overwrite=overwrite,
+            prune=prune,
+            soft=self.settings.keep_forgotten_days > 0,
+            keep=keep,
+            mark=FIELDS["metadata"].kind.checked("metadata", mark or {}),
+            progress=progress,
+        )
 
     @observed
     def maintain(self) -> Mapping[str, int]:

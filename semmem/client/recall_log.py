@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.client.connection import Connection
 from semmem.client.recalling import answered
 from semmem.model.errors import InvalidInput
-from semmem.model.filters import at_time, string, strings, whole
+from semmem.model.filters import at_time, filters_of, string, strings, whole
 from semmem.model.process.asker import INTERFACES
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, Outcome, Recalls, Replay, merged, replayed
 from semmem.model.short_ids import is_short
@@ -136,13 +136,16 @@ def _logged(
         excluded = (LoggedHit(id, namespace, "excluded") for namespace, id in _existing(mem.store, out))
         hits = _ranked(result) if context is None else _composed(result, context)
         id = note_recall(
-            life_of(mem.store), result.candidates.question.query, names, (*hits, *excluded),
+            life_of(mem.store),
+            result.candidates.question.query,
+            names,
+            (*hits, *excluded),
             verb="recall" if context is None else "context",
             recipe=result.recipe.name,
             agent=mem.settings.agent,
             facts={**_facts(result), "arguments": _as_json(arguments)},
             redact=mem.settings.credentials != "off",
-        )  # fmt: skip
+        )
     except Exception as error:  # noqa: BLE001  # the answer is there, and stays
         return None, reason(error)
     return id, None
@@ -194,7 +197,6 @@ def _composed(result: Recall, context: Context) -> Iterator[LoggedHit]:
 
 def _as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a recall that were not as usual, as JSON; a vector is only said to have been there."""
-    from semmem.client.http_request import filters_of
     from semmem.client.values import sent
 
     given: dict[str, Any] = {}

@@ -90,10 +90,21 @@ def explain(
     """
     with unlogged():
         result = mem.recall(
-            query, namespace=namespace, limit=limit, offset=offset, recipe=recipe, filters=filters, exclude=exclude,
-            sort_by=sort_by, vector=vector, fold_parts=fold_parts, min_confidence=min_confidence,
-            token_budget=token_budget, as_of=as_of, now=now,
-        )  # fmt: skip
+            query,
+            namespace=namespace,
+            limit=limit,
+            offset=offset,
+            recipe=recipe,
+            filters=filters,
+            exclude=exclude,
+            sort_by=sort_by,
+            vector=vector,
+            fold_parts=fold_parts,
+            min_confidence=min_confidence,
+            token_budget=token_budget,
+            as_of=as_of,
+            now=now,
+        )
     return result.explain(id, of)
 
 

@@ -276,11 +276,16 @@ def judgments(value: Any) -> list[RelevanceJudgment]:
     """Return what was said of memories."""
     return [
         RelevanceJudgment(
-            one["namespace"], one["recall_id"], one["question"], one["memory_id"], bool(one["grade"]), one["made_by"],
+            one["namespace"],
+            one["recall_id"],
+            one["question"],
+            one["memory_id"],
+            bool(one["grade"]),
+            one["made_by"],
             _time(one["at"]),
         )
         for one in value
-    ]  # fmt: skip
+    ]
 
 
 def logged_recall(value: Any) -> LoggedRecall:

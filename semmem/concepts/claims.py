@@ -178,9 +178,16 @@ def _claim(sentence: str, author: str | None) -> Claim:
         if not verb and meaning is None:
             subject.add(term)
     return Claim(
-        sentence, values, frozenset(frame), frozenset(names), bool(NOT.search(sentence)), bool(CUE.search(sentence)),
-        frozenset(subject), past and not present, tuple(_replacements(sentence)),
-    )  # fmt: skip
+        sentence,
+        values,
+        frozenset(frame),
+        frozenset(names),
+        bool(NOT.search(sentence)),
+        bool(CUE.search(sentence)),
+        frozenset(subject),
+        past and not present,
+        tuple(_replacements(sentence)),
+    )
 
 
 @lru_cache(maxsize=16_384)

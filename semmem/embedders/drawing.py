@@ -246,10 +246,18 @@ class _Int8(_Drawing):
         blocks = np.pad(weight, ((0, 0), (0, -columns % _BLOCK))).reshape(rows, -1, _BLOCK)
         whole, scales = _rounded(blocks)
         return self._op(
-            "MatMulNBits", f"{name}.product", states, self._tensor(f"{name}.w", (whole + 128).astype(np.uint8)),
+            "MatMulNBits",
+            f"{name}.product",
+            states,
+            self._tensor(f"{name}.w", (whole + 128).astype(np.uint8)),
             self._tensor(f"{name}.scale", scales.reshape(-1)),
-            domain="com.microsoft", K=columns, N=rows, bits=8, block_size=_BLOCK, accuracy_level=4,
-        )  # fmt: skip
+            domain="com.microsoft",
+            K=columns,
+            N=rows,
+            bits=8,
+            block_size=_BLOCK,
+            accuracy_level=4,
+        )
 
     def _words(self, table: Any) -> str:
         import numpy as np

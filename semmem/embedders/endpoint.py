@@ -53,9 +53,14 @@ class EndpointEmbedder:
             raise InvalidInput(f"The embedder 'endpoint' needs the setting {missing} (SEMMEM_{missing.upper()}).")
         self._options = options
         self._endpoint = Endpoint(
-            options.url, options.key, path="/embeddings", named="embedder", most_bytes=_MOST_BYTES,
-            timeout_s=options.timeout_s, wait=wait,
-        )  # fmt: skip
+            options.url,
+            options.key,
+            path="/embeddings",
+            named="embedder",
+            most_bytes=_MOST_BYTES,
+            timeout_s=options.timeout_s,
+            wait=wait,
+        )
         self._dimensions = options.dimensions
         self.host = urlsplit(options.url).netloc
         self.name = f"endpoint:{options.model}"

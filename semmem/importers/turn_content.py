@@ -145,7 +145,8 @@ def _consists_of(words: list[str]) -> bool:
     for index in range(len(words)):
         if index in reached:
             reached |= {
-                index + size for size in range(1, _LONGEST + 1)
+                index + size
+                for size in range(1, _LONGEST + 1)
                 if index + size <= len(words) and tuple(words[index : index + size]) in _KNOWN
-            }  # fmt: skip
+            }
     return len(words) in reached

@@ -83,9 +83,14 @@ class MemoryFiles:
             raise Conflict(f"File {where} already exists", names=frozenset({(self.namespace, where)}))
         self._check_folders(where)
         try:
-            self._memory.remember(file_text if file_text.strip() else _EMPTY, id=where, namespace=self.namespace,
-                                  source="claude-memory-tool", source_type="agent",
-                                  metadata=_raw(file_text))  # fmt: skip
+            self._memory.remember(
+                file_text if file_text.strip() else _EMPTY,
+                id=where,
+                namespace=self.namespace,
+                source="claude-memory-tool",
+                source_type="agent",
+                metadata=_raw(file_text),
+            )
         except Conflict as error:  # another process was there first
             raise Conflict(f"File {where} already exists", names=frozenset({(self.namespace, where)})) from error
         return f"File created successfully at: {where}"
@@ -231,8 +236,13 @@ class MemoryFiles:
                 raise InvalidInput(f"The text of {path} is sensitive and not shown here, so no piece of it is changed.")
             text, line = change(_text(memory))
             try:
-                self._memory.update(path, namespace=self.namespace, expected_version=memory.tag,
-                                    text=text if text.strip() else _EMPTY, metadata=_raw(text))  # fmt: skip
+                self._memory.update(
+                    path,
+                    namespace=self.namespace,
+                    expected_version=memory.tag,
+                    text=text if text.strip() else _EMPTY,
+                    metadata=_raw(text),
+                )
             except Conflict:  # somebody else has edited it since
                 continue
             return text, line

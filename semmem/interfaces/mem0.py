@@ -208,9 +208,12 @@ class Memory:
         fetched = min(_MOST, max(2 * most, 20))
         while True:
             hits = self.memory.recall(
-                query.strip() if isinstance(query, str) else query, namespace=self.namespace, limit=fetched,
-                filters=narrowed(conditions), min_confidence=threshold or 0.0,
-            )  # fmt: skip
+                query.strip() if isinstance(query, str) else query,
+                namespace=self.namespace,
+                limit=fetched,
+                filters=narrowed(conditions),
+                min_confidence=threshold or 0.0,
+            )
             shown_hits = [hit for hit in hits if is_shown(hit.memory, conditions, show_expired)]
             if len(shown_hits) >= most or len(hits) < fetched or fetched == _MOST:
                 break

@@ -207,9 +207,12 @@ class _Chat:
     def _block(self, question: str) -> str:
         least = self.memory.settings.agent_min_confidence
         found = self.memory.context(
-            question.replace('"', " "), namespace=self._namespace, token_budget=self._budget, exclude=[*self._own],
+            question.replace('"', " "),
+            namespace=self._namespace,
+            token_budget=self._budget,
+            exclude=[*self._own],
             min_confidence=least,
-        )  # fmt: skip
+        )
         return found.text
 
     def keep(self, question: str | None, reply: str | None) -> None:
@@ -244,8 +247,9 @@ class _Chat:
         except Exception as error:  # noqa: BLE001  # a call of a model goes on, whatever it is
             if not self._warned:
                 self._warned = True
-                warnings.warn(f"The memory of this client failed, and calls go on without it: {sentence(error)}",
-                              stacklevel=2)  # fmt: skip
+                warnings.warn(
+                    f"The memory of this client failed, and calls go on without it: {sentence(error)}", stacklevel=2
+                )
             return otherwise
 
     def _in_time(self, call: Callable[[], T]) -> T:

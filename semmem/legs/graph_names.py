@@ -92,8 +92,10 @@ class Names:
         """Return (row id, key, weight in hundredths, spelling) for the names that memories are about."""
         into = self.corrections.into
         rows = self._snapshot.subject_names(self._namespace, row_ids)
-        return [(row_id, *((into[key][0], weight, into[key][1]) if key in into else (key, weight, label))) for
-                row_id, key, weight, label in rows]  # fmt: skip
+        return [
+            (row_id, *((into[key][0], weight, into[key][1]) if key in into else (key, weight, label)))
+            for row_id, key, weight, label in rows
+        ]
 
     def _read_as(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the key that each of ``keys`` is merged into, itself where it is not merged."""

@@ -24,6 +24,7 @@ __all__ = [
     "at_time",
     "checked_filters",
     "contains",
+    "filters_of",
     "matches",
     "one_of",
     "person",
@@ -191,6 +192,13 @@ def at_time(name: str, value: Any) -> datetime:
         raise InvalidInput(f"{name} must be an ISO 8601 time, not {shown(value)}.") from None
     except TypeError:
         raise InvalidInput(f"{name} must be a datetime, a date or an ISO 8601 string, not {shown(value)}.") from None
+
+
+def filters_of(filters: Any) -> dict[str, Any]:
+    """Return filters as a mapping of those that narrow anything. Raises InvalidInput."""
+    checked = checked_filters(filters)
+    fields = {name: getattr(checked, name) for name in Filters.__dataclass_fields__}
+    return {name: value for name, value in fields.items() if value or value is False}
 
 
 def shown_by(reveal: Any) -> Callable[[Memory], Memory]:

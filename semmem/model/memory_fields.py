@@ -27,7 +27,7 @@ from semmem.model.field_kinds import (
     Time,
     Vector,
     Whole,
-)  # fmt: skip
+)
 from semmem.model.types import SOURCE_TYPES, Memory, SourceType
 
 __all__ = [

@@ -165,24 +165,45 @@ def mark_of(useful: bool, made_by: str | None, at: datetime) -> dict[str, Any]:
 
 
 def logged_of(
-    namespace: str, id: str, at: datetime, question: str, recipe: str | None, interface: str | None,
-    agent: str | None, facts: Mapping[str, Any], hits: Mapping[str, Mapping[str, Any]],
-) -> LoggedRecall:  # fmt: skip
+    namespace: str,
+    id: str,
+    at: datetime,
+    question: str,
+    recipe: str | None,
+    interface: str | None,
+    agent: str | None,
+    facts: Mapping[str, Any],
+    hits: Mapping[str, Mapping[str, Any]],
+) -> LoggedRecall:
     """Return the entry in one row of a store, which has the hits of one namespace."""
     more = dict(facts)
     verb = more.pop("verb", "recall")
     return LoggedRecall(
-        id, question, (namespace,), _ordered(_hit(namespace, one, hits[one]) for one in hits),
-        at, verb, interface or "python", agent, recipe, more,
-    )  # fmt: skip
+        id,
+        question,
+        (namespace,),
+        _ordered(_hit(namespace, one, hits[one]) for one in hits),
+        at,
+        verb,
+        interface or "python",
+        agent,
+        recipe,
+        more,
+    )
 
 
 def _hit(namespace: str, id: str, values: Mapping[str, Any]) -> LoggedHit:
     judged_at = values.get("judged_at")
     return LoggedHit(
-        id, namespace, values.get("outcome"), values.get("rank"), values.get("score"), values.get("useful"),
-        values.get("judged_by"), None if judged_at is None else datetime.fromisoformat(judged_at),
-    )  # fmt: skip
+        id,
+        namespace,
+        values.get("outcome"),
+        values.get("rank"),
+        values.get("score"),
+        values.get("useful"),
+        values.get("judged_by"),
+        None if judged_at is None else datetime.fromisoformat(judged_at),
+    )
 
 
 def _ordered(hits: Iterable[LoggedHit]) -> tuple[LoggedHit, ...]:

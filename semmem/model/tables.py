@@ -29,10 +29,15 @@ def hit_rows(hits: Iterable[Hit]) -> list[dict[str, Any]]:
     names = list(dict.fromkeys(name for hit in hits for name in hit.components))
     fields = memory_rows(hit.memory for hit in hits)
     return [
-        {"rank": hit.rank, "score": hit.score, **{name: hit.components.get(name, 0.0) for name in names},
-         "snippet": hit.snippet, **of}
+        {
+            "rank": hit.rank,
+            "score": hit.score,
+            **{name: hit.components.get(name, 0.0) for name in names},
+            "snippet": hit.snippet,
+            **of,
+        }
         for hit, of in zip(hits, fields, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def html_table(caption: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -157,9 +157,14 @@ def _of_reranker(name: str, depth: int, shown: int) -> str:
 
 
 def _regime(
-    recipe: Recipe, regime: str, names: Sequence[str], facts: Facts, absent: Mapping[str, str], k: int,
+    recipe: Recipe,
+    regime: str,
+    names: Sequence[str],
+    facts: Facts,
+    absent: Mapping[str, str],
+    k: int,
     notes: Sequence[str],
-) -> RegimeReach:  # fmt: skip
+) -> RegimeReach:
     weights, reserve = {**recipe.weights, **recipe.weights_in(regime)}, recipe.reserve_in(regime)
     plan = replace(recipe, weights=weights, regime_weights={}, reserve=reserve, regime_reserve={})
     called = recipe.constants(regime)

@@ -336,9 +336,16 @@ def _drawn(
         also = {names[o].casefold(): names[o] for o in others[:_MOST_ALSO] if o in names}
         also.pop(name.casefold(), None)
         graph.add_node(
-            node, kind="concept", name=name, title=name, sort=Kind(concept.kind).name.lower(), df=concept.df,
-            idf=concept.idf, also=", ".join(also.values()), start=concept_key in start.df,
-        )  # fmt: skip
+            node,
+            kind="concept",
+            name=name,
+            title=name,
+            sort=Kind(concept.kind).name.lower(),
+            df=concept.df,
+            idf=concept.idf,
+            also=", ".join(also.values()),
+            start=concept_key in start.df,
+        )
         for id, (_, b) in concept.weights.items():
             role = "subject" if b else "mention"
             graph.add_edge(memory_node(id), node, type=MENTION, role=role, weight=concept.weight(id))

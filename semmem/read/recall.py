@@ -180,10 +180,24 @@ class Recaller:
         timings = {**timings, "total": spent}  # a copy: a late leg still writes to the old dict
         degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
         return StoreRecall(
-            hits, matched, is_exact, degraded, candidates.regime, timings, sure, window, settings, floor, withheld,
-            left_out, scope_size=scope.size, _candidates=candidates, _store=self._store, _snapshot=snapshot.stored,
+            hits,
+            matched,
+            is_exact,
+            degraded,
+            candidates.regime,
+            timings,
+            sure,
+            window,
+            settings,
+            floor,
+            withheld,
+            left_out,
+            scope_size=scope.size,
+            _candidates=candidates,
+            _store=self._store,
+            _snapshot=snapshot.stored,
             _language=self.language,
-        )  # fmt: skip
+        )
 
     def candidates(self, recall: StoreRecall, recipe: Recipe) -> Candidates:
         """Ask the legs the question of an earlier recall again, by ``recipe``, without fetching texts."""
@@ -325,9 +339,12 @@ class Recaller:
                 self._rerankers[recipe.rerank] = self._load_reranker(recipe.rerank)
             reranker = self._rerankers[recipe.rerank]
             terms = reranker.rerank(
-                asked.text, [memory for _, memory, _ in rows], [fused.score for fused, _, _ in rows],
-                passages=[passage.text for _, _, passage in rows], now=datetime.now(UTC) if now is None else now,
-            )  # fmt: skip
+                asked.text,
+                [memory for _, memory, _ in rows],
+                [fused.score for fused, _, _ in rows],
+                passages=[passage.text for _, _, passage in rows],
+                now=datetime.now(UTC) if now is None else now,
+            )
             return replace(
                 candidates, reranked={fused.key: of_key for (fused, _, _), of_key in zip(rows, terms, strict=True)}
             )

@@ -220,10 +220,20 @@ class StoreRecall(Recall):
         )
         timings = {"total": time.perf_counter() - started}
         return replace(
-            self, hits=hits, total=matched, total_is_exact=is_exact, degraded=candidates.degraded,
-            regime=candidates.regime, timings=timings, confidence=sure, _candidates=candidates, settings={},
-            withheld=withheld, left_out=left_out, id=None,
-        )  # fmt: skip
+            self,
+            hits=hits,
+            total=matched,
+            total_is_exact=is_exact,
+            degraded=candidates.degraded,
+            regime=candidates.regime,
+            timings=timings,
+            confidence=sure,
+            _candidates=candidates,
+            settings={},
+            withheld=withheld,
+            left_out=left_out,
+            id=None,
+        )
 
     def explain(self, id: str, namespace: str | None = None) -> Explanation:
         """Explain why the memory ``id`` is a hit, or why it is not and what would let it in."""

@@ -49,9 +49,15 @@ class EndpointReranker:
         if options is None:
             raise InvalidInput("The reranker 'endpoint' needs the setting reranker_url (SEMMEM_RERANKER_URL).")
         self._endpoint = Endpoint(
-            options.url, options.key, path="/rerank", named="reranker", timeout_s=options.timeout_s,
-            attempts=_ATTEMPTS, longest_wait_s=_LONGEST_WAIT_S, wait=wait,
-        )  # fmt: skip
+            options.url,
+            options.key,
+            path="/rerank",
+            named="reranker",
+            timeout_s=options.timeout_s,
+            attempts=_ATTEMPTS,
+            longest_wait_s=_LONGEST_WAIT_S,
+            wait=wait,
+        )
         self._model = options.model
         self._takes_texts: bool | None = None
         self.host = urlsplit(options.url).netloc

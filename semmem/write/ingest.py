@@ -39,7 +39,7 @@ from semmem.write.plan import (
     no_longer,
     planned,
     updating,
-)  # fmt: skip
+)
 from semmem.write.preparation import OnError, Preparation, Prepared, Refusals, check_vector
 from semmem.write.rebuild import prepare
 from semmem.write.screening import Screening, screened, warn_of

@@ -111,10 +111,15 @@ class Outcome:
     def with_more(self, other: Outcome) -> Outcome:
         """Return it with what became of more items of the same batch."""
         return Outcome(
-            self.remembered + other.remembered, self.unchanged + other.unchanged, self.replaced + other.replaced,
-            (*self.rejected, *other.rejected), {**self.degraded, **other.degraded}, self.names | other.names,
-            self.corroborated + other.corroborated, self.contradictions + other.contradictions,
-        )  # fmt: skip
+            self.remembered + other.remembered,
+            self.unchanged + other.unchanged,
+            self.replaced + other.replaced,
+            (*self.rejected, *other.rejected),
+            {**self.degraded, **other.degraded},
+            self.names | other.names,
+            self.corroborated + other.corroborated,
+            self.contradictions + other.contradictions,
+        )
 
 
 def planned(
@@ -346,9 +351,8 @@ def _other_keys(stored: Mapping[str, Any], new: Mapping[str, Any], mark: Mapping
     keys = new.keys() if mark else stored.keys() | new.keys()
     left_out = {*(mark or {}), MARK, NOTE_HASH}
     return sorted(
-        key for key in keys - left_out
-        if key not in stored or key not in new or not _alike(stored[key], new[key])
-    )  # fmt: skip
+        key for key in keys - left_out if key not in stored or key not in new or not _alike(stored[key], new[key])
+    )
 
 
 def _alike(one: object, other: object) -> bool:

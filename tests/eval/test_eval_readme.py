@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import coverage, erasure, joined, robustness, scale, second_day, speed, starts, titled
+from eval import coverage, erasure, joined, robustness, scale, second_day, starts, titled
 from eval.cli import app
 from eval.reports.page import page
 
@@ -25,7 +25,6 @@ OTHERS = {
     "eval.robustness": robustness,
     "eval.scale": scale,
     "eval.second_day": second_day,
-    "eval.speed": speed,
     "eval.starts": starts,
     "eval.titled": titled,
 }
@@ -48,7 +47,6 @@ def test_every_command_of_the_readme_is_one_and_its_data_are_in_the_clone() -> N
 @pytest.mark.parametrize(
     ("module", "args", "words"),
     [
-        ("eval.speed", ["--data", "no-such-set"], "There is no data set at no-such-set"),
         ("eval.robustness", ["--data", "no-such-set"], "There is no data set at no-such-set"),
         ("eval.scale", ["--data", "eval/data/toy", "--sizes", "a,b"], "--sizes are whole numbers, such as 6000,100000"),
         ("eval.erasure", ["--memories", "0"], "--memories is 1 or more"),

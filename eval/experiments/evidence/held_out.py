@@ -74,7 +74,7 @@ def _looks(record: Path) -> list[str]:
 def _other_bytes(corpus: Corpus, records: Path) -> list[str]:
     """Return, as "sha256 at commit", the looks at a set of the same name that had other bytes."""
     parts = (file.stem.rsplit("-", 2) for file in records.glob("*-*-*.json"))
-    return sorted(f"{sha} at {at}" for name, sha, at in parts if name == corpus.name and sha != corpus.sha256[:8])
+    return sorted(f"{sha} at {when}" for name, sha, when in parts if name == corpus.name and sha != corpus.sha256[:8])
 
 
 def look(

@@ -52,12 +52,12 @@ def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[list
     rows = []
     theirs = {(c["name"], c["metric"], c["group"]): c for c in earlier["comparisons"]}
     ours = {(c["name"], c["metric"], c["group"]): c for c in now["comparisons"]}
-    for at in dict.fromkeys([*theirs, *ours]):
-        then, since = (_verdict_and_delta(of[at]) if at in of else "–" for of in (theirs, ours))
+    for place in dict.fromkeys([*theirs, *ours]):
+        then, since = (_verdict_and_delta(of[place]) if place in of else "–" for of in (theirs, ours))
         if then != since:
-            rows.append([*at, then, since])
-        elif at in theirs and at in ours:
-            rows += [[*at, *pair] for pair in _differing(_beside(theirs[at]), _beside(ours[at]))]
+            rows.append([*place, then, since])
+        elif place in theirs and place in ours:
+            rows += [[*place, *pair] for pair in _differing(_beside(theirs[place]), _beside(ours[place]))]
     for name in earlier["conditions"].keys() & now["conditions"].keys():
         before, after = (conditions[name]["measures"] for conditions in (earlier["conditions"], now["conditions"]))
         for group in before.keys() | after.keys():
@@ -70,9 +70,9 @@ def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[list
 
 def _beside(comparison: Mapping[str, Any]) -> dict[str, float | None]:
     """Return what stands beside the delta of a comparison: its interval, p value and counts."""
-    at = comparison.get("paired") or comparison.get("reranking") or {}
+    paired = comparison.get("paired") or comparison.get("reranking") or {}
     shown = ("low", "high", "p_holm", "mde", "won", "tied", "lost", "units")
-    return {**{name: at.get(name) for name in shown}, **comparison.get("turnover", {})}
+    return {**{name: paired.get(name) for name in shown}, **comparison.get("turnover", {})}
 
 
 def _differing(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> Iterator[tuple[str, str]]:
@@ -87,8 +87,8 @@ def _plain(value: float | None) -> str:
 
 
 def _verdict_and_delta(comparison: Mapping[str, Any]) -> str:
-    at = comparison.get("paired") or comparison.get("reranking")
-    return kind_of(comparison) if at is None else f"{kind_of(comparison)} {at['delta']:+.3f}"
+    paired = comparison.get("paired") or comparison.get("reranking")
+    return kind_of(comparison) if paired is None else f"{kind_of(comparison)} {paired['delta']:+.3f}"
 
 
 def result_in(folder: Path) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ def commit_of(root: Path) -> str | None:
         try:
             process = subprocess.run(
                 ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20, check=False
-            )  # fmt: skip
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         if process.returncode:
@@ -71,6 +71,6 @@ def role(corpus: Corpus) -> str:
         return "has the name of a sealed set (ADR 0072) and other bytes"
     if name in HELD_OUT:
         return HELD_OUT[name]
-    if at := shared_with(corpus.queries):
-        return f"shares {at[1]} questions with the {'sealed' if at[0] in SEALED else 'tuning'} set {at[0]}"
+    if places := shared_with(corpus.queries):
+        return f"shares {places[1]} questions with the {'sealed' if places[0] in SEALED else 'tuning'} set {places[0]}"
     return "not known to this project"

@@ -37,9 +37,9 @@ def nearest(
     """
     pieces = []
     for source in np.intersect1d(sources, row_ids):
-        at = int(np.searchsorted(row_ids, source))
-        cosines = matrix.astype(np.float64) @ matrix[at].astype(np.float64)
-        cosines[at] = -np.inf
+        index = int(np.searchsorted(row_ids, source))
+        cosines = matrix.astype(np.float64) @ matrix[index].astype(np.float64)
+        cosines[index] = -np.inf
         order = np.lexsort((row_ids, -cosines))[: min(NEAREST, len(row_ids) - 1)]
         near = np.maximum(cosines[order], 0.0)
         if near.sum() > 0:

@@ -73,7 +73,7 @@ class Places:
                 )
             }
             takes = dealt([many[row_id] for row_id in row_ids], self._seed)
-            place_of = {row_id: row_ids[at] for row_id, at in zip(row_ids, takes.tolist(), strict=True)}
+            place_of = {row_id: row_ids[take] for row_id, take in zip(row_ids, takes.tolist(), strict=True)}
             self._dealt[namespace] = (place_of, {place: row_id for row_id, place in place_of.items()})
         return self._dealt[namespace]
 
@@ -136,7 +136,7 @@ class Rewired(Overlay):
 
     def _beside(self, namespace: str, rows: Sequence[tuple[int, int, bool]]) -> Sequence[tuple[int, int, bool]]:
         _, here = self._places.of(namespace)
-        return [(here[at], here[beside], own) for at, beside, own in rows]
+        return [(here[index], here[beside], own) for index, beside, own in rows]
 
     def _moved(self, namespace: str, postings: Postings) -> Postings:
         _, here = self._places.of(namespace)

@@ -123,9 +123,19 @@ class Prober:
         is_hit = any(hit.memory.id == WITNESS for hit in recall)
         end = fate(candidates, recall.cut, key, of.leg, rank, is_hit=is_hit)
         return Probed(
-            of.leg, regime, k, of.question, of.text, end.dropped, end.why,
-            rank, end.others, end.place, end.class_, end.alone,
-        )  # fmt: skip
+            of.leg,
+            regime,
+            k,
+            of.question,
+            of.text,
+            end.dropped,
+            end.why,
+            rank,
+            end.others,
+            end.place,
+            end.class_,
+            end.alone,
+        )
 
     def _write(self, of: ProbeFixture, namespace: str) -> tuple[Stage, str] | None:
         """Remember the witness as every memory is, then its competitors; return the stage that failed, and why."""

@@ -222,10 +222,11 @@ def _single(parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Paramet
 def _read(parameters: Iterable[inspect.Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of parameters by name, given those of all single options."""
     return {
-        one.name: values[one.name] if (several := _options(one)) is None
+        one.name: values[one.name]
+        if (several := _options(one)) is None
         else several.read(**_read(several.parameters, values))
         for one in parameters
-    }  # fmt: skip
+    }
 
 
 Command = TypeVar("Command", bound=Callable[..., None])

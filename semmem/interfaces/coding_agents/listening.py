@@ -179,9 +179,13 @@ def begin_listener(address: Address, url: str | None) -> None:
     try:
         subprocess.Popen(
             [*command, *(() if url is None else ("--url", url))],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True, pass_fds=(lock,), cwd=None if address.local else address.folder,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=(lock,),
+            cwd=None if address.local else address.folder,
+        )
     finally:
         os.close(lock)
 

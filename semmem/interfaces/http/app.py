@@ -328,10 +328,15 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False) -> A
         await asyncio.to_thread(service.close)  # a verb at work may wait for this loop
 
     app = FastAPI(
-        title="semmem", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan,
+        title="semmem",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
         description="Memory for AI agents: remember, recall, and see why. A key goes into Authorization: Bearer KEY.",
         telemetry={"tracing": False, "metrics": False, "logs": False},  # FastAPI's own has the URL, with the question
-    )  # fmt: skip
+    )
     for (path, method), routes in _grouped():
         app.add_api_route(
             path,

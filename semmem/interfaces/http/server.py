@@ -81,9 +81,14 @@ class Server:
         )
         app = application(service, guard or Guard(), wants_key=owner is not None or bool(keys))
         self._uvicorn = uvicorn_of(
-            app, service.limits, grace_s=grace_s, stopping=service.stop, loop="asyncio", timeout_keep_alive=75,
+            app,
+            service.limits,
+            grace_s=grace_s,
+            stopping=service.stop,
+            loop="asyncio",
+            timeout_keep_alive=75,
             h11_max_incomplete_event_size=_LARGEST_HEAD,
-        )  # fmt: skip
+        )
 
     def run(self) -> bool:
         """Answer requests until ``stop``, Ctrl-C or SIGTERM; then finish what was asked, for as long as the grace.
@@ -116,9 +121,18 @@ def uvicorn_of(
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
-        app, http=protocol(limits), ws="none", lifespan="on", log_config=None, log_level="warning", access_log=False,
-        server_header=False, proxy_headers=False, timeout_graceful_shutdown=max(1, round(grace_s)), **settings,
-    )  # fmt: skip
+        app,
+        http=protocol(limits),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, round(grace_s)),
+        **settings,
+    )
     return Noting(config)
 
 

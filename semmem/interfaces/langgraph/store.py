@@ -24,7 +24,7 @@ from langgraph.store.base import (
     SearchItem,
     SearchOp,
     TTLConfig,
-)  # fmt: skip
+)
 
 from semmem.client.pages import every_memory
 from semmem.interfaces.arguments import check_memory, check_namespace
@@ -43,7 +43,7 @@ from semmem.interfaces.langgraph.items import (
     refreshed,
     searched_item,
     within,
-)  # fmt: skip
+)
 from semmem.interfaces.langgraph.sweeper import Sweeper
 from semmem.model.errors import Conflict, InvalidInput, LocalOnly, NotFound
 from semmem.model.metadata_filters import contained, holds
@@ -325,9 +325,14 @@ class SemmemStore(BaseStore):
                 fewer += [f"{id}/{number}" for number in range(len(memories) - 1, earlier[id].metadata["texts"])]
         if items:
             report = self.memory.import_items(
-                items, namespace=self.namespace, batch_size=len(items), on_error="abort", owned=_OWNED, replace=True,
+                items,
+                namespace=self.namespace,
+                batch_size=len(items),
+                on_error="abort",
+                owned=_OWNED,
+                replace=True,
                 overwrite=True,
-            )  # fmt: skip
+            )
             if report.rejected:
                 raise InvalidInput(f"{report.rejected[0].reason}")
         return [*deleted_ids, *fewer]

@@ -65,9 +65,15 @@ def _tool(name: str, description: str, run: Run, arguments: dict[str, Schema], r
 def _adding(name: str, description: str, run: Run, arguments: dict[str, Schema], shows: str, result: Schema) -> Tool:
     """Return a tool that stores something, and whose text is the part ``shows`` of its result."""
     return _tool(
-        name, description, run, arguments, {shows: array(result)}, reads=False, repeatable=False,
+        name,
+        description,
+        run,
+        arguments,
+        {shows: array(result)},
+        reads=False,
+        repeatable=False,
         text=lambda values: indented(values[shows]),
-    )  # fmt: skip
+    )
 
 
 def _deleting(name: str, description: str, run: Run, arguments: dict[str, Schema]) -> Tool:

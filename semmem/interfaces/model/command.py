@@ -66,9 +66,14 @@ def list_models(cli: CommandLine) -> None:
         card = read_card(folder)
         size = sum(file.stat().st_size for file in folder.iterdir())
         rows.append(
-            {"name": name, "dimensions": card.dimensions, "max_tokens": card.max_tokens, "bytes": size,
-             "folder": str(folder)}
-        )  # fmt: skip
+            {
+                "name": name,
+                "dimensions": card.dimensions,
+                "max_tokens": card.max_tokens,
+                "bytes": size,
+                "folder": str(folder),
+            }
+        )
     cli.give(rows, lambda: _show(cli, rows))
 
 

@@ -107,10 +107,15 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         rows = [
-            {"leg": one.leg, "rank": one.rank, "share": one.share, "status": one.status,
-             "enough": ", ".join(f"{what.replace('_', ' ')} {value:g}" for what, value in one.needs.items())}
+            {
+                "leg": one.leg,
+                "rank": one.rank,
+                "share": one.share,
+                "status": one.status,
+                "enough": ", ".join(f"{what.replace('_', ' ')} {value:g}" for what, value in one.needs.items()),
+            }
             for one in self.legs.values()
-        ]  # fmt: skip
+        ]
         table = html_table(str(self).partition("\n")[0], rows, ("leg", "rank", "share", "status", "enough"))
         paths = "".join(f"<li>{escape(path_line(path))}</li>" for path in self.paths)
         return table + (f"<ol>{paths}</ol>" if paths else "")

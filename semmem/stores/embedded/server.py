@@ -322,9 +322,15 @@ def _in_background(command: list[str], log: Path, lock: int, process: Mapping[st
     shell = ["/bin/sh", "-c", _IN_BACKGROUND, str(log), *command]
     nothing = subprocess.DEVNULL
     subprocess.run(
-        shell, pass_fds=(lock,), start_new_session=True, stdin=nothing, stdout=nothing, stderr=nothing, check=False,
+        shell,
+        pass_fds=(lock,),
+        start_new_session=True,
+        stdin=nothing,
+        stdout=nothing,
+        stderr=nothing,
+        check=False,
         **process,
-    )  # fmt: skip
+    )
 
 
 def _signal(pid: int, which: signal.Signals) -> None:

@@ -343,9 +343,16 @@ class SqliteStore(Filed):
         kinds, corrections = (None, None) if names is None else self._facts(namespaces, names, self._held(namespaces))
         spoken = json.loads(languages) if languages is not None else {}
         scope = Scope(
-            namespaces, size, allowed, excluded, settings=settings, kinds=kinds, corrections=corrections,
-            languages=spoken, lapsed=lapsed,
-        )  # fmt: skip
+            namespaces,
+            size,
+            allowed,
+            excluded,
+            settings=settings,
+            kinds=kinds,
+            corrections=corrections,
+            languages=spoken,
+            lapsed=lapsed,
+        )
         return scope.with_links(dict(json.loads(linked)))
 
     def snapshot(
@@ -433,12 +440,22 @@ class SqliteStore(Filed):
         groups = self.among("memory_turns", namespaces, row_ids, limit=MOST_TURNS + 1)
         return [
             Turn(
-                n, placed(row_id, place), session, author, bool(asks), month_of(at), id, part, importance, content,
-                at / 1e6, updated / 1e6,
+                n,
+                placed(row_id, place),
+                session,
+                author,
+                bool(asks),
+                month_of(at),
+                id,
+                part,
+                importance,
+                content,
+                at / 1e6,
+                updated / 1e6,
             )
             for place, rows in groups
             for n, row_id, session, author, asks, at, id, part, importance, content, updated in rows
-        ]  # fmt: skip
+        ]
 
     def _facts(
         self, namespaces: Sequence[str], names: Collection[str], models: Mapping[str, Model]

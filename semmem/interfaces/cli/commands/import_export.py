@@ -139,9 +139,15 @@ def import_(
     work = FileImport(format, files, options, namespace=cli.namespace, redacts=redacts)
     with cli.connect(create=True) as mem, counting(cli, files[0].name, None) as advance:
         report = work.run(
-            mem, on_error=on_error, batch_size=batch_size, replace=replace, moved=moved, prune=prune,
-            unowned=lambda: cli.say(_ALIKE), progress=advance,
-        )  # fmt: skip
+            mem,
+            on_error=on_error,
+            batch_size=batch_size,
+            replace=replace,
+            moved=moved,
+            prune=prune,
+            unowned=lambda: cli.say(_ALIKE),
+            progress=advance,
+        )
     if work.credentials:
         cli.say(f"Redacted {counted(work.credentials, 'credential')}.")
     answer = {

@@ -124,9 +124,14 @@ def forget(
         raise InvalidInput("--all is the whole namespace; leave it out to forget by id or filters.")
     with cli.connect() as mem:
         count = mem.forget(
-            id, namespace=cli.namespace, filters=narrow, everything=everything, hard=hard, dry_run=not yes,
+            id,
+            namespace=cli.namespace,
+            filters=narrow,
+            everything=everything,
+            hard=hard,
+            dry_run=not yes,
             forgotten_by=by,
-        )  # fmt: skip
+        )
     what = counted(count, "memory")
     line = f"Forgot {what}." if yes else f"Would forget {what} in namespace {cli.namespace}; do it with --yes."
     cli.give({"forgotten": count if yes else 0, "matched": count, "dry_run": not yes}, lambda: cli.out.print(line))
@@ -233,8 +238,8 @@ def _remember_lines(cli: CommandLine, path: Path, on_error: OnError, batch_size:
         except (BadItem, Conflict) as error:
             if (place := numbered(error)) is None:
                 raise
-            at, reason = place
-            raise type(error)(f"{path.name}, line {numbers[at]}: {_in_the_file(reason)}") from error
+            position, reason = place
+            raise type(error)(f"{path.name}, line {numbers[position]}: {_in_the_file(reason)}") from error
     rejected = [
         {"line": numbers[row.position], **plain(row), "reason": _in_the_file(row.reason)} for row in report.rejected
     ]

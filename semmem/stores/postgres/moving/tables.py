@@ -179,10 +179,14 @@ def end_of_range(connection: Connection, table: Table, after: Key, size: int) ->
     )
     row = connection.execute(
         _composed(
-            "move_end", keys=keys, table=table.place, range=table.range(after, None),
-            order=table._list(table.key), skip=sql.Literal(size - 1),
+            "move_end",
+            keys=keys,
+            table=table.place,
+            range=table.range(after, None),
+            order=table._list(table.key),
+            skip=sql.Literal(size - 1),
         )
-    ).fetchone()  # fmt: skip
+    ).fetchone()
     return None if row is None else tuple(row)
 
 
