@@ -84,7 +84,7 @@ def register(results: Path) -> Register:
                 without += 1
             else:
                 asked.append(Asked(path.stem, name, metric, group, paired["delta"], paired["p"]))
-    p_values = [at.p for paired in asked]
+    p_values = [one.p for one in asked]
     return Register(files, without, tuple(asked), sum(p < ALPHA for p in p_values), *_remaining(p_values))
 
 
