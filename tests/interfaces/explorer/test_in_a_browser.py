@@ -659,6 +659,30 @@ def test_memories_of_a_small_graph_have_labels_and_no_label_covers_another(page:
             assert over == [], name
 
 
+# Counts how often two nodes of the picture lie on each other.
+HEAPS = """() => {
+  window.heaps = 0;
+  setInterval(() => {
+    const at = document.querySelector('.canvas > div')._cyreg.cy.nodes().map((one) => JSON.stringify(one.position()));
+    if (new Set(at).size < at.length) window.heaps += 1;
+  }, 5);
+}"""
+
+
+def test_a_picture_stays_until_the_places_of_the_next_one_are_known(page: Any, site: Server) -> None:
+    page.goto(f"{site.url}/#/graph?ns=team&around=Kestrel")
+    page.wait_for_function(f"() => document.querySelector('.canvas > div')?._cyreg && ({LABELS})().length > 3")
+    page.evaluate(HEAPS)
+    page.goto(f"{site.url}/#/graph?ns=team&around=Tide")
+    page.get_by_role("heading", name="Tide").wait_for()
+    page.wait_for_function(f"() => ({LABELS})().map(([name]) => name).includes('Tide')")
+    assert "Kestrel" not in {name for name, *_ in page.evaluate(LABELS)}
+    assert (
+        page.evaluate("() => document.querySelector('.canvas > div')._cyreg.cy.$(':selected').data('name')") == "Tide"
+    )
+    assert page.evaluate("() => window.heaps") == 0
+
+
 def test_a_merged_name_is_split_and_merged_again(page: Any, mem: Semmem, site: Server) -> None:
     mem.merge_concepts("Kestrel", "Petra Lindqvist", namespace="team")
     page.goto(f"{site.url}/#/graph?ns=team&around=Petra+Lindqvist")

@@ -12,7 +12,7 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
   const view = useRef(null);
   const acts = useRef({});
   const round = useRef(0);
-  acts.current = { setChosen, expand, shown, hidden };
+  acts.current = { setChosen, expand, shown, hidden, chosen };
   useEffect(() => {
     let ended = false;
     import("/page/vendor/cytoscape.js").then(({ default: cytoscape }) => {
@@ -42,14 +42,6 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     const ids = new Set(seen.map((node) => node.id));
     const lines = [...edges.entries()].filter(([, { source, target }]) => ids.has(source) && ids.has(target));
     const before = new Map(graph.nodes().map((one) => [one.id(), { ...one.position() }]));
-    graph.batch(() => {
-      graph.elements().filter((one) => one.isEdge() || !ids.has(one.id())).remove();
-      for (const node of seen.filter((one) => before.has(one.id))) graph.getElementById(node.id).data(dataOf(node));
-      graph.add([
-        ...seen.filter((one) => !before.has(one.id)).map((node) => ({ group: "nodes", data: dataOf(node) })),
-        ...lines.map(([id, { source, target, type, way }]) => ({ group: "edges", data: { id: `e ${id}`, source, target, way: way ? 1 : 0, size: SIZE, label: way ? visible(type) : "" } })),
-      ]);
-    });
     const points = seen.map(({ id }) => ({ id, ...before.get(id) }));
     round.current += 1;
     const mine = round.current;
@@ -57,7 +49,16 @@ export function Canvas({ shown, hidden, chosen, setChosen, expand }) {
     const at = await settled(points, lines.map(([, { source, target, way }]) => ({ source, target, way })), wide / high, () => mine === round.current && view.current);
     if (!at) return;
     const room = spots(seen, at, lines.filter(([, { way }]) => way), magnified([...at.values()], wide, high));
-    graph.batch(() => { for (const [id, spot] of room) graph.getElementById(id).data(spot); });
+    graph.batch(() => { // the former picture stays until the places of the new one are known
+      graph.elements().filter((one) => one.isEdge() || !ids.has(one.id())).remove();
+      for (const node of seen.filter((one) => before.has(one.id))) graph.getElementById(node.id).data(dataOf(node));
+      graph.add([
+        ...seen.filter((one) => !before.has(one.id)).map((node) => ({ group: "nodes", data: dataOf(node), position: { ...at.get(node.id) } })),
+        ...lines.map(([id, { source, target, type, way }]) => ({ group: "edges", data: { id: `e ${id}`, source, target, way: way ? 1 : 0, size: SIZE, label: way ? visible(type) : "" } })),
+      ]);
+      for (const [id, spot] of room) graph.getElementById(id).data(spot);
+      graph.nodes().forEach((one) => { if (one.id() === acts.current.chosen) one.select(); });
+    });
     const calm = seen.length > 400 || matchMedia("(prefers-reduced-motion: reduce)").matches;
     graph.maxZoom(LARGEST); // a picture of few nodes is not blown up; a person may
     graph.layout({ name: "preset", positions: (node) => at.get(node.id()), fit: true, padding: MARGIN, animate: !calm, animationDuration: 300, stop: () => graph.maxZoom(CLOSEST) }).run();
