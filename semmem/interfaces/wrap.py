@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass
 from secrets import token_hex
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from semmem.importers import RowError, plain_text
@@ -187,6 +187,7 @@ class _Chat:
         self._position: int | None = None
         self._warned = False
         self._late: Thread | None = None
+        self._keeping = Lock()  # replies to calls side by side come on several threads
 
     def begin(self, path: str, arguments: dict[str, Any]) -> _Call:
         """Put what is recalled into the body of a call; return what hears its reply."""
@@ -221,6 +222,10 @@ class _Chat:
             self._quietly(lambda: self._keep(question, reply), None)
 
     def _keep(self, question: str | None, reply: str | None) -> None:
+        with self._keeping:
+            self._keep_next(question, reply)
+
+    def _keep_next(self, question: str | None, reply: str | None) -> None:
         if self._position is None:
             newest = self.memory.list(namespace=self._namespace, filters={"sessions": [self._session]}, limit=1_000)
             self._position = max((one.position or 0 for one in newest), default=0)

@@ -6,8 +6,10 @@ import asyncio
 import json
 import sqlite3
 import threading
+import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -249,6 +251,29 @@ def test_the_clients_for_asyncio_do_the_same(server: Server, mem: semmem.Semmem)
     assert len(server.received) == 3
     assert all(FACT in in_prompt(asked) for asked in server.received)
     assert {text for _, text, _ in turns(mem)} == {f"{QUESTION}\n\n{REPLY}"}
+
+
+def test_turns_of_calls_side_by_side_have_a_place_each_in_the_session(
+    server: Server, mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = semmem.Semmem.list
+
+    def slow(self: semmem.Semmem, **options: Any) -> Any:
+        page = read(self, **options)
+        time.sleep(0.2)  # so that every call reads the session before one has stored its turns
+        return page
+
+    monkeypatch.setattr(semmem.Semmem, "list", slow)
+    client = semmem.wrap(of_openai(server), memory=mem, namespace="ana")
+
+    def call(number: int) -> None:
+        said = [{"role": "user", "content": f"Boat {number} lies in the harbour."}]
+        client.chat.completions.create(model="m", messages=said)  # type: ignore[arg-type]
+
+    with ThreadPoolExecutor(4) as callers:
+        list(callers.map(call, range(4)))
+    stored = mem.list(namespace="ana", filters={"tags": ["transcript"]})
+    assert sorted(one.position or 0 for one in stored) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_a_message_of_the_user_is_stored_once_though_tools_are_called_in_between(
