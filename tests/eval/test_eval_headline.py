@@ -37,6 +37,14 @@ def test_a_comparison_with_a_formula_that_nobody_tuned_says_so_in_the_headline()
     assert "Not tuned" not in headline(result("agentnotes_a-graph"))
 
 
+def test_an_interval_of_nineteen_clusters_is_called_approximate_and_one_of_twenty_is_not() -> None:
+    told = result("harbour-controls")
+    first = next(c for c in told["comparisons"] if (c["group"], c["metric"]) == ("headline", told["metrics"][0]))
+    for units, approximate in ((19, True), (20, False)):
+        first["paired"]["units"] = units
+        assert ("approximate 95 % interval" in headline(told)) == approximate
+
+
 def test_a_result_with_vectors_that_know_no_meaning_says_so_in_the_headline() -> None:
     told = result("harbour-controls")
     assert "meaning" not in headline(told)
