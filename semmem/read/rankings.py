@@ -246,7 +246,7 @@ class Asking:
                 degraded[name] = error.message
             except EmbedderMismatch:
                 raise
-            except Exception as error:  # noqa: BLE001  # whatever one leg raises, the other legs still answer
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever one leg raises, the others still answer
                 degraded[name] = reason(error)
         return answers
 
@@ -318,7 +318,7 @@ def _wait(future: Future[T], clock: Clock, limit: float, start: float) -> T:
                 return future.result()
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """Return the reason for a failure, on one line."""
     message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
     return " ".join(message.split())[:500]

@@ -263,6 +263,16 @@ def test_a_leg_that_does_not_keep_the_contract_is_degraded_with_the_reason(
     assert re.search(reason, found.degraded["bad"]), found.degraded
 
 
+def test_a_leg_that_ends_the_program_is_degraded_and_the_program_goes_on(mem: semmem.Semmem) -> None:
+    class Leaves(Fixed):
+        def search(self, query: str, *, limit: int = 10, offset: int = 0, filters: Within | None = None) -> Any:
+            raise SystemExit(3)
+
+    mem.register_leg("leaves", lambda reader: Leaves([]))
+    found = mem.recall("ferry", recipe=with_leg("leaves"), limit=2)
+    assert (len(found), found.degraded) == (2, {"leaves": "SystemExit: 3"})
+
+
 def test_a_factory_that_raises_is_a_degraded_leg(mem: semmem.Semmem) -> None:
     def broken(reader: Reader) -> Any:
         raise RuntimeError("no licence")
