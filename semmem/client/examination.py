@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, MissingExtra, SemmemError
-from semmem.model.reports import Finding, Stats, counted
+from semmem.model.reports import Finding, Node, Stats, counted
 from semmem.model.store import lacking
 
 if TYPE_CHECKING:
@@ -201,9 +202,10 @@ def store(mem: Semmem) -> list[Finding]:
         missing = 0 if vectors is None else vectors.count_missing()
         half_done = {} if vectors is None else vectors.unfinished_rebuilds()
         moves = () if mem.store.life is None else mem.store.life.moves()
+        each = mem.store.nodes()
     except SemmemError as error:
         return [Finding("store", "bad", str(error))]
-    out = [Finding("store", "good", size(counts)), *settings]
+    out = [Finding("store", "good", size(counts)), *_nodes(each), *settings]
     for one in moves:
         detail = f"{one.namespace} is {one.state} (the other name is {one.other}): a rename or a copy is under way, or "
         out.append(Finding("namespaces", "optional", detail + "was interrupted", "semmem maintain"))
@@ -221,6 +223,17 @@ def store(mem: Semmem) -> list[Finding]:
         way = "--extract" if what == "concepts" else f"--embedder {shlex.quote(known_as(by))}"
         out.append(Finding("rebuild", "optional", detail, f"semmem rebuild {way}"))
     return out
+
+
+def _nodes(each: Sequence[Node] | None) -> list[Finding]:
+    """Say how a store lies on the nodes of Citus, where the database has it."""
+    if each is None:
+        return []
+    if not each:
+        detail = "the database has Citus, and the store lies on the coordinator alone"
+        return [Finding("nodes", "optional", detail, "semmem distribute")]
+    held = (f"{one.name} has {counted(one.shards, 'shard')}, {one.bytes / 2**20:,.1f} MiB" for one in each)
+    return [Finding("nodes", "good", f"{counted(len(each), 'node')}: {'; '.join(held)}")]
 
 
 def _too_large(mem: Semmem) -> list[Finding]:

@@ -188,7 +188,7 @@ class HttpSemmem(Semmem):
     links = _asked(Semmem.links, values.links)
     contradictions = _asked(Semmem.contradictions, values.links)
     near_duplicates = _asked(Semmem.near_duplicates, values.links)
-    stats = _asked(Semmem.stats, lambda value: Stats(**value))
+    stats = _asked(Semmem.stats, lambda value: Stats(**{**value, "nodes": tuple(value.get("nodes", ()))}))
     doctor = _asked(Semmem.doctor, lambda value: [Finding(**one) for one in value])
     namespaces = _asked(Semmem.namespaces, values.namespaces)
     changes = _asked(Semmem.changes, values.changes)

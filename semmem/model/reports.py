@@ -11,12 +11,14 @@ __all__ = [
     "Backlog",
     "BackupReport",
     "CopyReport",
+    "Distribution",
     "Finding",
     "LeftOut",
     "Limits",
     "MigrationReport",
     "Namespace",
     "NamespaceHash",
+    "Node",
     "PoolUse",
     "Rebuilt",
     "RelevanceJudgment",
@@ -96,6 +98,8 @@ class Stats:
 
     ``stale`` counts memories whose derived rows an older splitter, likeness or extractor made; ``maintain`` derives
     them again.
+
+    ``nodes`` are the servers that hold the namespaces, or this one, where Citus distributes the store over several.
     """
 
     memories: int
@@ -108,6 +112,16 @@ class Stats:
     bytes: int | None
     embedder: str | None
     stale: int = 0
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A server of a store on several: its address, its share of the namespaces in ``shards``, and their bytes."""
+
+    name: str
+    shards: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +240,19 @@ class MigrationReport:
     after: int
     newest: int
     migrations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """The report of a distribution over nodes: the place of each of the ``tables`` that were moved, and their bytes.
+
+    A place is "by namespace" or "everywhere". ``nodes`` are those that hold namespaces, empty after a dry run.
+    """
+
+    tables: Mapping[str, str]
+    bytes: int
+    nodes: tuple[str, ...]
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,23 @@ from typing import TYPE_CHECKING, Literal
 
 from semmem.files import data_folder, expanded
 from semmem.model.errors import InvalidInput, LocalOnly, SchemaTooOld
-from semmem.model.reports import MigrationReport
+from semmem.model.reports import Distribution, MigrationReport
 from semmem.stores.sql_files import check_step, migrations, unmigrated
 
 if TYPE_CHECKING:  # importing these takes long, and a hook that asks a server opens no store
     from semmem.model.store import Store
     from semmem.stores.postgres.typed import Connection
 
-__all__ = ["Target", "check_file", "is_server", "masked", "migrate_store", "open_store", "parse_url"]
+__all__ = [
+    "Target",
+    "check_file",
+    "distribute_store",
+    "is_server",
+    "masked",
+    "migrate_store",
+    "open_store",
+    "parse_url",
+]
 
 
 def open_store(
@@ -123,6 +132,37 @@ def _is_made(target: Target) -> bool:
     from semmem.stores.embedded.server import EmbeddedServer
 
     return EmbeddedServer(target.path).is_made
+
+
+def distribute_store(
+    url: str | None,
+    *,
+    home: Path | None = None,
+    idle_stop_s: float = 3600.0,
+    start_timeout_s: float = 120.0,
+    dry_run: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Distribution:
+    """Spread the store at ``url`` over the nodes of Citus; see semmem.stores.postgres.nodes.
+
+    A ``dry_run`` changes nothing and reports what would move. Raises InvalidInput for a file, and SchemaTooOld for a
+    store that is not made or not up to date.
+    """
+    target = parse_url(url, home=home)
+    if target.kind == "sqlite":
+        raise InvalidInput(
+            "A SQLite file lies on one machine; to spread its memories over several, run `semmem export FILE`, and "
+            "`semmem import jsonl FILE` into a PostgreSQL store with Citus."
+        )
+    from semmem.stores.postgres import nodes
+    from semmem.stores.postgres.migrate import asked, present
+
+    conninfo = _conninfo(target, idle_stop_s, start_timeout_s)
+    schema, newest = present(conninfo, start_timeout_s=start_timeout_s), migrations("postgres")[-1][0]
+    if schema != newest:
+        has = f"has schema {schema}" if schema else "has no tables of semmem"
+        raise SchemaTooOld(f"This store {has}, and schema {newest} can be distributed; run `semmem migrate` first.")
+    return asked(conninfo, partial(nodes.distribute, dry_run=dry_run, progress=progress), start_timeout_s)
 
 
 def _conninfo(target: Target, idle_stop_s: float, start_timeout_s: float) -> str | Callable[[], str]:

@@ -12,7 +12,8 @@ import base64
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -31,6 +32,7 @@ __all__ = [
     "check_number",
     "check_step",
     "cursor_after",
+    "each_statement",
     "migrations",
     "read_cursor",
     "statements",
@@ -116,6 +118,22 @@ def migrations(backend: str) -> Migrations:
     return tuple(
         (int(f.name.split("_", 1)[0]), f.name.removesuffix(".sql"), f.read_text(encoding="utf-8")) for f in scripts
     )
+
+
+def each_statement(script: str) -> Iterator[str]:
+    """Yield the statements of a script one by one.
+
+    SQLite's ``executescript`` would commit in between, and Citus does not send several together to the nodes. SQLite
+    knows where a statement of PostgreSQL ends, too, but for one with dollar quotes, and no migration has any.
+    """
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement
 
 
 def too_old(what: str, number: int, backend: str) -> str | None:

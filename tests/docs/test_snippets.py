@@ -64,6 +64,7 @@ ELSEWHERE = {
     "semmem import mem0": "tests/importers; the page names no file of yours",
     "SEMMEM_MODEL=": "tests/embedders/test_embedders.py",
     "semmem copy": "wants a server: tests/stores",
+    "semmem distribute": "wants Citus: tests/stores/postgres/test_distribute.py",
     "semmem migrate": "wants two users: tests/stores/postgres/own",
     "semmem export --namespace notes mine": "tests/eval/test_eval_stores_what_users_store.py",
     "mkdir mine": "as above",

@@ -53,6 +53,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "changes": ("Import and export", "cli.commands.namespaces:changes", "url"),
     "rebuild": ("The store", "cli.commands.whole_store:rebuild", "url"),
     "migrate": ("The store", "cli.commands.whole_store:migrate", "url"),
+    "distribute": ("The store", "cli.commands.whole_store:distribute", "url"),
     "copy": ("The store", "cli.commands.whole_store:copy"),
     "backup": ("The store", "cli.commands.whole_store:backup", "url"),
     "restore": ("The store", "cli.commands.whole_store:restore", "url"),

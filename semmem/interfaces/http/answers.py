@@ -67,7 +67,7 @@ def _body(route: Route, value: Any, arguments: Mapping[str, Any], key: Key | Non
             mine = None if key is None else key.namespaces
             return {"namespaces": [plain(one) for one in value if mine is None or one.name in mine]}
         case "stats" if key is not None and key.namespaces is not None:
-            return plain(replace(value, bytes=None))  # what others store would show in it
+            return plain(replace(value, bytes=None, nodes=()))  # what others store would show in it
         case "graph":
             return plain(as_plain(value))
     return plain(value) if route.under is None else {route.under: plain(value)}

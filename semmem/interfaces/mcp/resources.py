@@ -74,7 +74,7 @@ def contents(call: Call, uri: str) -> str:
         store, own = _store(call), call.memory.stats(namespace=call.scope.namespace)
         values = {
             "store": store,
-            "namespace": plain(own if store is not None else replace(own, bytes=None)),
+            "namespace": plain(own if store is not None else replace(own, bytes=None, nodes=())),
             "scope": call.scope.as_dict(),
         }
     elif uri.startswith(PREFIX):

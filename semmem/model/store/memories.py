@@ -23,7 +23,7 @@ from semmem.model.exchange import (
     Turn,
     Written,
 )
-from semmem.model.reports import Backlog, Namespace, PoolUse, Stats
+from semmem.model.reports import Backlog, Namespace, Node, PoolUse, Stats
 from semmem.model.store.upkeep import KEEP, Keep
 from semmem.model.types import Filters, ListOrder, Memory, Page
 
@@ -165,6 +165,10 @@ class Store(Protocol):
 
     def backlog(self) -> Backlog:
         """Return what is left to do in the whole store; reads every row that says whether a memory has a vector."""
+        ...
+
+    def nodes(self) -> Sequence[Node] | None:
+        """Return the servers that hold namespaces, none of them before `distribute`; None where there is but one."""
         ...
 
     @property

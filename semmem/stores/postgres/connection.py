@@ -27,7 +27,15 @@ from semmem.model.filters import UNSTORABLE_TEXT
 from semmem.model.process.clock import standing
 from semmem.model.reports import PoolUse
 from semmem.stores.postgres.encoding import register_arrays
-from semmem.stores.postgres.errors import OTHER_SCHEMA, error_at_connect, error_at_work, moving, starting
+from semmem.stores.postgres.errors import (
+    OTHER_SCHEMA,
+    error_at_connect,
+    error_at_work,
+    lost,
+    moving,
+    planned_for_one,
+    starting,
+)
 from semmem.stores.postgres.migrate import migrate, newer, require_newest
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
@@ -197,11 +205,8 @@ class Pooled:
     def passing(error: psycopg.Error) -> bool:
         """Return whether the same work may succeed when it is done again."""
         again = psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure
-        lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
-            error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
-        )
         aborted = isinstance(error, psycopg.errors.InFailedSqlTransaction)
-        return isinstance(error, again) or lost or aborted or bool(moving(error))
+        return isinstance(error, again) or lost(error) or aborted or bool(moving(error)) or planned_for_one(error)
 
     def told(self, error: BaseException | None) -> BaseException:
         """Return the error to raise for one that remains."""
@@ -300,7 +305,7 @@ class Pooled:
         connection = hold.connection()
         try:
             return work(connection)
-        except (psycopg.OperationalError, psycopg.InterfaceError):
+        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.NotSupportedError):
             if hold.whole is None:
                 hold.let_go()  # the pool replaces a broken connection
             raise
@@ -335,12 +340,13 @@ class Pooled:
                 if not recovers or attempt == _TRIES - 1 or time.monotonic() >= end:
                     raise self._unserved(refusal) from error
             except psycopg.Error as error:
-                is_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
-                    error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
-                )
-                waits = moving(error)
-                if not (is_lost or (waits and patient)) or attempt == _TRIES - 1:
+                is_lost = lost(error)
+                waits, replan = moving(error), planned_for_one(error) and attempt == 0
+                if not (is_lost or replan or (waits and patient)) or attempt == _TRIES - 1:
                     raise self._error_of(error) from error
+                if replan:
+                    self._pool.drain()
+                    continue
                 if waits:
                     time.sleep(_MOVES_S * 4**attempt)
                     continue

@@ -21,7 +21,9 @@ __all__ = [
     "error_at_connect",
     "error_at_work",
     "is_absent",
+    "lost",
     "moving",
+    "planned_for_one",
     "starting",
     "too_old",
     "without",
@@ -117,6 +119,7 @@ _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"There is no service {m['it'] or 'file ' + str(m['that'])}; correct PGSERVICE, or PGSERVICEFILE.",
     ),
 )
+_NODE = r"remote node (?:\S+@)?(?P<it>\S+:\d+) failed|connection marked as essential: (?P<that>\S+:\d+)"
 _STILL = "namespace_is_still"
 _MOVING = (
     "This namespace is being renamed, or a rename or a copy fills it, so nothing was changed in it; try again when it "
@@ -160,6 +163,11 @@ def error_at_work(error: psycopg.Error) -> StoreError | InvalidInput | None:
         return None  # psycopg has refused a statement, so no connection was lost
     if state is None and (full := re.search(_AT_CONNECT[0][0], words)):
         return StoreUnavailable(_DISK_FULL.format(full["it"]))
+    if node := re.search(_NODE, words):
+        return StoreUnavailable(
+            f"The node {node['it'] or node['that']} of this store does not answer, and this call needs it; start it "
+            "there. Recalls of namespaces on other nodes go on."
+        )
     if state is None or state.startswith(("08", "57P")):
         return StoreUnavailable(f"The connection to the database server was lost and did not come back ({words}).")
     if state in _AT_WORK:
@@ -175,6 +183,20 @@ def moving(error: psycopg.Error) -> bool:
     A constraint refuses to number a change then, and a cast the lock of the namespace (namespace.sql).
     """
     return error.sqlstate in ("23514", "22P02") and _STILL in str(error)  # Citus passes on the words alone
+
+
+def lost(error: psycopg.Error) -> bool:
+    """Return whether the server ended a connection, or a node of it one that the server keeps to that node."""
+    words = _flat(str(error))
+    by_server = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (
+        error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+    )
+    return by_server or re.search(_NODE, words) is not None
+
+
+def planned_for_one(error: psycopg.Error) -> bool:
+    """Return whether a connection plans as for one server, and the store was spread over several since it was made."""
+    return error.sqlstate == "0A000" and "could not create distributed plan" in str(error)
 
 
 def starting(error: psycopg.Error) -> bool:

@@ -6,15 +6,18 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreUnavailable
+from semmem.stores.postgres import nodes
 from semmem.stores.postgres.errors import error_at_connect, error_at_work, is_absent, starting, too_old, without
 from semmem.stores.postgres.typed import Connection, only
-from semmem.stores.sql_files import changed_by_newer, check_step, migrations, statements, unmigrated
+from semmem.stores.sql_files import changed_by_newer, check_step, each_statement, migrations, statements, unmigrated
 from semmem.stores.sql_files import too_old as outdated
 
-__all__ = ["apply", "create", "migrate", "newer", "number", "present", "require_newest"]
+__all__ = ["apply", "asked", "create", "migrate", "newer", "number", "present", "require_newest"]
 
+T = TypeVar("T")
 Before = Callable[[Connection, int, int], None]
 Conninfo = str | Callable[[], str]
 """How to connect, or what says it before every try."""
@@ -44,12 +47,12 @@ def migrate(
     StoreUnavailable when the server cannot be reached, it or pgvector is too old, or pgvector or rights are missing,
     and InvalidInput when libpq cannot read ``conninfo``, or for an ``upto`` that no migration leads to.
     """
-    return _asked(conninfo, partial(_migrate, before=before, upto=upto, ran=ran), start_timeout_s)
+    return asked(conninfo, partial(_migrate, before=before, upto=upto, ran=ran), start_timeout_s)
 
 
 def present(conninfo: Conninfo, *, start_timeout_s: float = 3.0) -> int:
     """Return the number of the schema at ``conninfo``, 0 without one; changes nothing. Raises as ``migrate`` does."""
-    return _asked(conninfo, _present, start_timeout_s)
+    return asked(conninfo, _present, start_timeout_s)
 
 
 def require_newest(conninfo: Conninfo, *, start_timeout_s: float = 3.0) -> None:
@@ -59,8 +62,8 @@ def require_newest(conninfo: Conninfo, *, start_timeout_s: float = 3.0) -> None:
         raise SchemaTooOld(sentence)
 
 
-def _asked(conninfo: Conninfo, work: Callable[[Connection], int], start_timeout_s: float) -> int:
-    """Return what ``work`` does on a new connection, as soon as the server takes one."""
+def asked(conninfo: Conninfo, work: Callable[[Connection], T], start_timeout_s: float) -> T:
+    """Return what ``work`` does on a new connection, as soon as the server takes one. Raises as ``migrate`` does."""
     import psycopg
 
     end, pause = time.monotonic() + start_timeout_s, _PAUSE_S
@@ -79,7 +82,7 @@ def _asked(conninfo: Conninfo, work: Callable[[Connection], int], start_timeout_
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def _connected(conninfo: str, work: Callable[[Connection], int]) -> int:
+def _connected(conninfo: str, work: Callable[[Connection], T]) -> T:
     import psycopg
 
     try:
@@ -139,11 +142,13 @@ def _migrate(
     try:
         schema = _present(connection)
         check_step("This store", schema, target, known)
+        nodes.check(connection)
         if schema == 0:
             _prepare(connection)
         elif before is not None and schema < target:
             before(connection, schema, target)
-        apply(connection, schema, target, ran)
+        with nodes.placing(connection, new=schema == 0):
+            apply(connection, schema, target, ran)
         return target
     finally:
         connection.execute(sql["migration_unlock"])
@@ -156,7 +161,8 @@ def apply(connection: Connection, after: int, upto: int, ran: Ran = lambda _: No
         if after < step <= upto:
             with connection.transaction():
                 connection.execute("SET LOCAL search_path TO semmem, public")
-                connection.execute(body)
+                for statement in each_statement(body):
+                    connection.execute(statement)
                 connection.execute(record, {"number": step, "name": name})
             ran(name)
 

@@ -28,12 +28,12 @@ from semmem.model.exchange import (
     apart,
     placed,
 )
-from semmem.model.reports import Backlog, Namespace, Stats
+from semmem.model.reports import Backlog, Namespace, Node, Stats
 from semmem.model.store import KEEP, Keep, Snapshot
 from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.filter_matches import FilterMatches
 from semmem.stores.past import PastSnapshot, versions_at
-from semmem.stores.postgres import forget, postings, upkeep, write
+from semmem.stores.postgres import forget, nodes, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
 from semmem.stores.postgres.encoding import facts_of, facts_parameters, filter_parameters, memory_of
 from semmem.stores.postgres.graph import PostgresGraph, reindex
@@ -228,7 +228,17 @@ class PostgresStore(Pooled):
         identity = self.vectors.embedder()
         memories, parts, namespaces, concepts, mentions, vectors, pending, size = (int(v or 0) for v in row)
         name = identity["name"] if identity else None
-        return Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
+        counts = Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
+        if not (each := self.nodes()):
+            return counts
+        holding = tuple(one.name for one in each)
+        if namespace is not None:
+            holding = self.run(lambda c: nodes.of_namespace(c, namespace))
+        return replace(counts, bytes=size + sum(one.bytes for one in each), nodes=holding)
+
+    def nodes(self) -> Sequence[Node] | None:
+        """Return the servers that hold namespaces; see Store.nodes."""
+        return self.run(nodes.of_store)
 
     def backlog(self) -> Backlog:
         """Return what is left to do in the whole store; see Store.backlog."""

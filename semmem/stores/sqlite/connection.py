@@ -35,7 +35,15 @@ from semmem.model.filters import UNSTORABLE_TEXT, contains
 from semmem.model.process.clock import standing
 from semmem.model.process.forks import in_child, undivided
 from semmem.model.reports import PoolUse
-from semmem.stores.sql_files import changed_by_newer, check_step, migrations, statements, too_old, unmigrated
+from semmem.stores.sql_files import (
+    changed_by_newer,
+    check_step,
+    each_statement,
+    migrations,
+    statements,
+    too_old,
+    unmigrated,
+)
 from semmem.text.tokens import unfinished
 
 __all__ = [
@@ -513,7 +521,7 @@ def migrate(
             connection.execute(sql["migration_table"])
         for step, name, body in scripts:
             if number < step <= target:
-                for statement in _each(body):
+                for statement in each_statement(body):
                     connection.execute(statement)
                 connection.execute(sql["migration_record"], {"number": step, "name": name})
         connection.execute("COMMIT")
@@ -589,15 +597,3 @@ def _number(connection: sqlite3.Connection, place: str) -> int:
             "semmem as docs/operate.md says"
         )
     return number
-
-
-def _each(body: str) -> Iterator[str]:
-    """Yield the statements of a script one by one, because executescript would commit in between."""
-    statement = ""
-    for line in body.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
-    if statement.strip():
-        yield statement

@@ -261,6 +261,9 @@ class SqliteStore(Filed):
         counted = self.graph.counts(namespace)
         return Stats(memories, parts, namespaces, *counted, vectors, 0, size, identity["name"] if identity else None)
 
+    def nodes(self) -> None:
+        """Return None: a file lies on one machine."""
+
     def backlog(self) -> Backlog:
         """Return what is left to do in the file; postings are merged as they are written, and backups not known."""
         waiting, oldest = self._rows("uncompared_backlog", {})[0]

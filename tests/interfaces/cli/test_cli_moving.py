@@ -104,6 +104,24 @@ def test_a_file_is_migrated_as_far_as_asked_and_no_command_does_it_by_itself(
 
 
 @pytest.mark.parametrize(
+    ("url", "code", "sentence"),
+    [
+        ("sqlite:new.db", 2, "A SQLite file lies on one machine; to spread its memories over several, run `semmem ex"),
+        ("http://127.0.0.1:1", 2, "This needs the store itself, and the URL is that of a server"),
+        ("", 8, "This server has no Citus, which spreads a store over several; install version 13 or newer on every"),
+    ],
+)  # fmt: skip
+def test_a_store_that_cannot_be_distributed_is_one_sentence(
+    call: Call, filled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, code: int, sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for more in ((), ("--dry-run",)):
+        found, out, err = call("distribute", *more, "--url", url or filled_url)
+        assert (found, out, err.count("\n"), sentence in err) == (code, "", 1, True), err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("--to", "15", "--url", "sqlite:new.db"), "can be migrated to a schema from 3 to 14, not to 15; a"),

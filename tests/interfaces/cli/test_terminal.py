@@ -108,6 +108,7 @@ def commands(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["unlink", HOSTILE, "see-also", "b", *there]),
         (0, ["stats", "--verify"]),
         (0, ["migrate", "--dry-run"]),
+        (8, ["distribute", "--dry-run"]),
         (0, ["graph", *there]),
         (0, ["graph", *there, "--around", HOSTILE, "--out", str(folder / f"{NAME}.json")]),
         (0, ["contradictions", *there]),

@@ -1,18 +1,8 @@
-"""A store may lie on several nodes: tables distributed by their namespace give the answers of one node.
-
-Citus is in no package index: SEMMEM_TEST_CITUS names a program that is called as ``PROGRAM up FOLDER``, which prints a
-URL, and ``PROGRAM down FOLDER``; without it, ``shared/engines/citus/cluster`` beside the checkout is.
-"""
+"""A store may lie on several nodes: tables distributed by their namespace give the answers of one node."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -22,21 +12,15 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.embedders.hashing import Hashing
 from semmem.stores.postgres import nearest
-from semmem.stores.postgres.migrate import migrate
 from tests.stores.audit import check
 from tests.stores.namespaces import full, namespace_answers
+from tests.stores.postgres.nodes import Cluster, wants_citus
 from tests.stores.postgres.test_moving_namespaces import REFUSED, killed, moved, unseen
 
-BESIDE = Path(__file__).parents[4] / "shared/engines/citus/cluster"
-CLUSTER = Path(os.environ.get("SEMMEM_TEST_CITUS") or BESIDE)
 SPACES = tuple(f"space {n}" for n in range(5))
 QUESTIONS = ("Which owl did Ada Lovelace meet?", "What did Author 2 say of the quay?", '"the quay" at 7')
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(not CLUSTER.is_file(), reason="There is no Citus here."),
-]
+pytestmark = wants_citus
 
 
 class Renamed(Hashing):
@@ -47,35 +31,9 @@ class Renamed(Hashing):
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[str]:
-    """The URL of a store on a coordinator and two workers."""
-    above = Path(tempfile.mkdtemp(prefix="semmem-citus-"))
-    above.chmod(0o755)  # the servers run as a user of their own, who may not look into the folders of pytest
-    folder = above / "nodes"
-    up = subprocess.run([sys.executable, CLUSTER, "up", folder], capture_output=True, text=True, check=False)
-    assert up.returncode == 0, up.stderr
-    url = up.stdout.split()[-1]
-    try:
-        migrate(url)
-        distribute(url)
-        yield url
-    finally:
-        subprocess.run([sys.executable, CLUSTER, "down", folder], capture_output=True, check=True)
-        shutil.rmtree(above)
-
-
-def distribute(url: str) -> None:
-    """Spread every table over the nodes by its namespace, the tables of one namespace together; others everywhere."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        names = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'semmem'").fetchall()
-        everywhere = {"access_key", "answered", "meta"}
-        for table in sorted(everywhere):
-            connection.execute("SELECT create_reference_table(%s)", (f"semmem.{table}",))
-        beside = "default"
-        for table in sorted({name for (name,) in names} - {*everywhere, "migration"}):
-            call = "SELECT create_distributed_table(%s, 'namespace', colocate_with => %s)"
-            connection.execute(call, (f"semmem.{table}", beside))
-            beside = f"semmem.{table}" if beside == "default" else beside
+def nodes(citus: Cluster) -> str:
+    """The URL of an empty store on a coordinator and two workers."""
+    return citus.database("answers")[0]
 
 
 def fill(mem: Semmem) -> None:

@@ -268,10 +268,15 @@ _MEANT = {"parts": " of long memories", "pending": ": maintain merges them", "st
 def _show_stats(cli: CommandLine, counts: Stats, hashes: Mapping[str, NamespaceHash]) -> None:
     from semmem.model.serialization import plain
 
-    for name, value in plain(counts).items():
+    values = plain(counts)
+    if not counts.nodes:
+        del values["nodes"]
+    for name, value in values.items():
         shown = f"{value:,}" if isinstance(value, int) else "none yet" if value is None else value
         if name == "bytes":
             shown = "not for this key" if value is None else f"{value / 2**20:,.1f} MiB"
+        elif name == "nodes":
+            shown = ", ".join(value)
         cli.out.print(f"{name:>10}  {shown}{_MEANT.get(name, '') if value else ''}")
     for name, one in hashes.items():
         cli.out.print(f"{name}: {counted(one.memories, 'memory')}, {counted(one.vectors, 'vector')}", soft_wrap=True)

@@ -19,10 +19,10 @@ from semmem.model.reports import counted
 from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
-    from semmem.model.reports import BackupReport, CopyReport, MigrationReport, Rebuilt
+    from semmem.model.reports import BackupReport, CopyReport, Distribution, MigrationReport, Rebuilt
     from semmem.stores.embedded.server import EmbeddedServer, ServerStatus
 
-__all__ = ["app", "backup", "copy", "migrate", "rebuild", "restore", "server_of", "stop_server"]
+__all__ = ["app", "backup", "copy", "distribute", "migrate", "rebuild", "restore", "server_of", "stop_server"]
 
 
 def migrate(
@@ -60,6 +60,41 @@ def _show_migration(cli: CommandLine, report: MigrationReport, *, dry_run: bool)
     for name in report.migrations:
         cli.out.print(f"  {name}", soft_wrap=True)
     cli.out.print(f"{counted(len(report.migrations), 'migration')} {'would run' if dry_run else 'ran'}.")
+
+
+def distribute(
+    cli: CommandLine,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the tables that would be distributed.")] = False,
+) -> None:
+    """Spread a store over the nodes of Citus, each namespace on one of them.
+
+    Recalls go on; writers wait until all tables are distributed. An interrupted run leaves the store as it was, and the
+    next one begins again. A store that is made in a database with Citus is distributed from the start.
+    """
+    from semmem.stores import distribute_store
+
+    settings = cli.settings()
+    report = distribute_store(
+        settings.url,
+        home=settings.home,
+        idle_stop_s=settings.idle_stop_s,
+        start_timeout_s=settings.start_timeout_s,
+        dry_run=dry_run,
+        progress=lambda table: cli.say(f"Distributing {table}"),
+    )
+    cli.give({**plain(report), "dry_run": dry_run}, lambda: _show_distribution(cli, report, dry_run=dry_run))
+
+
+def _show_distribution(cli: CommandLine, report: Distribution, *, dry_run: bool) -> None:
+    for name, place in report.tables.items() if dry_run else ():
+        cli.out.print(f"{name:>18}  {place}")
+    count = f"{counted(len(report.tables), 'table')} ({size(report.bytes)})"
+    if dry_run and report.tables:
+        cli.out.print(f"{count} would be distributed.")
+    elif report.tables:
+        cli.out.print(f"Distributed {count} over {', '.join(report.nodes)} in {report.seconds:.1f} s.", soft_wrap=True)
+    else:
+        cli.out.print(f"The store is distributed over {', '.join(report.nodes)}.", soft_wrap=True)
 
 
 def copy(

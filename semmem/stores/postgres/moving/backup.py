@@ -27,7 +27,7 @@ from semmem.files import new_file, private_folder
 from semmem.model.errors import InvalidInput, SchemaTooNew, SchemaTooOld, StoreError
 from semmem.model.reports import BackupReport, NamespaceHash
 from semmem.stores import backup_manifest
-from semmem.stores.postgres import migrate
+from semmem.stores.postgres import migrate, nodes
 from semmem.stores.postgres.connection import Pooled
 from semmem.stores.postgres.moving import tables as postgres_tables
 from semmem.stores.postgres.moving.copy import alone
@@ -159,7 +159,8 @@ def restore(store: Pooled, file: Path, *, progress: Progress = None) -> BackupRe
     manifest = _checked(file)
     newest = migrations("postgres")[-1][0]
     with store.lasting() as connection, alone(connection):
-        with _fitting(file), connection.transaction(), zipfile.ZipFile(file) as archive:
+        placing = nodes.placing(connection, new=False)
+        with _fitting(file), placing, connection.transaction(), zipfile.ZipFile(file) as archive:
             if memories := only(connection.execute(_SQL["move_size"]))[0]:
                 raise InvalidInput(
                     f"The store is not empty ({memories:,} memories); restore into an empty one, such as "

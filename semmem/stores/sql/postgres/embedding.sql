@@ -130,8 +130,9 @@ ON CONFLICT (namespace, ord) DO NOTHING;
 INSERT INTO embedding (namespace, ord, vector) VALUES (%(namespace)s, %(ord)s, %(vector)s::public.vector);
 
 -- embedding_own --
--- Lock the table before a vector is stored, so that the store's embedder cannot change before the commit.
-LOCK TABLE embedding IN ROW EXCLUSIVE MODE;
+-- Lock the table before a vector is stored, so that the store's embedder cannot change before the commit: as a writer does
+-- that deletes nothing, on this server alone, for LOCK TABLE would ask every node.
+DELETE FROM embedding WHERE false;
 
 -- embedding_in_index --
 -- Return whether an interrupted build of the index has to be repeated.

@@ -9,10 +9,12 @@ ORDER BY version LIMIT %(limit)s OFFSET %(offset)s;
 
 -- history_keep --
 -- Copy a memory into the history before it is changed or softly forgotten, with the entries and vectors of its
--- passages. A version of that number exists only where a memory was forgotten and remembered anew at the same time.
+-- passages. A version of that number exists only where a memory was forgotten and remembered anew at the same time. The
+-- namespace stands as a constant, else every shard is asked.
 INSERT INTO history (namespace, id, version, updated_at, <fields>, seen_count, payload,
                      changed_by, changed_at, forgotten_at, length, entries, vectors, text_at)
-SELECT m.namespace, m.id, m.version, m.updated_at, <m.fields>, m.seen_count, m.payload, (%(by)s::jsonb) ->> m.id, now(),
+SELECT %(namespace)s::text, m.id, m.version, m.updated_at, <m.fields>, m.seen_count, m.payload,
+       (%(by)s::jsonb) ->> m.id, now(),
        CASE WHEN %(forgotten)s::boolean THEN now() END, coalesce(f.length, 0), f.entries, v.vectors, m.text_at
 FROM memory m
 CROSS JOIN LATERAL (
@@ -196,7 +198,7 @@ SELECT * FROM (
     SELECT <memory_columns>
     FROM memory WHERE namespace = %(namespace)s AND id = %(id)s AND part = 0 AND <open>) AS v
 WHERE coalesce(valid_from, updated_at) <= %(at)s::timestamptz
-  AND EXISTS (SELECT FROM memory m WHERE m.namespace = v.namespace AND m.id = v.id AND m.part = 0
+  AND EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = v.id AND m.part = 0
               AND (m.expires_at IS NULL OR m.expires_at > now()))
 ORDER BY version DESC LIMIT 1;
 
@@ -207,7 +209,7 @@ FROM (SELECT DISTINCT ON (h.id) h.* FROM history h
       WHERE h.namespace = %(namespace)s AND h.forgotten_at IS NULL
         AND coalesce(h.valid_from, h.updated_at) <= %(at)s::timestamptz
       ORDER BY h.id, h.version DESC) AS v
-JOIN memory m ON m.namespace = v.namespace AND m.id = v.id AND m.part = 0
+JOIN memory m ON m.namespace = %(namespace)s AND m.id = v.id AND m.part = 0
 WHERE <open> AND NOT v.sensitive AND v.entries IS NOT NULL AND (v.valid_to IS NULL OR v.valid_to > %(at)s::timestamptz)
   AND coalesce(m.valid_from, m.updated_at) > %(at)s::timestamptz AND (m.expires_at IS NULL OR m.expires_at > now())
 ORDER BY v.id LIMIT %(limit)s;

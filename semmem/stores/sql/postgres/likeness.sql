@@ -50,12 +50,13 @@ JOIN packed_likeness l ON l.namespace = %(namespace)s AND l.shift = s.shift AND 
 
 -- likeness_add --
 -- Store the likeness keys of memories that have none, each once, in the order of the index.
-WITH given AS MATERIALIZED (
-    SELECT r.key::integer AS key, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
-), whole AS (
-    INSERT INTO likeness (namespace, ord, keys) SELECT %(namespace)s, ord, array_agg(key) FROM given GROUP BY ord
+WITH whole AS (
+    INSERT INTO likeness (namespace, ord, keys)
+    SELECT %(namespace)s, r.ord, array_agg(r.key::integer) FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
+    GROUP BY r.ord
 )
-INSERT INTO likeness_key (namespace, key, ord) SELECT %(namespace)s, key, ord FROM given;
+INSERT INTO likeness_key (namespace, key, ord)
+SELECT %(namespace)s, r.key::integer, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord);
 
 -- likeness_find --
 -- Of each memory those before it, or before a number, that have keys in common with it: of each key the newest few, and

@@ -51,7 +51,7 @@ RETURNING id, part, ord;
 
 -- memory_payloads --
 -- Return the content hash of stored ids, to tell a repeat from a conflict, and whether a drop will remove them.
-SELECT m.id, m.payload, m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
+SELECT m.id, m.payload, m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)
        OR coalesce(m.expires_at <= now(), false)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0 AND <open>;
 
@@ -66,7 +66,7 @@ SELECT id, text_at FROM memory WHERE namespace = %(namespace)s AND id = ANY(%(id
 -- memory_stored --
 -- Return the stored memories that a batch is compared with, and whether a drop will remove them.
 SELECT <memory_columns_m>, m.payload, m.text_at,
-       m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = m.namespace), 0)
+       m.ord <= coalesce((SELECT n.dropping FROM namespace n WHERE n.namespace = %(namespace)s), 0)
        OR coalesce(m.expires_at <= now(), false)
 FROM memory m WHERE m.namespace = %(namespace)s AND m.id = ANY(%(ids)s) AND m.part = 0 AND <open>;
 

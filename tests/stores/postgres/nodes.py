@@ -1,0 +1,93 @@
+"""A real Citus for tests: a coordinator and two workers, each with any number of databases.
+
+Citus is in no package index: SEMMEM_TEST_CITUS names a program that is called as ``PROGRAM up FOLDER``, which prints a
+URL, ``PROGRAM kill FOLDER NODE``, ``PROGRAM start FOLDER NODE`` and ``PROGRAM down FOLDER``; without it,
+``shared/engines/citus/cluster`` beside the checkout is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+_BESIDE = Path(__file__).parents[4] / "shared/engines/citus/cluster"
+_PROGRAM = Path(os.environ.get("SEMMEM_TEST_CITUS") or _BESIDE)
+
+wants_citus = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not _PROGRAM.is_file(), reason="There is no Citus here."),
+]
+"""The marks of a module whose tests run on several nodes."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A coordinator (node 0) and two workers; ``urls`` are theirs, in one database."""
+
+    folder: Path
+    urls: tuple[str, ...]
+
+    def do(self, what: str, *node: int) -> str:
+        """Call the program, and return what it prints."""
+        call = [sys.executable, _PROGRAM, what, self.folder, *map(str, node)]
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def database(self, name: str, *, joined: bool = True) -> tuple[str, ...]:
+        """Make a database of that name on every node anew, and return its URLs; not ``joined``, they have no Citus."""
+        urls = tuple(urlunsplit(urlsplit(url)._replace(path=f"/{name}")) for url in self.urls)
+        for url, others in zip(self.urls, urls, strict=True):
+            with psycopg.connect(url, autocommit=True) as connection:
+                for statement in ("DROP DATABASE IF EXISTS {} WITH (FORCE)", "CREATE DATABASE {}"):
+                    connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+            with psycopg.connect(others, autocommit=True) as connection:
+                connection.execute("CREATE EXTENSION vector SCHEMA public")
+        if joined:
+            join(urls)
+        return urls
+
+
+def join(urls: tuple[str, ...]) -> None:
+    """Let the databases of some servers be the nodes of one, the first their coordinator."""
+    places = [(urlsplit(url).hostname, urlsplit(url).port) for url in urls]
+    for url in urls:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION citus")
+    with psycopg.connect(urls[0], autocommit=True) as connection:
+        connection.execute("SELECT citus_set_coordinator_host(%s, %s)", places[0])
+        for place in places[1:]:
+            connection.execute("SELECT citus_add_node(%s, %s)", place)
+
+
+@contextmanager
+def three_nodes() -> Iterator[Cluster]:
+    """Start three servers, and stop them at the end."""
+    above = Path(tempfile.mkdtemp(prefix="semmem-citus-"))
+    above.chmod(0o755)  # the servers run as a user of their own, who may not look into the folders of pytest
+    folder = above / "nodes"
+    empty = Cluster(folder, ())
+    try:
+        url = empty.do("up").split()[-1]
+        with psycopg.connect(url) as connection:
+            nodes = connection.execute("SELECT nodeport FROM pg_dist_node ORDER BY groupid").fetchall()
+        found = urlsplit(url)
+        place = f"{found.username}@{found.hostname}"
+        yield Cluster(folder, tuple(urlunsplit(found._replace(netloc=f"{place}:{port}")) for (port,) in nodes))
+    finally:
+        if folder.exists():
+            empty.do("down")
+        shutil.rmtree(above, ignore_errors=True)

@@ -1,0 +1,105 @@
+"""What a verb asks and writes of one namespace goes to the one node that holds it, and to one shard of each table.
+
+Citus says with each command on which node it runs (``citus.log_remote_commands``), and its text names the shards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.stores.postgres import connection as connections
+from tests.stores.postgres.nodes import Cluster, wants_citus
+
+pytestmark = wants_citus
+
+LOUD = "?options=-c%20citus.log_remote_commands%3Don"
+OF_ALL = {"forget for good": "logged recalls of other namespaces may quote the text, and every table is rewritten"}
+"""The verbs that ask every node, and why."""
+_SHARD = re.compile(r"\bsemmem\.(\w+?)_(\d{6,})\b")
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Gather (node, command) of what the coordinator sends to the nodes from now on."""
+    gathered: list[tuple[str, str]] = []
+    register = connections.register_arrays
+
+    def registered(connection: psycopg.Connection[Any]) -> None:
+        register(connection)
+
+        def notice(diag: psycopg.errors.Diagnostic) -> None:
+            if (words := diag.message_primary or "").startswith("issuing "):
+                node = re.search(r"@(\S+)", diag.message_detail or "")
+                assert node is not None, diag.message_detail
+                gathered.append((node[1], words.removeprefix("issuing ")))
+
+        connection.add_notice_handler(notice)
+
+    monkeypatch.setattr(connections, "register_arrays", registered)
+    return gathered
+
+
+@pytest.fixture(scope="module")
+def coordinator(citus: Cluster) -> str:
+    """The URL of a filled store on three nodes."""
+    url = citus.database("plans")[0]
+    with semmem.connect(url, embedder="hashing") as mem:
+        for space in ("here", "there", "elsewhere"):
+            texts = [f"Note {n}: Ada Lovelace met owl {n % 7} near the quay at {n}." for n in range(60)]
+            mem.remember_many([{"id": f"m{n}", "text": t, "session": f"s{n % 5}"} for n, t in enumerate(texts)],
+                              namespace=space)  # fmt: skip
+        mem.maintain()
+    return url
+
+
+def reached(commands: list[tuple[str, str]]) -> dict[str, set[str]]:
+    """Return the shards of each table that commands name, where they are several."""
+    shards: dict[str, set[str]] = defaultdict(set)
+    for _, command in commands:
+        for table, shard in _SHARD.findall(command):
+            shards[table].add(shard)
+    return {table: each for table, each in shards.items() if len(each) > 1}
+
+
+def verbs(mem: Semmem, namespace: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    where: Any = {"namespace": namespace}
+    question = "Which owl did Ada Lovelace meet?"
+    yield "remember", lambda: mem.remember("A heron came late to the quay.", id="one", **where)
+    yield "remember again", lambda: mem.remember("A heron came late to the quay.", id="one", **where)
+    yield "update", lambda: mem.update("one", text="A heron came early.", **where)
+    yield "remember many", lambda: mem.remember_many([{"text": f"Crow {n} sat on it."} for n in range(40)], **where)
+    yield "remember a long text", lambda: mem.remember("The whole text is long. " * 120, id="long", **where)
+    yield "recall", lambda: mem.recall(question, **where)
+    yield "recall by filters", lambda: mem.recall(question, filters={"sessions": ["s1"]}, exclude=["m3"], **where)
+    yield "recall as of a day", lambda: mem.recall(question, as_of="2030-01-01", **where)
+    yield "get", lambda: mem.get("m1", **where)
+    for order in ("created", "updated", "importance", "accessed"):
+        yield f"list by {order}", lambda order=order: mem.list(limit=5, sort_by=order, **where)  # type: ignore[misc]
+    yield "forget softly", lambda: mem.forget("m5", **where)
+    yield "restore", lambda: mem.restore_memory("m5", **where)
+    yield "forget for good", lambda: mem.forget("long", hard=True, **where)
+    yield "forget by filters", lambda: mem.forget(filters={"sessions": ["s2"]}, **where)
+
+
+@pytest.mark.parametrize("resident_mb", [0, 64])
+def test_a_verb_of_one_namespace_asks_one_shard_of_one_node(
+    coordinator: str, commands: list[tuple[str, str]], resident_mb: int
+) -> None:
+    several: dict[str, Any] = {}
+    with semmem.connect(coordinator + LOUD, embedder="hashing", pool_size=2, resident_mb=resident_mb) as mem:
+        for verb, work in verbs(mem, "there" if resident_mb else "here"):
+            commands.clear()
+            work()
+            assert commands != []
+            nodes = {node for node, command in commands if _SHARD.search(command)}
+            if len(nodes) > 1 or reached(commands):
+                several[verb] = (nodes, reached(commands))
+    assert set(several) == set(OF_ALL), several
