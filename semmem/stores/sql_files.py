@@ -12,7 +12,6 @@ import base64
 import json
 import math
 import re
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -126,6 +125,8 @@ def each_statement(script: str) -> Iterator[str]:
     SQLite's ``executescript`` would commit in between, and Citus does not send several together to the nodes. SQLite
     knows where a statement of PostgreSQL ends, too, but for one with dollar quotes, and no migration has any.
     """
+    import sqlite3
+
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
