@@ -1,6 +1,7 @@
-"""Move whole stores: a copy into another store, a backup into one file, and a restore from it.
+"""Move whole stores: a copy into another store, a backup into one file, a restore from it, hashes; and the export.
 
-These work on PostgreSQL, embedded or your own server; between other stores, memories are moved by export and import.
+Copies, backups and hashes are for PostgreSQL, embedded or your own server. The export reads every store, so memories
+are moved between other stores by export and import.
 """
 
 from __future__ import annotations

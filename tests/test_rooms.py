@@ -7,6 +7,8 @@ import statistics
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 HALL = ROOT / "semmem"
 ROOMS = sorted(p.parent for p in HALL.rglob("__init__.py"))
@@ -50,8 +52,32 @@ def test_the_tests_mirror_the_rooms() -> None:
     assert tested - rooms - others == set()
 
 
-def test_every_room_is_in_the_table_of_the_glossary_and_no_other() -> None:
+def table_below(heading: str) -> str:
+    """Return the rows of the table of CONTEXT.md that begins with ``heading``."""
     glossary = (ROOT / "CONTEXT.md").read_text(encoding="utf-8")
-    table = glossary[glossary.index("| room | what is in it |") :].split("\n\n")[0]
-    listed = set(re.findall(r"^\| `([\w/]+)` \|", table, re.MULTILINE))
-    assert listed == {room.relative_to(HALL).as_posix() for room in ROOMS if room != HALL}
+    return glossary[glossary.index(heading) :].split("\n\n")[0]
+
+
+def test_every_room_and_every_module_beside_the_rooms_is_in_the_table_of_the_glossary_and_no_other() -> None:
+    rows = re.findall(r"^\| (`[^|]+`) \|", table_below("| room | what is in it |"), re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`([\w/.]+)`", row)]
+    modules = {p.name for p in HALL.glob("*.py") if not p.name.startswith("__")}
+    assert sorted(listed) == sorted({room.relative_to(HALL).as_posix() for room in ROOMS if room != HALL} | modules)
+
+
+def files_of(path: str) -> list[Path]:
+    """Return the files that a path of the glossary names, from the repository or from any folder of ``semmem``."""
+    return [*ROOT.glob(path), *HALL.rglob(path)]
+
+
+@pytest.mark.parametrize("heading", ["| change | first file |", "| fault | places, in this order |"])
+def test_each_file_of_a_change_or_a_fault_exists_and_one_in_the_row_has_each_name_of_the_row(heading: str) -> None:
+    missing = []
+    for row in table_below(heading).splitlines()[2:]:
+        words = re.findall(r"`([^`]+)`", row)
+        paths = [word for word in words if "/" in word or word.endswith((".py", ".sql"))]
+        missing += [path for path in paths if not files_of(path)]
+        found = [file.read_text(encoding="utf-8") for path in paths for file in files_of(path) if file.is_file()]
+        names = [word for word in words if re.fullmatch(r"\w+", word)]
+        missing += [name for name in names if not any(re.search(rf"\b{name}\b", text) for text in found)]
+    assert missing == []

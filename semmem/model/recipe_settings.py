@@ -1,7 +1,8 @@
 """The settings of a recipe: the values that each one takes, and its meaning. Pure.
 
 A setting is one line of a dataclass: ``name: Annotated[type, values, "meaning"] = default``. Checks, dotted names, the
-command ``semmem settings``, the sweeps of ``eval`` and the tables of the documentation read these lines.
+command ``semmem settings``, the sweeps of ``eval`` and the tables of the documentation read these lines. Type checkers
+cannot read them, so a line of ``Recipe`` has its type in ``model.keywords.RecipeChanges`` too.
 """
 
 import dataclasses

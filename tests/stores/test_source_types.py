@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from semmem.client.memory import Semmem
 from semmem.importers import reader
 from semmem.model.errors import Conflict, InvalidInput
 from semmem.stores.sql_files import migrations
+from tests.stores.sqlite.older import written_at
 
 
 def types(mem: Semmem, namespace: str = "default") -> dict[str, str | None]:
@@ -147,27 +147,11 @@ def test_the_block_for_a_prompt_says_who_each_memory_comes_from(mem: Semmem) -> 
 
 
 def test_a_file_of_a_schema_without_source_types_comes_over(tmp_path: Path) -> None:
-    url = f"sqlite://{tmp_path}/notes.db"
-    with semmem.connect(url) as mem:
+    with semmem.connect(f"sqlite://{tmp_path}/newest.db") as mem:
         mem.remember("Tea at four.", id="a")
-    old = sqlite3.connect(tmp_path / "notes.db")
-    for index in ("memory_by_importance", "memory_by_change", "access_by_time"):
-        old.execute(f"DROP INDEX {index}")  # these and the tables are of later schemas
-    old.execute("CREATE INDEX memory_changed ON memory (namespace, updated_at, part) WHERE part = 0")
-    for table in ("forward", "embedding", "embedding_next", "relationship", "correction"):
-        old.execute(f"DROP TABLE {table}")
-    for column in ("interface", "agent", "facts"):
-        old.execute(f"ALTER TABLE recall_log DROP COLUMN {column}")
-    judged = "namespace TEXT, recall_id TEXT, id TEXT, useful INTEGER, made_by TEXT, at INTEGER"
-    old.execute(f"CREATE TABLE judgement ({judged})")
-    for table in ("memory", "history"):
-        old.execute(f"ALTER TABLE {table} DROP COLUMN source_type")
     number = next(number for number, _, statements in migrations("sqlite") if "source_type" in statements)
-    old.execute("DELETE FROM migration WHERE number >= ?", (number,))
-    old.execute(f"PRAGMA user_version = {number - 1}")
-    old.commit()
-    old.close()
-    with semmem.connect(url) as mem:
+    written_at(number - 1, tmp_path / "newest.db", tmp_path / "notes.db")
+    with semmem.connect(f"sqlite://{tmp_path}/notes.db") as mem:
         assert mem.get("a").source_type is None
         assert mem.update("a", source_type="user").source_type == "user"
         assert mem.remember("Tea at four.", id="b").source_type is None

@@ -15,6 +15,7 @@ from semmem.model.errors import SchemaTooNew, SchemaTooOld
 from semmem.stores.sql_files import migrations, statements
 from semmem.stores.sqlite import connection as sqlite_migrate
 from semmem.stores.sqlite.connection import APPLICATION, migrate
+from tests.stores.sqlite.older import written_at
 
 
 def schema(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -47,7 +48,7 @@ def test_migrations_one_by_one_give_the_schema_of_all_at_once(monkeypatch: pytes
 
 @pytest.mark.parametrize("number", [3, 11])
 def test_a_file_of_an_older_schema_comes_over_with_its_memories_and_gets_its_graph_and_its_vectors(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, tmp_path: Path
 ) -> None:
     def said(mem: semmem.Semmem, recipe: str = "default") -> list[tuple[str, float]]:
         return [(hit.id, hit.score) for hit in mem.recall("Which kettle is on the Hob of Ada?", recipe=recipe)]
@@ -58,22 +59,7 @@ def test_a_file_of_an_older_schema_comes_over_with_its_memories_and_gets_its_gra
             mem.remember(f"Kettle number {kettle} stands on the Hob of Ada.", id=f"m{kettle}", tags=["kitchen"])
         mem.remember("A kettle that nobody knows.", id="secret", sensitive=True)
         before, digest = (mem.list(), said(mem), said(mem, "lexical")), mem.graph_hash()
-    old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
-    older = tuple(one for one in migrations("sqlite") if one[0] <= number)
-    monkeypatch.setattr(sqlite_migrate, "migrations", lambda backend: older)
-    assert migrate(old, "it") == number
-    monkeypatch.undo()
-    old.execute("ATTACH ? AS newest", (str(tmp_path / "newest.db"),))
-    for (table,) in old.execute(
-        "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'lexical_%' "
-        "AND name NOT LIKE 'sqlite_%' AND name NOT IN ('migration', 'meta')"
-    ).fetchall():
-        now = {name for _, name, *_ in old.execute(f"PRAGMA newest.table_xinfo({table})")}  # what went had no use
-        own = [n for _, n, *_, hidden in old.execute(f"PRAGMA main.table_xinfo({table})") if hidden == 0 and n in now]
-        names = ", ".join(["rowid", *own] if table == "lexical" else own)
-        if names:
-            old.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM newest.{table}")
-    old.close()
+    written_at(number, tmp_path / "newest.db", tmp_path / "old.db")
     with semmem.connect(f"sqlite://{tmp_path}/old.db", embedder="hashing") as mem:
         assert (mem.list(), said(mem, "lexical")) == (before[0], before[2])
         assert [id for id, _ in said(mem)][:4] == [id for id, _ in before[2]]  # the lexical leg finds all of them
