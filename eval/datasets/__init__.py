@@ -91,10 +91,11 @@ def load(
 
 def refuse_sealed(path: Path, queries: Sequence[Query]) -> None:
     """Raise DatasetError for a sealed set, or questions of one: a look that is not counted would tell about it."""
-    if at := shared_with(queries, SEALED):
+    if shared := shared_with(queries, SEALED):
+        name, count = shared
         raise DatasetError(
-            f"{path} has {at[1]} questions of {at[0]}, which is sealed (ADR 0072), and each look at it is counted: "
-            f"measure it by `python -m eval held-out eval/data --set {at[0]}`."
+            f"{path} has {count} questions of {name}, which is sealed (ADR 0072), and each look at it is counted: "
+            f"measure it by `python -m eval held-out eval/data --set {name}`."
         )
 
 

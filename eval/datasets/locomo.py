@@ -46,9 +46,9 @@ def _own_file(path: Path) -> Corpus:
     for number, (where, sample) in enumerate(source.items(path.name, ("conversation", "qa")), 1):
         namespace = conversation_name(sample, number)
         for place, qa in enumerate(sample["qa"]):
-            turn_name = f"{where} question {place}"
-            if query := _query(qa, turn_name, namespace, f"{namespace}:q{place}", qa.get("evidence") or [], notes):
-                queries.append((turn_name, query))
+            asked = f"{where} question {place}"
+            if query := _query(qa, asked, namespace, f"{namespace}:q{place}", qa.get("evidence") or [], notes):
+                queries.append((asked, query))
     return build(path.stem, NAME, memories, queries, source, notes)
 
 

@@ -98,9 +98,9 @@ def _disturbed(content: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapp
     """Yield the same of a result of ``eval.robustness``: a row is a set that something was done to."""
     for rows in dict(content.get("sets", {})).values():
         for row in rows if isinstance(rows, list) else ():
-            for key, at in row.items():
+            for key, paired in row.items():
                 if key.endswith(" difference"):
-                    yield row["row"], key.removesuffix(" difference"), "headline", at
+                    yield row["row"], key.removesuffix(" difference"), "headline", paired
 
 
 def _remaining(p_values: Sequence[float]) -> tuple[frozenset[int], frozenset[int]]:

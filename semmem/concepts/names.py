@@ -157,7 +157,7 @@ def _begins(word: Word) -> bool:
 
 
 def _opens(words: Sequence[Word], gaps: Sequence[str], index: int) -> bool:
-    """Return whether token ``at`` is the first of a sentence."""
+    """Return whether token ``index`` is the first of a sentence."""
     if index == 0:
         return True
     gap = gaps[index]
@@ -167,13 +167,13 @@ def _opens(words: Sequence[Word], gaps: Sequence[str], index: int) -> bool:
 
 
 def _joined(words: Sequence[Word], gaps: Sequence[str], index: int) -> bool:
-    """Return whether a span may continue from token ``at - 1`` to token ``at``."""
+    """Return whether a span may continue from token ``index - 1`` to token ``index``."""
     gap = gaps[index]
     return gap in _JOINING or (_dotted(words[index - 1], gap) and not _begins(words[index]))
 
 
 def _over_connectors(words: Sequence[Word], gaps: Sequence[str], index: int) -> int:
-    """Return the position of a capital after token ``at - 1`` and one or two connectors; 0 if there is none."""
+    """Return the position of a capital after token ``index - 1`` and one or two connectors; 0 if there is none."""
     for ahead in range(index, min(index + 3, len(words))):
         if not _joined(words, gaps, ahead):
             return 0

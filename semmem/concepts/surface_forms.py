@@ -50,7 +50,7 @@ def written(labels: Mapping[int, str], texts: Iterable[str | None], language: st
 
 
 def _is_stems(concept_key: int, label: str) -> bool:
-    """Return whether ``label`` consists of the stem, or the two stems, of the key ``at``."""
+    """Return whether ``label`` consists of the stem, or the two stems, of ``concept_key``."""
     parts = label.split(" ")
     return concept_key == key(Kind.STEM if len(parts) == 1 else Kind.BIGRAM, parts)
 

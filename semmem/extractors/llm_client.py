@@ -73,7 +73,7 @@ class Answers:
         self.failures = 0
 
     def get(self, key: str) -> str | None:
-        """Return the answer stored under ``at``, None where there is none."""
+        """Return the answer stored under ``key``, None where there is none."""
         with self._lock:
             if key in self._cache:
                 self._cache.move_to_end(key)
@@ -89,7 +89,7 @@ class Answers:
         return row[0] if row and isinstance(row[0], str) else None
 
     def put(self, key: str, answer: str) -> None:
-        """Store ``answer`` under ``at``, replacing an older one."""
+        """Store ``answer`` under ``key``, replacing an older one."""
         with self._lock:
             self._cache[key] = answer
             if len(self._cache) > _MOST_IN_MEMORY:

@@ -345,7 +345,7 @@ def _asked(messages: Any) -> tuple[int, str, bool] | None:
 
 
 def _with_block(messages: Any, index: int, block: str, part: str) -> Any:
-    """Return the messages with ``block`` before the text of the one ``at`` that place."""
+    """Return the messages with ``block`` before the text of the one at ``index``."""
     if isinstance(messages, str):
         return f"{block}\n{messages}"
     content = messages[index]["content"]

@@ -300,7 +300,7 @@ def _of_namespace(snapshot: Snapshot, namespace: str) -> Callable[[list[int]], M
 
 
 def _names(snapshot: Snapshot, place: int, row_ids: list[int]) -> Mapping[int, tuple[Any, ...]]:
-    """Return the sort keys of memories, whose row ids are those of the namespace at ``at``, or placed ones for 0."""
+    """Return the sort keys of memories, whose row ids are those of the namespace at ``place``, or placed ones for 0."""
     metadata = snapshot.metadata([placed(row_id, place) for row_id in row_ids]) if place else snapshot.metadata(row_ids)
     return {local(o) if place else o: (h.created_at, h.id, h.part) for o, h in metadata.items()}
 

@@ -67,7 +67,7 @@ _SHIFT = 40
 
 
 def placed(row_ids: Any, place: int) -> Any:
-    """Return a row id, or an array of row ids, with the place ``at`` of its namespace in the upper bits."""
+    """Return a row id, or an array of row ids, with the ``place`` of its namespace in the upper bits."""
     return row_ids + (place << _SHIFT)
 
 
@@ -178,7 +178,7 @@ class Corrections:
     names: Mapping[int, str] = field(default_factory=dict)
 
     def key(self, key: int) -> int:
-        """Return the key that ``at`` is merged into, ``at`` itself where it is not merged."""
+        """Return the key that ``key`` is merged into, ``key`` itself where it is not merged."""
         target = self.into.get(key)
         return key if target is None else target[0]
 

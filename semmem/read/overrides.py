@@ -135,13 +135,13 @@ def _unknown(name: str) -> str:
     """Return the error sentence for an unknown setting, with the known ones."""
     key, dot, inner = name.partition(".")
     parts = [one.partition(".") for one in SETTINGS]
-    if dot and (others := sorted(of for name, _, of in parts if name == key and of not in ("", "LEG"))):
+    if dot and (others := sorted(of for whole, _, of in parts if whole == key and of not in ("", "LEG"))):
         return f"{key} has no setting {inner!r}; it has {', '.join(others)}."
-    if not dot and any(name == key and of == "LEG" for name, _, of in parts):
+    if not dot and any(whole == key and of == "LEG" for whole, _, of in parts):
         return (
             f"{key} must be a mapping from the name of a leg to a number; write {key}={{'graph': …}}, or {key}.graph."
         )
-    forms = dict.fromkeys(f"{name}.{'LEG' if of == 'LEG' else 'NAME'}" if of else name for name, _, of in parts)
+    forms = dict.fromkeys(f"{whole}.{'LEG' if of == 'LEG' else 'NAME'}" if of else whole for whole, _, of in parts)
     return f"There is no search setting {name!r}; choose one of {', '.join(['recipe', *forms])}."
 
 

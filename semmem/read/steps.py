@@ -196,16 +196,23 @@ def _rerank(groups: list[Group], candidates: Candidates, window: Cut) -> list[Gr
     judged = [(f, folded) for f, folded in groups if f.key in terms]
     head = [(f._replace(score=fsum(terms[f.key].values()), components=dict(terms[f.key])), fs) for f, fs in judged]
     head.sort(key=lambda k: -k[0].score)
-    rest = [k for k in groups if k[0].key not in terms]
+    return _after(head, [k for k in groups if k[0].key not in terms])
+
+
+def _after(head: Sequence[Group], rest: Sequence[Group]) -> list[Group]:
+    """Put ``rest`` behind ``head``, with scores and components scaled so that no score exceeds those of ``head``."""
     top = max((f.score for f, _ in rest), default=0.0)
     least = head[-1][0].score if head else inf
     factor = min(1.0, max(0.0, least) / top) if top > 0 else 1.0
-    for f, folded in rest:
-        score = min(least, f.score * factor)  # the product alone rounds, and a reranker may give scores below 0
-        share_of = score / f.score if f.score else 0.0
-        shares = {name: share * share_of for name, share in f.components.items()}
-        head.append((f._replace(score=score, components=shares), folded))
-    return head
+    return [*head, *((_scaled(f, factor, least), folded) for f, folded in rest)]
+
+
+def _scaled(fused: Fused[Key], factor: float, most: float) -> Fused[Key]:
+    """Return a memory with ``factor`` times its score and components; these are lowered to a score of ``most``."""
+    product = fused.score * factor
+    score = min(most, product)  # the product rounds, and a reranker may give scores below 0
+    lower = (score - product) / max(1, len(fused.components))
+    return fused._replace(score=score, components={n: share * factor + lower for n, share in fused.components.items()})
 
 
 def _of_reranker(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
@@ -271,12 +278,7 @@ def _below(groups: list[Group], candidates: Candidates, window: Cut) -> list[Gro
     if not behind or len(behind) == len(groups):
         return groups
     valid = [one for one in groups if candidates.metadata[one[0].key].row_id not in lapsed]
-    least, top = valid[-1][0].score, max(fused.score for fused, _ in behind)
-    factor = min(1.0, max(0.0, least) / top) if top > 0 else 1.0
-    for fused, folded in behind:
-        shares = {name: share * factor for name, share in fused.components.items()}
-        valid.append((fused._replace(score=fused.score * factor, components=shares), folded))
-    return valid
+    return _after(valid, behind)
 
 
 def _of_validity(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:

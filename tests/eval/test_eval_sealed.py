@@ -68,10 +68,16 @@ def test_a_set_with_the_name_of_a_sealed_one_and_other_bytes_is_not_called_seale
     assert role(replace(corpus, sha256="0" * 64)) == "has the name of a sealed set (ADR 0072) and other bytes"
 
 
+def last_look(name: str) -> dict[str, Any]:
+    """Return the record of the last look at a sealed set."""
+    paths = (ROOT / "eval" / "results" / "kept-apart").glob(f"{name}-*.json")
+    looks: list[dict[str, Any]] = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return max(looks, key=lambda one: str(one["looks"][-1]))
+
+
 @pytest.mark.parametrize("name", ["helpdesk", "family"])
 def test_the_evidence_prints_what_the_last_look_at_a_sealed_set_found(name: str) -> None:
-    paths = (ROOT / "eval" / "results" / "kept-apart").glob(f"{name}-*.json")
-    look = max((json.loads(path.read_text(encoding="utf-8")) for path in paths), key=lambda one: str(one["looks"][-1]))
+    look = last_look(name)
     assert (look["sha256"], len(look["looks"])) == (SEALED[name], 1)
     measures = {n: c["measures"]["headline"]["R@10"] for n, c in look["result"]["conditions"].items()}
     said = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
@@ -138,8 +144,5 @@ def test_the_founding_story_is_told_with_the_numbers_of_the_committed_results() 
     assert f"it brings {number(harbour['delta'])} recall@10 {interval} on the harbour" in said
     tuned = sorted(of(name)["delta"] for name in ("agentnotes_a", "locomo3", "hotpotqa100", "musique100"))
     assert f"that the recipes were tuned on it brings {number(tuned[0])} to {number(tuned[-1])}" in said
-    looks = {
-        path.name.partition("-")[0]: graph(json.loads(path.read_text(encoding="utf-8"))["result"])["delta"]
-        for path in (ROOT / "eval" / "results" / "kept-apart").glob("*.json")
-    }
+    looks = {name: graph(last_look(name)["result"])["delta"] for name in ("helpdesk", "family")}
     assert f"its {number(looks['helpdesk'])} and {number(looks['family'])} are not separated from nothing" in said

@@ -38,7 +38,7 @@ def between(a: str, b: str, metrics: Sequence[str], *, seed: int = 0) -> tuple[l
         base = [values_a[id][metric] for id in shared]
         other = [values_b[id][metric] for id in shared]
         tests.append((metric, k, paired(base, other, clusters=of_question, seed=seed, alpha=ALPHA / len(metrics))))
-    adjusted = corrected({metric: p for metric, _, p in tests})
+    adjusted = corrected({metric: test for metric, _, test in tests})
     for metric, k, _ in tests:
         vacuous = max(
             of["conditions"][name]["preflight"]["vacuous"][str(k)] for of, name in ((one, name_a), (two, name_b))

@@ -71,6 +71,7 @@ def role(corpus: Corpus) -> str:
         return "has the name of a sealed set (ADR 0072) and other bytes"
     if name in HELD_OUT:
         return HELD_OUT[name]
-    if places := shared_with(corpus.queries):
-        return f"shares {places[1]} questions with the {'sealed' if places[0] in SEALED else 'tuning'} set {places[0]}"
+    if shared := shared_with(corpus.queries):
+        of, count = shared
+        return f"shares {count} questions with the {'sealed' if of in SEALED else 'tuning'} set {of}"
     return "not known to this project"

@@ -168,7 +168,7 @@ def _inserted(text: str, node: Any, inside: Sequence[Any], name: str, value: Any
 
 
 def _cut(text: str, node: Any, index: int) -> str:
-    """Return ``text`` without the value number ``at`` of an object or list, with its comma."""
+    """Return ``text`` without the value number ``index`` of an object or list, with its comma."""
     begins = [_span(one)[0] for one in (node.keys if _is(node, "JSONObject") else node.values)]
     ends = [_span(one)[1] for one in node.values]
     if index and _has_comment(between := text[ends[index - 1] : begins[index]]):

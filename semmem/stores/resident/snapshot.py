@@ -174,7 +174,7 @@ class MemorySnapshot(Overlay):
 
 
 def _placed(metadata: Mapping[int, CandidateMetadata], place: int) -> dict[int, CandidateMetadata]:
-    """Return metadata of one namespace with row ids placed for the namespace at ``at``."""
+    """Return metadata of one namespace with row ids placed for the namespace at ``place``."""
     return {
         placed(row_id, place): replace(candidate, row_id=placed(row_id, place))
         for row_id, candidate in metadata.items()

@@ -70,29 +70,29 @@ class Turns:
     def __len__(self) -> int:
         return len(self.row_ids)
 
-    def __getitem__(self, place: int) -> Turn:
+    def __getitem__(self, position: int) -> Turn:
         """Return the turn at a position."""
-        asks, month, part, importance, content, created_at, updated_at, _, _ = self._fixed[place].item()
+        asks, month, part, importance, content, created_at, updated_at, _, _ = self._fixed[position].item()
         of = self._written
-        who = self._namespace, int(self.row_ids[place]), of["session"][place], of["author"][place]
-        return Turn(*who, asks, month, of["id"][place], part, importance, bytes(content), created_at, updated_at)
+        who = self._namespace, int(self.row_ids[position]), of["session"][position], of["author"][position]
+        return Turn(*who, asks, month, of["id"][position], part, importance, bytes(content), created_at, updated_at)
 
     def __iter__(self) -> Iterator[Turn]:
         return map(self.__getitem__, range(len(self)))
 
-    def title(self, place: int) -> str | None:
+    def title(self, position: int) -> str | None:
         """Return the title of the memory at a position."""
-        title: str | None = self._written["title"][place]
+        title: str | None = self._written["title"][position]
         return title
 
-    def session(self, place: int) -> str | None:
+    def session(self, position: int) -> str | None:
         """Return the session of the memory at a position."""
-        session: str | None = self._written["session"][place]
+        session: str | None = self._written["session"][position]
         return session
 
-    def place(self, place: int) -> tuple[int, int]:
+    def place(self, position: int) -> tuple[int, int]:
         """Return the place of the memory at a position in its session."""
-        return int(self._fixed["position"][place]), int(self._fixed["microseconds"][place])
+        return int(self._fixed["position"][position]), int(self._fixed["microseconds"][position])
 
     def each(self, name: str) -> list[str | None]:
         """Return the ids, sessions, authors or titles of all memories."""

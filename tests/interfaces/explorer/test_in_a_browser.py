@@ -860,6 +860,30 @@ def test_ten_thousand_memories_scroll_with_a_few_rows_in_the_page(page: Any, mem
     page.locator(".rows tr[aria-rowindex='2']").wait_for()
 
 
+def test_a_next_page_that_fails_is_asked_again_by_its_button_alone(page: Any, mem: Semmem, site: Server) -> None:
+    mem.remember_many(({"text": f"Note {n} of the log.", "id": f"n{n:02}"} for n in range(60)), namespace="short")
+    asked: list[str] = []
+
+    def lost(route: Any) -> None:
+        asked.append(route.request.url)
+        route.abort()
+
+    page.route("**/v1/memories?*cursor=*", lost)
+    page.goto(f"{site.url}/#/browse?ns=short")
+    page.locator(".rows tr[aria-rowindex='2']").wait_for()
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+    page.locator(".notice.bad").wait_for()
+    page.evaluate("() => window.scrollTo(0, 0)")
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+    page.wait_for_timeout(500)
+    assert len(asked) == 1
+    page.unroute("**/v1/memories?*cursor=*")
+    page.get_by_role("button", name="More").click()
+    expect(page.locator(".rows")).to_have_attribute("aria-rowcount", "61")
+    assert page.locator(".notice.bad").count() == 0
+    page.errors.clear()  # the browser itself notes the request that was lost
+
+
 @pytest.mark.timeout(600)
 def test_ten_thousand_hits_scroll_and_each_comes_once(page: Any, mem: Semmem, site: Server) -> None:
     mem.remember_many(

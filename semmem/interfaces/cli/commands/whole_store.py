@@ -36,8 +36,8 @@ def migrate(
 ) -> None:
     """Bring the schema of a store up to date, for servers that must not do it themselves (SEMMEM_MIGRATE=false).
 
-    A store on PostgreSQL with memories is backed up first, as the setting backup_before_migration says; a file is
-    migrated in one transaction.
+    A store on PostgreSQL with memories is backed up first, as the setting backup_before_migration says; a SQLite
+    file is migrated in one transaction, without a backup.
     """
     from semmem.stores import migrate_store
 

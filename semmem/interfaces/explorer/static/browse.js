@@ -54,6 +54,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
   }, [first.value]);
   const more = async () => {
     const page = await api.list({ namespace: ns, limit: NEXT, cursor, ...filtersOf(query) });
+    setProblem(null);
     setRows((before) => [...before, ...page.memories]);
     setCursor(page.cursor);
   };

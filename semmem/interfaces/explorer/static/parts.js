@@ -169,18 +169,20 @@ export function Windowed({ items, usual, tag: Tag, row, ...more }) {
   return html`<${Tag} ref=${box} ...${more}>${room(0, a)}${items.slice(a, b).map((item, at) => row(item, a + at))}${room(b, items.length)}<//>`;
 }
 
-// Reads the next page when its button comes near the window; the button works by itself too.
+// Reads the next page when its button comes near the window; the button works by itself too, and alone after a failure.
 export function More({ more, failed }) {
   const button = useRef();
   const busy = useRef(false);
+  const broken = useRef(false);
   const look = useRef();
   const read = async () => {
     if (busy.current) return;
     busy.current = true;
-    await more().catch(failed);
+    broken.current = false;
+    await more().catch((error) => { broken.current = true; failed(error); });
     busy.current = false;
   };
-  look.current = () => { if (button.current && button.current.getBoundingClientRect().top < innerHeight + 400) read(); };
+  look.current = () => { if (!broken.current && button.current && button.current.getBoundingClientRect().top < innerHeight + 400) read(); };
   useEffect(() => {
     const moved = () => look.current();
     for (const name of ["scroll", "resize"]) window.addEventListener(name, moved, { passive: true });
