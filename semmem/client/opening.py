@@ -1,4 +1,4 @@
-"""Open a memory: the store that a URL names, or the server before it."""
+"""Open the store that a URL names, or a server of one."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ _REST_S = 10.0
 """Seconds for which a standby is not asked after it failed, or was waited for in vain."""
 
 _TRUST_S = 5.0
-"""Seconds for which a process that does not use the primary asks it no more where its log ends, so that a standby which
-replays nothing, or was promoted, is left."""
+"""Seconds after which a process that only recalls asks the primary again where its log ends: it leaves a standby that
+replays nothing, or was promoted."""
 
 _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.02
 

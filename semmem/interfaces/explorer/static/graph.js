@@ -1,5 +1,5 @@
 // Graph: names and memories around a hit, a name or a session, drawn by Cytoscape.js and listed for the keyboard.
-import { html, useEffect, useMemo, useRef, useState } from "/page/vendor/preact.js";
+import { html, useEffect, useMemo, useState } from "/page/vendor/preact.js";
 import { api, asked, go } from "/page/api.js";
 import { Canvas } from "/page/canvas.js";
 import { Notice, useLoaded, visible } from "/page/parts.js";
