@@ -214,7 +214,7 @@ def _with_score(one: Group, score: float) -> Group:
 def of_superseding(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of superseding: a newer memory may come from anywhere, and a fetched one takes a place.
 
-    A memory fetched to stand above one candidate may supersede another one too, and take that candidate's place.
+    So may a copy of what is superseded, where its text was said again. A memory fetched to stand above one candidate may supersede another one too, and take that candidate's place.
     """
     names = _candidate_names(candidates)
     to_fetch = {name: _name(key) for name, key in _to_fetch(candidates).items()}
@@ -223,10 +223,27 @@ def of_superseding(k: int, places: int, candidates: Candidates, window: Cut) -> 
     }
     older = {name for name, others in elsewhere.items() if others.intersection(above(name, candidates.newer))}
     fetched = len(set(to_fetch.values()))
-    if not older and not fetched:
+    again = _may_be_said_again(candidates)
+    if not older and not fetched and not again:
         return Effect(k, k)
     sure_places = k if places <= k else max(0, k - fetched)
-    if not older:
+    if not older and not again:
         return Effect(k, sure_places)
     note = "What supersedes another memory takes its place, so whatever a leg finds may come first."
     return Effect(None, sure_places, note=note)
+
+
+def _may_be_said_again(candidates: Candidates) -> bool:
+    """Return whether a copy of a superseded candidate may be shown in its place."""
+    if not candidates.recipe.dedup:
+        return False
+    copies: dict[bytes, list[Key]] = {}
+    for fused in candidates.ranked:
+        copies.setdefault(candidates.metadata[fused.key].content, []).append(fused.key)
+    return any(
+        _said_again(keys, newer, candidates) is not None
+        for keys in copies.values()
+        if len(keys) > 1
+        for key in keys
+        if (newer := above(_name(key), candidates.newer))
+    )

@@ -29,6 +29,11 @@ def test_what_is_fetched_above_one_memory_and_supersedes_another_too_leaves_that
     assert run([27_811], worlds=LINKED[:1]).contradictions == []
 
 
+def test_a_copy_of_a_superseded_text_that_was_said_again_may_come_from_anywhere() -> None:
+    assert run([2_001_682, 2_000_218], worlds=(*LAPSED, *AGED, *APART, *THEN)).contradictions == []
+    assert run([2_001_339], worlds=HARDER).contradictions == []
+
+
 def test_some_hundred_random_recalls_contradict_no_class() -> None:
     # and those that once did: a guaranteed slot that folding brought within the cut, and scores that are all 0
     tally = run([*range(300), 7035, 11654, 12942, 14667, 17963, 22454])
