@@ -214,7 +214,8 @@ def _with_score(one: Group, score: float) -> Group:
 def of_superseding(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
     """Return the effect of superseding: a newer memory may come from anywhere, and a fetched one takes a place.
 
-    So may a copy of what is superseded, where its text was said again. A memory fetched to stand above one candidate may supersede another one too, and take that candidate's place.
+    So may a copy of what is superseded, where its text was said again. A memory fetched to stand above one candidate
+    may supersede another one too, and take that candidate's place.
     """
     names = _candidate_names(candidates)
     to_fetch = {name: _name(key) for name, key in _to_fetch(candidates).items()}
