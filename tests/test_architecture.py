@@ -155,6 +155,7 @@ def test_a_module_is_named_after_what_it_does() -> None:
     assert [name(path) for path in SOURCES if parts[path] & BANNED_MODULES] == []
 
 
+@pytest.mark.slow
 def test_a_module_says_in_a_sentence_what_it_is() -> None:
     firsts = {path: (ast.get_docstring(parsed(path)) or "").partition("\n")[0] for path in SOURCES}
     assert [name(path) for path, first in firsts.items() if not re.search(r"[.:;?]$", first)] == []
@@ -323,6 +324,7 @@ def formatted_by_hand(text: str) -> list[tuple[int, bool]]:
     return found
 
 
+@pytest.mark.slow
 def test_only_tables_of_data_are_formatted_by_hand() -> None:
     skipped = "  # fmt: " + "skip"
     assert formatted_by_hand(f"TABLE = dict(\n    a=1){skipped}\n") == [(1, True)]
@@ -369,6 +371,7 @@ def test_nothing_is_asked_of_a_store_that_its_protocol_does_not_say() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_no_test_asks_a_store_for_what_none_has() -> None:
     from semmem.stores.postgres.graph import PostgresGraph
     from semmem.stores.postgres.life import PostgresLife

@@ -543,6 +543,7 @@ def ours(name: str) -> bool:
     return any(name == one or name.startswith((f"{one}.", f"{one}:")) for one in OURS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_hundred_thousand_adversarial_characters_take_no_time(name: str) -> None:
     work, shapes = FOREIGN[name]

@@ -247,6 +247,7 @@ def test_what_is_written_there_is_stored_here(pair: Pair) -> None:
         assert dict(remote.maintain()).keys() == dict(local.maintain()).keys()
 
 
+@pytest.mark.slow
 def test_a_stream_of_items_is_sent_as_it_comes_and_reported(pair: Pair) -> None:
     with (
         semmem.connect("sqlite::memory:", embedder="none") as local,

@@ -73,6 +73,7 @@ def test_a_store_filled_by_one_opens_with_the_other(store_url: str) -> None:
         assert ([hit.memory.id for hit in found], found.degraded) == (["a", "b"], {})
 
 
+@pytest.mark.slow
 def test_a_vector_does_not_depend_on_the_texts_beside_it_nor_on_the_thread(model: MiniLM) -> None:
     together = model.embed(TEXTS)
     alone = np.concatenate([model.embed([text]) for text in TEXTS])
@@ -148,6 +149,7 @@ def test_other_weights_than_the_published_ones_need_sentence_transformers(
         MiniLM(str(tmp_path)).embed(["a"])
 
 
+@pytest.mark.slow
 def test_an_installed_copy_is_made_into_a_graph_at_the_first_text_and_found_from_then_on(empty: Path) -> None:
     first = MiniLM()
     assert (first.origin, empty.exists()) == ("packaged", False)

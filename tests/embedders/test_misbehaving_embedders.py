@@ -121,6 +121,7 @@ def test_with_skip_an_item_without_a_usable_vector_is_rejected_and_the_others_ar
     assert ([(row.id, row.reason) for row in brought.rejected], state(mem)) == ([("ferry", why)], before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_write_names_the_embedder_and_the_text_and_stores_nothing(
     mem: Semmem, faulty: Misbehaving, fault: str
@@ -158,6 +159,7 @@ def test_a_recall_reports_the_dense_leg_and_answers_by_the_others(mem: Semmem, f
     assert found.degraded["dense"].startswith(sentence(fault, "the question"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_rebuild_names_the_memory_keeps_the_former_vectors_and_continues(
     store_url: str, faulty: Misbehaving, fault: str
@@ -177,6 +179,7 @@ def test_a_rebuild_names_the_memory_keeps_the_former_vectors_and_continues(
         assert mem.stats().embedder == "faulty"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_bulk_keeps_the_batches_before_the_failing_one_and_can_be_repeated(
     mem: Semmem, faulty: Misbehaving, fault: str

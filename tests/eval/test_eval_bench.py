@@ -29,6 +29,7 @@ MADE = Generator(7, namespaces=3)
 # ---------------------------------------------------------------------- what is made
 
 
+@pytest.mark.slow
 def test_a_memory_is_the_same_every_time_and_another_one_of_another_seed() -> None:
     assert Generator(7, namespaces=3).memory(41) == MADE.memory(41)
     assert Generator(8, namespaces=3).memory(41)["text"] != MADE.memory(41)["text"]

@@ -47,6 +47,7 @@ def test_a_leg_alone_is_its_list_as_the_recipe_asks_for_it() -> None:
     assert (plan.graph, plan.depths, plan.conversation) == (whole.graph, whole.depths, whole.conversation)
 
 
+@pytest.mark.slow
 def test_the_command_asks_once_and_keeps_the_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, kept, out = small(tmp_path / "small"), tmp_path / "lists", tmp_path / "result.json"
     monkeypatch.setattr("eval.commands.interface.RUNS", tmp_path / "runs")

@@ -32,6 +32,7 @@ def test_a_leg_whose_match_misleads_gets_no_weight_and_none_is_below_0() -> None
     assert constant < 0
 
 
+@pytest.mark.slow
 def test_a_report_measures_each_set_by_what_the_others_fitted() -> None:
     result = report({"one": made(0.0), "two": made(0.05)})
     assert set(result["fitted"]) == {"dense", "lexical", "dense + lexical"}

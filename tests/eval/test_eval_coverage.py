@@ -8,6 +8,7 @@ import pytest
 from eval.coverage import METHODS, SHAPES, covered, power_at_the_detectable, simulated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_effects_that_are_simulated_have_a_mean_of_zero(shape: str) -> None:
     rng, sizes = np.random.default_rng(1), np.full(10, 4.0)

@@ -70,6 +70,7 @@ def test_the_walk_goes_to_the_nearest_vectors_and_all_else_is_as_it_was(store_ur
     assert sum(asked.legs["graph"] != dense[id].legs["graph"] for id, asked in plain.items()) > 30
 
 
+@pytest.mark.slow
 def test_without_vectors_the_control_does_not_pass_for_seeds_only_and_lists_are_not_those_of_an_embedder(
     store_url: str, tmp_path: Path
 ) -> None:

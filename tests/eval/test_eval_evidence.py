@@ -193,6 +193,7 @@ def evidence_commands() -> list[Any]:
     return commands
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", evidence_commands())
 def test_the_command_of_a_record_measures_what_the_record_says(
     head: dict[str, str], store_url: str, tmp_path: Path

@@ -56,6 +56,7 @@ def test_the_default_recipe_is_judged_with_its_uncertainty(store_url: str, tmp_p
     assert "On toy, the graph leg in default" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "verdict"),
     [
@@ -288,6 +289,7 @@ def test_evaluate_is_the_short_way(store_url: str, capsys: pytest.CaptureFixture
     assert "multi-hop" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_two_results_on_the_same_questions_are_paired(store_url: str, tmp_path: Path) -> None:
     given = ("--data", str(TOY), "--store", store_url, "--embedder", "hashing", "--out", str(tmp_path / "a"))
     assert invoke("run", "--recipes", "hybrid,lexical", *given)[0] == 0

@@ -41,6 +41,7 @@ def names(*roots: str) -> set[str]:
     return {path.relative_to(ROOT).as_posix() for path in sources(*roots)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [
@@ -80,6 +81,7 @@ def test_so_does_a_change_of_sql_and_of_a_module_that_is_new(copied: Path) -> No
     assert fingerprint(*STORES, root=copied) != imported != of_sql
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["semmem/read/recall.py", "semmem/fusion.py", "semmem/legs/graph.py", "eval/reports/charts.py"]
 )
@@ -91,6 +93,7 @@ def test_a_change_of_how_a_store_is_asked_leaves_the_store_as_it_is(copied: Path
     assert (fingerprint(*ASKS, root=copied) != asked) is module.startswith("semmem")
 
 
+@pytest.mark.slow
 def test_all_code_that_runs_while_a_corpus_is_read_and_remembered_is_counted(tmp_path: Path, store_url: str) -> None:
     ran: set[str] = set()
 

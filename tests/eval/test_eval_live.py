@@ -61,6 +61,7 @@ def test_a_store_that_cannot_be_written_to_is_not_probed_and_says_so() -> None:
     assert dropping_stage(outcomes["default", "graph"]) is None
 
 
+@pytest.mark.slow
 def test_a_stage_that_drops_every_witness_makes_the_leg_not_evaluable(store_url: str, tmp_path: Path) -> None:
     corpus = load(TOY)
     with semmem.connect(store_url, embedder="hashing") as mem:

@@ -167,6 +167,7 @@ def test_no_memory_acts_on_the_terminal_of_the_person_who_judges_it(
     assert "There are no memories in namespace" in refused.output
 
 
+@pytest.mark.slow
 def test_make_without_a_terminal_says_so_before_it_does_anything(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "eval", "make", "--own", f"sqlite://{tmp_path}/notes.db"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

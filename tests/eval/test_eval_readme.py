@@ -65,6 +65,7 @@ def test_the_readme_shows_the_commands_and_how_to_judge_ones_own_notes() -> None
     assert "You have to bring every other set yourself" in README
 
 
+@pytest.mark.slow
 def test_a_report_says_how_to_read_it_behind_the_verdict_and_before_the_numbers() -> None:
     result = json.loads((ROOT / "eval" / "results" / "locomo3-graph.json").read_text(encoding="utf-8"))
     shown = page(result)

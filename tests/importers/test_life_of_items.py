@@ -67,6 +67,7 @@ def written(folder: Path, format: str, given: dict[str, Any]) -> Path:
 FORMATS = pytest.mark.parametrize("format", ["csv", "jsonl", "chat", "markdown"])
 
 
+@pytest.mark.slow
 @FORMATS
 def test_each_format_takes_them_and_again_changes_nothing(mem: semmem.Semmem, format: str, tmp_path: Path) -> None:
     path = written(tmp_path, format, GIVEN)

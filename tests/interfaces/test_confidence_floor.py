@@ -156,6 +156,7 @@ async def test_an_mcp_client_is_told_first_that_nothing_answers_and_how_to_see_w
         opening.close()
 
 
+@pytest.mark.slow
 def test_the_setting_chooses_the_floor_of_the_tools_and_a_call_overrides_it(
     mem: semmem.Semmem, module_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

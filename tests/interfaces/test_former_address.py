@@ -8,6 +8,7 @@ import sys
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["tools", "mem0", "langgraph", "cli.show", "claude_memory"])
 def test_a_module_of_doors_is_the_one_of_interfaces(module: str) -> None:
     code = f"""

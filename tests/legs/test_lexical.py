@@ -374,6 +374,7 @@ def assert_agrees(mem: semmem.Semmem, memories: list[dict[str, Any]], queries: l
     assert compared >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k1", "b"), [(1.2, 0.5), (0.9, 0.4), (1.5, 0.75)])
 def test_the_order_is_that_of_bm25s_on_committed_texts(mem: semmem.Semmem, k1: float, b: float) -> None:
     story = lines(ROOT / "semmem" / "interfaces" / "cli" / "demo" / "story.jsonl")

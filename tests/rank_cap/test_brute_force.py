@@ -137,6 +137,7 @@ TWO_BASES = [
 THREE_BASES = [[("1", 5), ("1", 5), ("1", 5)], [("1", 0), ("0.5", 3), ("0.7", 9)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bases", TWO_BASES)
 @pytest.mark.parametrize("k", [1, 2])
 def test_two_other_legs_at_every_rank_up_to_past_the_cut_off(k: int, bases: list[Numbers]) -> None:

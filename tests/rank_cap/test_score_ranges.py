@@ -132,6 +132,7 @@ def shares(plan: Recipe, leg: str, scores: Sequence[float]) -> list[float]:
     return shares_of(plan.fusion, leg, scores, len(scores), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fusion", SCALED)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_lists_within_the_ranges_contradict_a_class_and_every_class_occurs(fusion: str, seed: int) -> None:

@@ -315,6 +315,7 @@ def some_lists(
     return lists, scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fusion", [*SCALED, "rank-scaled"])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_lists_contradict_a_class(fusion: Fusion, seed: int) -> None:
@@ -453,6 +454,7 @@ def test_the_share_of_a_weak_first_place_counts_and_not_its_weight() -> None:
     assert legs["dense"].possible_above_weight == Fraction(1, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fusion", SCALED)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_lists_with_these_scores_contradict_a_class_and_every_class_occurs(fusion: Fusion, seed: int) -> None:

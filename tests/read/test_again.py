@@ -46,6 +46,7 @@ def drawn(rng: random.Random, plan: semmem.Recipe) -> semmem.Recipe:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_recall_again_is_the_recall_by_that_recipe_without_asking_a_leg(mem: semmem.Semmem) -> None:
     mem.remember_many(fleet(80))
     mem.remember("The Kestrel is a ferry. Ana Roth sails it.", id="k", title="Kestrel")

@@ -202,6 +202,7 @@ def returned(found: semmem.Recall) -> set[str]:
     return {hit.id for hit in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["default", "seed", "hybrid"])
 def test_whatever_it_says_would_let_a_memory_in_does(mem: semmem.Semmem, name: str) -> None:
     rows = [json.loads(line) for line in STORY.read_text(encoding="utf-8").splitlines()]

@@ -129,6 +129,7 @@ def test_a_model_that_fails_beside_the_other_legs_degrades_those_alone_that_read
         assert set(found.timings) == {"lexical", "dense", "graph", "total"}
 
 
+@pytest.mark.slow
 def test_waiting_for_a_connection_or_a_thread_is_not_on_the_time_of_a_leg(store_url: str) -> None:
     with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
         mem.remember("ferry", id="match")

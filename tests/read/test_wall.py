@@ -73,6 +73,7 @@ def pair(
         yield alone, both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED)
 def test_a_recall_is_the_same_to_the_last_digit(asked: str, pair: tuple[semmem.Semmem, semmem.Semmem]) -> None:
     alone, both = (mem.recall(asked, namespace="mine", limit=20) for mem in pair)

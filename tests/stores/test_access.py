@@ -311,6 +311,7 @@ with semmem.connect(sys.argv[1], recipe="lexical", embedder="none", pool_size=2)
 """
 
 
+@pytest.mark.slow
 def test_the_counts_of_four_processes_add_up(url: str) -> None:
     with connected(url) as mem:
         remember(mem)

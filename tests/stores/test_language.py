@@ -81,6 +81,7 @@ def test_two_languages_live_beside_each_other_in_one_store(url: str) -> None:
         assert german.store.languages() == {"de": "german", "en": "english"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 20])
 def test_of_two_first_writers_of_two_languages_one_decides_and_the_other_is_told(url: str, size: int) -> None:
     barrier = threading.Barrier(2, timeout=60)

@@ -156,6 +156,7 @@ def test_what_a_namespace_keeps_no_longer_is_forgotten_by_maintain_for_good(mem:
         mem.history("old", namespace="log")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stay", [False, True])
 def test_a_namespace_under_another_name_is_the_same_in_everything(mem: Semmem, stay: bool) -> None:
     full(mem, "old")
@@ -219,6 +220,7 @@ def test_a_name_that_is_taken_or_empty_is_refused_and_nothing_is_moved(mem: Semm
     assert mem.get("a", namespace="two").text == "One."
 
 
+@pytest.mark.slow
 def test_writers_beside_a_rename_lose_nothing(url: str) -> None:
     with connected(url) as mem:
         mem.remember_many([{"id": f"m{n}", "text": f"Owl {n}."} for n in range(40)], namespace="old")

@@ -109,6 +109,7 @@ def everything(mem: Semmem) -> list[str]:
             return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("processes", "count"), [(4, 20), pytest.param(20, 50, marks=pytest.mark.slow)], ids=["4 x 20", "20 x 50"]
 )
@@ -124,6 +125,7 @@ def test_processes_that_write_at_once_lose_nothing(own: EmbeddedServer, url: str
         assert last.degraded == {}
 
 
+@pytest.mark.slow
 def test_processes_that_write_the_same_at_once_write_it_once_and_none_fails(own: EmbeddedServer, url: str) -> None:
     written = finish([start(THE_SAME, url, seed) for seed in range(3)])
     assert sum(map(int, written)) == 150

@@ -271,6 +271,7 @@ def test_where_what_contradicts_it_is_forgotten_a_value_counts_as_said_again(mem
 # ---------------------------------------------------------------------- interrupted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("does", ["remember", "update"])
 @pytest.mark.parametrize("mends", ["maintain", "write"])
 def test_what_a_crash_between_commit_and_links_has_left_is_linked(

@@ -54,6 +54,7 @@ class Reading(threading.Thread):
 # ---------------------------------------------------------------------- readers go on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [0, 100], ids=["the same dimensions", "more dimensions"])
 def test_readers_go_on_with_every_leg_while_another_embedder_takes_over(mem: Semmem, store_url: str, more: int) -> None:
     with semmem.connect(store_url, embedder="hashing", pool_size=2) as elsewhere:
@@ -121,6 +122,7 @@ def test_a_vector_given_before_another_embedder_took_over_is_not_compared_with_t
             mem.remember("rum", vector=[0.6, 0.8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [0, 3], ids=["the same dimensions", "more dimensions"])
 def test_vectors_may_be_given_on_after_ones_own_rebuild_with_another_embedder(mem: Semmem, more: int) -> None:
     query = "ferry note 7"
@@ -159,6 +161,7 @@ semmem.connect(url, embedder="hashing", pool_size=2).rebuild(embedder=Logged(mor
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_has_done_at_most_one_batch_in_vain(
     mem: Semmem, store_url: str, tmp_path: Path
 ) -> None:

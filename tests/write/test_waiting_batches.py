@@ -274,6 +274,7 @@ def test_folds_are_made_at_once_where_no_thread_can_be_started(mem: Semmem, monk
     assert seen == [0, 0]
 
 
+@pytest.mark.slow
 def test_enough_waiting_keys_of_small_batches_are_folded_before_the_end(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

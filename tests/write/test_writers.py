@@ -226,6 +226,7 @@ def bytes_anywhere(mem: Semmem, needle: bytes) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flushed", [False, True], ids=["pending", "flushed"])
 def test_a_forgotten_memory_leaves_no_trace_in_any_table(mem: Semmem, flushed: bool) -> None:
     kept = items(60)
@@ -293,6 +294,7 @@ def test_forgetting_everything_needs_a_filter_and_an_unknown_id_is_said(mem: Sem
     assert mem.stats().memories == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3])
 def test_df_tally_and_vectors_are_exact_after_any_history(
     mem: Semmem, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -221,6 +221,7 @@ def test_an_entry_of_the_log_lets_no_control_character_through(filled: Call) -> 
         assert (code, "evil" in said) == (0, True), command
 
 
+@pytest.mark.slow
 def test_what_a_process_says_is_harmless_too(store_url: str) -> None:
     environment = {**os.environ, "SEMMEM_URL": store_url, "SEMMEM_EMBEDDER": "hashing"}
     with semmem.connect(store_url, embedder="hashing") as mem:

@@ -317,6 +317,7 @@ def processes(state: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 def test_forty_hooks_at_once_start_one_process_that_answers_and_ends_when_idle(
     url: str, monkeypatch: pytest.MonkeyPatch

@@ -76,6 +76,7 @@ def test_a_verb_that_does_not_end_is_broken_off(
     assert "a verb that was still running was interrupted" in capfd.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_a_key_is_made_shown_once_used_and_removed(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "key", "add", "laptop", "--write", "--namespace", "team", "-n", "notes", "--json"]) == 0
     made = json.loads(capfd.readouterr().out)

@@ -300,6 +300,7 @@ def test_a_client_that_sends_nothing_more_is_given_up(mem: Semmem) -> None:
         assert httpx.get(f"{url}/v1/stats", timeout=60).json()["memories"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "piece", "limits", "said"),
     [

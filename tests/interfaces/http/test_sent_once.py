@@ -79,6 +79,7 @@ def prepared(mem: Semmem, verb: str) -> None:
         mem.merge_concepts("Ada Lovelace", "Charles Babbage")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", WRITES)
 def test_a_write_sent_again_to_another_server_gets_the_first_answer(
     two: tuple[Semmem, httpx.Client, httpx.Client], verb: str
@@ -220,6 +221,7 @@ def test_a_hard_forget_that_cannot_rewrite_the_files_does_so_when_it_is_sent_aga
         assert (again.status_code, again.json()["forgotten"], len(scrubs)) == (200, 1, expected)
 
 
+@pytest.mark.slow
 def test_maintain_sweeps_the_answers_whose_time_is_over_and_then_the_key_is_new(url: str) -> None:
     with (
         semmem.connect(url, embedder="hashing", keep_answers_days=0.5 / 86_400) as mem,

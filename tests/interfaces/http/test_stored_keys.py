@@ -256,6 +256,7 @@ def test_the_keys_of_a_file_are_taken_into_the_store(call: Call, mem: Semmem, ke
     assert json.loads(call("keys", "import", "--json")[1]) == {"imported": 0, "file": str(keys_file)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", [("revoke",), ("rotate", "--overlap", "0")], ids=["revoke", "rotate"])
 def test_a_warning_says_that_a_key_still_stands_in_a_file(
     call: Call, keys_file: Path, tmp_path: Path, verb: tuple[str, ...]
@@ -276,6 +277,7 @@ def test_a_warning_says_that_a_key_still_stands_in_a_file(
     assert "The file" not in call("keys", verb[0], "new", *verb[1:])[2]
 
 
+@pytest.mark.slow
 def test_a_key_of_the_same_name_in_a_file_is_another_key(call: Call, keys_file: Path) -> None:
     Keys(keys_file).add("laptop")
     made(call, "laptop")
@@ -296,6 +298,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "exit_code", "sentence"), WRONG, ids=lambda one: str(one)[:40])
 def test_a_wrong_use_of_the_command_is_told_and_changes_nothing(
     call: Call, mem: Semmem, arguments: tuple[str, ...], exit_code: int, sentence: str

@@ -331,6 +331,7 @@ def test_a_string_in_the_place_of_a_namespace_is_refused(items: SemmemStore) -> 
     assert items.list_namespaces() == [("notes",)]
 
 
+@pytest.mark.slow
 def test_puts_and_deletes_of_one_key_at_once_all_succeed(tmp_path: Path) -> None:
     with SemmemStore.from_conn_string(f"sqlite:{tmp_path}/items.db") as items:
 

@@ -122,6 +122,7 @@ def test_where_there_is_a_key_every_request_needs_one(tmp_path: Path, keys: Keys
         assert posted(server.url)[1]["class"] == "KeyRequired"  # the last key gone opens the server to nobody
 
 
+@pytest.mark.slow
 def test_a_key_in_the_store_counts_as_at_the_http_api(tmp_path: Path, keys: Keys) -> None:
     url = f"sqlite:{tmp_path}/notes.db"
     with semmem.connect(url, embedder="hashing") as mem:
@@ -308,6 +309,7 @@ def test_a_wrong_message_over_http_is_answered_as_on_standard_input(tmp_path: Pa
             assert error["error"]["message"] == sentence
 
 
+@pytest.mark.slow
 async def test_a_call_at_work_is_answered_when_the_server_is_told_to_end(tmp_path: Path) -> None:
     file = tmp_path / "notes.db"
     semmem.connect(f"sqlite:{file}", embedder="hashing").close()

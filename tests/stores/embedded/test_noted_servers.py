@@ -16,6 +16,7 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
     return in_process(capfd)
 
 
+@pytest.mark.slow
 def test_a_server_that_was_started_is_listed_until_it_stops(
     own: EmbeddedServer, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_the_log_never_holds_the_text_of_a_memory(server: EmbeddedServer, sql: s
     assert "private" not in log
 
 
+@pytest.mark.slow
 def test_many_processes_at_once_make_and_start_one_server(tmp_path: Path) -> None:
     data = tmp_path / "data"
     program = (
@@ -146,6 +147,7 @@ def test_a_connected_client_keeps_the_server_running(own: EmbeddedServer) -> Non
     eventually(lambda: not idle.status().running)
 
 
+@pytest.mark.slow
 def test_somebody_about_to_connect_keeps_the_server_running(own: EmbeddedServer) -> None:
     idle = EmbeddedServer(own.data, idle_stop_s=1)
     for _ in range(20):  # a machine that stalls for longer than the idle time proves nothing: then once more

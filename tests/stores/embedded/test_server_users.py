@@ -22,6 +22,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as ano
 NOBODY = 65534
 
 
+@pytest.mark.slow
 @AS_ROOT
 def test_another_operating_system_user_cannot_connect(own: EmbeddedServer) -> None:
     conninfo = own.ensure_running()
@@ -99,6 +100,7 @@ def test_an_ordinary_user_has_a_server_of_their_own_and_root_is_told_whose_it_is
     assert not postmaster.exists(server.pid)
 
 
+@pytest.mark.slow
 @AS_ROOT
 def test_a_store_that_root_copied_is_told_with_the_command_that_mends_it(own: EmbeddedServer, tmp_path: Path) -> None:
     query(own, "CREATE TABLE IF NOT EXISTS copied AS SELECT 42 AS n")
@@ -129,6 +131,7 @@ def test_a_store_that_root_copied_is_told_with_the_command_that_mends_it(own: Em
         query(own, "DROP TABLE copied")
 
 
+@pytest.mark.slow
 @AS_ROOT
 @pytest.mark.parametrize("kind", ["embedded", "sqlite"])
 def test_one_user_of_a_machine_sees_nothing_of_the_store_of_another(made: Path, tmp_path: Path, kind: str) -> None:

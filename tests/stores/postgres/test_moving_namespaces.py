@@ -126,6 +126,7 @@ def test_no_transaction_of_a_move_writes_or_deletes_more_rows_than_its_step_is_l
     check(mem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stay", [False, True])
 def test_while_a_namespace_is_filled_nobody_sees_it_and_the_other_one_answers(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch, stay: bool

@@ -143,6 +143,7 @@ def test_keys_that_more_than_sixteen_memories_have_get_rows_of_their_own_again(m
     check(mem)
 
 
+@pytest.mark.slow
 def test_rows_get_narrower_as_keys_get_more_and_a_step_that_was_left_out_is_made_up_for(mem: Semmem) -> None:
     mem.remember_many(items(0, 40), batch_size=40)
     assert pack(mem, 1) > 0

@@ -42,6 +42,7 @@ def count(mem: Semmem) -> tuple[int, int]:
     return (sql(mem, "SELECT count(*) FROM posting WHERE lone")[0][0], len(singleton(mem)))
 
 
+@pytest.mark.slow
 def test_what_is_packed_is_read_written_and_forgotten_as_before(mem: Semmem) -> None:
     mem.remember_many(items(0, 70), batch_size=70)
     apart, _ = count(mem)
@@ -91,6 +92,7 @@ def test_keys_are_packed_a_range_at_a_time_and_each_is_in_one_row(mem: Semmem) -
     assert count(mem)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_part_of_the_keys_says_how_many_there_are(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     mem.remember_many(items(0, 140), batch_size=70)
     exact = mem.store.run(partial(upkeep.settle_steps, namespace="default"))

@@ -249,6 +249,7 @@ def test_without_an_index_a_large_namespace_is_scanned(store_url: str, monkeypat
         assert recalled() == before
 
 
+@pytest.mark.slow
 def test_a_namespace_that_is_a_small_share_of_a_large_index_misses_nothing(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,6 +58,7 @@ def check(trio: Trio, *namespaces: str) -> None:
             assert one.size == other.size == len(one.allowed)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(steps=st.lists(st.tuples(st.sampled_from(CHANGES), st.integers(0, 60)), max_size=6))
 def test_what_is_kept_is_what_the_database_says_after_every_change(trio: Trio, steps: list[tuple[str, int]]) -> None:
@@ -102,6 +103,7 @@ def test_a_store_that_is_restored_is_read_again(other_url: str, tmp_path: Path) 
         check(trio, "n")
 
 
+@pytest.mark.slow
 def test_what_was_made_anew_is_read_again_though_others_came_since(
     trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_what_was_made_anew_is_read_again_though_others_came_since(
     check(trio, space)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [0, 2, 3])
 def test_a_copy_that_is_set_back_is_read_again(store_url: str, other_url: str, tmp_path: Path, more: int) -> None:
     def remember(mem: semmem.Semmem, ids: str, tag: str) -> None:
@@ -225,6 +228,7 @@ def packed(mem: semmem.Semmem, monkeypatch: pytest.MonkeyPatch) -> list[int | No
     return sent
 
 
+@pytest.mark.slow
 def test_what_came_since_is_added_and_all_is_read_again_after_any_other_change(
     trio: Trio, space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

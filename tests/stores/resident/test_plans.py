@@ -47,6 +47,7 @@ def rows_read(plan: dict[str, Any]) -> Iterator[tuple[str, float]]:
         yield from rows_read(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planned", [True, False])
 @pytest.mark.parametrize(
     "statement",

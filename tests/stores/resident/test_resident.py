@@ -119,6 +119,7 @@ def test_filters_exclusions_phrases_and_several_namespaces_are_answered_alike(tr
                 assert answer(trio.kept, question, **how) == expected, how
 
 
+@pytest.mark.slow
 def test_a_namespace_in_memory_is_asked_in_one_round_trip(module_url: str, space: str) -> None:
     counter = Counter()
     with installed(counter), ExitStack() as stack:
@@ -168,6 +169,7 @@ def test_an_author_whose_text_was_split_is_looked_up_and_keeps_nothing_else_out_
         assert answer(trio.kept, asked, namespace=space) == answer(trio.plain, asked, namespace=space)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_the_budget_is_asked_of_the_database(module_url: str, space: str) -> None:
     with ExitStack() as stack:
         trio = opened(stack, module_url, resident_mb=1)

@@ -84,6 +84,7 @@ def test_answers_are_equal_with_and_without_residence_while_the_clock_goes_back_
     assert len(hit_sets) > len(hows) * len(QUESTIONS)  # the clock made a difference
 
 
+@pytest.mark.slow
 def test_a_bound_that_passes_between_two_recalls_counts_at_once(trio: Trio, space: str) -> None:
     change(trio.writer, space, ("many", 0))
     soon = datetime.now(UTC) + timedelta(seconds=3)

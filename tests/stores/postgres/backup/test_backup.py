@@ -247,6 +247,7 @@ def archived(file: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_archive_that_no_backup_is_costs_little_and_is_refused(empty: Semmem, file: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(file) as whole:

@@ -148,6 +148,7 @@ def test_a_server_that_restarts_between_two_recalls_and_under_a_write_is_not_not
     whole(own, url)
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_is_told_and_comes_back(own: Own, mem: Semmem) -> None:
     mem.store._pool.timeout = 0.5  # as long as one waits for a connection: 30 s
     own.stop()

@@ -86,6 +86,7 @@ def test_a_standby_gives_the_hits_scores_and_explanations_of_the_primary_from_th
     assert counts(mem) == (8, 0)
 
 
+@pytest.mark.slow
 def test_while_a_standby_lags_the_primary_answers_and_afterwards_the_standby_again(
     standby: Own, mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +193,7 @@ def test_a_namespace_is_found_by_its_new_name_at_once(mem: Semmem) -> None:
 # ---------------------------------------------------------------------- a standby that fails
 
 
+@pytest.mark.slow
 def test_while_a_standby_is_down_the_primary_answers(
     own: Own, standby: Own, mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +212,7 @@ def test_while_a_standby_is_down_the_primary_answers(
     assert (found(mem), counts(mem)) == (["key"], (2, 2))
 
 
+@pytest.mark.slow
 def test_a_recall_during_which_the_standby_goes_down_begins_again_on_the_primary(
     own: Own, standby: Own, url: str
 ) -> None:
@@ -348,6 +351,7 @@ def test_a_read_url_for_another_kind_of_store_is_refused_in_one_sentence(tmp_pat
         assert str(caught.value) == sentence
 
 
+@pytest.mark.slow
 def test_a_standby_that_does_not_answer_at_connect_is_warned_of_and_the_primary_answers(url: str) -> None:
     absent = url.replace(url.rpartition(":")[2].partition("/")[0], "1")
     with pytest.warns(UserWarning, match=r"^The standby does not answer, so recalls ask the primary until it does: No"):
