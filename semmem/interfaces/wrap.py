@@ -219,13 +219,10 @@ class _Chat:
     def keep(self, question: str | None, reply: str | None) -> None:
         """Store a message of the user and the reply to it, as turns."""
         if self._remember:
-            self._quietly(lambda: self._keep(question, reply), None)
+            with self._keeping:
+                self._quietly(lambda: self._keep(question, reply), None)
 
     def _keep(self, question: str | None, reply: str | None) -> None:
-        with self._keeping:
-            self._keep_next(question, reply)
-
-    def _keep_next(self, question: str | None, reply: str | None) -> None:
         if self._position is None:
             newest = self.memory.list(namespace=self._namespace, filters={"sessions": [self._session]}, limit=1_000)
             self._position = max((one.position or 0 for one in newest), default=0)

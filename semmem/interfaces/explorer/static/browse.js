@@ -31,7 +31,7 @@ export const filtersOf = (query) => ({
 });
 
 // Memories with words of a text: the best first, by the lexical leg, which a slider would ask too, so nothing is logged.
-async function withWords(ns, query, signal) {
+async function foundByWords(ns, query, signal) {
   const { authors, sessions, tags, titles, source_types, created_after, created_before } = filtersOf(query);
   const some = Object.entries({ authors, sessions, tags, titles, source_types, created_after, created_before }).filter(([, value]) => value?.length);
   const filters = { ...Object.fromEntries(some), metadata: given(metadataOf(query.metadata)) };
@@ -45,7 +45,7 @@ export function BrowseView({ ns, query, openMemory, may, toast, changed }) {
   const [chosen, setChosen] = useState(new Set());
   const [problem, setProblem] = useState(null);
   const key = JSON.stringify([ns, query, changed]);
-  const first = useLoaded((signal) => (query.words ? withWords(ns, query, signal) : api.list({ namespace: ns, limit: PAGE, ...filtersOf(query) }, signal)), [key]);
+  const first = useLoaded((signal) => (query.words ? foundByWords(ns, query, signal) : api.list({ namespace: ns, limit: PAGE, ...filtersOf(query) }, signal)), [key]);
   useEffect(() => {
     if (!first.value) return;
     setRows(first.value.memories);
