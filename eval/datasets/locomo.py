@@ -16,8 +16,8 @@ from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
 from eval.datasets.source import Source, build, first_item, first_row
-from semmem.importers import Item
 from semmem.importers.locomo import conversation_name
+from semmem.model.imported_items import Item
 
 __all__ = ["CATEGORIES", "NAME", "load", "recognises"]
 

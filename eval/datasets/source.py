@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from eval.datasets.corpus import Corpus, DatasetError, Query
-from semmem.importers import BadRow, Item, reader
+from semmem.importers import BadRow, reader
 from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.imported_items import Item
 from semmem.write.items import drafted
 
 __all__ = ["LEFT_OUT", "Source", "build", "first_item", "first_row", "text_of"]

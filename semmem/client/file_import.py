@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from semmem.client.memory import Semmem
-from semmem.importers import FORMATS, MARK, BadRow, hashed, mark, owned, reader, told_apart
+from semmem.importers import FORMATS, BadRow, mark, owned, reader, told_apart
 from semmem.model.errors import BadItem, Conflict, SemmemError
+from semmem.model.imported_items import MARK, hashed
 from semmem.write.screening import redacted
 from semmem.write.sync import ImportReport
 

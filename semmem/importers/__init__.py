@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -17,32 +17,21 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from semmem.model.errors import BadItem, InvalidInput
+from semmem.model.imported_items import MARK, Item, RowError
 from semmem.model.serialization import instant
-from semmem.model.types import Memory
 
 __all__ = [
     "FORMATS",
-    "LIFE",
-    "MARK",
-    "NOTE_HASH",
     "BadRow",
     "Format",
-    "Item",
     "Reject",
-    "RowError",
-    "content_hash",
     "document",
-    "edited",
-    "hashed",
-    "item",
-    "life_of",
     "lines",
     "mark",
     "moment",
     "opened",
     "owned",
     "place",
-    "plain_text",
     "reader",
     "refuse",
     "told_apart",
@@ -87,15 +76,6 @@ FORMATS: Mapping[str, Format] = {
     "transcript": Format("transcript", "file or folder", redacts=True),
 }
 """The formats of ``semmem import``; JSON lines have MARK only with ``--replace``, as they hold whole memories."""
-
-LIFE = ("importance", "sensitive", "valid_from", "valid_to", "expires_at", "ttl", "pinned")
-"""Arguments of ``remember`` that a chat message or a note may have under the same names."""
-
-MARK = "imported_from"
-"""The metadata key that names the file from which a memory was imported."""
-
-NOTE_HASH = "note_hash"
-"""The metadata key with the hash of a note as it was imported; it shows whether the memory was edited by hand."""
 
 
 def reader(format: str) -> Callable[..., Iterator[Item]]:
@@ -175,39 +155,6 @@ def owned(format: str, path: Path, *, moved: bool = False, **options: Any) -> li
     return [] if origin.alike and not moved else [{"metadata": {"vault": origin.name}}]
 
 
-def content_hash(text: str, title: str | None, tags: Iterable[str], metadata: Mapping[str, Any]) -> str:
-    """Return a hash of a note's content, the same wherever its folder lies; 16 characters."""
-    rest = {key: value for key, value in metadata.items() if key not in (MARK, NOTE_HASH, "vault_id")}
-    content = json.dumps([text, title or None, list(tags), _numbers(rest)], sort_keys=True)
-    return blake2b(content.encode(), digest_size=8).hexdigest()
-
-
-def hashed(item: Item) -> None:
-    """Add to an item the hash of its content, by which an edit of its memory by hand is known later."""
-    metadata = item.setdefault("metadata", {})
-    metadata[NOTE_HASH] = content_hash(item["text"], item.get("title"), item.get("tags", ()), metadata)
-
-
-def edited(memory: Memory) -> bool:
-    """Return whether a memory of a note has changed since the note was imported."""
-    before = memory.metadata.get(NOTE_HASH)
-    return before is not None and before != content_hash(memory.text, memory.title, memory.tags, memory.metadata)
-
-
-def _numbers(value: Any) -> Any:
-    """Return JSON with its numbers as text, because a store returns 1e300 as an integer."""
-    if isinstance(value, Mapping):
-        return {key: _numbers(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_numbers(one) for one in value]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    try:
-        return f"number {float(value) + 0.0}"
-    except OverflowError:
-        return f"number {value}"
-
-
 @dataclass(frozen=True, slots=True)
 class BadRow:
     """A row that could not be read: its place, such as "line 7", and the reason.
@@ -223,34 +170,6 @@ class BadRow:
 
 
 Reject = Callable[[BadRow], None]
-
-
-class RowError(Exception):
-    """The reason why a row cannot be a memory."""
-
-
-class Item(dict[str, Any]):
-    """The arguments of ``remember`` for one memory; ``where`` is its place in the file.
-
-    ``links`` are the links from this memory: mappings with ``type``, ``to``, ``since`` and ``made_by``. ``text_at`` is
-    when its text began, None for its ``created_at``.
-    """
-
-    where: str = ""
-    links: Sequence[Any] = ()
-    text_at: Any = None
-
-
-def item(where: str, **fields: Any) -> Item:
-    """Return an item without the arguments that are None."""
-    result = Item({name: value for name, value in fields.items() if value is not None})
-    result.where = where
-    return result
-
-
-def life_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of LIFE that a row has, unchecked; ``remember`` refuses wrong values."""
-    return {name: row[name] for name in LIFE if row.get(name) is not None}
 
 
 def refuse(row: BadRow) -> None:
@@ -311,29 +230,3 @@ def moment(value: Any, form: str | None = None) -> datetime | None:
     except (TypeError, ValueError, OverflowError, OSError):
         shown = form.replace("%", "") if form else "ISO 8601, such as 2026-03-01T09:00"
         raise RowError(f"{value!r} is not a time ({shown}).") from None
-
-
-def plain_text(content: Any) -> str:
-    """Return the text of a message: a string, or the text parts of a list of parts, joined by a blank line.
-
-    Raises RowError where there is no text; its message names the other parts.
-    """
-    parts = content if isinstance(content, list) else [content]
-    texts: list[str] = []
-    others: list[str] = []
-    for part in parts:
-        text = part.get("text") if isinstance(part, Mapping) else part
-        if isinstance(text, Mapping):  # OpenAI's assistants: {"text": {"value": …}}
-            text = text.get("value")
-        if isinstance(text, str):
-            texts.append(text.strip())
-        elif part is not None:
-            others.append(str(part.get("type", "object")) if isinstance(part, Mapping) else type(part).__name__)
-    whole = "\n\n".join(filter(None, texts))
-    if not whole:
-        raise RowError(f"it holds no text{f', only {_listed(others)}' if others else ''}.")
-    return whole
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(dict.fromkeys(names))

@@ -16,10 +16,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, RowError, document, item, life_of, lines, moment, plain_text
+from semmem.importers import BadRow, Reject, document, lines, moment
 from semmem.importers import refuse as _refuse
 from semmem.importers.chatgpt import is_export
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item, RowError, item, life_of, plain_text
 from semmem.model.types import Memory, source_type_of
 
 __all__ = ["name_of", "read"]

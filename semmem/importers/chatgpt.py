@@ -13,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, RowError, document, item, moment, refuse
+from semmem.importers import BadRow, Reject, document, moment, refuse
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item, RowError, item
 from semmem.model.types import source_type_of
 
 __all__ = ["is_export", "read"]

@@ -11,9 +11,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, RowError, item, moment, opened, refuse
+from semmem.importers import BadRow, Reject, moment, opened, refuse
 from semmem.model import field_kinds, memory_fields
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item, RowError, item
 
 __all__ = ["FIELDS", "column_map", "read"]
 

@@ -14,10 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, item, refuse
+from semmem.importers import BadRow, Reject, refuse
 from semmem.importers.markdown import vault_name, walked
 from semmem.importers.note import heading
 from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.imported_items import Item, item
 
 __all__ = ["FORMER", "SUFFIXES", "read"]
 

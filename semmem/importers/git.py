@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from semmem.importers import BadRow, Item, Reject, RowError, item, moment, refuse
+from semmem.importers import BadRow, Reject, moment, refuse
 from semmem.importers.note import heading, split
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item, RowError, item
 
 __all__ = ["read", "repository"]
 

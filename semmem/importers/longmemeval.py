@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, plain_text
+from semmem.importers import BadRow, Reject, document, lines, moment
 from semmem.importers import refuse as _refuse
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item, RowError, item, plain_text
 
 __all__ = ["read", "sessions", "turns_of"]
 

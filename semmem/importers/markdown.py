@@ -13,22 +13,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from unicodedata import normalize
 
-from semmem.importers import (
-    NOTE_HASH,
-    BadRow,
-    Item,
-    Reject,
-    RowError,
-    content_hash,
-    item,
-    life_of,
-    moment,
-    opened,
-    refuse,
-)
+from semmem.importers import BadRow, Reject, moment, opened, refuse
 from semmem.importers import note as notes
 from semmem.importers import place as place_of
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import NOTE_HASH, Item, RowError, content_hash, item, life_of
 from semmem.model.types import Memory
 from semmem.text.tokens import tokens
 

@@ -8,7 +8,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, RowError, item, lines, refuse
+from semmem.importers import BadRow, Reject, lines, refuse
+from semmem.model.imported_items import Item, RowError, item
 
 __all__ = ["items_of", "read"]
 

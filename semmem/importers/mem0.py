@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, RowError, document, item, lines, moment, refuse
+from semmem.importers import BadRow, Reject, document, lines, moment, refuse
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item, RowError, item
 
 __all__ = ["read"]
 

@@ -11,9 +11,10 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from semmem.files import new_file
-from semmem.importers import NOTE_HASH, BadRow, Item, edited
+from semmem.importers import BadRow
 from semmem.importers.markdown import walked
 from semmem.importers.note import split
+from semmem.model.imported_items import NOTE_HASH, Item, edited
 from semmem.model.types import Memory
 
 __all__ = ["write_back"]

@@ -20,10 +20,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from semmem.importers import BadRow, Item, Reject, item, opened, refuse
+from semmem.importers import BadRow, Reject, opened, refuse
 from semmem.importers.client_blocks import words_of
 from semmem.importers.turn_content import is_acknowledgement, is_answer, is_bare_question, question_in
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item, item
 from semmem.model.types import source_type_of
 
 __all__ = ["FOLDERS", "TAG", "Question", "Reading", "Turn", "fields_of", "joined", "read", "reading", "storable"]

@@ -10,9 +10,9 @@ from datetime import UTC, date, datetime
 from hashlib import md5
 from typing import Any
 
-from semmem.importers import RowError, plain_text
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import at_time
+from semmem.model.imported_items import RowError, plain_text
 from semmem.model.metadata_filters import contained, holds
 from semmem.model.types import Memory as Stored
 

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from semmem.client.pages import every_memory
-from semmem.importers import RowError, plain_text
 from semmem.interfaces.arguments import check_limit, check_memory, check_namespace
 from semmem.model.errors import InvalidInput, NotFound
+from semmem.model.imported_items import RowError, plain_text
 from semmem.model.types import Memory, source_type_of
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from secrets import token_hex
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from semmem.importers import RowError, plain_text
 from semmem.importers.transcript import Question, Turn, fields_of, joined, storable
 from semmem.interfaces.arguments import check_memory, check_namespace
 from semmem.interfaces.wire import sentence
 from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.filters import string
+from semmem.model.imported_items import RowError, plain_text
 from semmem.read.context import check_budget
 from semmem.write.screening import redacted
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from semmem.importers import RowError, life_of, plain_text
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import RowError, life_of, plain_text
 from semmem.model.types import source_type_of
 
 __all__ = ["checked_session", "message_items"]

@@ -8,9 +8,9 @@ from datetime import datetime
 from reprlib import repr as shown
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from semmem.importers import MARK, NOTE_HASH, edited
 from semmem.model.errors import BadItem, Conflict, InvalidInput
 from semmem.model.exchange import Stored
+from semmem.model.imported_items import MARK, NOTE_HASH, edited
 from semmem.model.memory_fields import STORED
 from semmem.model.types import Memory, Rejected, SourceType
 from semmem.write.items import Draft, check_validity, payload_of, timed_of

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from semmem.embedders import Known
-from semmem.importers.jsonl import EXPORTED, exported_item
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import matches, within
 from semmem.model.history import MADE_BY, Link, checked_link
+from semmem.model.imported_items import EXPORTED, exported_item
 from semmem.model.protocols import Embedder
 from semmem.model.store import LinkStore, Store, life_of
 from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected, bound_rejected

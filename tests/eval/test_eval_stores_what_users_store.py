@@ -13,8 +13,9 @@ import pytest
 import semmem
 from eval.datasets import data_root, load
 from eval.experiments.runner import ingest
-from semmem.importers import FORMATS, MARK
+from semmem.importers import FORMATS
 from semmem.interfaces.cli.app import run
+from semmem.model.imported_items import MARK
 from semmem.model.types import Memory
 
 STARTED = datetime.now(UTC)

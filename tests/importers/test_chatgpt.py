@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from semmem.importers import BadRow, Item, reader
+from semmem.importers import BadRow, reader
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item
 from tests.interfaces.cli.program import Call, in_process
 
 NINE = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)

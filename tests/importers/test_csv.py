@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from semmem.importers import BadRow, Item, reader
+from semmem.importers import BadRow, reader
 from semmem.importers.csv import column_map
 from semmem.interfaces.cli.app import run
 from semmem.model.errors import InvalidInput
+from semmem.model.imported_items import Item
 
 Call = Callable[..., tuple[int, str, str]]
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from semmem.importers import BadRow, Item, reader
+from semmem.importers import BadRow, reader
 from semmem.model.errors import InvalidInput, MissingExtra
+from semmem.model.imported_items import Item
 from tests.interfaces.cli.program import Call, in_process
 from tests.traces import lookups, sent, traced, tracing
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from semmem.importers import FORMATS, BadRow, Item, reader
+from semmem.importers import FORMATS, BadRow, reader
 from semmem.model.errors import BadItem, InvalidInput
+from semmem.model.imported_items import Item
 from tests.interfaces.cli.program import in_process
 
 MAY = datetime(2026, 5, 1, 9, 0, tzinfo=UTC)

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import semmem
-from semmem.importers import BadRow, Item, reader
+from semmem.importers import BadRow, reader
 from semmem.importers.markdown import Vault, vault_origin
 from semmem.model.errors import BadItem, InvalidInput, MissingExtra
+from semmem.model.imported_items import Item
 from tests.importers.vault import vault
 
 

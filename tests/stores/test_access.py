@@ -15,9 +15,9 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
-from semmem.importers.jsonl import exported_item
 from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.history import Access
+from semmem.model.imported_items import exported_item
 from semmem.model.store import life_of
 from semmem.write import access
 from semmem.write.access import AccessCounter

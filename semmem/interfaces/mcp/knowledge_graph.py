@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.client.pages import every_memory
-from semmem.importers import RowError
 from semmem.importers.mcp_memory import items_of
 from semmem.interfaces.mcp.tools import Call, indented, text_of
 from semmem.model.errors import Conflict, InvalidInput, NotFound
+from semmem.model.imported_items import RowError
 
 if TYPE_CHECKING:
     from semmem.model.types import Memory
