@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.client.connection import Connection
 from semmem.client.recalling import answered
-from semmem.model.errors import InvalidInput
+from semmem.model.errors import InvalidInput, reason
 from semmem.model.filters import at_time, filters_of, string, strings, whole
 from semmem.model.process.asker import INTERFACES
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, Outcome, Recalls, Replay, merged, replayed
 from semmem.model.short_ids import is_short
 from semmem.model.store import Store, life_of
-from semmem.read.rankings import reason
 from semmem.read.steps import cut, page
 from semmem.write.access import unlogged
 from semmem.write.feedback import unknown_recall

@@ -20,6 +20,7 @@ from semmem.model.errors import (
     LegFailed,
     MissingExtra,
     SemmemError,
+    reason,
 )
 from semmem.model.field_kinds import Vector
 from semmem.model.process.clock import standing, step
@@ -293,7 +294,8 @@ def _embedded(
     except SemmemError:
         raise
     except Exception as error:
-        raise EmbedderUnavailable(f"The embedder {embedder.name} could not embed {which}: {_why(error)}") from error
+        why = reason(error, 300)
+        raise EmbedderUnavailable(f"The embedder {embedder.name} could not embed {which}: {why}") from error
     try:
         vectors = np.asarray(rows, dtype=np.float32)
     except Exception:  # noqa: BLE001  # rows of several lengths, no numbers, or whatever the object raises
@@ -352,7 +354,7 @@ def token_counter(embedder: Embedder) -> Callable[[str], int]:
         except Exception as error:
             raise EmbedderUnavailable(
                 f"The embedder {embedder.name} could not count the tokens of a text of {len(text):,} characters: "
-                f"{_why(error)}"
+                f"{reason(error, 300)}"
             ) from error
         if not isinstance(tokens, int) or tokens < 0:
             raise EmbedderUnavailable(
@@ -362,11 +364,6 @@ def token_counter(embedder: Embedder) -> Callable[[str], int]:
         return tokens
 
     return count
-
-
-def _why(error: Exception) -> str:
-    """Return the type and the text of an error on one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def load_recorded(

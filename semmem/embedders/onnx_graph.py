@@ -19,7 +19,7 @@ from typing import Any
 from semmem.embedders.drawing import Weights, graph_of
 from semmem.embedders.weights import NAME, WEIGHTS_SHA256, check, package
 from semmem.files import data_folder, private_folder
-from semmem.model.errors import EmbedderUnavailable, MissingExtra
+from semmem.model.errors import EmbedderUnavailable, MissingExtra, reason
 
 __all__ = [
     "FILES", "GRAPH", "ORIGIN", "TOKENIZER", "installed_folder", "installed_names", "is_whole", "lacking",
@@ -113,8 +113,7 @@ def read_weights(file: Path) -> Weights:
     except OSError:
         raise
     except Exception as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise EmbedderUnavailable(f"{file} cannot be read as weights ({why}).") from error
+        raise EmbedderUnavailable(f"{file} cannot be read as weights ({reason(error, 200)}).") from error
     return weights
 
 

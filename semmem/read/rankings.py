@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from semmem.embedders.binding import LONGEST_LOADING
-from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
+from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed, reason
 from semmem.model.process.clock import Clock
 from semmem.model.process.forks import in_child
 from semmem.model.recipe import Recipe
 from semmem.model.store import SnapshotSource
 
-__all__ = ["Asking", "Task", "Threads", "reason"]
+__all__ = ["Asking", "Task", "Threads"]
 
 T = TypeVar("T")
 
@@ -316,9 +316,3 @@ def _wait(future: Future[T], clock: Clock, limit: float, start: float) -> T:
         except TimedOut:
             if future.done():  # the leg itself raised a TimeoutError
                 return future.result()
-
-
-def reason(error: BaseException) -> str:
-    """Return the reason for a failure, on one line."""
-    message = error.message if isinstance(error, SemmemError) else f"{type(error).__name__}: {error}"
-    return " ".join(message.split())[:500]

@@ -13,7 +13,7 @@ from typing import Any
 
 from semmem.embedders.binding import QuestionVectors
 from semmem.legs import Legs
-from semmem.model.errors import EmbedderReplaced, LegFailed
+from semmem.model.errors import EmbedderReplaced, LegFailed, reason
 from semmem.model.exchange import CandidateMetadata, Question, Ranking, Turn
 from semmem.model.protocols import Embedder, Reranker
 from semmem.model.recipe import Recipe, deep_enough
@@ -35,7 +35,7 @@ from semmem.read.hits import fetched, hits_of
 from semmem.read.overrides import Tailor
 from semmem.read.periods import used_by, with_periods
 from semmem.read.question import NamePlaces, as_conversational, checked, parse, to_embed
-from semmem.read.rankings import Asking, reason
+from semmem.read.rankings import Asking
 from semmem.read.recall_plan import RecallPlan, any_reads_vector, plan_of
 from semmem.read.regimes import regime_of
 from semmem.read.result import StoreRecall

@@ -273,6 +273,28 @@ def test_a_leg_that_ends_the_program_is_degraded_and_the_program_goes_on(mem: se
     assert (len(found), found.degraded) == (2, {"leaves": "SystemExit: 3"})
 
 
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_a_leg_whose_error_has_no_readable_text_is_degraded_by_its_type(mem: semmem.Semmem) -> None:
+    class Fails(Fixed):
+        def search(self, query: str, *, limit: int = 10, offset: int = 0, filters: Within | None = None) -> Any:
+            raise Unreadable
+
+    def broken(reader: Reader) -> Any:
+        raise Unreadable
+
+    mem.register_leg("fails", lambda reader: Fails([]))
+    mem.register_leg("broken", broken)
+    plan = with_leg("fails")
+    found = mem.recall("ferry", recipe=plan, limit=2)
+    assert (len(found), found.degraded) == (2, {"fails": "Unreadable, whose text cannot be read"})
+    with pytest.raises(semmem.LegFailed, match="could not be made: Unreadable, whose text cannot be read"):
+        mem.leg("broken").search("ferry")
+
+
 def test_a_factory_that_raises_is_a_degraded_leg(mem: semmem.Semmem) -> None:
     def broken(reader: Reader) -> Any:
         raise RuntimeError("no licence")

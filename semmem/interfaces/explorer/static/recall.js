@@ -10,6 +10,7 @@ const PAGE = 1000; // hits of one answer; of more, the next ones are asked for w
 const MOST = 10000;
 const DIGITS = 4; // of a weight, as many as the certificate of a reach tells
 const NAMED = 5; // other namespaces that an empty one names
+const KEPT = 100; // a shallower list is meant so by the recipe and stays; one of this depth or more goes to the end
 const SLOW = 80; // milliseconds without a change before the reach of a recipe is worked out
 
 export function RecallView({ ns, query, openMemory, may, toast, changed: edits, namespaces }) {
@@ -199,7 +200,7 @@ const SETTINGS = {
 };
 
 // The recipe with lists as deep as the page shows hits, but for a leg that it keeps shallow on purpose.
-const toTheEnd = (plan) => ({ ...plan, depths: { ...plan.depths, ...Object.fromEntries(Object.keys(plan.weights).filter((leg) => !(plan.depths[leg] < 100)).map((leg) => [leg, MOST])) } });
+const toTheEnd = (plan) => ({ ...plan, depths: { ...plan.depths, ...Object.fromEntries(Object.keys(plan.weights).filter((leg) => !(plan.depths[leg] < KEPT)).map((leg) => [leg, MOST])) } });
 
 const without = (table, key, when) => Object.fromEntries(Object.entries(table).filter(([name]) => !(when && name === key)));
 const filled = (tables) => Object.fromEntries(Object.entries(tables).filter(([, table]) => Object.keys(table).length));
