@@ -230,6 +230,9 @@ def test_all_lines_can_go_into_one_namespace(call: Call, tmp_path: Path) -> None
 
 
 def test_what_is_asked_wrongly_is_refused(mem: Semmem) -> None:
+    for none in ([], [""], ""):
+        with pytest.raises(InvalidInput, match="namespace must be a name, or a list of at least one"):
+            mem.export(namespace=none)
     with pytest.raises(InvalidInput, match="'tag' is not a filter"):
         mem.export(filters={"tag": "x"})
     with pytest.raises(InvalidInput, match="Pass owned, filters that say which memories"):

@@ -15,7 +15,7 @@ from semmem.concepts.names import name_of
 from semmem.legs.graph_names import Names
 from semmem.model.errors import InvalidInput, NotFound
 from semmem.model.exchange import Corrections, Scope
-from semmem.model.filters import checked_filters, strings, whole
+from semmem.model.filters import checked_filters, several_namespaces, whole
 from semmem.model.keywords import FilterValues
 from semmem.model.protocols import Embedder
 from semmem.model.reports import Rebuilt
@@ -61,7 +61,7 @@ def export(
     """Return memories as mappings with all their fields, newest first; see ``Semmem.export``."""
     from semmem.transfer import exported
 
-    where = None if namespace is None else strings("namespace", namespace)
+    where = None if namespace is None else several_namespaces(namespace)
     if not isinstance(sensitive, bool):
         raise InvalidInput(f"sensitive must be True or False, not {sensitive!r}.")
     chosen = checked_filters(filters)

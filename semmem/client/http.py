@@ -21,7 +21,7 @@ from semmem.client.memory import Semmem
 from semmem.client.routes import ROUTES, Route, refusal
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput, LimitExceeded, LocalOnly, StoreError, StoreUnavailable
-from semmem.model.filters import string, strings
+from semmem.model.filters import several_namespaces, string
 from semmem.model.recipe import Recipe
 from semmem.model.reports import Finding, Limits, Stats
 from semmem.read.tracing import observed
@@ -79,9 +79,7 @@ def _namespace(takes: str, value: Any) -> str | Sequence[str] | None:
         return None
     if isinstance(value, str) or "Sequence" not in takes:
         return string("namespace", value)
-    if not (several := strings("namespace", value)):
-        raise InvalidInput("namespace must be a name, or a list of at least one.")
-    return several
+    return several_namespaces(value)
 
 
 def _asked(verb: Verb[P, T], read: Callable[[Any], T] | None = None) -> Callable[Concatenate[HttpSemmem, P], T]:

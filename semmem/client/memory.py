@@ -18,7 +18,7 @@ from semmem.client.namespaces import checked_limit, two_names
 from semmem.client.recalling import answered
 from semmem.config import Settings
 from semmem.model.errors import InvalidInput
-from semmem.model.filters import checked_filters, person, shown_by, string, strings, whole
+from semmem.model.filters import checked_filters, person, several_namespaces, shown_by, string, strings, whole
 from semmem.model.history import Changes, Link, Version
 from semmem.model.keywords import FilterValues, Item
 from semmem.model.memory_fields import DEFAULTS, FIELDS, Fields, naming_fields
@@ -579,11 +579,9 @@ class Semmem(ABC):
         from semmem.read.changes import changes
 
         whole("limit", limit, 1, 10_000, example=100)
-        names = strings("namespace", namespace)
-        if not names or not all(names):
-            raise InvalidInput("namespace must be a name, or a list of at least one.")
+        names = several_namespaces(namespace)
         cursor = None if since is None else string("since", since)
-        return changes(life_of(self.store), cursor, tuple(dict.fromkeys(names)), limit)
+        return changes(life_of(self.store), cursor, names, limit)
 
     @observed
     def rename_namespace(self, old: str, new: str) -> int:

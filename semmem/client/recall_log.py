@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.client.connection import Connection
 from semmem.client.recalling import answered
-from semmem.model.errors import InvalidInput, reason
+from semmem.model.errors import InvalidInput
+from semmem.model.failure import reason
 from semmem.model.filters import at_time, filters_of, string, strings, whole
 from semmem.model.process.asker import INTERFACES
 from semmem.model.recall_log import LogFilters, LoggedHit, LoggedRecall, Outcome, Recalls, Replay, merged, replayed

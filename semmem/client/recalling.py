@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from semmem.client.connection import Connection
-from semmem.model.errors import InvalidInput
-from semmem.model.filters import at_time, checked_filters, strings
+from semmem.model.filters import at_time, checked_filters, several_namespaces, strings
 from semmem.model.recipe import recipe as find_recipe
 from semmem.read.result import StoreRecall
 
@@ -16,9 +15,7 @@ __all__ = ["answered"]
 
 def answered(mem: Connection, query: str, namespace: str | Sequence[str], arguments: Mapping[str, Any]) -> StoreRecall:
     """Return the answer to a recall and count its hits; nothing is logged."""
-    namespaces = strings("namespace", namespace)
-    if not namespaces or not all(namespaces):
-        raise InvalidInput("namespace must be a name, or a list of at least one.")
+    namespaces = several_namespaces(namespace)
     given = dict(arguments)
     as_of, now, recipe = given.pop("as_of"), given.pop("now"), given.pop("recipe")
     at = None if as_of is None else at_time("as_of", as_of)

@@ -20,8 +20,8 @@ from semmem.model.errors import (
     LegFailed,
     MissingExtra,
     SemmemError,
-    reason,
 )
+from semmem.model.failure import reason
 from semmem.model.field_kinds import Vector
 from semmem.model.process.clock import standing, step
 from semmem.model.process.forks import Lock

@@ -19,7 +19,8 @@ from typing import Any
 from semmem.embedders.drawing import Weights, graph_of
 from semmem.embedders.weights import NAME, WEIGHTS_SHA256, check, package
 from semmem.files import data_folder, private_folder
-from semmem.model.errors import EmbedderUnavailable, MissingExtra, reason
+from semmem.model.errors import EmbedderUnavailable, MissingExtra
+from semmem.model.failure import reason
 
 __all__ = [
     "FILES", "GRAPH", "ORIGIN", "TOKENIZER", "installed_folder", "installed_names", "is_whole", "lacking",

@@ -12,7 +12,8 @@ from semmem.embedders.installed import Card
 from semmem.embedders.onnx_graph import TOKENIZER, read_weights
 from semmem.embedders.onnx_runtime import Pooling
 from semmem.embedders.weights import digest, package
-from semmem.model.errors import EmbedderUnavailable, InvalidInput, reason
+from semmem.model.errors import EmbedderUnavailable, InvalidInput
+from semmem.model.failure import reason
 
 __all__ = ["Wishes", "read"]
 

@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from semmem.model.errors import EmbedderUnavailable, reason
+from semmem.model.errors import EmbedderUnavailable
+from semmem.model.failure import reason
 
 __all__ = [
     "ADVICE", "MINILM", "MPNET", "NAME", "PUBLISHED", "TOKENIZER_SHA256", "WEIGHTS_SHA256", "Published", "check",
@@ -127,6 +128,6 @@ def package(name: str) -> Any:
     except Exception as error:  # a file of the working folder may shadow any module that it needs
         extra = "local" if name.startswith("sentence_transformers") else "minilm"
         raise EmbedderUnavailable(
-            f"The package {name} cannot be loaded ({reason(error, 300)}); "
-            f"see whether a file of your working folder has the name of a package, or install it again with: pip install 'semmem[{extra}]'"
+            f"The package {name} cannot be loaded ({reason(error, 300)}); see whether a file of your working folder "
+            f"has the name of a package, or install it again with: pip install 'semmem[{extra}]'"
         ) from error

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, NoReturn
 
 from semmem.legs.adapter import StoreReader, as_leg
-from semmem.model.errors import InvalidInput, LegFailed, SemmemError, reason
+from semmem.model.errors import InvalidInput, LegFailed, SemmemError
 from semmem.model.exchange import Question
+from semmem.model.failure import reason
 from semmem.model.process.forks import Lock
 from semmem.model.protocols import Leg
 from semmem.model.recipe import Recipe

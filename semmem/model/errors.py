@@ -53,7 +53,6 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "UnknownRecipe",
-    "reason",
 ]
 
 
@@ -186,16 +185,3 @@ class LimitExceeded(SemmemError):
 
 class NamespaceFull(LimitExceeded):
     """The namespace would hold more than its limit allows; forget something, or raise the limit."""
-
-
-def reason(error: BaseException, longest: int = 500) -> str:
-    """Return why something failed, on one line: the message of an error of ours, type and text of any other."""
-    if isinstance(error, SemmemError):
-        message = error.message
-    else:
-        message = type(error).__name__
-        try:
-            message += f": {error}"
-        except Exception:  # noqa: BLE001  # __str__ of another's class
-            message += ", whose text cannot be read"
-    return " ".join(message.split())[:longest]

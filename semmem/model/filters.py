@@ -28,6 +28,7 @@ __all__ = [
     "matches",
     "one_of",
     "person",
+    "several_namespaces",
     "shown_by",
     "string",
     "strings",
@@ -87,6 +88,14 @@ def strings(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
         raise InvalidInput(f"{name} must be a string or a list of strings, not {type(value).__name__}.")
     return tuple(dict.fromkeys(string(name, v) for v in value))
+
+
+def several_namespaces(value: Any) -> tuple[str, ...]:
+    """Return the names of one namespace or several, each once. Raises InvalidInput for none and for an empty name."""
+    names = strings("namespace", value)
+    if not names or not all(names):
+        raise InvalidInput("namespace must be a name, or a list of at least one.")
+    return names
 
 
 def checked_filters(filters: Filters | FilterValues | Mapping[str, Any] | None) -> Filters:

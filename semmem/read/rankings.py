@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from semmem.embedders.binding import LONGEST_LOADING
-from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed, reason
+from semmem.model.errors import EmbedderMismatch, EmbedderReplaced, LegFailed, SemmemError, StoreClosed
+from semmem.model.failure import reason
 from semmem.model.process.clock import Clock
 from semmem.model.process.forks import in_child
 from semmem.model.recipe import Recipe

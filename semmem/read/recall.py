@@ -13,8 +13,9 @@ from typing import Any
 
 from semmem.embedders.binding import QuestionVectors
 from semmem.legs import Legs
-from semmem.model.errors import EmbedderReplaced, LegFailed, reason
+from semmem.model.errors import EmbedderReplaced, LegFailed
 from semmem.model.exchange import CandidateMetadata, Question, Ranking, Turn
+from semmem.model.failure import reason
 from semmem.model.protocols import Embedder, Reranker
 from semmem.model.recipe import Recipe, deep_enough
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
