@@ -27,7 +27,7 @@ from semmem.text.passages import embedded_text
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["backup", "check", "copy", "exported", "hashes", "restore"]
+__all__ = ["Progress", "backup", "check", "copy", "database_id", "exported", "hashes", "restore"]
 
 Progress = Callable[[int], None] | None
 
@@ -89,6 +89,14 @@ def check(file: str | os.PathLike[str]) -> None:
     from semmem.stores.postgres.moving import backup
 
     backup.check(_path(file))
+
+
+def database_id(store: Store) -> str:
+    """Return the id of the database that holds ``store``; a restored store has another one."""
+    from semmem.stores.postgres.moving.copy import database_id as id_of
+
+    with _postgres(store, "backup").lasting() as connection:
+        return id_of(connection)
 
 
 def hashes(store: Store, namespace: str | None) -> Mapping[str, NamespaceHash]:

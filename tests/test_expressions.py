@@ -70,6 +70,7 @@ OURS = {
     "semmem.concepts.claims: '\\\\b(?:of|st|nd|rd|th)\\\\b|(?<=\\\\d)(?:st|nd|rd|th)'": "a date that was found",
     "semmem.concepts.claims: '[\\\\s.]|^(?:at|by|until|from)'": "a time that another expression has found",
     "semmem.concepts.claims: '\\\\d{1,2}'": "a date that another expression has found",
+    "semmem.client.backup_series": "names of files, and the sentence of an error",
     "semmem.config": "a file of settings",
     "semmem.stores.embedded.data_directory": "paths and the log of our own server",
     "semmem.stores.postgres.errors": "the server's messages and the URL of one's own store",

@@ -12,6 +12,7 @@ __all__ = [
     "BackupReport",
     "CopyReport",
     "Distribution",
+    "DrillReport",
     "Finding",
     "LeftOut",
     "Limits",
@@ -268,4 +269,15 @@ class BackupReport:
     memories: int
     tables: Mapping[str, int]
     namespaces: Mapping[str, NamespaceHash]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DrillReport:
+    """What a backup held when it was restored on trial: ``file`` is its name, ``bytes`` the size of it."""
+
+    file: str
+    bytes: int
+    memories: int
+    namespaces: int
     seconds: float

@@ -68,6 +68,7 @@ ELSEWHERE = {
     "semmem migrate": "wants two users: tests/stores/postgres/own",
     "semmem export --namespace notes mine": "tests/eval/test_eval_stores_what_users_store.py",
     "mkdir mine": "as above",
+    "mkdir -p backups": "tests/interfaces/cli/test_cli_moving.py",
     'echo \'{"prompt"': "tests/interfaces/coding_agents/test_hook.py",
     'echo \'{"source"': "tests/interfaces/coding_agents/test_beginning.py",
     "semmem backup": "tests/interfaces/cli/test_cli_moving.py",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,56 @@ def test_a_store_is_backed_up_restored_and_verified(call: Call, other_url: str, 
     code, out, err = call("restore", str(tmp_path / "nowhere"))
     assert (code, out) == (2, "")
     assert before["hashes"]["one"]["graph"] in call("stats", "--verify")[1]
+
+
+def test_a_series_keeps_the_newest_and_its_newest_restores_on_trial(call: Call, other_url: str, tmp_path: Path) -> None:
+    place = tmp_path / "backups"
+    code, out, err = call("backup", str(place), "--keep", "2")
+    assert (code, out) == (2, "")
+    assert err == f"There is no folder {place}; --keep and --every are for a folder or a bucket.\n"
+    place.mkdir()
+    code, out, err = call("restore", str(place))
+    assert (code, out, err) == (
+        4, "", f"There is no backup of a series at {place}; `semmem backup {place}` writes one.\n"
+    )  # fmt: skip
+    written = loaded(call("backup", str(place), "--keep", "1", "--json"))
+    assert (written["memories"], written["place"], written["removed"]) == (88, str(place), [])
+    assert [one.name for one in place.iterdir()] == [written["file"]]
+    code, out, err = call("restore", str(place), "--drill")
+    assert (code, err) == (0, "")
+    assert f"The backup {written['file']} can be restored: 88 memories in 2 namespaces, all hashes equal" in out
+    assert loaded(call("restore", str(place), "--url", other_url, "--json"))["memories"] == 88
+    code, out, err = call("backup", str(place), "--force")
+    assert (code, err) == (2, "--force is for one file; in a series every backup has a name of its own.\n")
+
+
+def test_with_every_a_failure_is_told_and_the_next_backup_is_tried(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from semmem.client import backup_series as series
+    from semmem.interfaces.cli.commands import whole_store
+    from semmem.model.errors import StoreUnavailable
+
+    rounds: list[float] = []
+    write = series.add
+
+    def sometimes(*given: Any, **options: Any) -> Any:
+        if len(rounds) == 1:
+            raise StoreUnavailable("The server is away.")
+        return write(*given, **options)
+
+    def rest(seconds: float) -> None:
+        rounds.append(seconds)
+        if len(rounds) == 3:
+            raise KeyboardInterrupt
+        time.sleep(1.1)  # names differ by the second
+
+    monkeypatch.setattr(series, "add", sometimes)
+    monkeypatch.setattr(whole_store, "interrupted_at_rest", lambda: nullcontext(rest))
+    code, _, err = call("backup", str(tmp_path), "--every", "24")
+    assert (code, rounds) == (130, [86_400.0] * 3)
+    assert "The server is away. The next try is in 24 hours." in err
+    assert len(list(tmp_path.glob("semmem-*.semmem"))) == 2
 
 
 def test_a_store_is_copied_and_what_came_meanwhile_is_told(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from semmem.interfaces.cli.context import CommandLine
+from semmem.interfaces.cli.resting import interrupted_at_rest
 from semmem.interfaces.wire import sentence
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.text.control_characters import one_line
@@ -40,7 +38,7 @@ def sync(
     if not folder.is_dir():
         raise InvalidInput(f"There is no folder {folder}.")
     told: tuple[str, ...] | None = None
-    with cli.connect(create=True) as mem, _interrupted_at_rest() if watch else nullcontext(time.sleep) as rest:
+    with cli.connect(create=True) as mem, interrupted_at_rest() if watch else nullcontext(time.sleep) as rest:
         for _ in changes(mem, folder, namespace=cli.namespace, write=write, every=every, rest=rest):
             try:
                 told = _give(cli, folder, sync_once(mem, folder, namespace=cli.namespace, write=write), told)
@@ -50,40 +48,6 @@ def sync(
                 told = _say(cli, [sentence(error)], told)
             if not watch:
                 return
-
-
-@contextmanager
-def _interrupted_at_rest() -> Iterator[Callable[[float], None]]:
-    """Yield a function that rests for some seconds; Ctrl-C ends the command there, and the second one anywhere.
-
-    In the middle of a round it could be lost, or leave a lock closed that the end of the command waits for.
-    """
-    came = resting = False
-
-    def interrupted(*_: object) -> None:
-        nonlocal came
-        if came or resting:
-            raise KeyboardInterrupt
-        came = True
-
-    def rest(seconds: float) -> None:
-        nonlocal resting
-        resting = True
-        try:
-            if came:
-                raise KeyboardInterrupt
-            time.sleep(seconds)
-        finally:
-            resting = False
-
-    if threading.current_thread() is not threading.main_thread():
-        yield time.sleep
-        return
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield rest
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _give(cli: CommandLine, folder: Path, done: dict[str, Any], told: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,13 +15,16 @@ from semmem.interfaces import wire
 from semmem.interfaces.cli.context import CommandLine, command
 from semmem.interfaces.cli.files import to_read, to_write
 from semmem.interfaces.cli.progress import counting
+from semmem.interfaces.cli.resting import interrupted_at_rest
 from semmem.interfaces.cli.show import size
-from semmem.model.errors import InvalidInput, StoreUnavailable
+from semmem.interfaces.wire import sentence
+from semmem.model.errors import InvalidInput, SemmemError, StoreUnavailable
 from semmem.model.reports import counted
 from semmem.model.serialization import plain
 
 if TYPE_CHECKING:
-    from semmem.model.reports import BackupReport, CopyReport, Distribution, MigrationReport, Rebuilt
+    from semmem.client.backup_series import Place
+    from semmem.model.reports import BackupReport, CopyReport, Distribution, DrillReport, MigrationReport, Rebuilt
     from semmem.stores.embedded.server import EmbeddedServer, ServerStatus
 
 __all__ = ["app", "backup", "copy", "distribute", "migrate", "rebuild", "restore", "server_of", "stop_server"]
@@ -115,25 +120,102 @@ def copy(
 
 def backup(
     cli: CommandLine,
-    file: Annotated[Path, typer.Argument(help="The file to write, such as mine.semmem.")],
+    place: Annotated[
+        str,
+        typer.Argument(help="The file to write, such as mine.semmem; or a folder or s3://BUCKET/PREFIX for a series."),
+    ],
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file of that name.")] = False,
+    keep: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000, help="Of a series: how many backups of this store stay (default 7)."),
+    ] = None,
+    every: Annotated[
+        float | None, typer.Option(metavar="HOURS", min=0.001, max=8_760, help="Go on, one each so many hours.")
+    ] = None,
 ) -> None:
-    """Write the whole store, as of one moment, into one file, while others read and write."""
-    to_write(file, force=force)
+    """Write the whole store, as of one moment, into one file, while others read and write.
+
+    In a folder, or in a bucket, the file gets a dated name, and of the earlier ones of this store the newest stay. Its
+    credentials and endpoint come from the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on). Ctrl-C ends
+    --every after the backup at work, a second one at once.
+    """
+    from semmem.client.backup_series import place_of
+
+    series = place_of(place)
+    if series is None:
+        if keep is not None or every is not None:
+            raise InvalidInput(f"There is no folder {place}; --keep and --every are for a folder or a bucket.")
+        file = to_write(Path(place), force=force)
+        with cli.connect(embedder="none") as mem, counting(cli, "backup", None, "rows") as advance:
+            report = mem.backup(file, force=force, progress=advance)
+        cli.give(report, lambda: _show_backup(cli, report, "Wrote"))
+        return
+    if force:
+        raise InvalidInput("--force is for one file; in a series every backup has a name of its own.")
+    again = False
+    with interrupted_at_rest() if every is not None else nullcontext(time.sleep) as rest:
+        while True:
+            try:
+                _add(cli, series, place, 7 if keep is None else keep)
+            except SemmemError as error:
+                if not again:
+                    raise
+                cli.say(f"{sentence(error)} The next try is in {every:g} hours.")
+            if every is None:
+                return
+            again = True
+            rest(every * 3_600)
+
+
+def _add(cli: CommandLine, series: Place, place: str, keep: int) -> None:
+    """Write one backup of a series; the store is not open between two."""
+    from semmem.client.backup_series import add
+
     with cli.connect(embedder="none") as mem, counting(cli, "backup", None, "rows") as advance:
-        report = mem.backup(file, force=force, progress=advance)
-    cli.give(report, lambda: _show_backup(cli, report, "Wrote"))
+        step = add(mem.store, series, keep=keep, progress=advance)
+
+    def show() -> None:
+        _show_backup(cli, replace(step.backup, file=f"{place.rstrip('/')}/{step.name}"), "Wrote")
+        for name in step.removed:
+            cli.out.print(f"  removed {name}", soft_wrap=True)
+
+    cli.give({**plain(step.backup), "file": step.name, "place": place, "removed": list(step.removed)}, show)
 
 
-def restore(cli: CommandLine, file: Annotated[Path, typer.Argument(help="A file that backup wrote.")]) -> None:
+def restore(
+    cli: CommandLine,
+    place: Annotated[
+        str,
+        typer.Argument(help="A file that backup wrote; or a folder or s3://BUCKET/PREFIX, for its newest one."),
+    ],
+    drill: Annotated[
+        bool,
+        typer.Option("--drill", help="Restore on trial, into a store that is removed again; yours stays as it is."),
+    ] = False,
+) -> None:
     """Fill an empty store with a backup: all of it, or nothing if the file is damaged."""
     from semmem import transfer
+    from semmem.client.backup_series import drill as try_out
+    from semmem.client.backup_series import newest, place_of
 
-    to_read(file)
-    transfer.check(file)  # before a server is started, or a folder made, for one that is refused
-    with cli.connect(embedder="none") as mem, counting(cli, "restore", None, "rows") as advance:
-        report = mem.restore(file, progress=advance)
+    series = place_of(place)
+    with nullcontext(to_read(Path(place))) if series is None else series.fetched(newest(series, place)) as file:
+        if drill:
+            tried = try_out(file, cli.settings())
+            cli.give(tried, lambda: _show_drill(cli, tried))
+            return
+        transfer.check(file)  # before a server is started, or a folder made, for one that is refused
+        with cli.connect(embedder="none") as mem, counting(cli, "restore", None, "rows") as advance:
+            report = mem.restore(file, progress=advance)
     cli.give(report, lambda: _show_backup(cli, report, "Restored"))
+
+
+def _show_drill(cli: CommandLine, tried: DrillReport) -> None:
+    cli.out.print(
+        f"The backup {tried.file} can be restored: {counted(tried.memories, 'memory')} in "
+        f"{counted(tried.namespaces, 'namespace')}, all hashes equal, in {tried.seconds:.1f} s.",
+        soft_wrap=True,
+    )
 
 
 def _show_copy(cli: CommandLine, report: CopyReport) -> None:

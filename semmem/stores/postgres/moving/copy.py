@@ -47,8 +47,8 @@ def copy(source: Pooled, target: Pooled, *, progress: Callable[[int], None] | No
     """
     started = time.monotonic()
     with _going_on(), source.lasting() as one, target.lasting() as two:
-        identity = _identity(one)
-        if identity == _identity(two):
+        identity = database_id(one)
+        if identity == database_id(two):
             if _started(one) == _started(two):
                 raise InvalidInput("Both URLs name the same store; there is nothing to copy.")
             raise InvalidInput(
@@ -97,7 +97,8 @@ def alone(connection: Connection) -> Iterator[None]:
             connection.execute(_SQL["move_done"])
 
 
-def _identity(connection: Connection) -> str:
+def database_id(connection: Connection) -> str:
+    """Return the id of the database of a connection."""
     return str(only(connection.execute(_SQL["database_id"]))[0])
 
 

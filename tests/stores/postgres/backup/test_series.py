@@ -1,0 +1,154 @@
+"""A series of backups in a folder or a bucket: dated names, the newest stay, and one can be restored on trial."""
+
+from __future__ import annotations
+
+import os
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import semmem
+from semmem.client import backup_series as series
+from semmem.client.memory import Semmem
+from semmem.config import Settings
+from semmem.model.errors import InvalidInput, NotFound, StoreUnavailable
+
+NIGHT = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    """Run a server that speaks S3; return its URL."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(s3: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make a bucket; return the URL of a prefix in it. Its credentials stand in the environment."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": s3, "AWS_ALLOW_HTTP": "true",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    name = f"bucket-{os.urandom(4).hex()}"
+    urllib.request.urlopen(urllib.request.Request(f"{s3}/{name}", method="PUT")).close()
+    return f"s3://{name}/semmem/nightly"
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> series.Place:
+    if request.param == "bucket":
+        found = series.place_of(request.getfixturevalue("bucket"))
+    else:
+        (tmp_path / "backups").mkdir()
+        found = series.place_of(str(tmp_path / "backups"))
+    assert found is not None
+    return found
+
+
+def test_of_five_nights_the_last_two_stay_and_the_newest_restores(
+    filled: Semmem, empty: Semmem, place: series.Place
+) -> None:
+    steps = [series.add(filled.store, place, keep=2, now=NIGHT + timedelta(days=day)) for day in range(5)]
+    names = [step.name for step in steps]
+    assert [len(step.removed) for step in steps] == [0, 0, 1, 1, 1]
+    assert sorted(place.names()) == names[3:]
+    assert [name[-23:] for name in names[3:]] == ["20260304T023000Z.semmem", "20260305T023000Z.semmem"]
+    assert series.newest(place, "there") == names[4]
+    with place.fetched(names[4]) as file:
+        assert file.stat().st_size == steps[4].backup.bytes
+        assert empty.restore(file).memories == 88
+    assert empty.hashes() == filled.hashes()
+
+
+def test_the_backups_of_another_store_and_other_files_stay(filled: Semmem, empty: Semmem, place: series.Place) -> None:
+    other = series.add(empty.store, place, keep=1, now=NIGHT).name
+    with place.new("semmem-notes.semmem") as file:
+        file.write_bytes(b"of somebody")
+    first = series.add(filled.store, place, keep=1, now=NIGHT + timedelta(days=1)).name
+    second = series.add(filled.store, place, keep=1, now=NIGHT + timedelta(days=2))
+    assert second.removed == (first,)
+    assert sorted(place.names()) == sorted([other, second.name, "semmem-notes.semmem"])
+
+
+def test_a_backup_that_fails_removes_nothing(filled: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = series.Folder(tmp_path)
+    kept = series.add(filled.store, place, keep=1, now=NIGHT).name
+
+    def fails(done: int) -> None:
+        raise InvalidInput("The disk is full.")
+
+    with pytest.raises(InvalidInput, match="disk is full"):
+        series.add(filled.store, place, keep=1, now=NIGHT + timedelta(days=1), progress=fails)
+    assert place.names() == [kept]
+
+
+def test_a_clock_that_was_set_back_does_not_remove_the_backup_just_written(filled: Semmem, tmp_path: Path) -> None:
+    place = series.Folder(tmp_path)
+    series.add(filled.store, place, keep=1, now=NIGHT)
+    early = series.add(filled.store, place, keep=1, now=NIGHT - timedelta(days=1))
+    assert early.name in place.names()
+
+
+def test_a_drill_restores_into_a_store_that_is_gone_afterwards(
+    filled: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    file = tmp_path / series.add(filled.store, series.Folder(tmp_path), keep=1, now=NIGHT).name
+    tried = series.drill(file, Settings.load())
+    assert (tried.file, tried.memories, tried.namespaces, tried.bytes) == (
+        file.name, 88, len(filled.hashes()), file.stat().st_size
+    )  # fmt: skip
+    assert list((tmp_path / "temporary").iterdir()) == []
+    raw = bytearray(file.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    file.write_bytes(raw)
+    with pytest.raises(InvalidInput, match="damaged"):
+        series.drill(file, Settings.load())
+
+
+@pytest.mark.parametrize("text", ["s3://", "http://host/backups", "ftp://host/x", "S3:///"])
+def test_a_url_of_no_bucket_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(InvalidInput, match="is no place for backups; name a folder, or a bucket as s3://BUCKET/PREFIX"):
+        series.place_of(text)
+
+
+def test_a_bucket_that_is_not_there_is_told_in_one_sentence(bucket: str, filled: Semmem) -> None:
+    place = series.place_of("s3://nobody-has-this/x")
+    assert place is not None
+    with pytest.raises(
+        StoreUnavailable, match=r"The bucket of s3://nobody-has-this/x could not be used: .*404"
+    ) as raised:
+        series.add(filled.store, place, keep=1)
+    assert "\n" not in raised.value.message
+
+
+def test_a_place_without_a_backup_says_how_to_write_one(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(NotFound, match="no backup of a series at there; `semmem backup there` writes one"):
+        series.newest(series.Folder(tmp_path), "there")
+
+
+@pytest.mark.parametrize("keep", [0, -1, 10_001, 1.5, True])
+def test_a_series_keeps_one_backup_at_least(filled: Semmem, tmp_path: Path, keep: int) -> None:
+    with pytest.raises(InvalidInput, match="keep must be a whole number from 1 to 10,000"):
+        series.add(filled.store, series.Folder(tmp_path), keep=keep)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sqlite_file_has_no_backups(tmp_path: Path) -> None:
+    with (
+        semmem.connect(f"sqlite:{tmp_path / 'a.db'}", embedder="none") as mem,
+        pytest.raises(InvalidInput, match="backup is for stores on PostgreSQL"),
+    ):
+        series.add(mem.store, series.Folder(tmp_path), keep=1)
