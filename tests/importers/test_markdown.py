@@ -272,6 +272,13 @@ def test_front_matter_that_is_too_long_too_deep_or_a_bomb_leaves_the_process_and
     ]
 
 
+def test_front_matter_may_have_more_lists_side_by_side_than_levels(tmp_path: Path) -> None:
+    names = "".join(f"  k{i}: [{i}]\n" for i in range(30))
+    items, bad = read(vault(tmp_path / "v", wide=f"---\ndays:\n{names}---\nText."))
+    assert bad == []
+    assert items["wide.md"]["metadata"]["days"]["k29"] == [29]
+
+
 def test_front_matter_may_be_empty(tmp_path: Path) -> None:
     items, bad = read(vault(tmp_path / "v", a="---\n---\nOne.\n---\nTwo."))
     assert (items["a.md"]["text"], bad) == ("One.\n---\nTwo.", [])
