@@ -110,6 +110,12 @@ def test_links_are_readable_and_lead_to_ids(tmp_path: Path) -> None:
     assert items["sub/Ada Norr.md"]["text"] == "She built the Bird (Kestrel). Ada Norr"
 
 
+def test_a_link_to_a_note_that_cannot_be_read_leads_to_it_all_the_same(tmp_path: Path) -> None:
+    items, bad = read(vault(tmp_path / "v", a="See [[latin]].", latin="Öl".encode("latin-1")))
+    assert [row.where for row in bad] == ["latin.md"]
+    assert (items["a.md"]["text"], items["a.md"]["metadata"]["links"]) == ("See latin.", ["latin.md"])
+
+
 def test_a_link_means_the_note_that_obsidian_would_open() -> None:
     notes = Vault(["a/Note.md", "a/b/Note.md", "Other.md", "c/deep/Only.md", "x/y/Far.md", "x/Far.md", "a/Far.md"])
     assert notes.find("Other", "a/Note.md") == "Other.md"
