@@ -135,6 +135,8 @@ def test_keys_of_metadata_that_a_marked_import_leaves_out_stay_and_its_own_are_r
     mem.import_items([{"id": "a", "text": "The code is 5432.", "metadata": {"page": 1, "mine": True}}], **source)
     report = mem.import_items([{"id": "a", "text": "The code is 5433.", "metadata": {"page": 2}}], **source)
     assert (report.replaced, dict(mem.get("a").metadata)) == (1, {"from": "a.csv", "page": 2, "mine": True})
+    report = mem.import_items([{"id": "a", "text": "The code is 5433.", "metadata": {"page": 3}}], **source)
+    assert (report.replaced, dict(mem.get("a").metadata)) == (1, {"from": "a.csv", "page": 3, "mine": True})
 
 
 def test_the_mark_of_a_file_stays_where_an_import_without_one_replaces_the_rest(mem: semmem.Semmem) -> None:

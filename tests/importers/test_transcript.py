@@ -197,7 +197,8 @@ def test_the_reply_to_a_person_is_the_last_turn_of_the_model() -> None:
 
 
 def test_a_bare_question_of_the_model_that_goes_on_by_itself_is_no_memory() -> None:
-    said = [("user", "How are the tests run?"), ("assistant", "Where is the Makefile?"), ("assistant", "By make check.")]
+    meanwhile = ("assistant", "Where is the Makefile?")
+    said = [("user", "How are the tests run?"), meanwhile, ("assistant", "By make check.")]
     assert stored(*said) == [("assistant", "How are the tests run?\n\nBy make check.")]
 
 
