@@ -34,7 +34,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20, help="how many of each room")
     options = parser.parse_args()
     rooms: dict[str, dict[str, list[str]]] = tomllib.loads(ROOMS.read_text(encoding="utf-8"))
-    print(f"# Drawn: python eval/draw_mutants.py --seed {options.seed} --count {options.count}. Do not edit.")
+    command = f"python eval/draw_mutants.py --seed {options.seed} --count {options.count}"
+    print(f"# Drawn: {command}. Reasons alone are added by hand.")
     operators = _families()
     for room, files in rooms.items():
         draw = random.Random(f"{options.seed} {room}")

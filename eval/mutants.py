@@ -237,7 +237,7 @@ def _changed(copy: Path, mutant: Mutant | None) -> Iterator[None]:
 def copied(root: Path, to: Path) -> Path:
     """Copy what the tests need of the checkout to ``to`` and return it."""
     ignored = shutil.ignore_patterns("__pycache__", "runs", ".*_cache", ".venv*", ".git", "private")
-    for name in ("semmem", "eval", "tests", "adr", "examples"):
+    for name in ("semmem", "semmem_eval", "eval", "tests", "adr", "docs", "examples", "plugins"):
         if (root / name).is_dir():
             shutil.copytree(root / name, to / name, ignore=ignored)
     for path in root.iterdir():

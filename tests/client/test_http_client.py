@@ -378,6 +378,20 @@ def test_both_sides_are_closed_by_themselves(tmp_path: Path) -> None:
         assert local.stats().memories == 1
 
 
+def test_an_export_from_a_server_is_of_the_namespace_that_is_named_and_of_all_only_for_none() -> None:
+    with (
+        semmem.connect("sqlite::memory:", embedder="none") as local,
+        serving(local) as url,
+        semmem.connect(url) as remote,
+    ):
+        for name in ("default", "n", "m"):
+            local.remember("Tea is at four.", id=f"in {name}", namespace=name)
+        assert [one["id"] for one in remote.export()] == ["in default"]
+        assert [one["id"] for one in remote.export(namespace="n")] == ["in n"]
+        assert [one["id"] for one in remote.export(namespace=["m", "n"])] == ["in m", "in n"]
+        assert {one["id"] for one in remote.export(namespace=None)} == {"in default", "in m", "in n"}
+
+
 def test_the_same_content_again_counts_through_a_server_too() -> None:
     with (
         semmem.connect("sqlite::memory:", embedder="none") as local,

@@ -223,3 +223,12 @@ def test_a_memory_whose_answer_is_lost_on_the_way_is_stored_once() -> None:
         with cutting(url, 1) as way, semmem.connect(way) as remote:
             assert remote.forget(made.id) == 1  # sent again by itself, it gets the first answer
         assert local.stats().memories == 0
+
+
+def test_a_question_whose_answer_is_lost_once_is_asked_again_and_one_lost_twice_is_not_answered() -> None:
+    with semmem.connect("sqlite::memory:", embedder="none") as local, serving(local) as url:
+        local.remember("The key is red.", id="key")
+        with cutting(url, 1) as way, semmem.connect(way) as remote:
+            assert [hit.id for hit in remote.recall("key")] == ["key"]  # a POST that only reads
+        with cutting(url, 2) as way, semmem.connect(way) as remote, pytest.raises(semmem.StoreUnavailable):
+            remote.recall("key")

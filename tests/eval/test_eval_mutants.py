@@ -12,9 +12,22 @@ from pathlib import Path
 import pytest
 
 from eval import mutants as runner
-from eval.mutants import DRAWN, LIST, Mutant, Runner, Tests, interval, limit, mutants, record, run_all, summary
+from eval.mutants import (
+    DRAWN,
+    LIST,
+    ROOT,
+    Mutant,
+    Runner,
+    Tests,
+    copied,
+    interval,
+    limit,
+    mutants,
+    record,
+    run_all,
+    summary,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
 IMPORT = "from semmem.one import larger\n\n\n"
 
 
@@ -294,3 +307,11 @@ def test_a_record_of_files_that_differ_from_their_commit_is_refused(
     monkeypatch.setattr(runner, "run_all", lambda *_, **__: pytest.fail("nothing is run for such a record"))
     assert runner.main(["--record", "--only", "fusion.py"]) == 2
     assert "Files differ from their commit" in capsys.readouterr().err
+
+
+def test_a_copy_has_the_folders_that_tests_read_beside_the_code(tmp_path: Path) -> None:
+    copy = copied(ROOT, tmp_path / "copy")
+    assert {folder.name for folder in copy.iterdir() if folder.is_dir()} == {
+        "adr", "docs", "eval", "examples", "plugins", "semmem", "semmem_eval", "tests",
+    }  # fmt: skip
+    assert not (copy / "eval" / "runs").exists()

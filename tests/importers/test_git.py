@@ -119,3 +119,17 @@ def test_what_is_no_repository_is_refused_in_one_sentence(tmp_path: Path) -> Non
     git(tmp_path, "init", "--bare", "bare.git")
     with pytest.raises(InvalidInput, match=r"commit: your current branch '\w+' does not have any commits yet$"):
         read(tmp_path / "bare.git")
+
+
+def test_a_decision_that_is_not_utf_8_or_empty_is_told_and_the_others_are_read(repository: Path) -> None:
+    folder = repository / "docs" / "adr"
+    (folder / "0002-caf.md").write_bytes(b"# Caf\xe9\n")
+    (folder / "0003-nothing.md").write_text("---\nstatus: draft\n---\n\n", encoding="utf-8")
+    git(repository, "add", ".")
+    git(repository, "commit", "-m", "Two more", day=4)
+    items, bad = read(repository)
+    assert [(row.where, row.reason) for row in bad[1:]] == [
+        ("docs/adr/0002-caf.md", "it is not UTF-8 (byte 5)."),
+        ("docs/adr/0003-nothing.md", "the record is empty."),
+    ]
+    assert [item["source"] for item in items if item["tags"] == ["decision"]] == ["docs/adr/0001-one-server.md"]

@@ -119,6 +119,36 @@ def test_a_time_to_live_counts_from_the_first_import(mem: semmem.Semmem, format:
     assert mem.get("a.md", namespace="n").expires_at == first
 
 
+def test_an_item_that_gets_a_time_to_live_later_changes_its_memory_once(mem: semmem.Semmem) -> None:
+    item = {"id": "a", "text": "The code is 5432."}
+    anything = {"authors": ["Ada"]}
+    mem.import_items([item | {"author": "Ada"}])
+    report = mem.import_items([item | {"author": "Ada", "ttl": "30d"}], owned=anything, replace=True)
+    assert (report.replaced, report.unchanged) == (1, 0)
+    assert mem.get("a").expires_at is not None
+    report = mem.import_items([item | {"author": "Ada", "ttl": "30d"}], owned=anything, replace=True)
+    assert (report.replaced, report.unchanged) == (0, 1)
+
+
+def test_keys_of_metadata_that_a_marked_import_leaves_out_stay_and_its_own_are_replaced(mem: semmem.Semmem) -> None:
+    source = {"owned": {"metadata": {"from": "a.csv"}}, "mark": {"from": "a.csv"}, "replace": True}
+    mem.import_items([{"id": "a", "text": "The code is 5432.", "metadata": {"page": 1, "mine": True}}], **source)
+    report = mem.import_items([{"id": "a", "text": "The code is 5433.", "metadata": {"page": 2}}], **source)
+    assert (report.replaced, dict(mem.get("a").metadata)) == (1, {"from": "a.csv", "page": 2, "mine": True})
+    report = mem.import_items([{"id": "a", "text": "The code is 5433.", "metadata": {"page": 3}}], **source)
+    assert (report.replaced, dict(mem.get("a").metadata)) == (1, {"from": "a.csv", "page": 3, "mine": True})
+
+
+def test_the_mark_of_a_file_stays_where_an_import_without_one_replaces_the_rest(mem: semmem.Semmem) -> None:
+    mem.import_items(
+        [{"id": "a", "text": "The code is 5432.", "author": "Ada", "metadata": {"page": 1}}],
+        mark={"imported_from": "a.csv"},
+    )
+    changed = {"id": "a", "text": "The code is 5433.", "author": "Ada", "metadata": {"line": 7}}
+    assert mem.import_items([changed], owned={"authors": ["Ada"]}, replace=True).replaced == 1
+    assert dict(mem.get("a").metadata) == {"imported_from": "a.csv", "line": 7}
+
+
 def test_a_note_whose_importance_is_a_word_keeps_it_as_metadata(mem: semmem.Semmem, tmp_path: Path) -> None:
     brought(mem, "markdown", written(tmp_path, "markdown", {"importance": "high", "valid_to": "2024-05-03"}))
     stored = mem.get("a.md", namespace="n")

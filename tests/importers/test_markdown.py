@@ -111,6 +111,12 @@ def test_links_are_readable_and_lead_to_ids(tmp_path: Path) -> None:
     assert items["sub/Ada Norr.md"]["text"] == "She built the Bird (Kestrel). Ada Norr"
 
 
+def test_a_link_to_a_note_that_cannot_be_read_leads_to_it_all_the_same(tmp_path: Path) -> None:
+    items, bad = read(vault(tmp_path / "v", a="See [[latin]].", latin="Öl".encode("latin-1")))
+    assert [row.where for row in bad] == ["latin.md"]
+    assert (items["a.md"]["text"], items["a.md"]["metadata"]["links"]) == ("See latin.", ["latin.md"])
+
+
 def test_a_link_means_the_note_that_obsidian_would_open() -> None:
     notes = Vault(["a/Note.md", "a/b/Note.md", "Other.md", "c/deep/Only.md", "x/y/Far.md", "x/Far.md", "a/Far.md"])
     assert notes.find("Other", "a/Note.md") == "Other.md"
@@ -271,6 +277,13 @@ def test_front_matter_that_is_too_long_too_deep_or_a_bomb_leaves_the_process_and
         ["merges.md:1", "its front matter is left out: it says more than 100,000 values"],
         ["sequences.md:2", deep],
     ]
+
+
+def test_front_matter_may_have_more_lists_side_by_side_than_levels(tmp_path: Path) -> None:
+    names = "".join(f"  k{i}: [{i}]\n" for i in range(30))
+    items, bad = read(vault(tmp_path / "v", wide=f"---\ndays:\n{names}---\nText."))
+    assert bad == []
+    assert items["wide.md"]["metadata"]["days"]["k29"] == [29]
 
 
 def test_front_matter_may_be_empty(tmp_path: Path) -> None:

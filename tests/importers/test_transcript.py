@@ -196,6 +196,12 @@ def test_the_reply_to_a_person_is_the_last_turn_of_the_model() -> None:
     ]
 
 
+def test_a_bare_question_of_the_model_that_goes_on_by_itself_is_no_memory() -> None:
+    meanwhile = ("assistant", "Where is the Makefile?")
+    said = [("user", "How are the tests run?"), meanwhile, ("assistant", "By make check.")]
+    assert stored(*said) == [("assistant", "How are the tests run?\n\nBy make check.")]
+
+
 def test_a_short_answer_is_stored_with_its_question_and_one_to_nothing_is_not() -> None:
     assert stored(("assistant", "Do we keep Python 3.11?"), ("user", "yes")) == [
         ("user", "Do we keep Python 3.11?\n\nyes")

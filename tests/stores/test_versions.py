@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import semmem
 from semmem.client.memory import Semmem
+from semmem.embedders.hashing import Hashing
 from semmem.model.errors import Conflict, InvalidInput, NotFound
 from semmem.model.store import Keep
 from tests.stores.expiry import texts
@@ -45,6 +49,19 @@ def test_the_versions_of_a_long_text_are_whole_ones(mem: Semmem) -> None:
     mem.update("long", text=texts[1])
     mem.update("long", text="Short.")
     assert [one.memory.text for one in mem.history("long")] == [*texts, "Short."]
+
+
+def test_an_update_of_a_long_text_leaves_as_many_memories_to_ask_as_there_are(mem: Semmem) -> None:
+    def asked() -> int:
+        return mem.store.scope(("default",), semmem.Filters(), ()).size
+
+    mem.remember("Tea is at four.", id="b")
+    mem.remember(" ".join(f"Sentence number {n} is here." for n in range(150)), id="a")
+    assert asked() == 1 + len(mem.store.row_ids_of("default", "a")) > 3
+    mem.update("a", text="Supper is at six.")
+    assert asked() == 2
+    mem.update("a", text="Supper is at seven o'clock.")
+    assert asked() == 2
 
 
 def test_what_an_import_replaces_is_kept_too(mem: Semmem) -> None:
@@ -215,3 +232,27 @@ def test_an_update_answers_the_version_that_it_wrote_although_another_follows_at
     monkeypatch.setattr(type(mem.store), "write", followed_by_another)
     answer = mem.update("gate", text="The gate is green.", expected_version=1)
     assert (answer.version, answer.text, followed) == (2, "The gate is green.", [1, 3])
+
+
+class Fallible(Hashing):
+    """The hashing embedder, which knows no number for a text about the heron."""
+
+    name = "fallible"
+    fingerprint = "fallible-1"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.where(["heron" in one for one in texts], np.nan, super().embed(texts).T).T.astype(np.float32)
+
+
+def test_a_memory_that_cannot_be_embedded_when_it_comes_back_is_named_by_its_id_and_stays_forgotten(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite://{tmp_path / 'notes.db'}"
+    with semmem.connect(url, embedder="none", keep_forgotten_days=30) as mem:
+        mem.remember("A heron stands there.", id="a")
+        mem.forget("a")
+    with semmem.connect(url, embedder=Fallible(), keep_forgotten_days=30) as mem:
+        mem.remember("Tea is at four.")
+        with pytest.raises(semmem.EmbedderUnavailable, match=r"not finite \(NaN or infinity\) for memory 'a'\.$"):
+            mem.restore_memory("a")
+        assert [one.memory.id for one in mem.forgotten()] == ["a"]

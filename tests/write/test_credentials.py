@@ -121,6 +121,8 @@ def test_any_text_can_be_read(text: str) -> None:
 def test_a_private_key_ends_with_its_last_line_or_with_the_first_line_that_holds_a_blank() -> None:
     begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
     assert redacted(f"{begin}\nMIIE\nabc=\n{end}\nThe rest.") == (f"{begin}…[removed]\nThe rest.", 1)
+    long = "\n".join(["MIIE" * 16] * 200)  # an RSA key of 16,384 bits is about as long
+    assert redacted(f"{begin}\n{long}\n{end}\nThe rest.") == (f"{begin}…[removed]\nThe rest.", 1)
     assert redacted(f"{begin}\nDEK-Info: AES\nMIIE\nThe rest is here.") == (f"{begin}…[removed]\nThe rest is here.", 1)
 
 

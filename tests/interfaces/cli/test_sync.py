@@ -76,6 +76,19 @@ def test_an_edit_in_the_store_is_written_back_and_leaves_the_links_of_other_line
     assert call("sync", str(vault), "--write") == (0, f"{vault}: 1 changed, 1 unchanged.\n", "")
 
 
+def test_an_edit_of_a_long_note_leaves_the_link_that_every_line_has(vault: Path, call: Call) -> None:
+    lines = [f"{day}\n[[Petra|She]] sailed." for day in range(250)]
+    (vault / "Log.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    call("sync", str(vault))
+    with semmem.connect() as mem:
+        text = mem.get("Log.md").text
+    assert text.count("She (Petra) sailed.") == 250
+    edit("Log.md", text.replace("249\n", "250\n"))
+    assert call("sync", str(vault), "--write") == (0, f"{vault}: 1 written back, 2 unchanged.\n", "")
+    kept = (vault / "Log.md").read_text(encoding="utf-8")
+    assert (kept.count("[[Petra|She]] sailed."), kept.count("\n250\n")) == (250, 1)
+
+
 def test_a_note_that_has_changed_too_is_not_overwritten(vault: Path, call: Call) -> None:
     call("sync", str(vault))
     edit("Petra.md", "She grew up in Kiel.")

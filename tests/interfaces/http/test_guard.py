@@ -121,3 +121,17 @@ def test_a_request_that_a_page_of_elsewhere_caused_without_an_origin_reads_nothi
         assert asked(keys, host, ("sec-fetch-site", site), ("origin", "http://127.0.0.1"))[0] == 200, site
     for site in ("same-origin", "none"):
         assert asked(keys, host, ("sec-fetch-site", site))[0] == 200, site
+
+
+def test_a_socket_of_a_page_is_closed_as_against_the_rules_of_the_server(tmp_path: Path) -> None:
+    sent: list[Any] = []
+
+    async def nothing(*_: Any) -> None:
+        raise AssertionError("the application is never asked")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    guarded = Guarded(nothing, Guard(), Keys(tmp_path / "keys.json"))
+    asyncio.run(guarded({"type": "websocket", "path": "/", "headers": []}, nothing, send))
+    assert sent == [{"type": "websocket.close", "code": 1008}]  # RFC 6455, 7.4.1: a violation of policy

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,6 +49,29 @@ def held(monkeypatch: pytest.MonkeyPatch, mem: Semmem) -> Iterator[Held]:
     held = Held(monkeypatch, mem)
     yield held
     held.go.set()
+
+
+def test_a_server_takes_16_mib_400_requests_at_once_and_streams_of_4_gib_unless_it_is_told_otherwise() -> None:
+    assert asdict(Limits()) == {
+        "body_bytes": 16_777_216, "stream_bytes": 4_294_967_296, "rate": 200, "burst": 400, "seconds": 60,
+        "stream_seconds": 3_600, "head_seconds": 20, "threads": 8, "waiting": 256, "streams": 256,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limit", "least", "most"),
+    [
+        ("body_bytes", 1, 1_073_741_824), ("stream_bytes", 1, 1_125_899_906_842_624), ("rate", 0, 1_000_000),
+        ("burst", 1, 2_000_000), ("stream_seconds", 0.001, 604_800), ("threads", 1, 1_000), ("waiting", 0, 1_000_000),
+        ("streams", 1, 10_000), ("seconds", 0.001, 86_400), ("head_seconds", 0.001, 86_400),
+    ],
+)  # fmt: skip
+def test_each_limit_has_a_least_and_a_largest_value(limit: str, least: float, most: float) -> None:
+    assert asdict(Limits(**{limit: least}))[limit] == least
+    assert asdict(Limits(**{limit: most}))[limit] == most
+    for beyond in (least / 2 if least == 0.001 else least - 1, most + 1):
+        with pytest.raises(InvalidInput, match=r"must be a .*number from "):
+            Limits(**{limit: beyond})
 
 
 def test_a_body_or_a_line_that_is_too_large_is_refused(mem: Semmem) -> None:

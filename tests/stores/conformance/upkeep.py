@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from semmem.concepts.rules import extract
 from semmem.model.errors import InvalidInput, StoreClosed
 from semmem.model.store import Keep, Store, graph_of, vectors_of
 from semmem.text.passages import term_key
-from tests.stores.conformance.hand_made import ANY, ids, unit, write
+from tests.stores.conformance.hand_made import ANY, ids, row_id_of, unit, write
 
 
 class Upkeep:
@@ -39,6 +40,24 @@ class Upkeep:
         assert mixed[0] > before[0]
         store.maintain()
         assert counts() == mixed, (counts(), mixed)
+
+    @pytest.mark.needs("graph")
+    def test_how_far_a_rebuild_of_the_graph_is_stands_in_the_store_until_it_is_done(self, store: Store) -> None:
+        graph = graph_of(store)
+        assert graph.reextraction() is None
+        for place in ({"namespace": "n", "ord": 4}, {"namespace": "z", "ord": 1}):
+            graph.note_reextraction(place)
+            assert graph.reextraction() == place
+        graph.note_reextraction(None)
+        assert graph.reextraction() is None
+
+    @pytest.mark.needs("graph")
+    def test_of_memories_that_are_read_anew_those_are_counted_that_hold_something_else(self, store: Store) -> None:
+        write(store, {"id": "a", "text": "Tea and rum."}, {"id": "b", "text": "Tea."}, {"id": "c", "text": "Cake."})
+        a, b, c = (row_id_of(store, id) for id in "abc")
+        cake = extract("Cake.")
+        assert store.reindex("n", [(a, cake), (b, cake), (c, cake)]) == 2
+        assert store.reindex("n", [(a, cake), (b, cake), (c, cake)]) == 0
 
     def test_a_dry_run_counts_and_forgets_nothing(self, store: Store) -> None:
         write(store, {"id": "a"}, {"id": "b"})
