@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from semmem.concepts.names import capitalised_spans, read
-from semmem.text.tokens import STOP_WORDS, fold
+from semmem.text.tokens import fold, stop_words
 
 __all__ = ["Marked", "Score", "main", "predicted", "read_conll", "score", "spans_of"]
 
@@ -173,7 +173,7 @@ def _kind_of_miss(tokens: Sequence[str], name: Span, guesses: set[Span], names: 
         words = tokens[name[0] : name[1]]
         if not any(c.isupper() for word in words for c in word):
             return "missed: lower-case name"
-        if all(fold(w) in STOP_WORDS["english"] for w in words):
+        if all(fold(w) in stop_words("english") for w in words):
             return "missed: a stop word is the name"
         return "missed: sentence-initial name" if name[0] == 0 else "missed: other"
     if any(g[0] <= name[0] and name[1] <= g[1] for g in near):

@@ -41,11 +41,12 @@ from semmem.interfaces.cli.commands import import_export
 from semmem.interfaces.cli.demo import data
 from semmem.interfaces.http import app, keys
 from semmem.model import errors, filters, pictures
-from semmem.read import question
 from semmem.text import control_characters, passages, tokens
 from semmem.text import passages as searched
 from semmem.text import passages as text
+from semmem.text.languages import LANGUAGES
 from semmem.text.periods import periods_of
+from semmem.text.talk import talk
 from semmem.write import screening as secrets
 
 CHARACTERS = 100_000
@@ -101,6 +102,11 @@ def link(whole: str) -> str:
 
 def encoded(whole: str) -> str:
     return searched.encoded_text(None, whole, "Ada", ())
+
+
+def conversational(whole: str) -> Any:
+    rules = [found for language in LANGUAGES if (found := talk(language)) is not None]
+    return [(one.months(whole), one.collects(whole), one.as_said(whole, ())) for one in rules]
 
 
 def sections(whole: str) -> list[tuple[str, str]]:
@@ -168,13 +174,32 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
         keys._TOKEN.fullmatch,
         (("semmem_", "a", ""), ("semmem_01234567_", "a", "!")),
     ),
-    "semmem.read.question._COLLECTS": (
-        question._COLLECTS.search,
-        (("", "what has ", "to"), ("what xs ", "has", ""), ("what ", "as ", "x"), ("what", " ", "x"), ("how", " ", "")),
-    ),
-    "semmem.read.question._MONTH": (
-        lambda whole: list(question._MONTH.finditer(whole)),
-        (("", "may ", ""), ("may", " ", "x"), ("may", " of", " "), ("may 1", " ", "of"), ("", "may 1,", "")),
+    "semmem.text.talk: pattern": (
+        conversational,
+        (
+            ("", "what has ", "to"),
+            ("what xs ", "has", ""),
+            ("what ", "as ", "x"),
+            ("what", " ", "x"),
+            ("how", " ", ""),
+            ("", "may ", ""),
+            ("may", " ", "x"),
+            ("may", " of", " "),
+            ("may 1", " ", "of"),
+            ("", "may 1,", ""),
+            ("", "welche e ", ""),
+            ("welche ", "e", "!"),
+            ("was ", "schon", ""),
+            ("", "tanto ", ""),
+            ("", "que has ", ""),
+            ("", ". ", "que"),
+            ("que ", "as ", ""),
+            ("", "la a de ", ""),
+            ("la ", "a", ""),
+            ("", "quels ", ""),
+            ("que ", "deja", ""),
+            ("combien d", " ", "x"),
+        ),
     ),
     **{
         f"semmem.text.periods: {name}": (
@@ -470,6 +495,10 @@ FOREIGN: dict[str, tuple[Callable[[str], Any], tuple[Shape, ...]]] = {
     ),
     "semmem.text.tokens._CJK_START": (tokens.tokens, (("", "\u6f22", ""), ("", "a\u6f22", ""), ("", "\u3005", "a"))),
     "semmem.text.tokens._POINT_IN_NUMBER": (tokens.fold, (("", "0.", "\u00e9"), ("", ".0", ""), ("", ".", ""))),
+    "semmem.text.tokens: elided_or_ascii": (
+        partial(tokens.tokens, language="french"),
+        (("", "l'", ""), ("", "qu'a", ""), ("", "d", ""), ("l'", "a", "")),
+    ),
     "semmem.text.tokens: any_script": (
         tokens.tokens,
         (

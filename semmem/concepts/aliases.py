@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeAlias
 
-from semmem.text.tokens import STOP_WORDS, fold, tokens
+from semmem.text.tokens import fold, stop_words, tokens
 
 __all__ = [
     "OVERLAP_THRESHOLD",
@@ -155,7 +155,7 @@ def number_forms(name: Tokens) -> set[Tokens]:
     Words that end in ss, us or is count as singular. Nothing is proposed for digits or for tokens below 3 letters.
     """
     index = next((i for i, part in enumerate(name) if i and part in ("of", "for", "in")), len(name)) - 1
-    if index < 0 or len(name[index]) < 3 or not name[index].isalpha() or name[index] in STOP_WORDS["english"]:
+    if index < 0 or len(name[index]) < 3 or not name[index].isalpha() or name[index] in stop_words("english"):
         return set()
     return {(*name[:index], other, *name[index + 1 :]) for other in _other_number(name[index])}
 

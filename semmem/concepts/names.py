@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from semmem.concepts.aliases import acronyms, initials, without_article
 from semmem.model.exchange import Kind
 from semmem.model.process.forks import Lock
-from semmem.text.tokens import STOP_WORDS, Reading, Word, hashed, key, reading, tokens
+from semmem.text.tokens import Reading, Word, hashed, key, reading, stop_words, tokens
 
 __all__ = [
     "BARE_TITLE",
@@ -382,7 +382,7 @@ def _explained(text: str, language: str, names: set[tuple[str, ...]]) -> Iterato
         return
     bare = {without_article(name) for name in names}
     for long, short in acronyms(text, language):
-        if without_article(long) in bare and STOP_WORDS.get(language, frozenset()).isdisjoint(short):
+        if without_article(long) in bare and stop_words(language).isdisjoint(short):
             yield short
 
 

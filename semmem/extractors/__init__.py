@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from semmem.concepts.rules import extract
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Extraction
+from semmem.text.languages import known
 from semmem.text.tokens import tokens
 
 if TYPE_CHECKING:
@@ -75,13 +76,19 @@ def _required_value(name: str, setting: str, value: str | Path | None) -> str | 
 
 
 class Rules:
-    """The ``rules`` extractor as an object, for the Extractor protocol; its only state is its language."""
+    """The ``rules`` extractor as an object, for the Extractor protocol; its only state is its language.
+
+    Its version is one more where a language has got function words since, so that ``maintain`` derives anew what was
+    stored before.
+    """
 
     name = "rules"
     version = "3"
 
     def __init__(self, language: str = "english") -> None:
         self.language = language
+        if language != "english" and known(language).stop_words:
+            self.version = "4"
         tokens("", language)  # an unknown language is refused here and not at the first memory
 
     def extract(self, text: str, title: str | None = None) -> Extraction:

@@ -6,7 +6,6 @@ in a namespace where no memory has an author. Pure: texts and arrays in, arrays 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CONVERSATIONAL_DEPTH", "Turns", "dense", "lexical", "takes_turns"]
+__all__ = ["CONVERSATIONAL_DEPTH", "ROLES", "Turns", "dense", "lexical", "takes_turns"]
 
 CONVERSATIONAL_DEPTH = 200
 """The number of memories of a leg whose sessions are read for the turns around them."""
 
-_ROLES = frozenset(
+ROLES = frozenset(
     ["user", "assistant", "system", "developer", "tool", "function", "human", "ai", "model", "bot", "agent", "chatbot"]
 )
 """Roles in a chat; they are not names of people, because questions use these words for other things."""
@@ -142,14 +141,6 @@ def takes_turns(author: str, before: Sequence[Sequence[str | None]]) -> bool:
 
 def _collects(conversational: ConversationalQuery, settings: ConversationSettings) -> bool:
     return conversational.collects and settings.collecting
-
-
-def _is_month(text: str, match: re.Match[str]) -> bool:
-    """Return whether "May" or "March" is the month: it has a capital and is not the first word of a sentence."""
-    if not match.group(1)[0].isupper():
-        return False
-    before = text[max(0, match.start() - 8) : match.start()].rstrip(" \t\"'([")
-    return match.group(0) != match.group(1) or (bool(before) and before[-1] not in ".?!:\n")
 
 
 def lexical(

@@ -20,7 +20,7 @@ from semmem.model.exchange import Corrections, Kind, Postings, Trace, placed
 from semmem.model.question import Name, QuestionConcepts
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import Snapshot
-from semmem.text.tokens import STOP_WORDS, key, stem, tokens
+from semmem.text.tokens import key, stem, stop_words, tokens
 
 __all__ = ["LIKE", "Links", "WalkTrace", "by_initials", "likely_subjects", "link", "unlinked", "variant_keys"]
 
@@ -324,7 +324,7 @@ def likely_subjects(
     near: dict[Name, set[int]] = {}
     rare: dict[str, float] = {}
     for span in spans:
-        content = [t for t in span.tokens if t not in STOP_WORDS.get(language, ())]
+        content = [t for t in span.tokens if t not in stop_words(language)]
         counted: dict[int, int] = {}
         for token in content:
             mentions = entries.get(key(_STEM, (stem(token, language),)))
@@ -352,7 +352,7 @@ def likely_subjects(
             continue
         for concept_key, name in names.items():
             alike = overlap(span.tokens, name, rare)
-            if alike >= LIKE and len(set(span.tokens) & set(name) - STOP_WORDS.get(language, frozenset())) >= 2:
+            if alike >= LIKE and len(set(span.tokens) & set(name) - stop_words(language)) >= 2:
                 candidates.append((span, concept_key, alike))
     return sorted(candidates, key=lambda f: (f[0].first, -f[2], f[1]))
 

@@ -429,8 +429,8 @@ class GraphSettings:
 class ConversationSettings:
     """Rules for memories with an author; see semmem.legs.conversation. They act inside the legs, not in fusion.
 
-    Questions that collect ("which cities has she", "how many") and greetings are recognised in English only; for
-    questions in another language, ``collecting=False`` switches the first rule off.
+    Questions that collect ("which cities has she", "how many") and months are recognised in English, German, Spanish
+    and French, by the language of the namespace; greetings in English only.
     """
 
     dialogue: Annotated[bool, Switch(), "apply rules about authors only if authors take turns"] = False

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from reprlib import repr as brief
 
 from semmem.concepts.rules import question as concepts_of
-from semmem.legs.conversation import _ROLES, _is_month, takes_turns
+from semmem.legs.conversation import ROLES, takes_turns
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kinds, Question
 from semmem.model.filters import one_of, whole
@@ -18,60 +17,46 @@ from semmem.model.question import ConversationalQuery, QuestionConcepts
 from semmem.model.recipe import Recipe
 from semmem.model.types import SORT_BY, MinConfidence
 from semmem.text.passages import phrases
+from semmem.text.talk import Talk, talk
 from semmem.text.tokens import Word, author_key, tokens
 
 __all__ = ["NamePlaces", "as_conversational", "candidates", "checked", "conversational_query", "parse", "to_embed"]
 
 _LONGEST_NAME = 4
 
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december",
-)  # fmt: skip
 
-_MONTH = re.compile(
-    rf"\b({'|'.join(_MONTHS)})\b(?:\s+\d{{1,2}}(?!\d)(?:st|nd|rd|th)?)?(?:,?\s+(?:of\s+)?(\d{{4}}))?", re.IGNORECASE
-)
-
-_COLLECTS = re.compile(
-    r"""^(?:what|which|where|who|whom|how|when)\b[^?]*?\b(?:has|have)\b(?!\s+to\b)
-    |^(?:in\s+)?(?:what|which)\s+(?!(?:is|was|does|has|this|his|as)\b)\w{2,}[^s\W]s\b(?=[^?]*\b(?:has|have|do|did|does|are|were)\b)
-    |\bhow\ many\b|\bboth\b|\bin\ common\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Matches questions whose answer is spread over many turns: perfect tense, plural nouns, counting."""
-
-_ALSO_WORDS = ("may", "march")
-
-
-def candidates(question: str) -> dict[str, list[tuple[int, int]]]:
+def candidates(question: str, language: str = "english") -> dict[str, list[tuple[int, int]]]:
     """Return the runs of words in ``question`` that may name an author, with their (start, end) offsets.
 
-    They are keyed by ``author_key``. A stop word alone ("will", "may") counts only with a capital letter inside the
-    question. The roles that programs give the sides of a chat ("user", "assistant") are never names.
+    They are keyed by ``author_key``; a genitive is keyed by the name without its ending, too. A stop word alone
+    ("will", "may") counts only with a capital letter inside the question. The roles that programs give the sides of a
+    chat ("user", "assistant") are never names.
     """
-    text_tokens = tokens(question)
+    text_tokens, rules = tokens(question, language), talk(language)
+    first_person = rules.first_person if rules is not None else frozenset[str]()
     out: dict[str, list[tuple[int, int]]] = {}
     for first in range(len(text_tokens)):
         for past in range(first + 1, min(first + _LONGEST_NAME, len(text_tokens)) + 1):
             words = [text_tokens[i][0] for i in range(first, past)]
-            if all(w.stop for w in words) and not (first > 0 and _is_written_as_name(words)):
+            if all(w.stop for w in words) and not (first > 0 and _is_written_as_name(words, first_person)):
                 continue
             name = " ".join(w.folded for w in words)
-            if name not in _ROLES:
-                out.setdefault(name, []).append((text_tokens[first][1], text_tokens[past - 1][2]))
+            base = rules.base(name) if rules is not None and words[-1].capital else name
+            for one in dict.fromkeys((name, base)):
+                if one not in ROLES:
+                    out.setdefault(one, []).append((text_tokens[first][1], text_tokens[past - 1][2]))
     return out
 
 
 class NamePlaces(Mapping[str, list[tuple[int, int]]]):
     """The ``candidates`` of a question, looked for when they are first read: never where no memory has an author."""
 
-    def __init__(self, question: str) -> None:
-        self._question = question
+    def __init__(self, question: str, language: str = "english") -> None:
+        self._question, self._language = question, language
 
     @cached_property
     def _places(self) -> dict[str, list[tuple[int, int]]]:
-        return candidates(self._question)
+        return candidates(self._question, self._language)
 
     def __getitem__(self, name: str) -> list[tuple[int, int]]:
         return self._places[name]
@@ -83,35 +68,42 @@ class NamePlaces(Mapping[str, list[tuple[int, int]]]):
         return len(self._places)
 
 
-def _is_written_as_name(words: Sequence[Word]) -> bool:
-    return all(w.surface[:1].isupper() and w.folded not in ("i", "im", "ive", "id", "ill") for w in words)
+def _is_written_as_name(words: Sequence[Word], first_person: Collection[str]) -> bool:
+    return all(w.surface[:1].isupper() and w.folded not in first_person for w in words)
 
 
 def conversational_query(
-    question: str, places: Mapping[str, list[tuple[int, int]]], authors: Collection[str]
+    question: str,
+    places: Mapping[str, list[tuple[int, int]]],
+    authors: Collection[str],
+    language: str = "english",
 ) -> ConversationalQuery:
     """Return the question as it is put to a conversation; ``authors`` are those of ``candidates`` who wrote there."""
-    months, collects = _months(question), bool(_COLLECTS.search(question))
+    rules = talk(language)
+    months = rules.months(question) if rules is not None else ()
+    collects = rules is not None and rules.collects(question)
     if len(set(authors)) != 1:
         return ConversationalQuery(None, question, question, months, collects, len(set(authors)))
     author = next(iter(authors))
-    text = to_embed = question
-    for start, end in sorted(places.get(author_key(author), ()), reverse=True):
-        possessive = question[start:end].lower().endswith(("'s", "\u2019s"))
+    named = places.get(author_key(author), ())
+    text = question
+    for start, end in sorted(named, reverse=True):
         text = f"{text[:start]} {text[end:]}"
-        to_embed = to_embed[:start] + ("my" if possessive else "I") + to_embed[end:]
     text = " ".join(text.split())
+    to_embed = question
+    if rules is not None:
+        marked = [(start, end, _is_possessive(question, start, end, author, rules)) for start, end in named]
+        to_embed = rules.as_said(question, marked)
     return ConversationalQuery(author, text or question, to_embed, months, collects, 1)
 
 
-def _months(text: str) -> tuple[tuple[int, int | None], ...]:
-    out = []
-    for match in _MONTH.finditer(text):
-        name, year = match.group(1), match.group(2)
-        if name.lower() in _ALSO_WORDS and not (year or _is_month(text, match)):
-            continue
-        out.append((_MONTHS.index(name.lower()) + 1, int(year) if year else None))
-    return tuple(out)
+def _is_possessive(question: str, start: int, end: int, author: str, rules: Talk) -> bool:
+    """Return whether the name of ``author`` stands there as a possessive: Ann's, German Annas or Ines'."""
+    written = question[start:end]
+    if written.lower().endswith(("'s", "\u2019s")):
+        return True
+    followed = question[end : end + 1] in ("'", "\u2019")
+    return bool(rules.genitive) and (followed or author_key(written) != author_key(author))
 
 
 def parse(
@@ -143,13 +135,17 @@ def parse(
 
 
 def as_conversational(
-    query: str, places: Mapping[str, list[tuple[int, int]]], kinds: Mapping[str, Kinds], recipe: Recipe
+    query: str,
+    places: Mapping[str, list[tuple[int, int]]],
+    kinds: Mapping[str, Kinds],
+    recipe: Recipe,
+    language: str = "english",
 ) -> dict[str, ConversationalQuery | None]:
     """Return the question as it is put to the conversations of each namespace; ``places`` are its ``candidates``.
 
     It is None where no memory has an author and where the recipe's conversation rules are off.
     """
-    return {n: _as_conversational(query, places, found, recipe) for n, found in kinds.items()}
+    return {n: _as_conversational(query, places, found, recipe, language) for n, found in kinds.items()}
 
 
 def to_embed(query: str, conversational_queries: Mapping[str, ConversationalQuery | None]) -> list[str]:
@@ -162,15 +158,14 @@ def to_embed(query: str, conversational_queries: Mapping[str, ConversationalQuer
 
 
 def _as_conversational(
-    query: str, places: Mapping[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe
+    query: str, places: Mapping[str, list[tuple[int, int]]], kinds: Kinds, recipe: Recipe, language: str
 ) -> ConversationalQuery | None:
     rules = recipe.conversation
     if rules is None or not kinds.authors:
         return None
     named = kinds.named.items()
-    return conversational_query(
-        query, places, {a for a, before in named if not rules.dialogue or takes_turns(a, before)}
-    )
+    authors = {a for a, before in named if not rules.dialogue or takes_turns(a, before)}
+    return conversational_query(query, places, authors, language)
 
 
 _LONGEST_QUERY = 10_000

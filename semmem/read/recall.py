@@ -135,7 +135,9 @@ class Recaller:
         if token_budget is not None:
             check_budget("token_budget", token_budget)
         window = Cut(limit, offset, sort_by, fold_parts, token_budget)
-        asked = _Asked(text, NamePlaces(text), recipe, window, vector, min_confidence, tailor, now, started)
+        asked = _Asked(
+            text, NamePlaces(text, self.language), recipe, window, vector, min_confidence, tailor, now, started
+        )
         snapshot = partial(self._source.snapshot, tuple(namespaces), filters, exclude, asked.names, at)
         try:
             return self._answer(asked, snapshot())
@@ -155,7 +157,7 @@ class Recaller:
             recipe, settings, wrong = self._tailor.fit(recipe, scope.namespaces, scope.settings)
         plan = plan_of(deep_enough(recipe, window.limit + window.offset), self._legs)
         kinds = scope.kinds or {}
-        conversational_queries = as_conversational(asked.text, asked.names, kinds, plan.recipe)
+        conversational_queries = as_conversational(asked.text, asked.names, kinds, plan.recipe, self.language)
         embedded = self._embedded(to_embed(asked.text, conversational_queries), plan, asked.vector, timings)
         question = parse(asked.text, kinds, conversational_queries, plan.recipe, self.language)
         if plan.recipe.period_floor is not None:

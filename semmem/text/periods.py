@@ -20,11 +20,9 @@ from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
 from semmem.model.question import Period
+from semmem.text.languages import LANGUAGES
 
-__all__ = ["LANGUAGES", "periods_of"]
-
-LANGUAGES = ("english", "german", "spanish", "french")
-"""The languages whose words for periods are known."""
+__all__ = ["month_names", "periods_of", "plain"]
 
 Span: TypeAlias = tuple[datetime | None, datetime | None]
 """The first moment of a period and the first moment after it, without a time zone; None for an open side."""
@@ -47,7 +45,7 @@ def periods_of(question: str, now: datetime) -> tuple[Period, ...]:
 
     The periods have the time zone of ``now``; where that has none, they are in the local time of this process.
     """
-    text = _plain(question[:_LONGEST])
+    text = plain(question[:_LONGEST])
     today = now.replace(tzinfo=None)
     places = [
         place for language in _languages() if language.hint.search(text) for place in language.places(text, today)
@@ -59,12 +57,17 @@ def periods_of(question: str, now: datetime) -> tuple[Period, ...]:
     return tuple(_period(place, question, now.tzinfo) for place in sorted(out))
 
 
+def month_names(language: str) -> tuple[str, ...]:
+    """Return the twelve months by their whole names, as ``plain`` gives them."""
+    return tuple(names.partition("|")[0] for names in _tables()[language]["months"])
+
+
 def _period(place: _Place, question: str, zone: tzinfo | None) -> Period:
     start, end = (None if at is None else at.replace(tzinfo=zone) for at in place.span)
     return Period(question[place.start : place.end], start, end)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return ``text`` in small letters without accents, character by character, so that offsets stay."""
     if text.isascii():
         return text.lower().replace("\n", " ")

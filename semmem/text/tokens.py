@@ -5,9 +5,9 @@ lexical leg reads ``INC-211`` as ``inc`` and ``211``, however a question spells 
 Apostrophes, the dots of ``U.S.`` and the points of ``v2.3.1`` stay inside a word. Han, Hiragana and Katakana have no
 spaces: a run of them becomes its overlapping pairs of characters.
 
-Stop words are function words, as folded tokens, that the lexical leg and the concepts leave out. The list is complete
-for English, question words included (these alone are worth .066 recall@10 on conversation). The other languages have
-none yet: their function words are ordinary terms, to which BM25's idf gives little weight.
+Stop words are function words, as folded tokens, that the lexical leg and the concepts leave out, question words
+included (these alone are worth .066 recall@10 on conversation). English, German, Spanish and French have them
+(``languages``). In another language function words are ordinary terms, to which BM25's idf gives little weight.
 """
 
 from __future__ import annotations
@@ -16,25 +16,20 @@ import re
 import struct
 import threading
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import cache
 from hashlib import blake2b
 from itertools import accumulate
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import Stemmer
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import Kind
-
-if TYPE_CHECKING:
-    pass
+from semmem.text.languages import known
 
 __all__ = [
-    "CONTRACTIONS",
     "LANGUAGES",
-    "STOP_WORDS",
     "Reading",
     "Word",
     "author_key",
@@ -46,6 +41,7 @@ __all__ = [
     "places",
     "reading",
     "stem",
+    "stop_words",
     "tokens",
     "unfinished",
     "vocabulary",
@@ -97,11 +93,14 @@ _CJK += "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 
 
 @cache
-def _token() -> re.Pattern[str]:
-    """Return the pattern of tokens in any script. Its compilation takes long, and English never asks for it."""
+def _token(elided: tuple[str, ...] = ()) -> re.Pattern[str]:
+    """Return the pattern of tokens in any script. Its compilation takes long, and English never asks for it.
+
+    Each of ``elided`` is a token of its own before an apostrophe, which belongs to it: l'eau is l' and eau.
+    """
     inner = f"(?:[^\\W_{_CJK}]|[{_mark_ranges()}\u00ad\u200c\u200d])"
     any_script = (
-        rf"[{_CJK}]+"
+        rf"{_elision(elided)}[{_CJK}]+"
         r"|(?<![^\W_])[^\W\d_](?:\.[^\W\d_])+(?![^\W_])"  # U.S, J.R.R, e.g
         rf"|[^\W_{_CJK}]{inner}*"
         rf"(?:['\u2019]{inner}+|(?<=[A-Z])&(?=[A-Z]){inner}+|(?<=\d)(?:\.(?=\d)|,(?=\d{{3}}(?!\d))){inner}+)*"
@@ -113,6 +112,19 @@ _ASCII_TOKEN = re.compile(
     r"((?<![A-Za-z0-9])[A-Za-z](?:\.[A-Za-z])+(?![A-Za-z0-9])"
     r"|[A-Za-z0-9]+(?:'[A-Za-z0-9]+|(?<=[A-Z])&(?=[A-Z])[A-Za-z0-9]+|(?<=\d)(?:\.(?=\d)|,(?=\d{3}(?!\d)))[A-Za-z0-9]+)*)"
 )  # the same on ASCII, in half the time; as a group, so that split gives the tokens too
+
+
+def _elision(elided: tuple[str, ...]) -> str:
+    """Return the beginning of a pattern of tokens, for words that end before an apostrophe."""
+    return rf"(?<![^\W_])(?i:{'|'.join(elided)})['\u2019](?=[^\W_])|" if elided else ""
+
+
+@cache
+def _ascii_token(elided: tuple[str, ...]) -> re.Pattern[str]:
+    """Return ``_ASCII_TOKEN`` for a language with elided words."""
+    elided_or_ascii = f"({_elision(elided)}{_ASCII_TOKEN.pattern[1:]}"
+    return re.compile(elided_or_ascii)
+
 
 _CJK_START = re.compile(f"[{_CJK}]")
 
@@ -230,7 +242,7 @@ def _describe(surface: str, language: str) -> Word:
         return Word("", "", 0, int(Kind.TERM), True, False, surface)
     root = stem(surface, language)[:_LONGEST_STEM]
     apostrophe = "'" in surface or "\u2019" in surface
-    stop = folded in STOP_WORDS.get(language, ()) or (apostrophe and folded in CONTRACTIONS.get(language, ()))
+    stop = folded in known(language).stop_words or (apostrophe and folded in known(language).contractions)
     if stop and (surface in _ACRONYMS or ("." in surface and surface.isupper())):
         stop = False  # U.S. is a name, us is not
     first = surface[0]
@@ -263,6 +275,18 @@ def _learn(surface: str, language: str) -> Word:
     return word
 
 
+def _pattern(language: str, *, ascii_only: bool) -> re.Pattern[str]:
+    elided = known(language).elided
+    if ascii_only:
+        return _ascii_token(elided) if elided else _ASCII_TOKEN
+    return _token(elided)
+
+
+def stop_words(language: str) -> frozenset[str]:
+    """Return the stop words of a language as folded tokens; none where none are known."""
+    return known(language).stop_words
+
+
 class Reading(NamedTuple):
     """The tokens of a text, in order, as parallel lists: words, where each begins and ends, and what is before it.
 
@@ -279,13 +303,13 @@ def reading(text: str, language: str = "english") -> Reading:
     """Return the tokens of ``text`` as ``tokens`` does, and for each the characters between it and the token before."""
     lookup = _lexicon(language).get
     if text.isascii():  # split in one go, and with no match object a token
-        pieces = _ASCII_TOKEN.split(text)
+        pieces = _pattern(language, ascii_only=True).split(text)
         bounds = list(accumulate(map(len, pieces)))
         ascii_words = [lookup(surface) or _learn(surface, language) for surface in pieces[1::2]]
         return Reading(ascii_words, bounds[:-1:2], bounds[1::2], pieces[:-1:2])
     result = Reading([], [], [], [])
     last = 0
-    for match in _token().finditer(text):
+    for match in _pattern(language, ascii_only=False).finditer(text):
         surface = match[0]
         start, end = match.span()
         plain = surface.isascii() or not _CJK_START.match(surface)
@@ -316,7 +340,7 @@ def places(text: str, stems: Collection[str], language: str = "english") -> list
         return [(word.stem, s, e) for word, s, e in tokens(text, language) if not word.stop and word.stem in stems]
     lookup = _lexicon(language).get
     stem_of: dict[str, str] = {}
-    pieces = _ASCII_TOKEN.split(text)
+    pieces = _pattern(language, ascii_only=True).split(text)
     surfaces = set(pieces[1::2])
     if language in _SAME_FIRST_LETTER:  # most words need not be looked up, nor a new one learnt
         initials = {letter for stem in stems for letter in (stem[:1], stem[:1].upper())}
@@ -335,7 +359,9 @@ def vocabulary(text: str, language: str = "english") -> list[Word]:
     if not text.isascii():
         return reading(text, language).words
     lookup = _lexicon(language).get
-    return [lookup(surface) or _learn(surface, language) for surface in _ASCII_TOKEN.findall(text)]
+    return [
+        lookup(surface) or _learn(surface, language) for surface in _pattern(language, ascii_only=True).findall(text)
+    ]
 
 
 def words(text: str) -> list[tuple[str, int, int]]:
@@ -346,56 +372,3 @@ def words(text: str) -> list[tuple[str, int, int]]:
 def author_key(author: str) -> str:
     """Return an author's name in the form that authors are compared in: folded words."""
     return " ".join(word.folded for word, _, _ in tokens(author))
-
-
-_ARTICLES_AND_PRONOUNS = """
-a an the this that these those some any each every either neither both all such same other another
-i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
-it its itself they them their theirs themselves one
-"""
-
-_QUESTION_WORDS = "who whom whose what which when where why how whether"
-
-_VERBS = """
-am is are was were be been being do does did doing done have has had having
-can could may might must shall should will would
-"""
-
-_PREPOSITIONS_AND_CONJUNCTIONS = """
-of in on at by for from to into onto with within without about above below over under between among through during
-before after against upon toward towards since until off out up down as than per via
-and or nor but if then else because while so though although unless
-"""
-
-_ADVERBS = "not no yes only also too very just there here again ever still even yet own more most much many few less"
-
-_WITHOUT_APOSTROPHE = """
-dont doesnt didnt isnt arent wasnt werent havent hasnt hadnt couldnt wouldnt shouldnt mustnt cannot cant
-im ive youre youve youll theyre theyve thats whats whos eg ie
-"""
-
-STOP_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "english": frozenset(
-            " ".join(
-                (
-                    _ARTICLES_AND_PRONOUNS,
-                    _QUESTION_WORDS,
-                    _VERBS,
-                    _PREPOSITIONS_AND_CONJUNCTIONS,
-                    _ADVERBS,
-                    _WITHOUT_APOSTROPHE,
-                )
-            ).split()
-        )
-    }
-)
-"""Stop words by language; a language that is absent has none."""
-
-_WITH_APOSTROPHE = """
-ill id youd hed shed wed well hell shell theyd theyll thatll itd itll wont weve whod wholl whove whatre
-theres arent aint neednt darent mightnt shant
-"""
-
-CONTRACTIONS: Mapping[str, frozenset[str]] = MappingProxyType({"english": frozenset(_WITH_APOSTROPHE.split())})
-"""Words that are stop words only when written with an apostrophe: "I'll" is one, "ill" is not."""

@@ -88,9 +88,9 @@ def test_who_may_be_named_is_looked_for_where_memories_have_authors_alone(monkey
     asked = "What did Ann say in May 2023?"
     looked: list[str] = []
 
-    def look(text: str) -> dict[str, list[tuple[int, int]]]:
+    def look(text: str, language: str) -> dict[str, list[tuple[int, int]]]:
         looked.append(text)
-        return candidates(text)
+        return candidates(text, language)
 
     monkeypatch.setattr(questions, "candidates", look)
     places = NamePlaces(asked)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semmem.text.periods import LANGUAGES, periods_of
+from semmem.text.languages import LANGUAGES
+from semmem.text.periods import periods_of
 
 NOW = datetime(2026, 11, 26, 18, 30)  # a Thursday
 

@@ -97,7 +97,7 @@ def test_an_unknown_language_is_refused_with_the_ones_there_are() -> None:
 
 
 def test_stop_words_are_written_as_they_are_compared() -> None:
-    english = tokens.STOP_WORDS["english"]
+    english = tokens.stop_words("english")
     assert 150 <= len(english) <= 190
     assert all(tokens.fold(word) == word for word in english)
 
