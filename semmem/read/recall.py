@@ -359,9 +359,10 @@ class Recaller:
 def _are_row_ids(row_ids: Collection[Any]) -> bool:
     """Return whether a store can look all of these up; an unknown one it does not find."""
     try:
-        return all(abs(index(row_id)) < _NO_ROW_ID for row_id in row_ids)
+        numbers = list(map(index, row_ids))
     except TypeError:
         return False
+    return not numbers or -_NO_ROW_ID < min(numbers) <= max(numbers) < _NO_ROW_ID
 
 
 def _metadata(
