@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.concepts.rules import question as question_concepts
+from semmem.legs.arrays import held
 from semmem.legs.dense import products
 from semmem.legs.graph_linking import Links, WalkTrace, link
 from semmem.legs.graph_names import Names, mentioned, recognised
@@ -334,8 +335,8 @@ def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
     if not (several := postings.sizes > 1).all():
         slot = np.repeat(np.arange(len(postings.keys)), postings.sizes)
         about = np.bincount(slot, weights=postings.entries["subject"] > 0, minlength=len(postings.keys)) > 0
-        names &= np.isin(entries["key"], postings.keys[several]) | (
-            (entries["subject"] == 0) & np.isin(entries["key"], postings.keys[about])
+        names &= held(postings.keys[several], entries["key"]) | (
+            (entries["subject"] == 0) & held(postings.keys[about], entries["key"])
         )
     return set(np.repeat(forwards.row_ids, forwards.sizes)[names].tolist())
 
