@@ -1,4 +1,4 @@
-"""Sums by row id, and membership among ascending numbers: what legs ask of arrays, faster than numpy for few numbers."""
+"""Sums by row id, and membership among ascending numbers; for few numbers faster than numpy's own."""
 
 from __future__ import annotations
 

@@ -124,9 +124,9 @@ def _fold_copies(groups: Sequence[Group], candidates: Candidates, window: Cut) -
     Copies are folded before parts, because two long memories that share one paragraph are not the same: the later one
     stays, with its next best part. It is a duplicate only when all of its parts that were found are.
     """
-    if not candidates.recipe.dedup or len({h.content for h in candidates.metadata.values()}) == len(candidates.metadata):
+    content = {key: head.content for key, head in candidates.metadata.items()} if candidates.recipe.dedup else {}
+    if len(set(content.values())) == len(content):
         return groups
-    content = {key: head.content for key, head in candidates.metadata.items()}
     return fold_duplicates([fused for fused, _ in groups], content)
 
 
