@@ -148,7 +148,8 @@ class Generator:
 class TitledGenerator(Generator):
     """Generates the passages of ``eval.titled``, with the vectors and tags of notes; ``count`` is the largest size.
 
-    A passage mentions others of the whole ``count``, and a smaller size has its passages alone.
+    A passage mentions others of the whole ``count``, and a smaller size has its passages alone. After the last passage
+    the same texts come again.
     """
 
     def __init__(self, seed: int = 0, *, count: int) -> None:
@@ -161,7 +162,7 @@ class TitledGenerator(Generator):
 
     def memory(self, number: int) -> dict[str, Any]:
         """Return passage ``number`` as the keywords of ``remember``, without its vector; it has no session."""
-        note, passage = super().memory(number), self._corpus.memories[number]
+        note, passage = super().memory(number), self._corpus.memories[number % self._count]
         return {name: note[name] for name in ("id", "namespace", "tags")} | {n: passage[n] for n in ("title", "text")}
 
     def question(self, number: int, size: int) -> Question:
