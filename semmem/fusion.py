@@ -26,9 +26,9 @@ Scores are read to 12 significant digits, as when ties in a leg are settled, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from semmem.model.errors import InvalidInput
 from semmem.model.leg_scores import BONUS_LEG, BY_RANK, MEEK_LEG, least_score, reads_scores
@@ -41,6 +41,7 @@ __all__ = [
     "RESERVE",
     "SUPERSEDING",
     "Fused",
+    "Made",
     "finish",
     "fold_duplicates",
     "fuse",
@@ -51,6 +52,7 @@ __all__ = [
 ]
 
 Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
 
 EXACT = "exact"
 """Name of the component that the exact-match bonus adds."""
@@ -89,14 +91,39 @@ def fuse(
     A leg of weight 0, without a weight, or without a ranking contributes no memory. A key that a ranking names twice
     counts at its first place. Raises InvalidInput for a negative weight or rank constant, or a missing constant.
     """
-    shares, ranks = _shares(rankings, weights, rank_constants)
+    earned = _earned(rankings, weights, rank_constants)
+    places = _places_of(rankings, earned)
     most = math.fsum(w / (rank_constants[leg] + 1) for leg, w in weights.items() if w) or 1.0
-    fused = [
-        Fused(key, round(math.fsum(of_key.values()) / most, _PLACES) * most, of_key, ranks[key])
-        for key, of_key in shares.items()
-    ]
+    fused = []
+    for key in dict.fromkeys(key for of_leg in places.values() for key in of_leg):
+        ranks = {leg: of_leg[key] for leg, of_leg in places.items() if key in of_leg}
+        shares = {leg: earned[leg][place - 1] for leg, place in ranks.items()}
+        fused.append(Fused(key, round(math.fsum(shares.values()) / most, _PLACES) * most, shares, ranks))
     fused.sort(key=_order)
     return fused
+
+
+class Made(Sequence[Item]):
+    """A sequence whose items are made by ``make`` when they are looked at: of a ranked list most never are."""
+
+    def __init__(self, rows: Sequence[Any], make: Callable[[Any], Item]) -> None:
+        self._rows = rows
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Item]:
+        return map(self._make, self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return list(map(self._make, self._rows[index]))
+        return self._make(self._rows[index])
 
 
 def rank(
@@ -110,7 +137,7 @@ def rank(
     exact: Collection[Key] = (),
     exact_bonus: float = 0.0,
     reserve: Mapping[str, int] | None = None,
-) -> list[Fused[Key]]:
+) -> Sequence[Fused[Key]]:
     """Return the ranked list of a recall: fused, with bonus, prior, normalisation and reserve, best first.
 
     ``planned`` are the legs that were to be asked. The divisor is what a memory first in each of them would get, with
@@ -129,10 +156,8 @@ def rank(
 
     Raises InvalidInput for numbers out of range, or two legs that reserve one place.
     """
-    shares, ranks = _shares(rankings, weights, rank_constants)
     return finish(
-        shares,
-        ranks,
+        _earned(rankings, weights, rank_constants),
         rankings,
         firsts={leg: w / (rank_constants[leg] + 1) for leg, w in weights.items() if w},
         planned=planned,
@@ -144,9 +169,69 @@ def rank(
     )
 
 
+class _Worth(Generic[Key]):
+    """What each memory earned: by its place in the list of each leg, by the bonus and by its importance."""
+
+    def __init__(
+        self,
+        earned: Mapping[str, Sequence[float]],
+        places: Mapping[str, Mapping[Key, int]],
+        most: float,
+        importance: Mapping[Key, float] | None,
+        prior_floor: float,
+        exact: Collection[Key],
+        bonus: float,
+    ) -> None:
+        self._earned = earned
+        self._places = places
+        self._most = most
+        self._span = 1.0 - prior_floor
+        self._usual = (1.0 if importance is None else prior_floor + self._span * _DEFAULT_IMPORTANCE) / most
+        self._importance = {key: own for key, own in (importance or {}).items() if own != _DEFAULT_IMPORTANCE}
+        self._exact = frozenset(exact if bonus else ())
+        self._bonus = bonus
+        self.raised: dict[Key, float] = {}
+
+    def scores(self) -> dict[Key, float]:
+        """Return the score of each memory; what one leg alone found, without more, earned what its place there does."""
+        scores: dict[Key, float] = {}
+        more = {*self._exact, *self._importance}
+        for leg, of_leg in self._places.items():
+            by_place = [share * self._usual for share in self._earned[leg]]
+            more |= scores.keys() & of_leg.keys()
+            scores.update(zip(of_leg, [by_place[place - 1] for place in of_leg.values()], strict=True))
+        for key in more & scores.keys():
+            shares = self._components(key, self._ranks(key)).values()
+            # of two numbers a plain sum is rounded as rightly, in a fraction of the time
+            scores[key] = sum(shares) if len(shares) < 3 else math.fsum(shares)
+        return scores
+
+    def fused(self, row: tuple[float, Key]) -> Fused[Key]:
+        """Return the memory of a row (negative score, key) with its components."""
+        below, key = row
+        ranks = self._ranks(key)
+        components = self._components(key, ranks)
+        if key in self.raised:
+            components[RESERVE] = self.raised[key]
+        return Fused(key, -below, components, ranks)
+
+    def _ranks(self, key: Key) -> dict[str, int]:
+        return {leg: of_leg[key] for leg, of_leg in self._places.items() if key in of_leg}
+
+    def _components(self, key: Key, ranks: Mapping[str, int]) -> dict[str, float]:
+        shares = {leg: self._earned[leg][place - 1] for leg, place in ranks.items()}
+        if key in self._exact:
+            shares[EXACT] = self._bonus
+        components = {name: share * self._usual for name, share in shares.items()}
+        if (own := self._importance.get(key)) is not None:  # most memories have no importance of their own
+            worth = math.fsum(shares.values()) * self._span * (own - _DEFAULT_IMPORTANCE)
+            if worth:
+                components[IMPORTANCE] = worth / self._most
+        return components
+
+
 def finish(
-    shares: dict[Key, dict[str, float]],
-    ranks: Mapping[Key, dict[str, int]],
+    earned: Mapping[str, Sequence[float]],
     rankings: Mapping[str, Sequence[Key]],
     *,
     firsts: Mapping[str, float],
@@ -156,46 +241,26 @@ def finish(
     exact: Collection[Key] = (),
     exact_bonus: float = 0.0,
     reserve: Mapping[str, int] | None = None,
-) -> list[Fused[Key]]:
-    """Turn the ``shares`` of every key by leg, however they were computed, into a ranked list; see ``rank``.
+) -> Sequence[Fused[Key]]:
+    """Turn what the places of each leg's list have ``earned``, by whatever formula, into a ranked list; see ``rank``.
 
     ``firsts`` is the most that each leg with a weight can give, the worth of its first place: the unit of the bonus
-    and, summed over the legs, the divisor. ``shares`` become the components. Raises InvalidInput for two legs that
-    reserve one place.
+    and, summed over the legs, the divisor. Raises InvalidInput for two legs that reserve one place.
     """
-    if not shares:
+    places = _places_of(rankings, earned)
+    if not any(places.values()):
         return []
-    places = _places(reserve or {})
+    reserved = _reserved(reserve or {})
     legs = {leg for leg in firsts if leg in planned or rankings.get(leg)}
     most = math.fsum(first for leg, first in firsts.items() if leg in legs)
-    if exact_bonus and BONUS_LEG in legs:
-        bonus = exact_bonus * firsts[BONUS_LEG]
-        most += bonus
-        for key in exact:
-            if key in shares:
-                shares[key][EXACT] = bonus
-    span = 1.0 - prior_floor
-    usual = (1.0 if importance is None else prior_floor + span * _DEFAULT_IMPORTANCE) / most
-    weighed = {key: own for key, own in (importance or {}).items() if own != _DEFAULT_IMPORTANCE}
-    fsum = math.fsum
-    rows: list[tuple[float, Key, dict[str, float]]] = []
-    for key, of_key in shares.items():
-        own = weighed.get(key) if weighed else None  # most memories have no importance of their own
-        worth = 0.0 if own is None else fsum(of_key.values()) * span * (own - _DEFAULT_IMPORTANCE)
-        for name, share in of_key.items():
-            of_key[name] = share * usual
-        if worth:
-            of_key[IMPORTANCE] = worth / most
-        # of two numbers a plain sum is rounded as rightly, in a fraction of the time
-        whole = sum(of_key.values()) if len(of_key) < 3 else fsum(of_key.values())
-        rows.append((-_rounded(whole, _PLACES), key, of_key))
-    rows.sort()  # no key stands twice, so no shares are compared
-    fused = [Fused(key, -below, of_key, ranks[key]) for below, key, of_key in rows]
-    for leg, place in places:
+    bonus = exact_bonus * firsts[BONUS_LEG] if exact_bonus and BONUS_LEG in legs else 0.0
+    worth = _Worth(earned, places, most + bonus, importance, prior_floor, exact, bonus)
+    rows = sorted((-_rounded(score, _PLACES), key) for key, score in worth.scores().items())
+    for leg, place in reserved:
         head = _agreed(rankings, firsts) if leg == AGREED else _head(rankings, firsts, leg)
         if head is not None:
-            _raise_to(fused, head, place)
-    return fused
+            _raise_to(rows, head, place, worth.raised)
+    return Made(rows, worth.fused)
 
 
 def fold_duplicates(
@@ -224,12 +289,11 @@ def fold_duplicates(
     return [(fused, tuple(keys)) for fused, keys in (groups[:limit] if limit > 0 else groups)]
 
 
-def _shares(
+def _earned(
     rankings: Mapping[str, Sequence[Key]], weights: Mapping[str, float], rank_constants: Mapping[str, float]
-) -> tuple[dict[Key, dict[str, float]], dict[Key, dict[str, int]]]:
-    """Return the share and rank of every key by leg, in the order of ``weights``."""
-    shares: dict[Key, dict[str, float]] = {}
-    ranks: dict[Key, dict[str, int]] = {}
+) -> dict[str, list[float]]:
+    """Return what each place of each list earns, by leg in the order of ``weights``."""
+    earned: dict[str, list[float]] = {}
     for leg, weight in weights.items():
         if weight < 0 or rank_constants.get(leg, 0) < 0:
             raise InvalidInput(f"The weight and the rank constant of {leg} must be 0 or more.")
@@ -238,15 +302,14 @@ def _shares(
         if leg not in rank_constants:
             raise InvalidInput(f"The leg {leg} has a weight but no rank constant; pass one, such as 60.")
         constant = rank_constants[leg]
-        for place, key in enumerate(rankings.get(leg, ()), 1):
-            of_key = shares.get(key)
-            if of_key is None:
-                shares[key] = {leg: weight / (constant + place)}
-                ranks[key] = {leg: place}
-            elif leg not in of_key:
-                of_key[leg] = weight / (constant + place)
-                ranks[key][leg] = place
-    return shares, ranks
+        earned[leg] = [weight / (constant + place) for place in range(1, len(rankings.get(leg, ())) + 1)]
+    return earned
+
+
+def _places_of(rankings: Mapping[str, Sequence[Key]], legs: Collection[str]) -> dict[str, dict[Key, int]]:
+    """Return the first place, from 1, of each key in the list of each of ``legs``."""
+    lists = {leg: rankings.get(leg, ()) for leg in legs}
+    return {leg: dict(zip(reversed(keys), range(len(keys), 0, -1), strict=True)) for leg, keys in lists.items()}
 
 
 def _order(fused: Fused[Any]) -> tuple[float, Any]:
@@ -264,7 +327,7 @@ def _agreed(rankings: Mapping[str, Sequence[Key]], firsts: Mapping[str, float]) 
     return next((head for head in heads if 2 * heads.count(head) > len(heads)), None)
 
 
-def _places(reserve: Mapping[str, int]) -> list[tuple[str, int]]:
+def _reserved(reserve: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return the reserve from the first place down; served in this order, a move only shifts later places."""
     places = sorted(reserve.items(), key=lambda item: item[1])
     numbers = [place for _, place in places]
@@ -273,15 +336,15 @@ def _places(reserve: Mapping[str, int]) -> list[tuple[str, int]]:
     return places
 
 
-def _raise_to(fused: list[Fused[Key]], head: Key, place: int) -> None:
-    """Move ``head`` up to ``place``, in place, with the score of the memory it displaces."""
-    if any(f.key == head for f in fused[:place]):
+def _raise_to(rows: list[tuple[float, Key]], head: Key, place: int, raised: dict[Key, float]) -> None:
+    """Move ``head`` up to ``place``, in place, with the score of the memory it displaces; note the difference."""
+    if any(key == head for _, key in rows[:place]):
         return
-    index = next(i for i, f in enumerate(fused) if f.key == head)
-    moved = fused.pop(index)
-    score = fused[place - 1].score
-    components = {**moved.components, RESERVE: score - moved.score}
-    fused.insert(place - 1, moved._replace(score=score, components=components))
+    index = next(i for i, (_, key) in enumerate(rows) if key == head)
+    below, _ = rows.pop(index)
+    displaced, _ = rows[place - 1]
+    raised[head] = below - displaced
+    rows.insert(place - 1, (displaced, head))
 
 
 _TOP = 100
@@ -308,7 +371,7 @@ def rank_as(
     exact: Collection[Key] = (),
     exact_bonus: float = 0.0,
     reserve: Mapping[str, int] | None = None,
-) -> list[Fused[Key]]:
+) -> Sequence[Fused[Key]]:
     """Return the ranked list of a recall, fused by ``fusion``, best first; the keywords are those of ``fusion.rank``.
 
     ``scores`` are the legs' own scores, aligned with ``rankings``, best first. ``most`` is the best score that the
@@ -328,22 +391,15 @@ def rank_as(
             exact_bonus=exact_bonus,
             reserve=reserve,
         )
-    shares: dict[Key, dict[str, float]] = {}
-    ranks: dict[Key, dict[str, int]] = {}
+    earned: dict[str, list[float]] = {}
     for leg, weight in weights.items():
         if weight < 0:
             raise InvalidInput(f"The weight of {leg} must be 0 or more.")
-        keys = rankings.get(leg, ())
-        if not weight or not keys:
-            continue
-        of_leg = shares_of(fusion, leg, scores.get(leg, ()), len(keys), rank_constants.get(leg, 0), most)
-        for place, (key, share) in enumerate(zip(keys, of_leg, strict=False), 1):
-            if leg not in shares.setdefault(key, {}):  # a key that a ranking names twice counts at its first place
-                shares[key][leg] = weight * share
-                ranks.setdefault(key, {})[leg] = place
+        if weight and (keys := rankings.get(leg, ())):
+            of_leg = shares_of(fusion, leg, scores.get(leg, ()), len(keys), rank_constants.get(leg, 0), most)
+            earned[leg] = [weight * share for share in of_leg]
     return finish(
-        shares,
-        ranks,
+        earned,
         rankings,
         firsts={leg: weight for leg, weight in weights.items() if weight},
         planned=planned,

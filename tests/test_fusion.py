@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -25,11 +26,11 @@ weights_of_three = st.fixed_dictionaries(dict.fromkeys(LEGS, weight))
 constants_of_three = st.fixed_dictionaries(dict.fromkeys(LEGS, constant))
 
 
-def keys(fused: list[Fused[str]]) -> list[str]:
+def keys(fused: Sequence[Fused[str]]) -> list[str]:
     return [f.key for f in fused]
 
 
-def recall(rankings: dict[str, list[str]], **changes: object) -> list[Fused[str]]:
+def recall(rankings: dict[str, list[str]], **changes: object) -> Sequence[Fused[str]]:
     settings: dict[str, object] = {"weights": WEIGHTS, "rank_constants": SIXTY, "planned": LEGS, **changes}
     return rank(rankings, **settings)  # type: ignore[arg-type]
 
@@ -329,7 +330,7 @@ def test_folding_keeps_the_first_of_equal_content_and_reports_the_others() -> No
     ranked = recall({"lexical": ["a", "b", "c", "d", "e"]})
     kept = fold_duplicates(ranked, {"a": "x", "b": "y", "c": "x", "d": "x"})
     assert [(f.key, folded) for f, folded in kept] == [("a", ("c", "d")), ("b", ()), ("e", ())]
-    assert kept[0][0] is ranked[0]
+    assert kept[0][0] == ranked[0]
 
 
 def test_folding_has_no_cap_at_a_limit_of_zero_or_less() -> None:

@@ -11,16 +11,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eval.titled import corpus
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SHARES", "Generator", "Question", "made_vector"]
+    from eval.datasets import Corpus
+
+__all__ = ["SHAPES", "SHARES", "Generator", "Question", "TitledGenerator", "made_vector"]
+
+SHAPES = ("notes", "titled")
+"""What is generated: notes, or titled passages that mention each other, of some forty concepts each."""
 
 SHARES = {"half": 0.5, "hundredth": 0.01, "ten-thousandth": 0.0001}
 """Tags, and the share of the memories that has each."""
@@ -136,6 +143,40 @@ class Generator:
         """Yield memories ``first`` to ``last`` - 1, each with its vector."""
         for number in range(first, last):
             yield self.memory(number), self.vector(number)
+
+
+class TitledGenerator(Generator):
+    """Generates the passages of ``eval.titled``, with the vectors and tags of notes; ``count`` is the largest size.
+
+    A passage mentions others of the whole ``count``, and a smaller size has its passages alone. After the last passage
+    the same texts come again.
+    """
+
+    def __init__(self, seed: int = 0, *, count: int) -> None:
+        super().__init__(seed)
+        self._count = count
+
+    @cached_property
+    def _corpus(self) -> Corpus:
+        return corpus(self._count, self._count, self.seed)
+
+    def memory(self, number: int) -> dict[str, Any]:
+        """Return passage ``number`` as the keywords of ``remember``, without its vector; it has no session."""
+        note, passage = super().memory(number), self._corpus.memories[number % self._count]
+        return {name: note[name] for name in ("id", "namespace", "tags")} | {n: passage[n] for n in ("title", "text")}
+
+    def question(self, number: int, size: int) -> Question:
+        """Return the question ``number`` of those about the first ``size`` passages, each near its passage's vector."""
+        within = self._within(size)
+        one = self._corpus.queries[within[number % len(within)]]
+        about, draw = int(one.gold[0]), np.random.default_rng([self.seed, 6, number])
+        near = _unit(self.vector(about) + 0.02 * draw.normal(size=_DIMENSIONS))
+        return Question(one.text, f"m{about}", near)
+
+    @cache  # noqa: B019  # a run has one generator
+    def _within(self, size: int) -> list[int]:
+        queries = enumerate(self._corpus.queries)
+        return [number for number, one in queries if all(int(id) < size for id in one.gold)]
 
 
 def _word(draw: np.random.Generator, syllables: int) -> str:

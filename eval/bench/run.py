@@ -12,7 +12,7 @@ from typing import Any
 
 import semmem
 from eval.bench import others
-from eval.bench.generator import Generator, Question
+from eval.bench.generator import Generator, Question, TitledGenerator
 from eval.bench.measures import asked, growth, timed_calls
 from eval.bench.ours import Ours
 
@@ -30,6 +30,7 @@ def bench(
     sizes: Sequence[int],
     folder: Path,
     *,
+    shape: str = "notes",
     seed: int = 0,
     namespaces: int = 1,
     questions: int = 50,
@@ -43,8 +44,11 @@ def bench(
     An interrupted run with the same settings resumes after the last complete size.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    generator = Generator(seed, namespaces=namespaces)
-    about = {"seed": seed, "namespaces": namespaces, "questions": questions, "rounds": rounds}
+    titled = shape == "titled"
+    generator = TitledGenerator(seed, count=max(sizes)) if titled else Generator(seed, namespaces=namespaces)
+    about: dict[str, Any] = {"seed": seed, "namespaces": namespaces, "questions": questions, "rounds": rounds}
+    if titled:
+        about |= {"shape": shape, "of": max(sizes)}
     file = folder / "measured.json"
     record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     if record.get("about") != about:

@@ -17,6 +17,7 @@ __all__ = ["bench"]
 @app.command()
 def bench(
     sizes: Annotated[str, typer.Option(help="numbers of memories, such as 1000,10000,1000000")] = "1000,10000,100000",
+    shape: Annotated[str, typer.Option(help="what is generated: notes, or titled passages")] = "notes",
     namespaces: Annotated[
         int, typer.Option(min=1, max=1000, help="namespaces that share the memories; the largest is asked")
     ] = 1,
@@ -37,6 +38,7 @@ def bench(
 
     The same command resumes an interrupted run. The folder gets bench.json, bench.md and bench.svg.
     """
+    from eval.bench.generator import SHAPES
     from eval.bench.others import OTHERS
     from eval.bench.report import markdown, plot
     from eval.bench.run import bench as run
@@ -48,13 +50,18 @@ def bench(
             counts = []
         if not counts or min(counts) < 1:
             raise DatasetError(f"--sizes must be whole numbers above 0, such as 1000,10000, not {sizes!r}.")
+        if shape not in SHAPES:
+            raise DatasetError(f"--shape must be one of {', '.join(SHAPES)}, not {shape!r}.")
+        if shape == "titled" and namespaces > 1:
+            raise DatasetError("Titled passages name each other, so they share one namespace; leave --namespaces out.")
         systems = [name for name in beside or OTHERS if name != "none"]
         if unknown := sorted(set(systems) - set(OTHERS)):
             raise DatasetError(f"There is no system {unknown[0]!r}; there are {', '.join(OTHERS)}, none.")
-        folder = out or RUNS / "bench" / f"{seed}-{namespaces}"
+        folder = out or RUNS / "bench" / f"{'' if shape == 'notes' else shape + '-'}{seed}-{namespaces}"
         result = run(
             counts,
             folder,
+            shape=shape,
             seed=seed,
             namespaces=namespaces,
             questions=questions,

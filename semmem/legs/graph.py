@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semmem.concepts.rules import question as question_concepts
+from semmem.legs.arrays import held
 from semmem.legs.dense import products
 from semmem.legs.graph_linking import Links, WalkTrace, link
 from semmem.legs.graph_names import Names, mentioned, recognised
@@ -239,7 +240,7 @@ class Graph(Leg):
         self, namespace: str, beam: Mass, settings: GraphSettings, walked: _Walked, trace: WalkTrace
     ) -> tuple[Edges, Mapping[int, Sequence[tuple[int, float]]]]:
         """Return the edges of the beam's memories; edges read by an earlier hop are not read again."""
-        new = np.setdiff1d(beam.row_ids, walked.row_ids)
+        new = beam.row_ids[~held(walked.row_ids, beam.row_ids)]
         if len(new):
             beside = settings.neighbour > 0 and walked.sessions
             all_forwards, neighbours, pending = walked.names.forwards_and_neighbours(
@@ -266,7 +267,7 @@ class Graph(Leg):
                 walked.edges.append(link_edges(walked.snapshot.linked(namespace, new), settings.neighbour))
             if settings.related > 0:
                 walked.edges.append(self._related(walked.names, forwards, keys, settings, trace))
-            walked.row_ids = np.union1d(walked.row_ids, new)
+            walked.row_ids = np.sort(np.concatenate([walked.row_ids, new]))
             for row_id, other, own in neighbours:
                 strength = settings.neighbour_own if own else settings.neighbour
                 walked.neighbours.setdefault(row_id, []).append((other, strength))
@@ -334,8 +335,8 @@ def _sharing_a_name(forwards: Forwards, postings: Postings) -> set[int]:
     if not (several := postings.sizes > 1).all():
         slot = np.repeat(np.arange(len(postings.keys)), postings.sizes)
         about = np.bincount(slot, weights=postings.entries["subject"] > 0, minlength=len(postings.keys)) > 0
-        names &= np.isin(entries["key"], postings.keys[several]) | (
-            (entries["subject"] == 0) & np.isin(entries["key"], postings.keys[about])
+        names &= held(postings.keys[several], entries["key"]) | (
+            (entries["subject"] == 0) & held(postings.keys[about], entries["key"])
         )
     return set(np.repeat(forwards.row_ids, forwards.sizes)[names].tolist())
 

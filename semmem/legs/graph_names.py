@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from semmem.concepts.names import longest
 from semmem.concepts.rules import NAME_WEIGHT
+from semmem.legs.arrays import held
 from semmem.model.exchange import Corrections, Forwards, Kind, Postings, RowIds
 from semmem.model.store import Snapshot
 
@@ -115,7 +116,7 @@ class Names:
         return replace(postings, keys=by, sizes=sizes.astype(np.int64), entries=entries)
 
     def _corrected(self, forwards: Forwards) -> Forwards:
-        if not len(self._merged) or not np.isin(forwards.entries["key"], self._merged).any():
+        if not held(self._merged, forwards.entries["key"]).any():
             return self._candidates_corrected(forwards)
         entries = forwards.entries.copy()
         entries["key"] = self._read_as(entries["key"].astype(np.int64))
@@ -173,7 +174,7 @@ def recognised(forwards: Forwards, postings: Postings) -> Forwards:
         return forwards
     slot = np.repeat(np.arange(len(postings.keys)), postings.sizes)
     known = postings.keys[np.bincount(slot, weights=postings.entries["subject"] > 0, minlength=len(postings.keys)) > 0]
-    hits = candidates[np.isin(candidates["key"], known)]
+    hits = candidates[held(known, candidates["key"])]
     if not len(hits):
         return forwards
     named: list[tuple[int, int]] = []

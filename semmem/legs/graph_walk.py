@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from semmem.legs.arrays import held, sums
 from semmem.model.types import LINK_TYPES, LinkType
 
 if TYPE_CHECKING:
@@ -95,9 +96,8 @@ def gather(row_ids: Any, values: Any) -> Mass:
     """Sum ``values`` by row id."""
     import numpy as np
 
-    where, slot = np.unique(np.asarray(row_ids, dtype=np.int64), return_inverse=True)
-    summed = np.bincount(slot, weights=np.asarray(values, dtype=np.float64), minlength=len(where))
-    return Mass(where, summed.astype(np.float64, copy=False))
+    where, summed, _ = sums(np.asarray(row_ids, dtype=np.int64), np.asarray(values, dtype=np.float64))
+    return Mass(where, summed)
 
 
 def idf(memories: int, df: NDArray[Any] | int) -> Any:
@@ -142,7 +142,7 @@ def among(forwards: Forwards, postings: Postings) -> Forwards:
     keys, entry_keys = postings.keys, forwards.entries["key"]
     if not len(keys):
         return replace(forwards, sizes=np.zeros_like(forwards.sizes), entries=forwards.entries[:0])
-    in_postings = keys[np.minimum(np.searchsorted(keys, entry_keys), len(keys) - 1)] == entry_keys
+    in_postings = held(keys, entry_keys)
     counted = np.concatenate([[0], np.cumsum(in_postings)])
     ends = np.cumsum(forwards.sizes)
     sizes = counted[ends] - counted[ends - forwards.sizes]
@@ -273,14 +273,16 @@ def link_edges(ties: Sequence[tuple[int, int, LinkType]], strength: float) -> Ed
 
 
 def starting_at(row_ids: NDArray[np.int64], pieces: Sequence[Edges]) -> Edges:
-    """Return the edges of ``pieces`` that start at one of ``row_ids``."""
+    """Return the edges of ``pieces`` that start at one of ``row_ids``, which are ascending."""
     import numpy as np
 
-    whole = Edges(
-        *(np.concatenate([getattr(p, name) for p in pieces]) for name in ("source", "key", "target", "weight"))
-    )
-    mask = np.isin(whole.source, row_ids)
-    return Edges(whole.source[mask], whole.key[mask], whole.target[mask], whole.weight[mask])
+    if len(pieces) == 1:
+        (whole,) = pieces
+    else:
+        columns = ("source", "key", "target", "weight")
+        whole = Edges(*(np.concatenate([getattr(p, name) for p in pieces]) for name in columns))
+    mask = held(row_ids, whole.source)
+    return whole if mask.all() else Edges(whole.source[mask], whole.key[mask], whole.target[mask], whole.weight[mask])
 
 
 def _heaviest(
@@ -313,6 +315,8 @@ def hop(mass: Mass, along: Edges, neighbours: Mapping[int, Sequence[tuple[int, f
         for row_id, value in zip(mass.row_ids.tolist(), mass.values.tolist(), strict=True)
         for other, weight in neighbours.get(row_id, ())
     ]
+    if not side:
+        return gather(along.target, carried), replace(along, weight=carried)
     moved = Edges(
         np.concatenate([along.source, np.array([s for s, _, _ in side], dtype=np.int64)]),
         np.concatenate([along.key, np.zeros(len(side), dtype=np.int64)]),

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from semmem.legs import conversation
+from semmem.legs.arrays import sums
 from semmem.legs.namespaces import TOO_LONG, joined, of_best
 from semmem.model.exchange import MOST_TURNS, Postings, Question, Ranking, Scope, Trace, Turn, placed
 from semmem.model.protocols import Leg
@@ -31,8 +32,6 @@ ENOUGH = 10
 """``match="auto"`` is satisfied when this many memories hold all terms."""
 _TIES = 1_000
 """At most this many memories are returned beyond the depth when scores tie there, so that ids break the tie."""
-_DENSE_RANGE = 8
-"""Scores are summed in an array over all row ids where its length is at most this multiple of the postings."""
 
 
 class Lexical(Leg):
@@ -203,14 +202,4 @@ def bm25(
     weights = np.array([counts[key] * _idf(postings.memories, df) for key, df in key_dfs])
     share = tf / (tf + k1 * (1 - b + b * length / average))
     share *= np.repeat(weights, dfs)
-    low, high = int(row_ids.min()), int(row_ids.max())
-    if high - low < _DENSE_RANGE * len(row_ids) + 1024:
-        slot = row_ids - low
-        kept = np.flatnonzero(np.bincount(slot))
-        slots: NDArray[np.int64] = kept + low
-    else:
-        slots, slot = np.unique(row_ids, return_inverse=True)
-        kept = np.arange(len(slots))
-    scores: NDArray[np.float64] = np.bincount(slot, weights=share)[kept].astype(np.float64, copy=False)
-    matched: NDArray[np.int64] = np.bincount(slot)[kept]
-    return slots, scores, matched
+    return sums(row_ids, share)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from semmem.fusion import IMPORTANCE, RESERVE, Fused, rank_as, shares_of
+from semmem.fusion import IMPORTANCE, RESERVE, Fused, Made, rank_as, shares_of
 from semmem.model.exchange import CandidateMetadata, Question, Ranking, Scope, Trace, local
 from semmem.model.leg_scores import RANKED_LEG, reads_scores
 from semmem.model.question import Period
@@ -186,7 +186,7 @@ class Candidates:
     metadata: Mapping[Key, CandidateMetadata]
     exact: frozenset[Key]
     degraded: Mapping[str, str]
-    ranked: tuple[Fused[Key], ...] = field(default=())
+    ranked: Sequence[Fused[Key]] = field(default=())
     reranked: Mapping[Key, Mapping[str, float]] = field(default_factory=dict)
     best: Mapping[str, float] = field(default_factory=dict)
     newer: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict)
@@ -200,7 +200,7 @@ class Candidates:
         rank_constants: Mapping[str, float] | None = None,
         rankings: Mapping[str, Sequence[Key]] | None = None,
         metadata: Mapping[Key, CandidateMetadata] | None = None,
-    ) -> tuple[Fused[Key], ...]:
+    ) -> Sequence[Fused[Key]]:
         """Fuse again with other weights, rank constants, lists or metadata; arguments of None stay as they were."""
         recipe = self.recipe
         priors = self.priors({**self.metadata, **(metadata or {})})
@@ -219,7 +219,7 @@ class Candidates:
             exact_bonus=recipe.exact_bonus,
             reserve=recipe.reserve_in(self.regime),
         )
-        return tuple(priors.apart(fused) for fused in ranked) if priors.by_time else tuple(ranked)
+        return Made(ranked, priors.apart) if priors.by_time else ranked
 
     def priors(self, metadata: Mapping[Key, CandidateMetadata] | None = None) -> Priors[Key]:
         """Return the priors of ``metadata``, by default of all candidates."""
@@ -365,7 +365,7 @@ def total(candidates: Candidates, shown: Collection[Key] = ()) -> tuple[int, boo
     A leg may count matches beyond its depth, as the lexical leg does. It counts the parts of a memory separately, so
     where texts were split the total is an upper estimate and not exact.
     """
-    keys = {key for ranking in candidates.rankings.values() for key in ranking} | set(shown)
+    keys = set(shown).union(*candidates.rankings.values())
     counted = {leg: m for leg in candidates.rankings if (m := candidates.traces[leg].matched) is not None}
     beyond = 0
     if counted:

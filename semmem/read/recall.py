@@ -362,9 +362,10 @@ class Recaller:
 def _are_row_ids(row_ids: Collection[Any]) -> bool:
     """Return whether a store can look all of these up; an unknown one it does not find."""
     try:
-        return all(abs(index(row_id)) < _NO_ROW_ID for row_id in row_ids)
+        numbers = list(map(index, row_ids))
     except TypeError:
         return False
+    return not numbers or -_NO_ROW_ID < min(numbers) <= max(numbers) < _NO_ROW_ID
 
 
 def _metadata(
@@ -374,9 +375,9 @@ def _metadata(
     turns: Mapping[int, Turn],
 ) -> dict[int, CandidateMetadata]:
     """Return the metadata of all row ids of ``rankings``; the snapshot is asked for those that no leg has read."""
-    row_ids = {o for ranking in rankings for o in ranking.row_ids} - set(metadata)
+    row_ids = set[int]().union(*(ranking.row_ids for ranking in rankings)).difference(metadata)
     at_hand = {o: turns[o].candidate for o in row_ids if o in turns}
-    missing = sorted(row_ids - at_hand.keys())
+    missing = sorted(row_ids.difference(at_hand))
     return {**metadata, **at_hand, **(snapshot.metadata(missing) if missing else {})}
 
 

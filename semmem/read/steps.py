@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, inf
 
-from semmem.fusion import Fused, fold_duplicates
+from semmem.fusion import Fused, Made, fold_duplicates
 from semmem.rank_cap.places import Effect, Listed, Lists, merged
 from semmem.read.candidates import Candidates, Cut, Group, Key
 from semmem.read.superseding import of_superseding, supersede
@@ -31,13 +31,16 @@ class Step:
     """
 
     name: str
-    apply: Callable[[list[Group], Candidates, Cut], list[Group]]
+    apply: Callable[[Sequence[Group], Candidates, Cut], Sequence[Group]]
     effect: Callable[[int, int, Candidates, Cut], Effect]
 
 
-def cut(candidates: Candidates, window: Cut) -> list[Group]:
-    """Return all candidates after all steps; the hits are one ``page`` of them."""
-    groups: list[Group] = [(fused, ()) for fused in candidates.ranked]
+def cut(candidates: Candidates, window: Cut) -> Sequence[Group]:
+    """Return all candidates after all steps; the hits are one ``page`` of them.
+
+    A step that has nothing to do returns the list that it was given, and so no candidate is made that is not shown.
+    """
+    groups: Sequence[Group] = Made(candidates.ranked, lambda fused: (fused, ()))
     for step in STEPS:
         groups = step.apply(groups, candidates, window)
     return groups
@@ -115,15 +118,15 @@ def _why_not(leg: str, candidates: Candidates, withheld: bool) -> str:
 # ---------------------------------------------------------------------- copies of one text
 
 
-def _fold_copies(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+def _fold_copies(groups: Sequence[Group], candidates: Candidates, window: Cut) -> Sequence[Group]:
     """Fold candidates with the same normalised content; each that stays has the keys folded into it.
 
     Copies are folded before parts, because two long memories that share one paragraph are not the same: the later one
     stays, with its next best part. It is a duplicate only when all of its parts that were found are.
     """
-    if not candidates.recipe.dedup:
+    content = {key: head.content for key, head in candidates.metadata.items()} if candidates.recipe.dedup else {}
+    if len(set(content.values())) == len(content):
         return groups
-    content = {key: head.content for key, head in candidates.metadata.items()}
     return fold_duplicates([fused for fused, _ in groups], content)
 
 
@@ -152,8 +155,8 @@ def _of_copies(k: int, places: int, candidates: Candidates, window: Cut) -> Effe
 # ---------------------------------------------------------------------- parts of one memory
 
 
-def _fold_parts(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
-    return _parts(groups) if window.fold_parts else groups
+def _fold_parts(groups: Sequence[Group], candidates: Candidates, window: Cut) -> Sequence[Group]:
+    return _parts(groups) if window.fold_parts and any(part for _, part, _ in candidates.metadata) else groups
 
 
 def _of_parts(k: int, places: int, candidates: Candidates, window: Cut) -> Effect:
@@ -164,8 +167,6 @@ def _of_parts(k: int, places: int, candidates: Candidates, window: Cut) -> Effec
 
 
 def _parts(groups: Sequence[Group]) -> list[Group]:
-    if not any(folded or fused.key[1] for fused, folded in groups):
-        return list(groups)  # nothing is folded, and nothing is a part
     places: dict[tuple[str, str], int] = {}
     whole: list[tuple[Fused[Key], list[Key]]] = []
     for fused, folded in groups:
@@ -185,7 +186,7 @@ def _parts(groups: Sequence[Group]) -> list[Group]:
 # ---------------------------------------------------------------------- a reranker
 
 
-def _rerank(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+def _rerank(groups: Sequence[Group], candidates: Candidates, window: Cut) -> Sequence[Group]:
     """Order the candidates that the reranker saw by its scores, ties in their former order.
 
     The other candidates follow, with scores scaled so that none exceeds those.
@@ -228,7 +229,7 @@ def _of_reranker(k: int, places: int, candidates: Candidates, window: Cut) -> Ef
 # ---------------------------------------------------------------------- another order
 
 
-def _sort(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+def _sort(groups: Sequence[Group], candidates: Candidates, window: Cut) -> Sequence[Group]:
     if window.sort_by == "relevance":
         return groups
     if window.sort_by == "accessed":
@@ -248,7 +249,7 @@ def _of_sorting(k: int, places: int, candidates: Candidates, window: Cut) -> Eff
 # ---------------------------------------------------------------------- a budget of tokens
 
 
-def _as_it_stands(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+def _as_it_stands(groups: Sequence[Group], candidates: Candidates, window: Cut) -> Sequence[Group]:
     """Return the list unchanged; the budget is applied when texts have been read (semmem.read.context.packed)."""
     return groups
 
@@ -264,14 +265,14 @@ def _of_budget(k: int, places: int, candidates: Candidates, window: Cut) -> Effe
 # ---------------------------------------------------------------------- what is superseded
 
 
-def _supersede(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+def _supersede(groups: Sequence[Group], candidates: Candidates, window: Cut) -> Sequence[Group]:
     return supersede(groups, candidates, window) if candidates.newer else groups
 
 
 # ---------------------------------------------------------------------- what is not valid now
 
 
-def _below(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+def _below(groups: Sequence[Group], candidates: Candidates, window: Cut) -> Sequence[Group]:
     """Put memories that are not valid now behind those that are; lower their scores and components in proportion."""
     lapsed = candidates.scope.lapsed
     behind = [one for one in groups if candidates.metadata[one[0].key].row_id in lapsed] if lapsed else []

@@ -94,7 +94,7 @@ def _to_fetch(candidates: Candidates) -> dict[Name, Key]:
 # ---------------------------------------------------------------------- what it does to the list
 
 
-def supersede(groups: list[Group], candidates: Candidates, window: Cut) -> list[Group]:
+def supersede(groups: Sequence[Group], candidates: Candidates, window: Cut) -> list[Group]:
     """Put newer memories before those that they supersede; see the module's docstring."""
     listed = _with_fetched([_shown_by(one, candidates) for one in groups], candidates)
     folded_at = {_name(key): [index] for index, (_, folded) in enumerate(listed) for key in folded}

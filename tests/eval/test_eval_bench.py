@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eval.bench import others, ours
-from eval.bench.generator import Generator
+from eval.bench.generator import Generator, TitledGenerator
 from eval.bench.measures import asked, bytes_of, clients, growth, percentiles, resident_mb
 from eval.bench.ours import Prepared
 from eval.bench.report import markdown, plot
@@ -55,6 +55,38 @@ def test_memories_have_the_statistics_of_notes() -> None:
     assert MADE.memory(0)["tags"] == ["half", "hundredth", "ten-thousandth"]  # at least one has each
     sizes = Counter(item["namespace"] for item in items)
     assert sizes["n0"] > sizes["n1"] > sizes["n2"] > 50
+
+
+def test_titled_passages_name_each_other_and_a_question_names_one_passage_of_its_size() -> None:
+    made = TitledGenerator(7, count=300)
+    items = [made.memory(number) for number in range(300)]
+    assert made.memory(41) == TitledGenerator(7, count=300).memory(41)
+    assert made.memory(10**9 + 41)["text"] == made.memory(10**9 % 300 + 41)["text"]  # a writer beside has ids of its own
+    assert set(items[0]) == {"id", "namespace", "tags", "title", "text"}
+    assert items[0]["tags"] == ["half", "hundredth", "ten-thousandth"]
+    assert len({item["title"].lower() for item in items}) == 300
+    for number in range(10):
+        one = made.question(number, 200)
+        about = items[int(one.about[1:])]
+        assert int(one.about[1:]) < 200
+        assert about["title"].split(" (")[0] in one.text
+        assert float(one.vector @ made.vector(int(one.about[1:]))) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--shape", "poems"], "--shape must be one of notes, titled, not 'poems'."),
+        (
+            ["--shape", "titled", "--namespaces", "2"],
+            "Titled passages name each other, so they share one namespace; leave --namespaces out.",
+        ),
+    ],
+)
+def test_a_shape_that_cannot_be_made_is_refused(arguments: list[str], error: str) -> None:
+    result = CliRunner().invoke(app, ["bench", "--sizes", "10", *arguments])
+    assert result.exit_code != 0
+    assert error in " ".join(result.output.split())
 
 
 def test_vectors_of_one_topic_are_near_each_other_and_of_unit_length() -> None:

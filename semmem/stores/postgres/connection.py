@@ -426,7 +426,7 @@ class Pooled:
                 if planned:
                     connection.execute(_SQL["plan_for_these"])
                 cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in queries]
-            return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+            return [[] if cursor.rownumber is None else cursor.fetchall() for cursor in cursors]
 
         return self.run(read)
 

@@ -185,14 +185,10 @@ class Model:
         """Return the metadata of each of ``row_ids``; forgotten memories are left out."""
         older, newer = self._base.metadata, {} if self._tail is None else self._tail.metadata
         gone = self._removal_set
-        metadata: dict[int, CandidateMetadata] = {}
-        missing = []
-        for row_id in row_ids:
-            candidate = newer.get(row_id) or (older.get(row_id) if row_id not in gone else None)
-            if candidate is None:
-                missing.append(row_id)
-            else:
-                metadata[candidate.row_id] = candidate
+        metadata = {row_id: older[row_id] for row_id in row_ids if row_id in older and row_id not in gone}
+        if newer:
+            metadata |= {row_id: newer[row_id] for row_id in row_ids if row_id in newer}
+        missing = [row_id for row_id in row_ids if row_id not in metadata]
         for block, places in self._at(missing) if missing else ():
             for place in places.tolist():
                 candidate = block.turns[place].candidate
