@@ -95,10 +95,10 @@ class Segments(NamedTuple):
 
     def of(self, mask: NDArray[np.bool_]) -> Segments:
         """Return those of the keys for which ``mask`` is true."""
-        columns = (column[mask] for column in self[:6])
-        entries = np.frombuffer(self.entries, dtype=POSTING)[np.repeat(mask, self.sizes)]
+        entries = np.frombuffer(self.entries, dtype=POSTING)[np.repeat(mask, self.sizes)].tobytes()
         names = list(itertools.compress(self.names, mask.tolist()))
-        return Segments(*columns, names, self.sizes[mask], entries.tobytes())
+        keys, kinds, n, subjects, lows, highs = (column[mask] for column in self[:6])
+        return Segments(keys, kinds, n, subjects, lows, highs, names, self.sizes[mask], entries)
 
     def packed(self) -> list[bytes]:
         """Return the entries of each key."""
