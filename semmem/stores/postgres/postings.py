@@ -71,7 +71,7 @@ SEGMENT_FULL = 4_096
 """The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
 SINGLETONS_FULL = 32
 """Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
-MOST_SEGMENTS, SEGMENTS_JOINED = 32, 24
+MOST_SEGMENTS, SEGMENTS_JOINED = 16, 12
 """The most segments of packed keys, in each of which a recall looks, and how many of the smallest then become one."""
 _KEYS_READ = 30
 """A packed segment is read whole where it has less than so many keys for each one that is looked for."""
