@@ -245,7 +245,7 @@ def unpacked_entries(packed: bytes) -> NDArray[Any]:
         start = offset + _THREE_INT4.size
         offset = start + size
         passages.append(np.frombuffer(packed[start:offset], dtype=FORWARD))
-    return merged(passages)
+    return passages[0] if len(passages) == 1 else merged(passages)
 
 
 def keep(
