@@ -347,6 +347,15 @@ def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client)
         assert problem(http.post(f"/v1/{verb}")) == (501, "LocalOnly")
 
 
+def test_counts_say_which_of_them_are_estimates(
+    http: httpx.Client, mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mem.remember("Ada Lovelace met Mary Somerville in Turin.")
+    monkeypatch.setattr("semmem.stores.postgres.store._COUNTED", 0)
+    assert http.get("/v1/stats").json()["estimated"] == ["concepts", "mentions"]
+    assert http.get("/v1/stats", params={"exact": "true"}).json()["estimated"] == []
+
+
 def test_what_is_no_error_of_semmem_says_nothing_of_the_server(
     http: httpx.Client, mem: Semmem, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
