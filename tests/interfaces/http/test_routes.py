@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ from semmem.client.routes import REFUSED, ROUTES
 from semmem.interfaces.http.arguments import arguments_of
 from semmem.interfaces.http.schemas import ANSWERS
 from semmem.model.arguments import ARGUMENTS
+from semmem.model.reports import Stats
 
 
 def problem(response: httpx.Response) -> tuple[int, str]:
@@ -350,8 +352,12 @@ def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client)
 def test_counts_say_which_of_them_are_estimates(
     http: httpx.Client, mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mem.remember("Ada Lovelace met Mary Somerville in Turin.")
-    monkeypatch.setattr("semmem.stores.postgres.store._COUNTED", 0)
+    counted = mem.store.stats(None)
+
+    def stats(_: str | None, *, exact: bool) -> Stats:
+        return counted if exact else replace(counted, estimated=("concepts", "mentions"))
+
+    monkeypatch.setattr(mem.store, "stats", stats)
     assert http.get("/v1/stats").json()["estimated"] == ["concepts", "mentions"]
     assert http.get("/v1/stats", params={"exact": "true"}).json()["estimated"] == []
 

@@ -187,9 +187,8 @@ WHERE namespace = %(namespace)s AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
 
 -- memory_bounds --
--- Return memories with bounds in time: those out of scope (true), because they have expired or were not valid at the
--- requested time (written or begun later, or ended before), and where none is requested, those not valid now. Of a
--- namespace that is being filled or emptied all are out of scope.
+-- Return memories with bounds in time: those out of scope (true), because they have expired, and where no time is
+-- requested, those not valid now. Of a namespace that is being filled or emptied all are out of scope.
 SELECT ord, true FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND expires_at IS NOT NULL AND expires_at <= now()
 UNION ALL
@@ -197,11 +196,21 @@ SELECT ord, false FROM memory
 WHERE %(at)s::timestamptz IS NULL AND namespace = %(namespace)s AND parts = 0
   AND (valid_from IS NOT NULL OR valid_to IS NOT NULL) AND (valid_to <= now() OR valid_from > now())
 UNION ALL
-SELECT ord, true FROM memory
-WHERE %(at)s::timestamptz IS NOT NULL AND namespace = %(namespace)s AND parts = 0
-  AND (coalesce(valid_from, updated_at) > %(at)s::timestamptz OR valid_to <= %(at)s::timestamptz)
-UNION ALL
 SELECT ord, true FROM memory WHERE NOT <open> AND namespace = %(namespace)s AND parts = 0;
+
+-- memory_not_then --
+-- Return, packed, the memories that were not valid at a time: written or begun later, or ended before. The index of last
+-- changes has them, that of parts, and that of memories with bounds, so the others are not read.
+SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM (
+    SELECT ord FROM memory
+    WHERE namespace = %(namespace)s AND part = 0 AND parts = 0 AND updated_at > %(at)s::timestamptz AND valid_from IS NULL
+    UNION ALL
+    SELECT ord FROM memory
+    WHERE namespace = %(namespace)s AND part > 0 AND updated_at > %(at)s::timestamptz AND valid_from IS NULL
+    UNION ALL
+    SELECT ord FROM memory
+    WHERE namespace = %(namespace)s AND parts = 0 AND (valid_from IS NOT NULL OR valid_to IS NOT NULL)
+      AND (valid_from > %(at)s::timestamptz OR valid_to <= %(at)s::timestamptz)) AS outside;
 
 -- memory_size --
 -- Return the number of indexed memories, as counted by writers, and what is asked beside it.
