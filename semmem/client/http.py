@@ -23,7 +23,7 @@ from semmem.config import Settings
 from semmem.model.errors import InvalidInput, LimitExceeded, LocalOnly, StoreError, StoreUnavailable
 from semmem.model.filters import several_namespaces, string
 from semmem.model.recipe import Recipe
-from semmem.model.reports import Finding, Limits, Stats
+from semmem.model.reports import Finding, Limits
 from semmem.read.tracing import observed
 from semmem.write.screening import warn
 
@@ -186,7 +186,7 @@ class HttpSemmem(Semmem):
     links = _asked(Semmem.links, values.links)
     contradictions = _asked(Semmem.contradictions, values.links)
     near_duplicates = _asked(Semmem.near_duplicates, values.links)
-    stats = _asked(Semmem.stats, lambda value: Stats(**{**value, "nodes": tuple(value.get("nodes", ()))}))
+    stats = _asked(Semmem.stats, values.stats)
     doctor = _asked(Semmem.doctor, lambda value: [Finding(**one) for one in value])
     namespaces = _asked(Semmem.namespaces, values.namespaces)
     changes = _asked(Semmem.changes, values.changes)

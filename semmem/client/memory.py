@@ -542,12 +542,16 @@ class Semmem(ABC):
     # ------------------------------------------------------------------ namespaces
 
     @observed
-    def stats(self, *, namespace: str | None = None) -> Stats:
-        """Return counts of the store, or of one namespace."""
+    def stats(self, *, namespace: str | None = None, exact: bool = False) -> Stats:
+        """Return counts of the store, or of one namespace.
+
+        Above 5,000 memories on PostgreSQL, concepts and mentions are estimates, and the answer says so under
+        ``estimated``; ``exact`` counts each, which takes some seconds for 100,000 memories.
+        """
         from semmem.write.derivations import count_stale
 
         where = None if namespace is None else string("namespace", namespace)
-        return replace(self.store.stats(where), stale=count_stale(self.store, self._here.extractor, where))
+        return replace(self.store.stats(where, exact=exact), stale=count_stale(self.store, self._here.extractor, where))
 
     @observed
     def doctor(self) -> Sequence[Finding]:

@@ -21,7 +21,7 @@ from semmem.model.recall_log import LoggedHit, LoggedRecall, Recalls, Replay, Re
 from semmem.model.recipe import RECIPES, ConversationSettings, GraphSettings, LexicalSettings, Recipe
 from semmem.model.recipe import recipe as find_recipe
 from semmem.model.recipe_settings import values_of
-from semmem.model.reports import LeftOut, Namespace, NamespaceHash, RelevanceJudgment
+from semmem.model.reports import LeftOut, Namespace, NamespaceHash, RelevanceJudgment, Stats
 from semmem.model.types import Concept, Hit, IngestReport, LegRank, Memory, Older, Page, Passage, Rejected
 from semmem.rank_cap.places import Listed, Lists
 from semmem.read.context import Context
@@ -58,6 +58,7 @@ __all__ = [
     "replay",
     "report",
     "sent",
+    "stats",
     "versions",
 ]  # fmt: skip
 
@@ -196,6 +197,11 @@ def namespaces(value: Any) -> list[Namespace]:
     """Return the namespaces of a store."""
     times = [datetime.fromisoformat(one["updated_at"]) for one in value["namespaces"]]
     return [Namespace(**{**one, "updated_at": at}) for one, at in zip(value["namespaces"], times, strict=True)]
+
+
+def stats(value: Mapping[str, Any]) -> Stats:
+    """Return the counts of a store."""
+    return Stats(**{**value, **{name: tuple(value.get(name, ())) for name in ("nodes", "estimated")}})
 
 
 def link(value: Any) -> Link:

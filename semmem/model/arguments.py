@@ -57,6 +57,7 @@ ARGUMENTS: Mapping[str, tuple[dict[str, Any], str]] = {
     "cursor": (_TEXT, "The cursor of the previous page."),
     "dry_run": (_TRUTH, "Only count the memories that would be forgotten."),
     "everything": (_TRUTH, "Forget the whole namespace and its settings; needs a key with the right admin."),
+    "exact": (_TRUTH, "Count every concept and mention, where a large store estimates them otherwise."),
     "exclude": (_TEXTS, "Ids to leave out."),
     "expected_version": ({"type": "integer"}, "The version that you have read."),
     "extract": (_TRUTH, "Extract the concepts again."),

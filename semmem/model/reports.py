@@ -100,6 +100,9 @@ class Stats:
     ``stale`` counts memories whose derived rows an older splitter, likeness or extractor made; ``maintain`` derives
     them again.
 
+    ``estimated`` are the names of the counts that are estimates, within a few per cent: ``concepts`` and ``mentions``,
+    where more than 5,000 memories are counted on PostgreSQL and ``exact`` was not given.
+
     ``nodes`` are the servers that hold the namespaces, or this one, where Citus distributes the store over several.
     """
 
@@ -114,6 +117,7 @@ class Stats:
     embedder: str | None
     stale: int = 0
     nodes: tuple[str, ...] = ()
+    estimated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from semmem.model.errors import InvalidInput
 from semmem.model.exchange import CandidateMetadata, Postings, Ranking, RowIds, Scope, Turn, placed
@@ -57,6 +57,7 @@ class Versions:
         self.of = {n: {FIRST_EARLIER + number: one for number, one in enumerate(rows)} for n, rows in versions.items()}
         self.named = {(n, one.memory.id): row_id for n, rows in self.of.items() for row_id, one in rows.items()}
         self._among: dict[tuple[str, ...], dict[int, Earlier]] = {}
+        self._entries: dict[str, tuple[NDArray[Any], NDArray[np.int64]]] = {}
 
     def among(self, namespaces: Sequence[str]) -> dict[int, Earlier]:
         """Return the versions in ``namespaces`` by row id, ascending, numbered as in a call about these namespaces."""
@@ -69,6 +70,24 @@ class Versions:
             )
             self._among[spaces] = dict(each)
         return self._among[spaces]
+
+    def postings(self, namespace: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the entries of the versions of a namespace as those of postings, and the key of each."""
+        if namespace not in self._entries:
+            import numpy as np
+
+            from semmem.stores.packed_postings import FORWARD, POSTING
+
+            versions = self.of.get(namespace, {})
+            own = np.concatenate([np.zeros(0, dtype=FORWARD), *(one.entries for one in versions.values())])
+            sizes = [len(one.entries) for one in versions.values()]
+            lengths = [min(one.length, np.iinfo(np.uint16).max) for one in versions.values()]
+            entries = np.zeros(len(own), dtype=POSTING)
+            entries["ord"], entries["length"] = np.repeat([list(versions), lengths], sizes, axis=1)
+            for name in ("count", "mention", "subject"):
+                entries[name] = own[name]
+            self._entries[namespace] = entries, own["key"].astype(np.int64)
+        return self._entries[namespace]
 
     def these(self, namespaces: Sequence[str], row_ids: RowIds) -> dict[int, Earlier]:
         """Return the versions that ``row_ids`` names, by row id."""
@@ -102,8 +121,8 @@ class PastSnapshot(Overlay):
     def postings(self, namespace: str, *lookups: tuple[RowIds, int | None]) -> Sequence[Postings]:
         """Return the postings of the keys of each lookup, with those of the versions."""
         found = self._behind.postings(namespace, *lookups)
-        versions = self._versions.of.get(namespace, {})
-        return [_with_versions(one, versions, keys) for one, (keys, _) in zip(found, lookups, strict=True)]
+        entries, of = self._versions.postings(namespace)
+        return [_with_versions(one, entries, of, keys) for one, (keys, _) in zip(found, lookups, strict=True)]
 
     def turns(self, namespace: str, row_ids: RowIds) -> Sequence[Turn]:
         """Return the sessions of ``row_ids``; a version is a session of its own."""
@@ -171,12 +190,12 @@ class PastSnapshot(Overlay):
         import numpy as np
 
         products = {
-            row_id: pairs
+            row_id: max(product for product, _ in pairs)
             for row_id, one in self._versions.among(part.namespaces).items()
             if (pairs := _products(one, vector))
         }
         row_ids = np.array(list(products), dtype=np.int64)
-        rows = [(row_id, max(products[row_id])[0]) for row_id in row_ids[part.matches(row_ids)].tolist()]
+        rows = [(row_id, products[row_id]) for row_id in row_ids[part.matches(row_ids)].tolist()]
         every = sorted([*zip(near.row_ids, near.scores, strict=True), *rows], key=lambda row: (-row[1], row[0]))[:depth]
         best = tuple(row_id for row_id, _ in every), tuple(score for _, score in every)
         return replace(near, row_ids=best[0], scores=best[1], total=len(every))
@@ -222,29 +241,19 @@ def _scope_of(scope: Scope, versions: Versions) -> Scope:
     return replace(scope, allowed=allowed, size=scope.size + len(inside))
 
 
-def _with_versions(postings: Postings, versions: Mapping[int, Earlier], keys: Collection[int]) -> Postings:
-    """Return postings with the entries that versions have for ``keys``; statistics are those of today."""
+def _with_versions(postings: Postings, entries: NDArray[Any], of: NDArray[np.int64], keys: Collection[int]) -> Postings:
+    """Return postings with the ``entries`` that versions have for ``keys``, each ``of`` a key; df is that of today."""
     import numpy as np
 
-    from semmem.stores.packed_postings import POSTING
-
-    distinct_keys = np.array(sorted(set(keys)), dtype=np.int64)
-    owners, more = [np.repeat(postings.keys, postings.sizes)], [np.asarray(postings.entries)]
-    for row_id, one in versions.items():
-        entries = one.entries[np.isin(one.entries["key"], distinct_keys)]
-        added = np.zeros(len(entries), dtype=POSTING)
-        added["ord"], added["length"] = row_id, min(one.length, np.iinfo(np.uint16).max)
-        for name in ("count", "mention", "subject"):
-            added[name] = entries[name]
-        owners.append(entries["key"].astype(np.int64))
-        more.append(added)
-    owner = np.concatenate(owners)
+    asked = np.isin(of, np.fromiter(keys, np.int64, len(keys)))
+    owner = np.concatenate([np.repeat(postings.keys, postings.sizes), of[asked]])
     order = np.argsort(owner, kind="stable")
     every, sizes = np.unique(owner, return_counts=True)
-    return replace(postings, keys=every, sizes=sizes.astype(np.int64), entries=np.concatenate(more)[order])
+    both = np.concatenate([np.asarray(postings.entries), entries[asked]])[order]
+    return replace(postings, keys=every, sizes=sizes.astype(np.int64), entries=both)
 
 
-def _products(one: Earlier, vector: NDArray[np.float32]) -> list[tuple[float, list[float]]]:
+def _products(one: Earlier, vector: NDArray[np.float32]) -> list[tuple[float, NDArray[np.float32]]]:
     """Return the inner product of each passage's vector with ``vector``, and the passage's vector."""
     import numpy as np
 
@@ -252,7 +261,7 @@ def _products(one: Earlier, vector: NDArray[np.float32]) -> list[tuple[float, li
     if by is not None and (one.embedder is None or dict(one.embedder) != dict(by)):
         return []
     plain = np.asarray(vector, dtype=np.float32)
-    return [(float(own @ plain), own.tolist()) for own in one.vectors.values() if own.shape == plain.shape]
+    return [(float(own @ plain), own) for own in one.vectors.values() if own.shape == plain.shape]
 
 
 def _head(row_id: int, one: Earlier) -> CandidateMetadata:

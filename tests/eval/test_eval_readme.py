@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import coverage, erasure, joined, robustness, scale, second_day, starts, titled
+from eval import coverage, erasure, joined, robustness, scale, second_day, second_day_reads, starts, titled
 from eval.cli import app
 from eval.reports.page import page
 
@@ -25,6 +25,7 @@ OTHERS = {
     "eval.robustness": robustness,
     "eval.scale": scale,
     "eval.second_day": second_day,
+    "eval.second_day_reads": second_day_reads,
     "eval.starts": starts,
     "eval.titled": titled,
 }
@@ -52,6 +53,7 @@ def test_every_command_of_the_readme_is_one_and_its_data_are_in_the_clone() -> N
         ("eval.erasure", ["--memories", "0"], "--memories is 1 or more"),
         ("eval.joined", ["--data", "no-such-set"], "There is no data set at no-such-set"),
         ("eval.second_day", ["--memories", "0"], "--memories and --dimensions are 1 or more"),
+        ("eval.second_day_reads", ["--memories", "99"], "--memories is 100 or more"),
     ],
 )
 def test_a_benchmark_says_in_a_sentence_what_it_cannot_use(module: str, args: list[str], words: str) -> None:

@@ -62,14 +62,36 @@ def unchanged_since(mem: semmem.Semmem, *asked: Any) -> Snapshot:
     return taken
 
 
-def changed_since(mem: semmem.Semmem, *asked: Any) -> Snapshot:
+def change_all(mem: semmem.Semmem) -> None:
     for id, namespace in (("a", "n"), ("b", "n"), ("c", "n"), ("x", "m")):
         if mem.get(id, namespace=namespace).version == 1:
             late = {"text": "It is over.", "tags": ["late"], "vector": [0, 0, 1]}
             mem.update(id, namespace=namespace, valid_from=NOON + timedelta(days=9), **late)
+
+
+def changed_since(mem: semmem.Semmem, *asked: Any) -> Snapshot:
+    change_all(mem)
     taken = mem.store.snapshot(*asked, NOON + timedelta(days=1))
     assert len(taken.earlier) >= 1
     return taken
+
+
+def then_from_memory(mem: semmem.Semmem, at: datetime, *asked: Any) -> Snapshot:
+    from_memory(mem, *asked)
+    taken = mem._here.reader.snapshot(*asked, at)
+    assert isinstance(taken, PastSnapshot)
+    assert isinstance(taken._behind, MemorySnapshot)
+    assert set(taken._behind._models) == set(asked[0])
+    return taken
+
+
+def unchanged_since_from_memory(mem: semmem.Semmem, *asked: Any) -> Snapshot:
+    return then_from_memory(mem, datetime.now(UTC), *asked)
+
+
+def changed_since_from_memory(mem: semmem.Semmem, *asked: Any) -> Snapshot:
+    change_all(mem)
+    return then_from_memory(mem, NOON + timedelta(days=1), *asked)
 
 
 MAKERS = {
@@ -78,6 +100,8 @@ MAKERS = {
     "memory, unchecked": from_memory_unchecked,
     "a time since which nothing changed": unchanged_since,
     "an earlier time": changed_since,
+    "a time since which nothing changed, from memory": unchanged_since_from_memory,
+    "an earlier time, from memory": changed_since_from_memory,
 }
 TWICE = [(kind, maker) for kind in ("postgresql", "sqlite") for maker in MAKERS]
 
@@ -111,7 +135,7 @@ def take(made: tuple[semmem.Semmem, str]) -> Take:
 @pytest.fixture
 def walk(made: tuple[semmem.Semmem, str], take: Take) -> Take:
     """The same, for what is today's where memories have been changed since."""
-    if made[1] == "an earlier time":
+    if made[1].startswith("an earlier time"):
         pytest.skip("the graph and the sessions are those of today")
     return take
 

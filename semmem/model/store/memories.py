@@ -159,8 +159,8 @@ class Store(Protocol):
         """Remove what is due, flush pending memories, merge segments, index vectors; return the count of each."""
         ...
 
-    def stats(self, namespace: str | None) -> Stats:
-        """Return the counts of memories, concepts and vectors."""
+    def stats(self, namespace: str | None, *, exact: bool = False) -> Stats:
+        """Return the counts of memories, concepts and vectors; some are estimated in a large store unless ``exact``."""
         ...
 
     def backlog(self) -> Backlog:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,16 +226,22 @@ def unpacked_vectors(packed: bytes | None) -> tuple[Mapping[str, Any] | None, di
     """Return the embedder of a version's vectors, and the vector of each part, as history_keep packed them."""
     if packed is None:
         return None, {}
-    (size,) = _INT4.unpack_from(packed)
-    offset = 4 + size
-    made_with: Mapping[str, Any] = json.loads(packed[4:offset])
+    (size_of_name,) = _INT4.unpack_from(packed)
+    offset = 4 + size_of_name
     vectors = {}
     while offset < len(packed):
         part, size = _TWO_INT4.unpack_from(packed, offset)
         start = offset + 8 + 4  # behind the number of dimensions
         offset += 8 + size
         vectors[part] = np.frombuffer(packed[start:offset], dtype=">f4").astype(np.float32)
-    return made_with, vectors
+    return _made_with(bytes(packed[4 : 4 + size_of_name])), vectors
+
+
+@lru_cache(maxsize=16)
+def _made_with(packed: bytes) -> Mapping[str, Any]:
+    """Return the identity of an embedder, which is the same for thousands of versions."""
+    made_with: Mapping[str, Any] = json.loads(packed)
+    return made_with
 
 
 def unpacked_entries(packed: bytes) -> NDArray[Any]:
@@ -245,7 +252,7 @@ def unpacked_entries(packed: bytes) -> NDArray[Any]:
         start = offset + _THREE_INT4.size
         offset = start + size
         passages.append(np.frombuffer(packed[start:offset], dtype=FORWARD))
-    return merged(passages)
+    return passages[0] if len(passages) == 1 else merged(passages)
 
 
 def keep(

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import numpy as np
 import psycopg
 from psycopg.types.json import Jsonb
 
@@ -32,6 +33,7 @@ from semmem.model.reports import Backlog, Namespace, Node, Stats
 from semmem.model.store import KEEP, Keep, Snapshot
 from semmem.model.types import Filters, ListOrder, Memory, Page
 from semmem.stores.filter_matches import FilterMatches
+from semmem.stores.packed_postings import FORWARD, mentions
 from semmem.stores.past import PastSnapshot, versions_at
 from semmem.stores.postgres import forget, nodes, postings, upkeep, write
 from semmem.stores.postgres.connection import Pooled, by_namespace, pipelined_transaction
@@ -49,6 +51,11 @@ from semmem.stores.sql_files import LISTS, page_of, read_cursor, statements
 __all__ = ["PostgresStore"]
 
 _SQL = statements("postgres")
+
+_COUNTED = 5_000
+"""The most indexed memories whose concepts and mentions ``stats`` counts one by one; it estimates those of more."""
+_KEYS_SAMPLED, _MEMORIES_SAMPLED = 64, 1_000
+"""An estimate counts the concepts in this part of the keys, and the mentions of about so many memories."""
 
 
 class PostgresStore(Pooled):
@@ -222,19 +229,36 @@ class PostgresStore(Pooled):
         (rows,) = self.together((LISTS[sort_by], parameters), planned=True)
         return page_of([(memory_of(row), sort_key) for *row, sort_key in rows], limit, sort_by)
 
-    def stats(self, namespace: str | None) -> Stats:
-        """Return the counts of memories, concepts and vectors."""
-        row = self.row("stats", {"namespace": namespace})
+    def stats(self, namespace: str | None, *, exact: bool = False) -> Stats:
+        """Return the counts of memories, concepts and vectors; see Store.stats."""
+        where = {"namespace": namespace}
+        ((row,),) = self.together(("stats", where), planned=True)
+        indexed, apart, parts, namespaces, vectors, pending, size = (int(v or 0) for v in row)
+        sampled = indexed > _COUNTED and not exact
+        concepts, mentioned = self._sampled(namespace, indexed) if sampled else self.row("stats_exact", where)
         identity = self.vectors.embedder()
-        memories, parts, namespaces, concepts, mentions, vectors, pending, size = (int(v or 0) for v in row)
-        name = identity["name"] if identity else None
-        counts = Stats(memories, parts, namespaces, concepts, mentions, vectors, pending, size, name)
+        memories, name = indexed + apart - parts, identity["name"] if identity else None
+        counts = Stats(memories, parts, namespaces, concepts, mentioned, vectors, pending, size, name)
+        counts = replace(counts, estimated=("concepts", "mentions") if sampled else ())
         if not (each := self.nodes()):
             return counts
         holding = tuple(one.name for one in each)
         if namespace is not None:
             holding = self.run(lambda c: nodes.of_namespace(c, namespace))
         return replace(counts, bytes=size + sum(one.bytes for one in each), nodes=holding)
+
+    def _sampled(self, namespace: str | None, indexed: int) -> tuple[int, int]:
+        """Return about how many concepts and mentions there are: by a range of the keys, by some of the memories."""
+        keys = {"upto": postings.FIRST_KEY + (1 << 64) // _KEYS_SAMPLED - 1, "bytes": 256 // _KEYS_SAMPLED}
+        step = {"step": -(-indexed // _MEMORIES_SAMPLED)}
+        ((concepts,),), ((count, raw),) = self.together(
+            ("stats_concepts", {"namespace": namespace, **keys}),
+            ("stats_forwards", {"namespace": namespace, **step}),
+            planned=True,
+        )
+        entries = np.frombuffer(raw, dtype=FORWARD)
+        mentioned = int(mentions(entries[entries["kind"] > 0]).sum())
+        return concepts * _KEYS_SAMPLED, round(mentioned * indexed / max(count, 1))
 
     def nodes(self) -> Sequence[Node] | None:
         """Return the servers that hold namespaces; see Store.nodes."""

@@ -21,6 +21,7 @@ import numpy as np
 from semmem.model.exchange import Scope
 from semmem.model.store import Moved, Snapshot, SnapshotSource, Store
 from semmem.model.types import Filters, Memory
+from semmem.stores.past import PastSnapshot, versions_at
 from semmem.stores.resident.memory import Asked, Models
 from semmem.stores.resident.model import Model, State
 from semmem.stores.resident.snapshot import MemorySnapshot
@@ -111,7 +112,7 @@ class Resident:
     ) -> Snapshot:
         """Return a snapshot that reads from memory what is held there; see SnapshotSource."""
         if at is not None:
-            return self._store.snapshot(namespaces, filters, exclude, names, at)
+            return self._past(namespaces, filters, exclude, names, at)
         if not any(namespace in self.models for namespace in namespaces):
             stored = StoredSnapshot(self._store, scope_of(self._store, namespaces, filters, exclude, names))
             models = self._current(stored.scope)
@@ -120,6 +121,21 @@ class Resident:
         of = repr((namespaces, filters, list(exclude)))
         assumed = None if checked else self._assumed(of, namespaces, filters, exclude, names)
         return self._checked(of, namespaces, filters, exclude, names) if assumed is None else assumed
+
+    def _past(
+        self,
+        namespaces: tuple[str, ...],
+        filters: Filters,
+        exclude: Sequence[str],
+        names: Collection[str],
+        at: datetime,
+    ) -> Snapshot:
+        """Return a snapshot of an earlier time: models of now, corrected by the versions that were replaced since."""
+        versions = versions_at(self._store.life, namespaces, at)
+        stored = StoredSnapshot(self._store, scope_of(self._store, namespaces, filters, exclude, names, at))
+        models = self._current(stored.scope)
+        self.models.asked.note(namespaces, models)
+        return PastSnapshot(MemorySnapshot(stored, models) if models else stored, versions)
 
     def _current(self, scope: Scope) -> dict[str, Model]:
         states = scope.states or {}

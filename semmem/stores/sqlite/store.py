@@ -252,8 +252,8 @@ class SqliteStore(Filed):
             rows = [(memory_of(r), k) for *r, k in self._rows(LISTS[sort_by], parameters)]
         return page_of(rows, limit, sort_by)
 
-    def stats(self, namespace: str | None) -> Stats:
-        """Return the counts of memories, concepts and vectors."""
+    def stats(self, namespace: str | None, *, exact: bool = False) -> Stats:
+        """Return the counts of memories, concepts and vectors, each of them exact."""
         which = {"namespace": namespace}
         memories, parts, namespaces, size = self._rows("stats", which)[0]
         vectors = int(self._rows("embedding_count", which)[0][0])

@@ -238,6 +238,19 @@ def test_counts_and_sizes_say_what_they_count(call: Callable[..., tuple[int, str
     ]
 
 
+def test_counts_of_a_large_store_are_about_right_unless_it_is_asked_to_count_exactly(
+    call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("remember", "Ada Lovelace met Mary Somerville in Turin.", "--title", "Ada Lovelace")
+    monkeypatch.setattr("semmem.stores.postgres.store._COUNTED", 0)
+    about = [line.split()[0] for line in call("stats")[1].splitlines() if "about " in line]
+    assert about == ["concepts", "mentions"]
+    assert json.loads(call("stats", "--json")[1])["estimated"] == ["concepts", "mentions"]
+    for exactly in ("--exact", "--verify"):
+        assert "about " not in call("stats", exactly)[1]
+        assert json.loads(call("stats", exactly, "--json")[1])["estimated"] == []
+
+
 def test_a_recall_and_the_counts_are_drawn_into_a_new_svg_file(
     call: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:

@@ -38,10 +38,10 @@ class Held:
         self._real = mem.store.stats
         monkeypatch.setattr(mem.store, "stats", self)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **how: Any) -> Any:
         self.calls += 1
         assert self.go.wait(60)
-        return self._real(*args)
+        return self._real(*args, **how)
 
 
 @pytest.fixture

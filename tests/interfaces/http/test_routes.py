@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ from semmem.client.routes import REFUSED, ROUTES
 from semmem.interfaces.http.arguments import arguments_of
 from semmem.interfaces.http.schemas import ANSWERS
 from semmem.model.arguments import ARGUMENTS
+from semmem.model.reports import Stats
 
 
 def problem(response: httpx.Response) -> tuple[int, str]:
@@ -345,6 +347,19 @@ def test_a_path_or_method_that_is_not_there_is_a_problem_too(http: httpx.Client)
     assert wrong.headers["allow"] == "DELETE, GET, PATCH"
     for verb in REFUSED:
         assert problem(http.post(f"/v1/{verb}")) == (501, "LocalOnly")
+
+
+def test_counts_say_which_of_them_are_estimates(
+    http: httpx.Client, mem: Semmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = mem.store.stats(None)
+
+    def stats(_: str | None, *, exact: bool) -> Stats:
+        return counted if exact else replace(counted, estimated=("concepts", "mentions"))
+
+    monkeypatch.setattr(mem.store, "stats", stats)
+    assert http.get("/v1/stats").json()["estimated"] == ["concepts", "mentions"]
+    assert http.get("/v1/stats", params={"exact": "true"}).json()["estimated"] == []
 
 
 def test_what_is_no_error_of_semmem_says_nothing_of_the_server(

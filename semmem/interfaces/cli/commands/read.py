@@ -183,8 +183,11 @@ def stats(
             "--namespace", "-n", callback=not_empty, help="Count only this namespace; default: the whole store."
         ),
     ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Count every concept and mention; a large store estimates them otherwise.")
+    ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Also read everything and show a hash of each namespace.")
+        bool, typer.Option("--verify", help="Count exactly, read everything, and show a hash of each namespace.")
     ] = False,
     plot: Plot = None,
 ) -> None:
@@ -192,7 +195,7 @@ def stats(
     _check_picture(plot)
     with cli.connect() as mem:
         each = mem.namespaces() if plot is not None else ()
-        counts = mem.stats(namespace=namespace)
+        counts = mem.stats(namespace=namespace, exact=exact or verify)
         hashes = mem.hashes(namespace=namespace) if verify else {}
     answer = {**dataclasses.asdict(counts), "hashes": hashes} if verify else counts
     cli.give(answer, lambda: _show_stats(cli, counts, hashes))
@@ -271,8 +274,10 @@ def _show_stats(cli: CommandLine, counts: Stats, hashes: Mapping[str, NamespaceH
     values = plain(counts)
     if not counts.nodes:
         del values["nodes"]
+    del values["estimated"]
     for name, value in values.items():
-        shown = f"{value:,}" if isinstance(value, int) else "none yet" if value is None else value
+        about = "about " if name in counts.estimated else ""
+        shown = f"{about}{value:,}" if isinstance(value, int) else "none yet" if value is None else value
         if name == "bytes":
             shown = "not for this key" if value is None else f"{value / 2**20:,.1f} MiB"
         elif name == "nodes":

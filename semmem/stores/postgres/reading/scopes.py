@@ -26,7 +26,15 @@ _UNKNOWN: Mapping[str, list[Any]] = {
     "memory_scope": [(None, 0, None, b"", None, None, 0)],
     **{
         name: []
-        for name in ("memory_bounds", "memory_excluded", "resident_state", "memory_kinds", "corrections", "moment")
+        for name in (
+            "memory_bounds",
+            "memory_not_then",
+            "memory_excluded",
+            "resident_state",
+            "memory_kinds",
+            "corrections",
+            "moment",
+        )
     },
 }
 """The rows of each statement of a scope for a namespace of which nothing is stored."""
@@ -71,6 +79,8 @@ def _queries(
     """Return the statements of a scope with their parameters; with ``names`` also those of facts and corrections."""
     each: dict[str, dict[str, Any]] = {"memory_bounds": {"at": at}}
     each["memory_scope" if filters else "memory_size"] = filter_parameters(filters) if filters else {}
+    if at is not None:
+        each["memory_not_then"] = {"at": at}
     if exclude:
         each["memory_excluded"] = {"ids": list(exclude)}
     each["resident_state"] = {}
@@ -100,7 +110,12 @@ def _scope_of(
         sized = [(len(known[n].row_ids), *within[n][4:]) for n in namespaces]
     else:
         sized = [by_statement["memory_size"][n][0] for n in namespaces]
-    excluded, lapsed = _bounds_of(namespaces, by_statement.get("memory_excluded", {}), by_statement["memory_bounds"])
+    excluded, lapsed = _bounds_of(
+        namespaces,
+        by_statement.get("memory_excluded", {}),
+        by_statement["memory_bounds"],
+        by_statement.get("memory_not_then", {}),
+    )
     settings = _settings_together([settings for _, settings, *_ in sized if settings is not None])
     languages = {n: spoken for n, (*_, spoken, _) in zip(namespaces, sized, strict=True) if spoken is not None}
     sizes = {n: int(size) for n, (size, *_) in zip(namespaces, sized, strict=True)}
@@ -127,16 +142,21 @@ def _matching(before: NDArray[np.int64], packed: bytes | None, grows: bool | Non
 
 
 def _bounds_of(
-    namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any]
+    namespaces: Sequence[str], excluded: Mapping[str, Any], bounds: Mapping[str, Any], not_then: Mapping[str, Any]
 ) -> tuple[NDArray[np.int64] | None, frozenset[int]]:
-    """Return the row ids out of scope and those not valid now, from the rows of two statements by namespace."""
+    """Return the row ids out of scope and those not valid now, from the rows of three statements by namespace."""
     outside: list[int] = []
     lapsed: list[int] = []
+    packed: list[NDArray[np.int64]] = []
     for place, namespace in enumerate(namespaces):
         outside += [placed(row_id, place) for (row_id,) in excluded.get(namespace, ())]
         for row_id, out in bounds[namespace]:
             (outside if out else lapsed).append(placed(row_id, place))
-    return np.array(sorted(outside), dtype=np.int64) if outside or excluded else None, frozenset(lapsed)
+        for (raw,) in not_then.get(namespace, ()):
+            packed.append(placed(np.frombuffer(raw, dtype=">i8").astype(np.int64), place))
+    if not (outside or excluded or any(map(len, packed))):
+        return None, frozenset(lapsed)
+    return np.unique(np.concatenate([np.array(outside, dtype=np.int64), *packed])), frozenset(lapsed)
 
 
 def _settings_together(settings: Sequence[str]) -> str | None:

@@ -187,9 +187,8 @@ WHERE namespace = %(namespace)s AND parts = 0 AND id = ANY(%(ids)s)
 ORDER BY ord;
 
 -- memory_bounds --
--- Return memories with bounds in time: those out of scope (true), because they have expired or were not valid at the
--- requested time (written or begun later, or ended before), and where none is requested, those not valid now. Of a
--- namespace that is being filled or emptied all are out of scope.
+-- Return memories with bounds in time: those out of scope (true), because they have expired, and where no time is
+-- requested, those not valid now. Of a namespace that is being filled or emptied all are out of scope.
 SELECT ord, true FROM memory
 WHERE namespace = %(namespace)s AND parts = 0 AND expires_at IS NOT NULL AND expires_at <= now()
 UNION ALL
@@ -197,11 +196,21 @@ SELECT ord, false FROM memory
 WHERE %(at)s::timestamptz IS NULL AND namespace = %(namespace)s AND parts = 0
   AND (valid_from IS NOT NULL OR valid_to IS NOT NULL) AND (valid_to <= now() OR valid_from > now())
 UNION ALL
-SELECT ord, true FROM memory
-WHERE %(at)s::timestamptz IS NOT NULL AND namespace = %(namespace)s AND parts = 0
-  AND (coalesce(valid_from, updated_at) > %(at)s::timestamptz OR valid_to <= %(at)s::timestamptz)
-UNION ALL
 SELECT ord, true FROM memory WHERE NOT <open> AND namespace = %(namespace)s AND parts = 0;
+
+-- memory_not_then --
+-- Return, packed, the memories that were not valid at a time: written or begun later, or ended before. The index of last
+-- changes has them, that of parts, and that of memories with bounds, so the others are not read.
+SELECT coalesce(string_agg(int8send(ord), ''::bytea), ''::bytea) FROM (
+    SELECT ord FROM memory
+    WHERE namespace = %(namespace)s AND part = 0 AND parts = 0 AND updated_at > %(at)s::timestamptz AND valid_from IS NULL
+    UNION ALL
+    SELECT ord FROM memory
+    WHERE namespace = %(namespace)s AND part > 0 AND updated_at > %(at)s::timestamptz AND valid_from IS NULL
+    UNION ALL
+    SELECT ord FROM memory
+    WHERE namespace = %(namespace)s AND parts = 0 AND (valid_from IS NOT NULL OR valid_to IS NOT NULL)
+      AND (valid_from > %(at)s::timestamptz OR valid_to <= %(at)s::timestamptz)) AS outside;
 
 -- memory_size --
 -- Return the number of indexed memories, as counted by writers, and what is asked beside it.
@@ -366,16 +375,38 @@ SELECT (SELECT count(*) FROM pending) + (SELECT count(*) FROM uncompared),
        (SELECT extract(epoch FROM now() - (value ->> 'at')::timestamptz)::float8 FROM meta WHERE key = 'backup');
 
 -- stats --
--- Count memories, concepts and vectors of one namespace, or of all; pending memories are counted from packed entries.
+-- Count memories, parts, namespaces, vectors and pending memories of one namespace, or of all, with the bytes of the store.
+-- Writers count what is indexed; an index has the memories that are not one indexed row: split ones, parts, sensitive ones.
+SELECT (SELECT coalesce(sum(memories), 0)::bigint FROM namespace n
+        WHERE (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND coalesce(state, 'moving') = 'moving'),
+       (SELECT count(*) FROM memory m
+        WHERE part = 0 AND parts <> 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+       (SELECT count(*) FROM memory m WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
+       (SELECT count(*) FROM namespace n
+        WHERE (%(namespace)s::text IS NULL OR namespace = %(namespace)s) AND coalesce(state, 'moving') = 'moving'
+          AND EXISTS (SELECT FROM memory m WHERE m.namespace = n.namespace)),
+       (SELECT count(*) FROM embedding WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
+       (SELECT count(*) FROM pending WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
+       (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
+        WHERE s.nspname = 'semmem' AND c.relkind = 'r');
+
+-- <waiting_keys> --
+-- The keys of the concepts of pending memories, from packed entries, with whether a memory mentions each.
+SELECT get_byte(e, o)::bigint | (get_byte(e, o + 1)::bigint << 8) | (get_byte(e, o + 2)::bigint << 16)
+       | (get_byte(e, o + 3)::bigint << 24) | (get_byte(e, o + 4)::bigint << 32) | (get_byte(e, o + 5)::bigint << 40)
+       | (get_byte(e, o + 6)::bigint << 48) | (get_byte(e, o + 7)::bigint << 56) AS key,
+       (get_byte(e, o + 8) > 0 OR get_byte(e, o + 9) > 0 OR get_byte(e, o + 10) > 0)::int AS n
+FROM (SELECT f.entries AS e, o FROM pending p JOIN forward f USING (namespace, ord)
+      CROSS JOIN LATERAL generate_series(0, length(f.entries) - 16, 16) AS o
+      WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s) AS packed
+WHERE get_byte(e, o + 12) > 0
+
+-- stats_exact --
+-- Count concepts and mentions of one namespace, or of all, from every key.
 WITH waiting AS (
-    SELECT get_byte(e, o)::bigint | (get_byte(e, o + 1)::bigint << 8) | (get_byte(e, o + 2)::bigint << 16)
-           | (get_byte(e, o + 3)::bigint << 24) | (get_byte(e, o + 4)::bigint << 32) | (get_byte(e, o + 5)::bigint << 40)
-           | (get_byte(e, o + 6)::bigint << 48) | (get_byte(e, o + 7)::bigint << 56) AS key,
-           (get_byte(e, o + 8) > 0 OR get_byte(e, o + 9) > 0 OR get_byte(e, o + 10) > 0)::int AS n
-    FROM (SELECT f.entries AS e, o FROM pending p JOIN forward f USING (namespace, ord)
-          CROSS JOIN LATERAL generate_series(0, length(f.entries) - 16, 16) AS o
-          WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s) AS packed
-    WHERE get_byte(e, o + 12) > 0
+    <waiting_keys>
 ), folded AS MATERIALIZED (
     SELECT key, n FROM posting WHERE kind > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
     UNION ALL
@@ -385,17 +416,28 @@ WITH waiting AS (
     WHERE (%(namespace)s::text IS NULL OR l.namespace = %(namespace)s) AND get_byte(l.kinds, u.at::int - 1) > 0
       AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = l.namespace AND p.key = u.key)
 )
-SELECT (SELECT count(*) FROM memory m WHERE part = 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
-       (SELECT count(*) FROM memory m WHERE part > 0 AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
-       (SELECT count(DISTINCT namespace) FROM memory m WHERE (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
-          AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')),
-       (SELECT count(DISTINCT key) FROM (
+SELECT (SELECT count(DISTINCT key) FROM (
             SELECT key FROM folded UNION ALL SELECT key FROM waiting) AS held),
        (SELECT coalesce(sum(n), 0)::bigint FROM (
-            SELECT n FROM folded UNION ALL SELECT n FROM waiting) AS held),
-       (SELECT count(*) FROM embedding WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
-       (SELECT count(*) FROM pending WHERE %(namespace)s::text IS NULL OR namespace = %(namespace)s),
-       (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
-        WHERE s.nspname = 'semmem' AND c.relkind = 'r');
+            SELECT n FROM folded UNION ALL SELECT n FROM waiting) AS held);
+
+-- stats_concepts --
+-- Count the concepts whose keys are among the lowest, up to one; the highest byte of these is below a number. Keys are
+-- hashes, so there are as many in every range of that width.
+SELECT count(DISTINCT key) FROM (
+    SELECT key FROM posting
+    WHERE kind > 0 AND key <= %(upto)s::bigint AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
+    UNION ALL
+    SELECT u.key FROM lone_posting l CROSS JOIN LATERAL unnest(l.keys) WITH ORDINALITY AS u(key, at)
+    WHERE l.first <= %(upto)s::bigint AND (%(namespace)s::text IS NULL OR l.namespace = %(namespace)s)
+      AND u.key <= %(upto)s::bigint AND get_byte(l.kinds, u.at::int - 1) > 0
+    UNION ALL
+    SELECT key FROM (<waiting_keys> AND (get_byte(e, o + 7) + 128) %% 256 < %(bytes)s) AS waiting) AS held;
+
+-- stats_forwards --
+-- Return how many forward entries are in a sample of one namespace, or of all, and these: of each so many row ids, one.
+SELECT count(*), coalesce(string_agg(f.entries, ''::bytea), ''::bytea)
+FROM namespace n CROSS JOIN LATERAL generate_series(1, (n.ords + %(step)s::bigint - 1) / %(step)s::bigint) AS o(piece)
+JOIN forward f ON f.namespace = n.namespace
+    AND f.ord = o.piece * %(step)s::bigint - abs(hashtextextended(n.namespace, o.piece) %% %(step)s::bigint)
+WHERE %(namespace)s::text IS NULL OR n.namespace = %(namespace)s;

@@ -1,0 +1,123 @@
+"""Measure second-day work over a large store: counts, pages of a list, recalls of now and of an earlier time.
+
+    python -m eval.second_day_reads [--memories 100000] [--folder FOLDER]
+
+The memories are titled passages (``eval.titled``) with given vectors of 384 dimensions, in an embedded store; every
+hundredth is changed once, so that there are earlier versions. A folder that is given keeps the store for another run.
+Prints milliseconds as JSON, with the namespace in memory and with nothing in memory: the median by the clock, and the
+time of this process and those of the server on a processor (Linux), which says most on a machine with other work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import semmem
+from eval.bench.generator import made_vector
+from eval.titled import corpus
+from semmem.model.types import LIST_ORDERS, ListOrder
+from semmem.stores.embedded.server import EmbeddedServer
+
+__all__ = ["main"]
+
+_NAMESPACE = "titled"
+_ROUNDS = 20
+_RESIDENT_MB = 1_000
+_PIDS = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Fill a store where it is empty, and print how long each kind of work takes."""
+    about = (__doc__ or "").splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m eval.second_day_reads", description=about)
+    parser.add_argument("--memories", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path, help="where the store is, or is made; kept")
+    options = parser.parse_args(argv)
+    if options.memories < 100:
+        raise SystemExit("--memories is 100 or more.")
+    with tempfile.TemporaryDirectory(prefix="semmem-reads-") as temporary, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        folder = options.folder or Path(temporary)
+        try:
+            print(json.dumps(_measured(f"embedded://{folder}", options.memories), indent=1))
+        finally:
+            EmbeddedServer(folder).stop()
+
+
+def _measured(url: str, memories: int) -> dict[str, Any]:
+    data = corpus(memories, _ROUNDS)
+    with semmem.connect(url, embedder="none") as mem:
+        if not mem.list(namespace=_NAMESPACE, limit=1):
+            items = ({**one, "vector": made_vector(one["text"])} for one in data.memories)
+            mem.remember_many(items, batch_size=1000)
+            for number in range(0, memories, 100):
+                text = f"{data.memories[number]['text']} It was restored."
+                mem.update(str(number), namespace=_NAMESPACE, text=text, vector=made_vector(text))
+            mem.maintain()
+        then = mem.list(namespace=_NAMESPACE, sort_by="updated", limit=2_000).memories[-1].updated_at
+    questions = [(query.text, made_vector(query.text)) for query in data.queries]
+    return {
+        "memories": memories,
+        "in memory": _times(url, _RESIDENT_MB, questions, then),
+        "nothing in memory": _times(url, 0, questions, then),
+    }
+
+
+def _times(
+    url: str, resident_mb: int, questions: Sequence[tuple[str, Any]], then: datetime | None
+) -> dict[str, dict[str, float]]:
+    with semmem.connect(url, embedder="none", resident_mb=resident_mb) as mem:
+        began = time.monotonic()
+        while resident_mb and _NAMESPACE not in mem.resident and time.monotonic() - began < 120:
+            mem.recall("anything", namespace=_NAMESPACE, vector=questions[0][1])
+            time.sleep(0.5)
+
+        def asked(**how: Any) -> Callable[[int], object]:
+            def ask(number: int) -> object:
+                text, vector = questions[number % len(questions)]
+                return mem.recall(text, vector=vector, namespace=_NAMESPACE, **how)
+
+            return ask
+
+        def listed(order: ListOrder, _: int) -> object:
+            return mem.list(namespace=_NAMESPACE, sort_by=order)
+
+        work: dict[str, Callable[[int], object]] = {
+            "stats": lambda _: mem.stats(),
+            "stats, exact": lambda _: mem.stats(exact=True),
+            **{f"list by {one}": partial(listed, one) for one in LIST_ORDERS},
+            "recall of now": asked(),
+            "recall before the changes": asked(as_of=then),
+        }
+        return {name: _milliseconds(mem.store, run) for name, run in work.items()}
+
+
+def _milliseconds(store: Any, run: Callable[[int], object]) -> dict[str, float]:
+    run(0)
+    times, client, server = [], time.process_time(), _server_s(store)
+    for number in range(_ROUNDS):
+        start = time.perf_counter()
+        run(number)
+        times.append(time.perf_counter() - start)
+    spent = {"client": (time.process_time() - client) / _ROUNDS, "server": (_server_s(store) - server) / _ROUNDS}
+    return {name: round(1_000 * s, 2) for name, s in {"clock": statistics.median(times), **spent}.items()}
+
+
+def _server_s(store: Any) -> float:
+    """Return the seconds that the server's processes for clients have been on a processor."""
+    pids = store.run(lambda c: c.execute(_PIDS).fetchall())
+    return sum(int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) for (pid,) in pids) / 1e9
+
+
+if __name__ == "__main__":
+    main()
