@@ -9,6 +9,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count, groupby
 from pathlib import Path
 from urllib.parse import quote
@@ -21,6 +22,7 @@ from hypothesis import settings
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres.migrate import migrate
 from tests.databases import Databases
+from tests.stores.postgres.nodes import ONE, THREE, Cluster, NodeStores, three_nodes, wants_citus
 
 # A busy machine is no failure. In CI, where a red run lands nothing, the examples are the same every time.
 settings.register_profile("people", deadline=None)
@@ -65,6 +67,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header() -> str:
     """Say how to repeat the order of this run."""
     return f"order of the tests: SEMMEM_TEST_SEED={_seed}"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Let a test marked ``nodes`` run on one server and, where Citus is, slowly on three nodes."""
+    if "placed" in metafunc.fixturenames and metafunc.definition.get_closest_marker("nodes"):
+        metafunc.parametrize("placed", [ONE, pytest.param(THREE, marks=wants_citus)], indirect=True, scope="module")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -128,10 +136,41 @@ def _databases(server: EmbeddedServer, _template: str) -> Iterator[Databases]:
     databases.close()
 
 
+@pytest.fixture(scope="session")
+def citus() -> Iterator[Cluster]:
+    """A coordinator and two workers of Citus."""
+    with three_nodes() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def node_stores(citus: Cluster) -> NodeStores:
+    """Empty stores on three nodes."""
+    return NodeStores(citus)
+
+
+@pytest.fixture(scope="module")
+def placed(request: pytest.FixtureRequest) -> str:
+    """Where the stores of a test lie: on one server, or for a test marked ``nodes`` also on three."""
+    return str(getattr(request, "param", ONE))
+
+
 @pytest.fixture
-def store_url(server: EmbeddedServer, _databases: Databases) -> Iterator[str]:
+def store_url(
+    request: pytest.FixtureRequest, placed: str, server: EmbeddedServer, _databases: Databases
+) -> Iterator[str]:
     """The postgresql:// URL of an empty, migrated database that no other test sees meanwhile; it may be used again."""
-    with _databases.one() as name:
+    with _one(request, placed, server, _databases) as url:
+        yield url
+
+
+@contextmanager
+def _one(request: pytest.FixtureRequest, placed: str, server: EmbeddedServer, databases: Databases) -> Iterator[str]:
+    if placed == THREE:
+        with request.getfixturevalue("node_stores").one() as urls:
+            yield urls[0]
+        return
+    with databases.one() as name:
         yield _url(server, name)
 
 
@@ -152,16 +191,22 @@ def embedded_url(server: EmbeddedServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def module_url(server: EmbeddedServer, _template: str) -> Iterator[str]:
+def module_url(request: pytest.FixtureRequest, placed: str, server: EmbeddedServer, _template: str) -> Iterator[str]:
     """The URL of a store that the tests of one module share."""
+    if placed == THREE:
+        with request.getfixturevalue("node_stores").one() as urls:
+            yield urls[0]
+        return
     yield from _database(server)
 
 
 @pytest.fixture
-def other_url(server: EmbeddedServer, _databases: Databases) -> Iterator[str]:
+def other_url(
+    request: pytest.FixtureRequest, placed: str, server: EmbeddedServer, _databases: Databases
+) -> Iterator[str]:
     """The URL of a second store, as empty as that of ``store_url``, for tests that move something."""
-    with _databases.one() as name:
-        yield _url(server, name)
+    with _one(request, placed, server, _databases) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

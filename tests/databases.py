@@ -9,10 +9,14 @@ from typing import Any
 
 import psycopg
 
-_TABLES = """SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+__all__ = ["END_OTHERS", "TABLES", "Databases"]
+
+TABLES = """SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
     WHERE schemaname = 'semmem' AND tablename <> 'migration'"""
-_END_OTHERS = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+"""The tables that a test fills."""
+END_OTHERS = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+"""End the sessions that a test has left."""
 _LOOK = """WITH own AS (SELECT oid, nspname, nspacl, nspowner FROM pg_namespace
         WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'),
     relation AS (SELECT c.* FROM pg_class c JOIN own ON own.oid = c.relnamespace),
@@ -82,14 +86,14 @@ class Databases:
         """Empty a database; return whether it is now as it was made."""
         try:
             for _ in range(100):
-                if not _value(connection, _END_OTHERS):
+                if not _value(connection, END_OTHERS):
                     break
                 time.sleep(0.01)
             else:
                 return False
             if _value(connection, _LOOK) != self._look:
                 return False
-            tables = [table for (table,) in connection.execute(_TABLES).fetchall()]
+            tables = [table for (table,) in connection.execute(TABLES).fetchall()]
             filled = connection.execute("SELECT " + ", ".join(f"EXISTS (SELECT FROM {t})" for t in tables)).fetchone()
             connection.execute(
                 "; ".join(f"DELETE FROM {t}" for t, has in zip(tables, filled or (), strict=True) if has)

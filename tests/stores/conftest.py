@@ -9,22 +9,30 @@ import pytest
 
 import semmem
 from semmem.client.memory import Semmem
+from tests.stores.postgres.nodes import THREE, wants_citus
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Semmem]:
-    """An empty memory in each store."""
-    if request.param == "sqlite":
-        with semmem.connect(f"sqlite://{tmp_path / 'notes.db'}", embedder="hashing") as mem:
-            yield mem
-    else:
-        with semmem.connect(request.getfixturevalue("store_url"), embedder="hashing", pool_size=2) as mem:
-            yield mem
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each test that asks for one a store of each kind, and where it is marked ``nodes`` one on three nodes."""
+    if "kind_of_store" in metafunc.fixturenames:
+        on_nodes = [pytest.param(THREE, marks=wants_citus)] if metafunc.definition.get_closest_marker("nodes") else []
+        metafunc.parametrize("kind_of_store", ["sqlite", "postgres", *on_nodes])
 
 
-@pytest.fixture(params=["PostgreSQL", "SQLite"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture
+def url(request: pytest.FixtureRequest, kind_of_store: str, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty store of each kind."""
-    if request.param == "SQLite":
-        return f"sqlite://{tmp_path}/notes.db"
-    return str(request.getfixturevalue("store_url"))
+    if kind_of_store == "sqlite":
+        yield f"sqlite://{tmp_path}/notes.db"
+    elif kind_of_store == "postgres":
+        yield request.getfixturevalue("store_url")
+    else:
+        with request.getfixturevalue("node_stores").one() as urls:
+            yield urls[0]
+
+
+@pytest.fixture
+def mem(url: str) -> Iterator[Semmem]:
+    """An empty memory in each store."""
+    with semmem.connect(url, embedder="hashing", pool_size=2) as mem:
+        yield mem

@@ -122,6 +122,7 @@ def test_a_cursor_that_a_restored_namespace_has_passed_asks_for_a_full_export(st
         assert kinds(mem.changes(kept)) == [("x", "written"), ("y", "written")]
 
 
+@pytest.mark.nodes
 def test_a_follower_beside_writers_has_an_equal_copy_at_the_end(url: str) -> None:
     spaces, ids = ("one", "two"), [f"m{n}" for n in range(12)]
     done = threading.Event()

@@ -17,7 +17,7 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import NotFound
 from tests.stores.audit import check, sql
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.nodes, pytest.mark.timeout(400)]
 
 IDS = ("a", "b", "c")
 

@@ -61,6 +61,7 @@ def test_a_full_namespace_takes_nothing_of_a_batch_and_says_what_to_do(mem: Semm
     assert mem.namespace_limits("small").most_bytes == 40
 
 
+@pytest.mark.nodes
 def test_of_writers_at_once_no_more_come_in_than_the_limit_lets(url: str) -> None:
     with connected(url) as mem:
         mem.namespace_limits("default", most_memories=9)
@@ -104,6 +105,7 @@ def test_a_limit_that_is_none_is_refused(tmp_path: Path, given: dict[str, Any], 
             mem.namespace_limits("", most_bytes=1)
 
 
+@pytest.mark.nodes
 def test_of_two_who_change_limits_at_once_each_changes_its_own(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     mem.namespace_limits("n", most_bytes=70)
     change = mem.store.life.set_limits  # type: ignore[union-attr]
@@ -220,6 +222,7 @@ def test_a_name_that_is_taken_or_empty_is_refused_and_nothing_is_moved(mem: Semm
     assert mem.get("a", namespace="two").text == "One."
 
 
+@pytest.mark.nodes
 @pytest.mark.slow
 def test_writers_beside_a_rename_lose_nothing(url: str) -> None:
     with connected(url) as mem:
@@ -262,6 +265,7 @@ with semmem.connect(sys.argv[1], embedder="hashing") as mem:
 """
 
 
+@pytest.mark.nodes
 @pytest.mark.slow
 @pytest.mark.parametrize(("step", "where", "none"), [(2, "old", "new"), (9, "old", "new"), (20, "new", "old")])
 def test_a_rename_that_was_killed_has_happened_or_not_and_is_done_by_the_next_call(

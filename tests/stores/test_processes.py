@@ -233,6 +233,7 @@ def open_connections(mem: Semmem, count: int) -> None:
     assert failed == []
 
 
+@pytest.mark.nodes
 def test_threads_share_one_semmem_without_losing_or_mixing_anything(store_url: str) -> None:
     failed: list[Any] = []
     with semmem.connect(store_url, embedder="hashing", pool_size=3) as mem:
@@ -258,6 +259,7 @@ def test_threads_share_one_semmem_without_losing_or_mixing_anything(store_url: s
     check(store_url)
 
 
+@pytest.mark.nodes
 @pytest.mark.slow
 def test_writers_and_forgetters_at_once_end_in_no_deadlock(store_url: str) -> None:
     """Folds, compactions and forgetting take the same rows; each must end, and the tables must agree.

@@ -15,6 +15,7 @@ from semmem.stores.postgres.store import PostgresStore
 from semmem.stores.postgres.vectors import PostgresVectors
 from semmem.stores.sqlite.store import SqliteStore
 from tests.stores.conformance.suite import StoreConformance
+from tests.stores.postgres.nodes import NodeStores, wants_citus
 
 
 class TestPostgres(StoreConformance):
@@ -26,6 +27,20 @@ class TestPostgres(StoreConformance):
         store = open_store(store_url, pool_size=2)
         yield store
         store.close()
+
+
+class TestThreeNodes(StoreConformance):
+    """PostgreSQL on three nodes of Citus."""
+
+    pytestmark = wants_citus
+
+    @pytest.fixture
+    def store(self, node_stores: NodeStores) -> Iterator[PostgresStore]:
+        """An empty store."""
+        with node_stores.one() as urls:
+            store = open_store(urls[0], pool_size=2)
+            yield store
+            store.close()
 
 
 class TestSqliteFile(StoreConformance):

@@ -187,6 +187,7 @@ with semmem.connect(sys.argv[1], embedder="none", recipe="lexical", pool_size=2)
 """
 
 
+@pytest.mark.nodes
 def test_two_processes_store_what_one_stores(mem: Semmem, store_url: str) -> None:
     texts = (MENTION, "Ada saw it.", "The Engine of babbage and Ada Lovelace met Ada.", "The Who sang.")
     items = [
@@ -236,6 +237,7 @@ def test_a_store_of_the_schema_before_is_migrated_and_maintain_derives_its_memor
         check(mem)
 
 
+@pytest.mark.nodes
 @pytest.mark.slow
 def test_writers_forgetting_flushing_and_reading_again_side_by_side_lose_nothing(mem: Semmem) -> None:
     texts = (MENTION, "Ada saw it.", "The Engine of babbage and Ada Lovelace met Ada.", "It was Ada lovelace's engine.")

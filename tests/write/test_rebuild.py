@@ -161,6 +161,7 @@ semmem.connect(url, embedder="hashing", pool_size=2).rebuild(embedder=Logged(mor
 """
 
 
+@pytest.mark.nodes
 @pytest.mark.slow
 def test_a_process_that_is_killed_has_done_at_most_one_batch_in_vain(
     mem: Semmem, store_url: str, tmp_path: Path

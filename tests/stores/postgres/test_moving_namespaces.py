@@ -186,6 +186,7 @@ def said_by(verb: Callable[[], object]) -> str:
     return "it was done"
 
 
+@pytest.mark.nodes
 def test_writers_of_a_namespace_that_is_being_renamed_are_refused_and_nothing_is_lost(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +251,7 @@ def test_settings_and_limits_that_change_during_a_rename_go_along(mem: Semmem, m
     assert (mem.namespace_limits("new").most_memories, mem.namespace_limits("old").most_memories) == (99, None)
 
 
+@pytest.mark.nodes
 def test_a_copy_is_of_one_moment_and_writers_go_on(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     full(mem, "old")
     before = namespace_answers(mem, "old")
@@ -267,6 +269,7 @@ def test_a_copy_is_of_one_moment_and_writers_go_on(mem: Semmem, monkeypatch: pyt
     check(mem)
 
 
+@pytest.mark.nodes
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["again", "maintain"])
 @pytest.mark.parametrize("stay", [False, True])
@@ -344,6 +347,7 @@ def test_where_a_move_fails_everything_is_as_it_was(mem: Semmem, monkeypatch: py
     check(mem)
 
 
+@pytest.mark.nodes
 def test_a_process_whose_lock_is_lost_deletes_nothing_that_others_have_written_since(
     mem: Semmem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from semmem.client.memory import Semmem
 from semmem.stores.postgres import forget, postings
 from tests.stores.audit import check, sql
 
+pytestmark = pytest.mark.nodes
+
 
 @pytest.fixture
 def mem(store_url: str) -> Iterator[Semmem]:
@@ -24,8 +26,10 @@ def mem(store_url: str) -> Iterator[Semmem]:
 
 def waits_or_ends(mem: Semmem, other: Future[Any]) -> None:
     """Wait until the other one waits for a lock, or has ended without."""
+    on_nodes = mem.store.nodes() is not None
+    waiting = "SELECT count(*) FROM " + ("citus_lock_waits" if on_nodes else "pg_locks WHERE NOT granted")
     end = time.monotonic() + 60
-    while not other.done() and sql(mem, "SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
+    while not other.done() and sql(mem, waiting) == [(0,)]:
         assert time.monotonic() < end
         time.sleep(0.01)
 

@@ -328,6 +328,7 @@ def test_an_array_that_is_kept_cannot_be_changed(trio: Trio, space: str) -> None
         array[0] = 7
 
 
+@pytest.mark.nodes
 def test_threads_that_ask_while_others_write_get_one_moment_each(trio: Trio, space: str) -> None:
     change(trio.writer, space, ("many", 0))
     store, wrong, stop = trio.kept.store, [], threading.Event()

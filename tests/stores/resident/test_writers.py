@@ -16,6 +16,8 @@ from semmem.write.ingest import Ingest
 from tests.stores.resident.trio import QUESTIONS, answer, change, opened, recalled
 from tests.stores.test_stale_parts import LONG, cut_shorter
 
+pytestmark = pytest.mark.nodes
+
 
 @pytest.mark.slow
 def test_writers_beside_readers_are_never_missed(module_url: str, space: str) -> None:

@@ -5,12 +5,15 @@ SELECT n.namespace FROM namespace n WHERE n.state IS NULL AND (
     < now() - make_interval(secs => 86400 * %(changes_days)s::float8) ORDER BY 1;
 
 -- sweep_change --
--- Delete some of the oldest changes.
-DELETE FROM change WHERE namespace = %(namespace)s AND (number, id) IN (
+-- Delete some of the oldest changes. Citus mistakes (number, id) IN where a statement that deletes asks for the time.
+WITH old AS (
     SELECT c.number, c.id FROM change c
     WHERE c.namespace = %(namespace)s AND c.kind <> 'swept'
       AND c.at < now() - make_interval(secs => 86400 * %(changes_days)s::float8)
-    ORDER BY c.number, c.id LIMIT %(limit)s) RETURNING number;
+    ORDER BY c.number, c.id LIMIT %(limit)s
+)
+DELETE FROM change c USING old
+WHERE c.namespace = %(namespace)s AND c.number = old.number AND c.id = old.id RETURNING c.number;
 
 -- sweep_change_unmark --
 -- Delete the earlier mark of a sweep; the newest one suffices.

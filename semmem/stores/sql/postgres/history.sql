@@ -154,11 +154,13 @@ SELECT DISTINCT namespace FROM history
 WHERE forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) ORDER BY 1;
 
 -- sweep_forgotten --
--- Select some softly forgotten memories whose time for restoring is over.
-DELETE FROM history WHERE namespace = %(namespace)s AND (id, version) IN (
+-- Delete some softly forgotten memories whose time for restoring is over.
+WITH old AS (
     SELECT h.id, h.version FROM history h WHERE h.namespace = %(namespace)s
-      AND h.forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) LIMIT %(limit)s)
-RETURNING id;
+      AND h.forgotten_at < now() - make_interval(secs => 86400 * %(forgotten_days)s::float8) LIMIT %(limit)s
+)
+DELETE FROM history h USING old
+WHERE h.namespace = %(namespace)s AND h.id = old.id AND h.version = old.version RETURNING h.id;
 
 -- sweep_forgotten_left --
 -- Return the ids of which nothing is kept any more; one that was forgotten again later can still be restored.

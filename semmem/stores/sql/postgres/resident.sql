@@ -1,10 +1,11 @@
 -- <place_of_state> --
 -- What identifies the history of a namespace's state. The server's start time is included, because a server set back to
 -- an earlier state may use a number twice; so are the database and the file of the table, which is another one after a
--- restore, and what the last copy into this database noted, because both bring numbers of their own.
+-- restore of one server, and what the last copy into this database or restore noted, because both bring numbers of their
+-- own.
 extract(epoch FROM n.created_at)::float8, extract(epoch FROM pg_postmaster_start_time())::float8,
        (SELECT value::text FROM meta WHERE key = 'embedder'), pg_relation_filepath('semmem.namespace'),
-       (SELECT md5(value::text) FROM meta WHERE key = 'copy')
+       (SELECT md5(string_agg(value::text, ' ' ORDER BY key)) FROM meta WHERE key IN ('copy', 'restored'))
 
 -- resident_state --
 -- Return the state of a namespace: writers count every change of what a recall may read.
