@@ -159,6 +159,29 @@ class Settings:
     )
     name_older: bool = setting(True, flag, "remember names up to two older memories that the new one may outdate.")
     key: Secret | None = setting(None, optional(secret), "The key for the server of an http:// URL; never shown.")
+    oidc_issuer: str | None = setting(
+        None,
+        optional(text),
+        "For servers: the URL of an identity server whose access tokens are accepted beside keys.",
+    )
+    oidc_audience: str | None = setting(
+        None,
+        optional(text),
+        "For servers: the audience that a token must be for, normally the public URL of the server itself.",
+    )
+    oidc_resource: str | None = setting(
+        None,
+        optional(text),
+        "For servers: the public URL of the server, if the audience is none; clients find the identity server there.",
+    )
+    oidc_namespaces_claim: str = setting(
+        "semmem_namespaces", text, "For servers: the claim that names the namespaces of a token: a text or a list."
+    )
+    oidc_right_claim: str = setting(
+        "scope",
+        text,
+        "For servers: the claim with the right of a token: semmem:read, semmem:write or semmem:admin.",
+    )
     read_url: str | None = setting(
         None, optional(text), "The URL of a standby of the store's own server, which then answers recalls."
     )

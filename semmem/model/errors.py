@@ -178,6 +178,9 @@ class AccessDenied(SemmemError):
 class KeyRequired(AccessDenied):
     """The server requires a key that it knows; pass key=… or set SEMMEM_KEY."""
 
+    challenge = "Bearer"
+    """How a client gets in, as the header WWW-Authenticate of an answer over HTTP."""
+
 
 class LimitExceeded(SemmemError):
     """The call exceeds a limit of the server on rate or time; ask again later, or for less."""

@@ -47,6 +47,11 @@ class SettingValues(TypedDict, total=False):
     hook_process_s: float
     hook_legs: str
     session_start: str
+    oidc_issuer: str | None
+    oidc_audience: str | None
+    oidc_resource: str | None
+    oidc_namespaces_claim: str
+    oidc_right_claim: str
     read_url: str | None
     read_wait_s: float
     pool_size: int

@@ -53,6 +53,7 @@ from semmem.write.sync import ImportReport
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
+    from semmem.interfaces.http.tokens import Tokens
 
 __all__ = ["OPEN", "Service", "application"]
 
@@ -319,8 +320,8 @@ def _by_status(error: HTTPException) -> SemmemError:
     return own_error
 
 
-def application(service: Service, guard: Guard, *, wants_key: bool = False) -> App:
-    """Return the ASGI application of a service, behind a guard; see Guarded for ``wants_key``."""
+def application(service: Service, guard: Guard, *, wants_key: bool = False, tokens: Tokens | None = None) -> App:
+    """Return the ASGI application of a service, behind a guard; see Guarded for ``wants_key`` and ``tokens``."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -355,7 +356,13 @@ def application(service: Service, guard: Guard, *, wants_key: bool = False) -> A
     app.add_exception_handler(HTTPException, _handled)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]  # FastAPI's way to add schemas
     return Guarded(
-        traced(_by_raw_path(app)), guard, service.keys, open_paths=OPEN, wants_key=wants_key, sessions=service.sessions
+        traced(_by_raw_path(app)),
+        guard,
+        service.keys,
+        open_paths=OPEN,
+        wants_key=wants_key,
+        sessions=service.sessions,
+        tokens=tokens,
     )
 
 
@@ -428,7 +435,8 @@ def _openapi(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, 
         "key": {
             "type": "http",
             "scheme": "bearer",
-            "description": "A key of `semmem keys add`; where a server has none, no request needs one. Each operation "
+            "description": "A key of `semmem keys add`, or a token of the identity server that this server accepts; "
+            "where it has neither, no request needs one. Each operation "
             "names the right that its key must have: read, write or admin, each with those before it.",
         }
     }

@@ -71,8 +71,10 @@ def serve(
     from semmem.interfaces.http.guard import Guard
     from semmem.interfaces.http.limits import Limits
     from semmem.interfaces.http.server import Server, check_port, need_extra
+    from semmem.interfaces.http.tokens import Tokens
 
     need_extra()
+    tokens = Tokens.of(cli.settings())
     stored_keys = _keys(keys)
     if not host:
         raise InvalidInput("The host is empty; leave it out for 127.0.0.1.")
@@ -83,11 +85,13 @@ def serve(
     with cli.connect(create=True, **settings) as mem:
         cli.storing = False
         _ = mem.store  # what is behind a server has none here, and is not served again
-        server = Server(mem, host=host, port=port, keys=stored_keys, guard=guard, limits=limits)
+        server = Server(mem, host=host, port=port, keys=stored_keys, guard=guard, limits=limits, tokens=tokens)
         cli.give({"url": server.url}, lambda: None)
         flush()
         known = server.service.keys.list()
         who = f"with one of {len(known)} keys" if known else "without a key and so to every user of this machine"
+        if tokens is not None:
+            who = f"with a token of {tokens.issuer}, or with one of {len(known)} keys"
         cli.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
         with hooks_answered(cli.url, cli.recipe) as begin:
             begin(mem)

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from semmem.interfaces.http.addresses import is_loopback
 from semmem.interfaces.http.keys import Key, KeySet, found
-from semmem.interfaces.http.problems import send_problem
+from semmem.interfaces.http.problems import as_bytes, send_problem
 from semmem.interfaces.http.sessions import Sessions
-from semmem.model.errors import AccessDenied, InvalidInput, SemmemError
+from semmem.interfaces.http.tokens import Tokens, token_in
+from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired, SemmemError
 
 __all__ = ["KEY", "Guard", "Guarded", "check_address", "is_loopback"]
 
@@ -38,21 +40,11 @@ _SHOWN = ("ETag", "Location", "Mcp-Session-Id", "Retry-After", "WWW-Authenticate
 """Methods and headers that a page of an origin that was allowed may send, and headers of an answer it may read."""
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach ``host``, a name or an address."""
-    if host.rstrip(".").lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def check_address(host: str, keys: KeySet) -> None:
-    """Raise InvalidInput where others could reach a server at ``host`` that has no keys."""
+def check_address(host: str, keys: KeySet, tokens: Tokens | None = None) -> None:
+    """Raise InvalidInput where others could reach a server at ``host`` that has no keys and accepts no tokens."""
     if not host:
         raise InvalidInput("The host is empty; leave it out for 127.0.0.1.")
-    if not is_loopback(host) and not keys:
+    if not is_loopback(host) and tokens is None and not keys:
         raise InvalidInput(
             f"Others can reach {host}, and this server has no key; make one first with `semmem keys add NAME`, or "
             "leave the host out."
@@ -119,7 +111,8 @@ class Guarded:
     under it. Any other path is refused to a page of another site that sends no Origin, as one does that shows an answer
     as an image. ``wants_key``: a key is wanted where there is none, too, so that a server which once had keys is not
     open to all when the last one is removed. ``sessions`` are those of browsers, whose cookie stands for a key in
-    requests of the server's own pages alone.
+    requests of the server's own pages alone. ``tokens`` of an identity server are accepted beside keys; with them,
+    every request needs one of the two.
     """
 
     def __init__(
@@ -131,14 +124,16 @@ class Guarded:
         open_paths: Iterable[str] = (),
         wants_key: bool = False,
         sessions: Sessions | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         self.app = app
         self.guard = guard
         self.keys = keys
         self.open_paths = frozenset(open_paths)
         self._open_folders = tuple(path for path in self.open_paths if path.endswith("/") and path != "/")
-        self.wants_key = wants_key
+        self.wants_key = wants_key or tokens is not None
         self._sessions = sessions
+        self._tokens = tokens
         self._answer: App = self._guarded
         if guard.origins:
             from starlette.middleware.cors import CORSMiddleware  # a server alone needs it
@@ -167,16 +162,18 @@ class Guarded:
         try:
             self.guard.check(headers.get("host"), headers.get("origin"), scope.get("scheme", "http"))
             scope[KEY] = None
+            about = None if self._tokens is None else self._tokens.metadata(scope["path"])
+            if about is not None:
+                await _send_json(send, about)
+                return
             if not self._is_open(scope["path"]):
                 if "origin" not in headers and not _is_own(headers):
                     raise AccessDenied("A page of another site may not read from this server; open its own page at /.")
                 known = await self.keys.fresh()
                 self.wants_key = self.wants_key or bool(known)
-                scope[KEY] = self._in_session(headers, known) or found(
-                    known, headers.get("authorization"), wants_key=self.wants_key
-                )
+                scope[KEY] = self._in_session(headers, known) or await self._shown(headers.get("authorization"), known)
         except SemmemError as error:
-            await send_problem(send, error)
+            await send_problem(send, self._with_challenge(error, headers))
             return
         await self.app(scope, receive, send)
 
@@ -190,6 +187,26 @@ class Guarded:
         if not _is_own(headers):
             return None
         return self._sessions.find(headers.get("cookie"), known)
+
+    async def _shown(self, authorization: str | None, known: Mapping[str, Key]) -> Key | None:
+        """Return the key, or that of the token, in the header Authorization. Raises KeyRequired, AccessDenied."""
+        if self._tokens is not None and (token := token_in(authorization)) is not None:
+            return await self._tokens.find(token)
+        return found(known, authorization, wants_key=self.wants_key)
+
+    def _with_challenge(self, error: SemmemError, headers: Mapping[str, str]) -> SemmemError:
+        """Let an error say where a client gets a token, and that the one it sent is none."""
+        if self._tokens is not None and isinstance(error, KeyRequired):
+            wrong = ', error="invalid_token"' if "authorization" in headers else ""
+            error.challenge = self._tokens.challenge + wrong
+        return error
+
+
+async def _send_json(send: Send, value: Mapping[str, object]) -> None:
+    body = as_bytes(value)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _is_own(headers: Mapping[str, str]) -> bool:

@@ -35,7 +35,20 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.model.store.serving import ServingStore
 
-__all__ = ["Key", "KeySet", "Keys", "Right", "ServerKeys", "StoredKeys", "authorise", "found", "keys_file", "principal"]
+__all__ = [
+    "Key",
+    "KeySet",
+    "Keys",
+    "Right",
+    "ServerKeys",
+    "StoredKeys",
+    "TokenKey",
+    "authorise",
+    "found",
+    "going",
+    "keys_file",
+    "principal",
+]
 
 Right: TypeAlias = Literal["read", "write", "admin"]
 """What a key may do; one that may write may read, and one that may admin may both."""
@@ -73,9 +86,33 @@ class Key:
         """Return whether this key may do ``right`` anywhere."""
         return _RIGHTS.index(self.right) >= _RIGHTS.index(right)
 
+    @property
+    def title(self) -> str:
+        """Its name in a sentence."""
+        return f"key {self.name}"
+
+    def way_to(self, right: Right) -> str:
+        """Return how its holder gets a right that it lacks."""
+        return f"make a key that has it with `semmem keys add NAME --{right}`"
+
     def is_over(self, now: datetime) -> bool:
         """Return whether the time of this key has ended."""
         return self.expires_at is not None and datetime.fromisoformat(self.expires_at) <= now
+
+
+class TokenKey(Key):
+    """The key for which a token of an identity server stands; no set of keys holds it."""
+
+    __slots__ = ()
+
+    @property
+    def title(self) -> str:
+        """Its name in a sentence."""
+        return f"token of {self.name}"
+
+    def way_to(self, right: Right) -> str:
+        """Return how its holder gets a right that it lacks."""
+        return f"ask the identity server for the scope semmem:{right}"
 
 
 def authorise(key: Key | None, right: Right, namespaces: Sequence[str] | None) -> None:
@@ -84,16 +121,11 @@ def authorise(key: Key | None, right: Right, namespaces: Sequence[str] | None) -
         return
     if not key.reaches(right):
         may = "read" if key.right == "read" else "read and write"
-        raise AccessDenied(
-            f"The key {key.name} may only {may}, and this needs the right {right}; make a key that has it with "
-            f"`semmem keys add NAME --{right}`."
-        )
+        raise AccessDenied(f"The {key.title} may only {may}, and this needs the right {right}; {key.way_to(right)}.")
     mine = ", ".join(key.namespaces or ())
     if namespaces is None:
-        raise AccessDenied(
-            f"The key {key.name} works only in these namespaces: {mine}; this call is for the whole store."
-        )
-    raise AccessDenied(f"The key {key.name} works only in these namespaces: {mine}; give one of them as namespace.")
+        raise AccessDenied(f"The {key.title} works only in these namespaces: {mine}; this call is for the whole store.")
+    raise AccessDenied(f"The {key.title} works only in these namespaces: {mine}; give one of them as namespace.")
 
 
 def principal(key: Key | None) -> str:
@@ -363,13 +395,13 @@ class ServerKeys(KeySet):
         Raises StoreUnavailable where they are older, and what opening the store raises.
         """
         if self._opened is not None:
-            self._opening = _going(self._opening, self._in_store)
+            self._opening = going(self._opening, self._in_store)
             await asyncio.shield(self._opening)
         stored = self._stored
         if stored is None:
             return self._file._by_id()
         if stored.age > stored.FRESH_S:
-            reading = self._reading = _going(self._reading, stored.read)
+            reading = self._reading = going(self._reading, stored.read)
             waits = stored.FRESH_S if stored.age < self.LATE_S else self.LATE_S
             await asyncio.wait([reading], timeout=waits)
             if reading.done() and reading.exception() is not None and stored.age > self.LATE_S:
@@ -396,7 +428,7 @@ class ServerKeys(KeySet):
         raise NotImplementedError("Keys are changed in the file, or in the store.")
 
 
-def _going(before: asyncio.Future[Any] | None, call: Callable[[], Any]) -> asyncio.Future[Any]:
+def going(before: asyncio.Future[Any] | None, call: Callable[[], Any]) -> asyncio.Future[Any]:
     """Return the same call that another request waits for, else begin it."""
     return asyncio.ensure_future(_in_own_thread(call)) if before is None or before.done() else before
 

@@ -67,7 +67,9 @@ def headers_of(error: BaseException) -> dict[str, str]:
     """Return the headers of an answer with ``error``: when to come again, or that a key is wanted."""
     if isinstance(error, errors.LimitExceeded):
         return {"retry-after": str(max(1, math.ceil(error.retry_after or 1.0)))}
-    return {"www-authenticate": "Bearer"} if isinstance(error, errors.KeyRequired) else {}
+    if isinstance(error, errors.KeyRequired) and status_of(error) == 401:
+        return {"www-authenticate": error.challenge}
+    return {}
 
 
 async def send_problem(send: Callable[[MutableMapping[str, Any]], Awaitable[None]], error: BaseException) -> None:

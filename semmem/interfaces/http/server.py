@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from semmem.client.memory import Semmem
     from semmem.interfaces.http.runs import Runs
+    from semmem.interfaces.http.tokens import Tokens
 
 __all__ = ["PORT", "Server", "bound", "check_port", "need_extra", "own_signals", "url_of", "uvicorn_of"]
 
@@ -57,16 +58,17 @@ class Server:
         grace_s: float = 10.0,
         owner: Key | None = None,
         runs: Runs | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         """Take the address. ``owner`` is the key of links to the page; with one, every request needs a key.
 
-        ``runs`` are those of `python -m eval` that the page can open.
+        ``tokens`` are accepted beside keys. ``runs`` are those of `python -m eval` that the page can open.
         """
         need_extra()
         from semmem.interfaces.http.app import Service, application
 
         keys = ServerKeys(Keys() if keys is None else keys, lambda: mem)
-        check_address(host, keys)
+        check_address(host, keys, tokens)
         self._socket = bound(host, port)
         self.url = url_of(self._socket)
         self.sessions = Sessions(self._socket.getsockname()[1], owner=owner)
@@ -79,7 +81,7 @@ class Server:
             sessions=self.sessions,
             runs=runs,
         )
-        app = application(service, guard or Guard(), wants_key=owner is not None or bool(keys))
+        app = application(service, guard or Guard(), wants_key=owner is not None or bool(keys), tokens=tokens)
         self._uvicorn = uvicorn_of(
             app,
             service.limits,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from semmem.interfaces.http.keys import Key
+from semmem.interfaces.http.keys import Key, TokenKey
 
 __all__ = ["Sessions"]
 
@@ -86,7 +86,7 @@ class Sessions:
             session.used_at = self._clock()
         if self._owner is not None and session.key.id == self._owner.id:
             return self._owner
-        now = keys.get(session.key.id)
+        now = session.key if isinstance(session.key, TokenKey) else keys.get(session.key.id)
         if now is None or now.digest != session.key.digest or now.is_over(datetime.now(UTC)):
             return None
         return now

@@ -120,10 +120,20 @@ def mcp(
         from semmem.interfaces.http.command import end_at_once, flush
         from semmem.interfaces.http.guard import Guard
         from semmem.interfaces.http.keys import Keys
+        from semmem.interfaces.http.tokens import Tokens
         from semmem.interfaces.mcp.streamable_http import HttpServer
 
         guard = Guard.of(allow_host or (), allow_origin or ())
-        server = HttpServer(opened, host=host, port=port, keys=Keys(keys), guard=guard, limits=limits, **scope)
+        server = HttpServer(
+            opened,
+            host=host,
+            port=port,
+            keys=Keys(keys),
+            guard=guard,
+            limits=limits,
+            tokens=Tokens.of(settings),
+            **scope,
+        )
         cli.give({"url": server.url}, lambda: None)
         flush()
         cli.say(f"The MCP server answers at {server.url}. Ctrl-C stops it.")

@@ -91,7 +91,7 @@ def within_key(scope: Scope, key: Key | None) -> Scope:
     if scope.namespace in key.namespaces:
         return Scope(scope.namespace, readable, scope.origin, scope.only)
     first = key.namespaces[0]
-    return Scope(first, tuple(dict.fromkeys((first, *readable))), f"the key {key.name}", scope.only)
+    return Scope(first, tuple(dict.fromkeys((first, *readable))), f"the {key.title}", scope.only)
 
 
 def _names(namespace: Any) -> list[str] | None:

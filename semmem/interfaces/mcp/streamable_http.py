@@ -25,6 +25,7 @@ from semmem.model.errors import SemmemError
 
 if TYPE_CHECKING:
     from semmem.client.memory import Semmem
+    from semmem.interfaces.http.tokens import Tokens
 
 __all__ = ["PATH", "PORT", "HttpServer", "Limited"]
 
@@ -52,14 +53,18 @@ class HttpServer:
         guard: Guard,
         limits: Limits | None = None,
         instructions: str | None = None,
+        tokens: Tokens | None = None,
         **scope: Any,
     ) -> None:
-        """Take what opens the store, the limits of the server, and what ``Handlers`` takes."""
+        """Take what opens the store, the limits of the server, and what ``Handlers`` takes.
+
+        ``tokens`` are accepted beside keys.
+        """
         self._opening = Opening(opener)
         keys = ServerKeys(keys, self._opening.memory)
         with ExitStack() as undo:
             undo.callback(self._opening.close)
-            check_address(host, keys)
+            check_address(host, keys, tokens)
             self._socket = undo.enter_context(bound(host, port))
             wants_key = bool(keys)
             undo.pop_all()
@@ -75,7 +80,7 @@ class HttpServer:
             streamable_http_path=PATH, transport_security=unchecked, max_request_body_size=limits.body_bytes
         )
         limited = Limited(app, limits)
-        guarded = Guarded(limited, guard, keys, wants_key=wants_key)
+        guarded = Guarded(limited, guard, keys, wants_key=wants_key, tokens=tokens)
         self._uvicorn = uvicorn_of(guarded, limits, grace_s=_GRACE_S, stopping=limited.end_streams)
 
     def run(self) -> bool:

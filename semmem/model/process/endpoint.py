@@ -112,7 +112,7 @@ class Endpoint:
         """
         for attempt in range(1, self._attempts + 1):
             try:
-                return parse(self._post(json.dumps(body()).encode()))
+                return parse(self._answer("POST", json.dumps(body()).encode()))
             except EndpointFailed as error:
                 changed = failed(error)
                 if attempt == self._attempts or not (error.again or changed):
@@ -125,8 +125,12 @@ class Endpoint:
                 self._wait(pause)
         raise EndpointFailed("no attempt allowed", again=False)
 
-    def _post(self, body: bytes) -> Any:
-        """Return the JSON that the endpoint answers to ``body``."""
+    def get(self) -> Any:
+        """Return the JSON that stands at the endpoint, by one attempt. Raises EndpointFailed."""
+        return self._answer("GET", None)
+
+    def _answer(self, method: str, body: bytes | None) -> Any:
+        """Return the JSON that the endpoint answers."""
         late = threading.Event()
         connection = self._kind(self._host, self._port, timeout=self._timeout_s)
         timer: threading.Timer | None = None
@@ -143,7 +147,7 @@ class Endpoint:
             timer = threading.Timer(self._timeout_s, cut)
             timer.daemon = True
             timer.start()
-            connection.request("POST", self._path, body, self._headers)
+            connection.request(method, self._path, body, self._headers)
             with connection.getresponse() as response:
                 return _json(response, late, self._most_bytes)
         except TimeoutError:

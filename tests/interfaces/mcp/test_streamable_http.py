@@ -46,7 +46,7 @@ def running(tmp_path: Path, keys: Keys, **more: Any) -> Iterator[HttpServer]:
     """Answer at a free port of this machine, from a store of its own."""
     more.setdefault("guard", Guard())
     more.setdefault("opener", lambda: semmem.connect(f"sqlite:{tmp_path}/notes.db", embedder="hashing"))
-    server = HttpServer(port=0, keys=keys, **more)
+    server = HttpServer(**{"port": 0, "keys": keys, **more})
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
