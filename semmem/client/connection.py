@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from semmem.embedders.endpoint import EndpointOptions
     from semmem.rerankers.endpoint import RerankerOptions
     from semmem.write.ingest import Ingest
+    from semmem.write.preparation import Readers
 
 __all__ = ["Connection", "extractor_of", "legs_of"]
 
@@ -89,6 +91,12 @@ class Connection:
         versions, workers = settings.keep_versions, settings.bulk_workers
         named = settings.name_older
         return Ingest(self.store, self.extractor, *arguments, keep_versions=versions, workers=workers, name_older=named)
+
+    def read_by(self, readers: Readers) -> Connection:
+        """Return the same connection, of which ``readers`` read what is written in bulk."""
+        other = copy(self)
+        vars(other)["ingest"] = self.ingest.read_by(readers)
+        return other
 
     def whole_id(self, namespace: str, id: str, name: str = "id") -> str:
         """Return the id that ``id`` stands for: a memory's, of which the beginning is enough where semmem made it.

@@ -790,7 +790,6 @@ class Semmem(ABC):
         return import_items(
             self.store,
             self._here.ingest,
-            self._here.embedder_binding.embedder_or_reason,
             items,
             namespace=namespace,
             batch_size=batch_size,

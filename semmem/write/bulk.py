@@ -21,7 +21,7 @@ from typing import IO, NamedTuple, Self
 from semmem.model.exchange import Extraction
 from semmem.model.process.machine import processors
 
-__all__ = ["EXTRACT", "LIKENESS", "SCREEN", "Found", "Pool", "TextRow", "found_in", "main"]
+__all__ = ["EXTRACT", "LIKENESS", "SCREEN", "Found", "Pool", "TextRow", "found_in", "greeting", "main"]
 
 EXTRACT, LIKENESS, SCREEN = 1, 2, 4
 """What is to be found in a text, as bits: its concepts, the keys of what is like it, the kinds of credentials in it."""
@@ -67,7 +67,7 @@ def found_in(rows: Sequence[TextRow], language: str) -> list[Found]:
     ]
 
 
-def _greeting() -> str:
+def greeting() -> str:
     """Return a worker's first message: the versions of all that it reads by, which must be those of its parent."""
     from semmem.concepts.likeness import LIKENESS as likeness
     from semmem.extractors import Rules
@@ -82,7 +82,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what anything prints is no answer
     with suppress(OSError, EOFError):
-        _send(answers, _greeting())
+        _send(answers, greeting())
         while True:
             language, rows = pickle.load(sys.stdin.buffer)
             _send(answers, found_in(rows, language))
@@ -147,7 +147,7 @@ class Pool:
         watch.daemon = True
         watch.start()
         try:
-            if not self._greeted and any(pickle.load(out) != _greeting() for _, out in pipes):
+            if not self._greeted and any(pickle.load(out) != greeting() for _, out in pipes):
                 raise ValueError("a worker reads by other rules")
             self._greeted = True
             for (into, _), share in zip(pipes, shares, strict=True):

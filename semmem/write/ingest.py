@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import replace
@@ -19,15 +19,16 @@ from typing import Any
 
 from semmem.concepts.likeness import LIKENESS
 from semmem.concepts.rules import extraction_of, with_other_names
+from semmem.embedders import Known
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.errors import BadItem, Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
-from semmem.model.exchange import UNINDEXED, DerivationVersion, Extraction, Row, Stored, Written
+from semmem.model.exchange import DerivationVersion, Extraction, Row, Stored, Written
 from semmem.model.process.clock import step
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store
 from semmem.model.types import IngestReport, Memory
 from semmem.text.passages import MAX_CHARS, SPLITTER, content_key, embedded_text, other_names, read_text
-from semmem.write.items import Draft, at_hand, check_namespace, drafted, giver, parts_of, replaced_by
+from semmem.write.items import Draft, at_hand, check_namespace, drafted, given_id, giver, pieces_of, replaced_by
 from semmem.write.likeness import Likeness, OnContradiction, merged, merges, retells, said_anew
 from semmem.write.plan import (
     REMEMBERING,
@@ -35,12 +36,24 @@ from semmem.write.plan import (
     Plan,
     Policy,
     Refused,
+    batches,
     check_batches,
     no_longer,
     planned,
     updating,
 )
-from semmem.write.preparation import OnError, Preparation, Prepared, Refusals, check_vector
+from semmem.write.preparation import (
+    Batch,
+    OnError,
+    Preparation,
+    Prepared,
+    Readers,
+    Reading,
+    Refusals,
+    check_vector,
+    checked,
+    screened_all,
+)
 from semmem.write.rebuild import prepare
 from semmem.write.screening import Screening, screened, warn_of
 from semmem.write.versions import check_changes, overtaken, with_stored_vectors
@@ -92,13 +105,44 @@ class Ingest:
         """Of a bulk the namespaces that its batches have written to, or may have."""
         ahead = store.graph is not None  # what writes to a file does not wait for a server
         self._preparation = Preparation(screening, extractor, self._likeness, ahead=ahead, workers=workers)
+        self._readers: Readers | None = None
         self._batchwide: dict[str, Any] = {"made_by": derivation_now(extractor).text, "versions": keep_versions}
 
-    def in_bulk(self, embedder: Callable[[], Embedder | str] | None = None) -> Ingest:
-        """Return the same pipeline for a bulk, or with another embedder; Store.end_bulk follows its last batch."""
+    def in_bulk(self) -> Ingest:
+        """Return the same pipeline for a bulk; Store.end_bulk follows its last batch."""
         other = copy(self)
-        other._embedder, other.bulk = embedder or self._embedder, set()
+        other.bulk = set()
         return other
+
+    def read_by(self, readers: Readers) -> Ingest:
+        """Return the same pipeline, of which ``readers`` read the batches of lists, streams and imports."""
+        other = copy(self)
+        other._readers = readers
+        return other
+
+    def reading(self) -> Reading:
+        """Return what reads a batch as this pipeline does, without its store, and without an embedder yet."""
+        return Reading(self._screening, self._extractor, self._likeness.looks)
+
+    def prepared(
+        self, items: Iterable[Any], namespace: str, batch_size: int, policy: Policy = REMEMBERING
+    ) -> Generator[Prepared, None, None]:
+        """Yield the batches of a list or a stream as they are to be stored under ``policy``."""
+        if self._readers is None:
+            return self._preparation.coming(items, namespace, batch_size)
+        work = batches(enumerate(items), batch_size)
+        return self._readers.read(
+            ((batch, self._stored_already(batch, namespace, policy)) for batch in work), namespace
+        )
+
+    def _stored_already(self, batch: Batch, namespace: str, policy: Policy) -> frozenset[int]:
+        """Return the positions of the items that are stored as they are, so that nobody need read them."""
+        names = {(where, id) for _, item in batch if (id := given_id(item)) and (where := _where(item, namespace))}
+        if not names or not self._store.payload_hashes(names):
+            return frozenset()
+        drafts = screened_all(checked(batch, namespace), self._screening)
+        plan = self.plan([draft for draft in drafts if isinstance(draft, Draft)], policy)
+        return frozenset(draft.position for draft in plan.unchanged)
 
     def remember(self, item: Mapping[str, Any]) -> Memory:
         """Store one item and return the memory, or the memory stored under the same id with the same content."""
@@ -207,9 +251,9 @@ class Ingest:
         several = not isinstance(items, list | tuple) or len(items) > batch_size
         ingest = self.in_bulk() if several else self
         try:
-            with closing(self._preparation.coming(items, namespace, batch_size)) as coming:
+            with closing(self.prepared(items, namespace, batch_size)) as coming:
                 for batch in coming:
-                    outcome = ingest._stored(batch, on_error)
+                    outcome = ingest.store_batch(batch, on_error)
                     report = report.with_batch(outcome, time.monotonic() - started)
                     if progress is not None:
                         progress(report)
@@ -226,9 +270,9 @@ class Ingest:
         earlier_names: Collection[tuple[str, str]] = (),
     ) -> Outcome:
         """Write a batch of (position, item) in one transaction: new items, and those that may replace a memory."""
-        return self._stored(self._preparation.batch(batch, namespace), on_error, policy, earlier_names)
+        return self.store_batch(self._preparation.batch(batch, namespace), on_error, policy, earlier_names)
 
-    def _stored(
+    def store_batch(
         self,
         batch: Prepared,
         on_error: OnError,
@@ -364,23 +408,13 @@ class Ingest:
         A draft of which the embedder makes an unusable vector is given to ``unusable``, if there is one, and no row.
         """
         embedder, reason = self._embedder_for([draft for draft in drafts if not draft.memory.sensitive])
-        pieces: list[tuple[Draft, Memory, int, int]] = []
-        for draft in drafts:
-            if draft.memory.sensitive:
-                pieces.append((draft, draft.memory, 0, UNINDEXED))
-                continue
-            parts = parts_of(draft, embedder, MAX_CHARS)
-            if len(parts) == 1:
-                pieces.append((draft, draft.memory, 0, 0))
-                continue
-            pieces.append((draft, draft.memory, 0, len(parts)))
-            for number, text in enumerate(parts, 1):
-                id = f"{draft.memory.id}#{number}"
-                pieces.append((draft, replace(draft.memory, text=text, id=id, parent_id=draft.memory.id), number, 0))
+        if embedder is not None and batch.vectors:
+            embedder = Known(embedder, batch.vectors)
+        pieces = pieces_of(drafts, embedder)
         indexed = [i for i, piece in enumerate(pieces) if piece[3] == 0]
         memories = [pieces[i][1] for i in indexed]
         with step("extract"):
-            prepare(self._extractor, memories)
+            prepare(self._extractor, [one for one in memories if _read(one) not in batch.extractions])
             extractions = {i: self._extraction(pieces[i][1], batch) for i in indexed}
         vectors = {i: pair for i in indexed if (pair := at_hand(pieces[i][0])) is not None}
         bare = [i for i in indexed if i not in vectors]
@@ -418,7 +452,7 @@ class Ingest:
 
     def _extraction(self, memory: Memory, batch: Prepared) -> Extraction:
         language: str = getattr(self._extractor, "language", "english")
-        at_hand = batch.extractions.get((read_text(memory), memory.title))
+        at_hand = batch.extractions.get(_read(memory))
         if at_hand is None:
             return extraction_of(self._extractor, memory, language)
         return with_other_names(at_hand, other_names(memory.metadata), language)
@@ -434,6 +468,17 @@ class Ingest:
         if isinstance(embedder, str):
             return None, embedder
         return embedder, None
+
+
+def _read(memory: Memory) -> tuple[str, str | None]:
+    """Return what an extractor is given of a memory."""
+    return read_text(memory), memory.title
+
+
+def _where(item: Mapping[str, Any], namespace: str) -> str | None:
+    """Return the namespace in which an item is to be stored; None where it names something else."""
+    where = item.get("namespace") or namespace
+    return where if isinstance(where, str) else None
 
 
 def _name_of(draft: Draft, part: int, several: bool) -> str:

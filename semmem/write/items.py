@@ -6,8 +6,8 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from reprlib import repr as shown
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.embedders.binding import token_counter
 from semmem.model.errors import InvalidInput
+from semmem.model.exchange import UNINDEXED
 from semmem.model.memory_fields import FIELDS, STORED
 from semmem.model.protocols import Embedder
 from semmem.model.serialization import plain
 from semmem.model.types import MASKS, Memory
-from semmem.text.passages import encoded_text, other_names, split
+from semmem.text.passages import MAX_CHARS, encoded_text, other_names, split
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +41,7 @@ __all__ = [
     "is_turn",
     "parts_of",
     "payload_of",
+    "pieces_of",
     "replaced_by",
     "timed_of",
     "uuid7",
@@ -288,3 +290,24 @@ def parts_of(draft: Draft, embedder: Embedder | None, most_chars: int) -> list[s
     count_tokens = token_counter(embedder)
     room = max(most // 2, most - count_tokens(title)) if title else most
     return split(text, max_chars=most_chars, max_tokens=room, count_tokens=count_tokens)
+
+
+def pieces_of(drafts: Iterable[Draft], embedder: Embedder | None) -> list[tuple[Draft, Memory, int, int]]:
+    """Return (draft, memory or part, number of the part, number of parts) of all that is stored for drafts.
+
+    Of a memory in one piece both numbers are 0; of a sensitive memory, which is in no index, the last is UNINDEXED.
+    """
+    pieces: list[tuple[Draft, Memory, int, int]] = []
+    for draft in drafts:
+        if draft.memory.sensitive:
+            pieces.append((draft, draft.memory, 0, UNINDEXED))
+            continue
+        parts = parts_of(draft, embedder, MAX_CHARS)
+        if len(parts) == 1:
+            pieces.append((draft, draft.memory, 0, 0))
+            continue
+        pieces.append((draft, draft.memory, 0, len(parts)))
+        for number, text in enumerate(parts, 1):
+            id = f"{draft.memory.id}#{number}"
+            pieces.append((draft, replace(draft.memory, text=text, id=id, parent_id=draft.memory.id), number, 0))
+    return pieces

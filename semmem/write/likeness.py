@@ -35,8 +35,10 @@ __all__ = [
     "Likenesses",
     "OnContradiction",
     "Text",
+    "comparable",
     "compared",
     "fall_with",
+    "keys_of",
     "merged",
     "merges",
     "retells",
@@ -137,7 +139,7 @@ class Likeness:
         return self._store.life
 
     @property
-    def _looks(self) -> bool:
+    def looks(self) -> bool:
         """Return whether anything is compared."""
         return self._policy != "ignore" and self._life is not None
 
@@ -148,17 +150,17 @@ class Likeness:
 
     def compares(self, memory: Memory) -> bool:
         """Return whether a memory is compared with others, so that it has keys."""
-        return self._looks and not (memory.sensitive or is_turn(memory))
+        return self.looks and comparable(memory)
 
     def keys(
         self, drafts: Sequence[Draft], precomputed: Mapping[Name, tuple[Memory, tuple[int, ...]]] = MappingProxyType({})
     ) -> dict[Name, tuple[int, ...]]:
         """Return the keys that similar memories share with each draft; ``precomputed`` has those of some memories."""
-        if not self._looks:
+        if not self.looks:
             return {}
-        comparable = [draft for draft in drafts if self.compares(draft.memory)]
-        reused = {d.name: row[1] for d in comparable if (row := precomputed.get(d.name)) and row[0] is d.memory}
-        rest = [draft for draft in comparable if draft.name not in reused]
+        compared = [draft for draft in drafts if self.compares(draft.memory)]
+        reused = {d.name: row[1] for d in compared if (row := precomputed.get(d.name)) and _same_keys(row[0], d.memory)}
+        rest = [draft for draft in compared if draft.name not in reused]
         each = zip(rest, keys_of([draft.memory for draft in rest]), strict=True)
         return reused | {draft.name: keys for draft, keys in each}
 
@@ -176,7 +178,7 @@ class Likeness:
             each[namespace][id] = count
         counted: set[Name] = set()
         for namespace, some in each.items():
-            own = None if besides is None or not self._looks else {id for name, id in besides if name == namespace}
+            own = None if besides is None or not self.looks else {id for name, id in besides if name == namespace}
             counted |= {(namespace, id) for id in life.corroborate(namespace, some, own)}
             uncounted = [id for id in some if (namespace, id) not in counted]
             if uncounted and (waiting := life.unsettled(namespace, uncounted)):
@@ -205,7 +207,7 @@ class Likeness:
 
     def written(self, rows: Sequence[Row], written: Written) -> Likenesses:
         """Link the new memories with those that they repeat or contradict; see the module's docstring."""
-        if not rows or not self._looks or self._life is None:
+        if not rows or not self.looks or self._life is None:
             return Likenesses()
         placed = {row.name: index for index, row in enumerate(rows) if row.part == 0}
         of = {row.name: row for row in rows if row.part == 0}
@@ -240,7 +242,7 @@ class Likeness:
 
     def catch_up(self, namespace: str) -> None:
         """Compare a few memories whose links nobody has made, or that lost some; never raises."""
-        if self._life is None or not self._looks:
+        if self._life is None or not self.looks:
             return
         with suppress(SemmemError):
             if some := self._life.waiting(namespace, MOST_SIMILAR):
@@ -248,7 +250,7 @@ class Likeness:
 
     def compare_anew(self, namespace: str, some: Sequence[PendingComparison]) -> None:
         """Store the keys of memories anew and make the links that are missing; the links that are there stay."""
-        if self._life is not None and self._looks and some:
+        if self._life is not None and self.looks and some:
             self._compare(self._life, namespace, some)
 
     def _compare(self, life: LinkStore, namespace: str, some: Sequence[PendingComparison]) -> int:
@@ -272,7 +274,7 @@ class Likeness:
         A memory that has keys and no note has been compared, and is not compared again.
         """
         life, count = self._life, 0
-        for namespace in sorted(self._store.languages()) if life is not None and self._looks else ():
+        for namespace in sorted(self._store.languages()) if life is not None and self.looks else ():
             after = 0
             while life is not None and (some := life.pending_comparisons(namespace, after, _AT_ONCE)):
                 after = some[-1].row_id
@@ -301,6 +303,16 @@ def _alike(life: LinkStore, link: Link) -> list[Link]:
     """Return the links to near-duplicates, made by semmem, of what ``link`` supersedes."""
     links = life.links(link.namespace, [link.to_id])
     return [one for one in links if one.type == "see-also" and one.made_by == MADE_BY]
+
+
+def comparable(memory: Memory) -> bool:
+    """Return whether a memory can be compared with others, where a policy compares any."""
+    return not (memory.sensitive or is_turn(memory))
+
+
+def _same_keys(one: Memory, other: Memory) -> bool:
+    """Return whether two memories have the same keys, for which text and author decide."""
+    return (one.text, one.author) == (other.text, other.author)
 
 
 def keys_of(memories: Sequence[Memory]) -> list[tuple[int, ...]]:

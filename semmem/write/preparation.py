@@ -6,37 +6,58 @@ processes. What is then stored is the same, for nothing here depends on what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Sized
+import base64
+import binascii
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
+from semmem.embedders import Known, vector_key
+from semmem.embedders.binding import embed_texts
 from semmem.extractors import Rules
 from semmem.model.errors import BadItem, Conflict, EmbedderMismatch, InvalidInput
 from semmem.model.exchange import Extraction
 from semmem.model.filters import at_time
 from semmem.model.process.machine import processors
-from semmem.model.protocols import Extractor
+from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store, vectors_of
 from semmem.model.types import Memory, Rejected
-from semmem.text.passages import MAX_CHARS, read_text, split
+from semmem.text.passages import MAX_CHARS, embedded_text, read_text, split
 from semmem.write.bulk import EXTRACT, LIKENESS, SCREEN, Pool, TextRow
-from semmem.write.items import Draft, drafted, giver, id_of
-from semmem.write.likeness import Likeness
+from semmem.write.items import Draft, drafted, giver, id_of, pieces_of
+from semmem.write.likeness import Likeness, comparable, keys_of
 from semmem.write.plan import Refused, batches
+from semmem.write.rebuild import prepare
 from semmem.write.screening import Screening, screened
 
-__all__ = ["FEWEST", "Keys", "OnError", "Preparation", "Prepared", "Refusals", "check_vector", "in_advance"]
+__all__ = [
+    "FEWEST",
+    "Batch",
+    "Keys",
+    "OnError",
+    "Preparation",
+    "Prepared",
+    "Readers",
+    "Reading",
+    "Refusals",
+    "check_vector",
+    "checked",
+    "in_advance",
+    "screened_all",
+]
 
 FEWEST = 4_000
 """A list with fewer items is read by this process alone, because workers have to be started first."""
 T = TypeVar("T")
 B = TypeVar("B")
 OnError = Literal["abort", "skip"]
+Batch = Sequence[tuple[int, Any]]
+"""Items, each with its position in the list or stream."""
 CheckVector = Callable[[Draft, Mapping[str, Any] | None], Mapping[str, Any] | None]
 """Takes a draft and what embedder fills the store, where that is known; returns the latter. Raises InvalidInput or
 EmbedderMismatch."""
@@ -49,14 +70,16 @@ class Prepared:
     """The items of a batch in their order, each checked or refused, and the keys of those whose keys are known.
 
     ``items`` are those that were given, as (position, item), for the ``namespace`` of those that name none.
-    ``extractions`` are what was found in texts ahead, by the text that the extractor reads and the title.
+    ``extractions`` are what was found in texts ahead, by the text that the extractor reads and the title; ``vectors``
+    came with the items or were made ahead, as ``embedders.Known`` takes them.
     """
 
     drafts: Sequence[Draft | Refused]
-    items: Sequence[tuple[int, Any]]
+    items: Batch
     namespace: str
     keys: Keys = field(default_factory=dict)
     extractions: Mapping[tuple[str, str | None], Extraction] = field(default_factory=dict)
+    vectors: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
 
     def items_at(self, position: int) -> list[tuple[int, Any]]:
         """Return the item at ``position`` as it was given, so that it can be stored by itself."""
@@ -154,6 +177,66 @@ def _begun(draft: Draft, item: object) -> Draft:
     return replace(draft, text_at=begun if at is not None and at < begun <= datetime.now(UTC) else None)
 
 
+def vectors_with(items: Batch) -> dict[tuple[str, str], bytes]:
+    """Return the vectors that came with items, as an export has them."""
+    vectors: dict[tuple[str, str], bytes] = {}
+    for _, item in items:
+        for text, packed in getattr(item, "vectors", {}).items():
+            try:
+                vectors[item.embedder, text] = base64.b64decode(packed, validate=True)
+            except (binascii.Error, TypeError, ValueError):
+                continue  # an invalid vector: the text is embedded instead
+    return vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Reads whole batches where there is no store: checks, screens, splits, extracts, embeds, and finds the keys.
+
+    All of it depends on the items alone (adr/0058), so the one who stores a batch need not trust who has read it: what
+    is missing, or made by another embedder, is made again.
+    """
+
+    screening: Screening
+    extractor: Extractor
+    compares: bool
+    embedder: Embedder | None = None
+
+    def __call__(self, batch: Batch, namespace: str, stored: Collection[int] = ()) -> Prepared:
+        """Return a batch as prepared; nothing is read of the items at the positions ``stored``."""
+        drafts = screened_all(checked(batch, namespace), self.screening)
+        read = [one for one in drafts if isinstance(one, Draft) and one.position not in stored]
+        pieces = [(draft, memory) for draft, memory, _, parts in pieces_of(read, self.embedder) if parts == 0]
+        memories = [memory for _, memory in pieces]
+        prepare(self.extractor, memories)
+        texts = {(read_text(memory), memory.title) for memory in memories}
+        extractions = {(text, title): self.extractor.extract(text, title) for text, title in texts}
+        alike = [draft for draft in read if self.compares and comparable(draft.memory)]
+        each = zip(alike, keys_of([draft.memory for draft in alike]), strict=True)
+        keys = {draft.name: (draft.memory, found) for draft, found in each}
+        vectors = vectors_with(batch)
+        vectors |= self._made([memory for draft, memory in pieces if draft.vector is None], vectors)
+        return Prepared(drafts, batch, namespace, keys, extractions, vectors)
+
+    def _made(self, memories: Sequence[Memory], known: Mapping[tuple[str, str], bytes]) -> dict[tuple[str, str], bytes]:
+        """Return the vectors of memories, without those that have no direction."""
+        if self.embedder is None or not memories:
+            return {}
+        texts = [embedded_text(memory) for memory in memories]
+        wrong: dict[int, str] = {}
+        rows = embed_texts(Known(self.embedder, known), texts, unusable=wrong).astype("<f4")
+        by = self.embedder.fingerprint
+        return {(by, vector_key(text)): rows[i].tobytes() for i, text in enumerate(texts) if i not in wrong}
+
+
+class Readers(Protocol):
+    """Several that read batches side by side, such as the workers of a cluster (``semmem.scale``)."""
+
+    def read(self, batches: Iterable[tuple[Batch, Collection[int]]], namespace: str) -> Generator[Prepared, None, None]:
+        """Yield batches in their order as prepared; each comes with the positions of which nothing need be read."""
+        ...
+
+
 class Preparation:
     """Prepares batches: checks and screens their items, and reads ahead what ``extractor`` and ``likeness`` will read.
 
@@ -172,7 +255,8 @@ class Preparation:
 
     def batch(self, batch: Sequence[tuple[int, Any]], namespace: str) -> Prepared:
         """Return a batch of (position, item) with its items checked and screened."""
-        return Prepared(screened_all(checked(batch, namespace), self._screening), batch, namespace)
+        drafts = screened_all(checked(batch, namespace), self._screening)
+        return Prepared(drafts, batch, namespace, vectors=vectors_with(batch))
 
     def coming(self, items: Iterable[Any], namespace: str, batch_size: int) -> Generator[Prepared, None, None]:
         """Yield the batches of a list or a stream. Of a stream none is taken early: it may wait for our answer."""

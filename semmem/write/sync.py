@@ -6,24 +6,21 @@ again. A changed memory of the source is replaced in the transaction that writes
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from semmem.embedders import Known
 from semmem.model.errors import InvalidInput, SemmemError
 from semmem.model.filters import matches, within
 from semmem.model.history import MADE_BY, Link, checked_link
 from semmem.model.imported_items import EXPORTED, exported_item
-from semmem.model.protocols import Embedder
 from semmem.model.store import LinkStore, Store, life_of
 from semmem.model.types import MOST_REJECTED, Filters, Memory, Rejected, bound_rejected
 from semmem.write.ingest import Ingest
 from semmem.write.items import given_id
-from semmem.write.plan import Policy, batches, check_batches
+from semmem.write.plan import Policy, check_batches
 
 __all__ = ["ImportReport", "import_items"]
 
@@ -63,31 +60,14 @@ class ImportReport:
 
 
 class _Bringing:
-    """One call of ``import_items``: the vectors that came with its items, and the ids it has read."""
+    """One call of ``import_items``: the ids it has read, and the links that came with its items."""
 
-    def __init__(self, ingest: Ingest, filler: Callable[[], Embedder | str], namespace: str) -> None:
-        self._vectors: dict[tuple[str, str], bytes] = {}
-        self._filler = filler
+    def __init__(self, ingest: Ingest, namespace: str) -> None:
         self._namespace = namespace
         self.names: set[tuple[str, str]] = set()
         self.links: dict[str, dict[tuple[Any, ...], Link]] = {}
         self.unlinked: list[str] = []
-        self.ingest = ingest.in_bulk(self._embedder)
-
-    def _embedder(self) -> Embedder | str:
-        """Return the embedder, which knows the vectors that came with the batch."""
-        embedder = self._filler()
-        return embedder if isinstance(embedder, str) or not self._vectors else Known(embedder, self._vectors)
-
-    def take(self, items: Iterable[Any]) -> None:
-        """Keep the vectors that came with the items of a batch; those of the batch before are dropped."""
-        self._vectors.clear()
-        for item in items:
-            for text, packed in getattr(item, "vectors", {}).items():
-                try:
-                    self._vectors[item.embedder, text] = base64.b64decode(packed, validate=True)
-                except (binascii.Error, TypeError, ValueError):
-                    continue  # an invalid vector: the text is embedded instead
+        self.ingest = ingest.in_bulk()
 
     def tie(self, batch: Iterable[tuple[int, Any]], rejected: Collection[int]) -> None:
         """Collect the links of the stored items; the memory that a link leads to may come in a later batch.
@@ -145,7 +125,6 @@ class _Bringing:
 def import_items(
     store: Store,
     ingest: Ingest,
-    filler: Callable[[], Embedder | str],
     items: Iterable[Mapping[str, Any]],
     *,
     namespace: str,
@@ -184,27 +163,26 @@ def import_items(
 
     may_replace = own if replace_changed else None
     policy = Policy(True, may_replace, mark, keep_edits=not overwrite, source_type="imported")
-    work = _Bringing(ingest, filler, namespace)
+    work = _Bringing(ingest, namespace)
     report = ImportReport()
     try:
-        for batch in batches(enumerate(map(_importable, items)), batch_size):
-            rows = [item for _, item in batch]
-            work.take(rows)
-            one = work.ingest.batch(batch, namespace, on_error, policy, work.names)
-            work.meet(rows)
-            work.tie(batch, {row.position for row in one.rejected})
-            work.names |= one.names
-            report = ImportReport(
-                report.remembered + one.remembered,
-                report.unchanged + one.unchanged,
-                report.replaced + one.replaced,
-                report.rejected + one.rejected,
-                more_rejected=report.more_rejected,
-                seconds=time.monotonic() - started,
-                degraded={**report.degraded, **one.degraded},
-            )
-            if progress is not None:
-                progress(report)
+        with closing(work.ingest.prepared(map(_importable, items), namespace, batch_size, policy)) as coming:
+            for batch in coming:
+                one = work.ingest.store_batch(batch, on_error, policy, work.names)
+                work.meet(item for _, item in batch.items)
+                work.tie(batch.items, {row.position for row in one.rejected})
+                work.names |= one.names
+                report = ImportReport(
+                    report.remembered + one.remembered,
+                    report.unchanged + one.unchanged,
+                    report.replaced + one.replaced,
+                    report.rejected + one.rejected,
+                    more_rejected=report.more_rejected,
+                    seconds=time.monotonic() - started,
+                    degraded={**report.degraded, **one.degraded},
+                )
+                if progress is not None:
+                    progress(report)
     finally:
         left = store.end_bulk(work.ingest.bulk) if work.ingest.bulk else {}
     report = replace(report, degraded={**report.degraded, **left})

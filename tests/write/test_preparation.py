@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import semmem
+from semmem.client.connection import Connection
+from semmem.client.memory import StoreSemmem
+from semmem.embedders.hashing import Hashing
 from semmem.model.errors import BadItem
 from semmem.model.types import IngestReport
-from semmem.write.preparation import in_advance
+from semmem.write.preparation import Batch, Prepared, Reading, in_advance
 from tests.stores.audit import check
 
 NAMES = ("Ada Lovelace", "Bob Reed", "Grace Hopper", "Oslo", "Port Elm", "Acme Works")
@@ -100,3 +105,80 @@ def test_an_error_in_advance_is_raised_in_its_turn() -> None:
         assert [next(coming), next(coming)] == [0.5, 1.0]
         with pytest.raises(ZeroDivisionError):
             next(coming)
+
+
+class Elsewhere:
+    """Reads batches as another process does: whatever is asked and answered is pickled."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = pickle.dumps(replace(reading, embedder=Hashing()))
+        self.read_positions: list[int] = []
+
+    def read(self, batches: Iterable[tuple[Batch, Collection[int]]], namespace: str) -> Generator[Prepared, None, None]:
+        for batch, stored in batches:
+            self.read_positions += [position for position, _ in batch if position not in stored]
+            prepared = pickle.loads(self._reading)(batch, namespace, stored)
+            yield pickle.loads(pickle.dumps(prepared))
+
+
+def beside(mem: semmem.Semmem) -> tuple[semmem.Semmem, Elsewhere]:
+    """Return a Semmem of which another process reads the batches, and that process."""
+    here: Connection = mem._here
+    readers = Elsewhere(here.ingest.reading())
+    return StoreSemmem(here.read_by(readers)), readers
+
+
+def mixed() -> list[dict[str, Any]]:
+    """Return notes, among them a long one, one with another name, and a bad one."""
+    items = notes(40)
+    items[3]["text"] = "Ada Lovelace met Bob Reed in Oslo. " * 400
+    items[7]["metadata"] = {"aliases": ["The Harbour"]}
+    items[9]["importance"] = 7
+    return items
+
+
+def test_what_is_read_elsewhere_is_stored_as_what_is_read_here(store_url: str) -> None:
+    held = []
+    with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
+        other, _ = beside(mem)
+        for namespace, by in (("here", mem), ("there", other)):
+            report = by.remember_many(mixed(), namespace=namespace, batch_size=15, on_error="skip")
+            links = sorted(
+                (one.from_id, one.type, one.to_id)
+                for item in mixed()
+                if item["id"] != "n009"
+                for one in mem.links(item["id"], namespace=namespace)
+            )
+            held.append((replace(mem.hashes(namespace=namespace)[namespace]), replace(report, seconds=0), links))
+        assert held[0] == held[1]
+        assert held[0][0].memories == 39
+        with semmem.connect(store_url, embedder="hashing", pool_size=2) as fresh:
+            assert [hit.memory.id for hit in fresh.recall("harbour", namespace="there", limit=1)] == ["n007"]
+    check(store_url)
+
+
+def test_an_import_that_is_read_elsewhere_goes_on_where_it_ended(store_url: str) -> None:
+    items = notes(40)
+    items[25]["importance"] = 7
+    with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
+        other, readers = beside(mem)
+        with pytest.raises(BadItem, match="Item 25"):
+            other.import_items(items, batch_size=10, on_error="abort")
+        assert readers.read_positions == [*range(30)]
+        del items[25]["importance"]
+        readers.read_positions.clear()
+        report = other.import_items(items, batch_size=10)
+        assert (report.remembered, report.unchanged) == (20, 20)
+        assert readers.read_positions == [*range(20, 40)]
+
+
+def test_what_was_read_by_another_embedder_is_embedded_again(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="hashing", pool_size=2) as mem:
+        other, readers = beside(mem)
+        reading = pickle.loads(readers._reading)
+        foreign = Hashing()
+        foreign.fingerprint = "sha256:another"  # type: ignore[misc]
+        readers._reading = pickle.dumps(replace(reading, embedder=foreign))
+        mem.remember_many(notes(10), namespace="here")
+        other.remember_many(notes(10), namespace="there")
+        assert mem.hashes(namespace="here")["here"].vector == mem.hashes(namespace="there")["there"].vector
