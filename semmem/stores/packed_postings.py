@@ -93,13 +93,6 @@ class Segments(NamedTuple):
     sizes: NDArray[np.int64]
     entries: bytes
 
-    def of(self, mask: NDArray[np.bool_]) -> Segments:
-        """Return those of the keys for which ``mask`` is true."""
-        entries = np.frombuffer(self.entries, dtype=POSTING)[np.repeat(mask, self.sizes)].tobytes()
-        names = list(itertools.compress(self.names, mask.tolist()))
-        keys, kinds, n, subjects, lows, highs = (column[mask] for column in self[:6])
-        return Segments(keys, kinds, n, subjects, lows, highs, names, self.sizes[mask], entries)
-
     def packed(self) -> list[bytes]:
         """Return the entries of each key."""
         ends = np.cumsum(self.sizes) * POSTING.itemsize

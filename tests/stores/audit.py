@@ -13,7 +13,7 @@ import psycopg
 
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import FORWARD, POSTING
-from semmem.stores.postgres.postings import SINGLETONS_FULL
+from semmem.stores.postgres.upkeep import LONE_FULL
 from semmem.stores.sqlite.resident import FileModels
 
 __all__ = ["OTHERS", "alike", "check", "connections_left", "contents", "singleton", "sql"]
@@ -55,26 +55,20 @@ def connections_left(where: Semmem | str, *, within_s: float = 100.0) -> int:
 
 
 def singleton(mem: Where) -> dict[tuple[str, int], tuple[int, str, bytes]]:
-    """Return (kind, name, entry) of each (namespace, key) in lone_posting, proven to be in one place.
-
-    The rows of a segment do not overlap, no two segments have one key, and each has its record.
-    """
+    """Return (kind, name, entry) of each (namespace, key) in lone_posting; its rows are proven not to overlap."""
     found: dict[tuple[str, int], tuple[int, str, bytes]] = {}
-    beyond: dict[tuple[str, int], int] = {}
-    records = {(n, s): rest for n, s, *rest in sql(mem, "SELECT namespace, segment, low, high FROM lone_segment")}
-    columns = "namespace, segment, first, low, high, keys, kinds, entries, names"
-    for namespace, segment, first, low, high, keys, kinds, entries, names in sql(
-        mem, f"SELECT {columns} FROM lone_posting ORDER BY namespace, segment, first"
+    beyond: dict[str, int] = {}
+    columns = "namespace, first, low, high, keys, kinds, entries, names"
+    for namespace, first, low, high, keys, kinds, entries, names in sql(
+        mem, f"SELECT {columns} FROM lone_posting ORDER BY namespace, first"
     ):
-        assert beyond.get((namespace, segment), first - 1) < first <= keys[0]
-        assert records[namespace, segment][0] <= low <= high <= records[namespace, segment][1]
-        assert not found.keys() & {(namespace, key) for key in keys}
+        assert beyond.get(namespace, first - 1) < first <= keys[0]
         assert keys == sorted(set(keys))
-        assert 1 <= len(keys) <= SINGLETONS_FULL
+        assert 1 <= len(keys) <= LONE_FULL
         assert (len(kinds), len(entries), len(names)) == (len(keys), len(keys) * POSTING.itemsize, len(keys))
         row_ids = np.frombuffer(entries, dtype=POSTING)["ord"].tolist()
         assert (low, high) == (min(row_ids), max(row_ids))
-        beyond[namespace, segment] = keys[-1]
+        beyond[namespace] = keys[-1]
         pieces = [entries[at : at + POSTING.itemsize] for at in range(0, len(entries), POSTING.itemsize)]
         found |= {(namespace, k): rest for k, *rest in zip(keys, kinds, names, pieces, strict=True)}  # type: ignore[misc]
     return found
@@ -183,6 +177,8 @@ def _check_server(mem: psycopg.Connection[Any]) -> None:
     assert {k[:2]: v for k, v in found["postings"].items()} == {k: sorted(v) for k, v in wanted.items()}
     sizes = Counter(id.split("/")[0] for id in indexed)
     assert found["tally"] == sorted((n, sizes[n], lengths[n]) for n in sizes)
+    alone = sql(mem, "SELECT namespace, key FROM posting WHERE lone")
+    assert all(len(wanted[namespace, key]) == 1 for namespace, key in alone)
     alike(mem)
     _check_numbers(mem)
 

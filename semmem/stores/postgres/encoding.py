@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, repeat
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import compress, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from semmem.text.tokens import author_key
 
 __all__ = [
     "POSTING_COLUMNS",
-    "SINGLETON_COLUMNS",
     "columns_of",
     "copy_packed",
     "copy_rows",
@@ -40,13 +39,11 @@ __all__ = [
     "int4_array",
     "int8",
     "key_rows",
-    "keys_of",
     "labels_of",
     "made_by",
     "memory_of",
     "posting_rows",
     "register_arrays",
-    "singleton_rows",
     "text",
     "text_array",
     "turns_of",
@@ -117,7 +114,11 @@ class _BigintArray(Dumper):
 
     def dump(self, obj: NDArray[np.int64]) -> bytes:
         """Return the binary form of a one-dimensional array of whole numbers."""
-        return int8_array(obj)
+        if not len(obj):
+            return struct.pack("!iii", 0, 0, _INT8_OID)
+        body = np.empty(len(obj), dtype=_ELEMENT)
+        body["size"], body["value"] = 8, obj
+        return struct.pack("!iiiii", 1, 0, _INT8_OID, len(obj), 1) + body.tobytes()
 
 
 def register_arrays(connection: Connection) -> None:
@@ -163,15 +164,6 @@ def _array(oid: int, values: Sequence[bytes]) -> bytes:
     return struct.pack("!iiiii", 1, 0, oid, len(values), 1) + b"".join(parts)
 
 
-def int8_array(values: NDArray[np.int64]) -> bytes:
-    """Return a one-dimensional bigint[] in binary format."""
-    if not len(values):
-        return struct.pack("!iii", 0, 0, _INT8_OID)
-    body = np.empty(len(values), dtype=_ELEMENT)
-    body["size"], body["value"] = 8, values
-    return struct.pack("!iiiii", 1, 0, _INT8_OID, len(values), 1) + body.tobytes()
-
-
 def int4_array(values: NDArray[Any]) -> bytes:
     """Return a one-dimensional integer[] in binary format."""
     body = np.empty(len(values), dtype=_ELEMENT4)
@@ -207,7 +199,7 @@ def copy_packed(connection: Connection, table: str, columns: Sequence[str], rows
         copy.write(_END)
 
 
-POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries")
+POSTING_COLUMNS = ("namespace", "key", "segment", "kind", "n", "subjects", "low", "high", "name", "entries", "lone")
 _FIXED = np.dtype(
     [("_key", ">i4"), ("key", ">i8"), ("_segment", ">i4"), ("segment", ">i8"), ("_kind", ">i4"), ("kind", ">i2"),
      ("_n", ">i4"), ("n", ">i4"), ("_subjects", ">i4"), ("subjects", ">i4"), ("_low", ">i4"), ("low", ">i8"),
@@ -216,8 +208,11 @@ _FIXED = np.dtype(
 """The values of a posting row between its namespace and its name, each behind its length."""
 
 
-def posting_rows(namespace: str, number: int, segments: Segments) -> Sequence[bytes]:
-    """Return the rows of a segment in COPY's binary format."""
+def posting_rows(namespace: str, number: int, segments: Segments, shared_keys: Collection[int]) -> Sequence[bytes]:
+    """Return the rows of a segment in COPY's binary format, first those of keys that connect memories.
+
+    Several memories have these, or one is about them, so that the others may mention them.
+    """
     head = int2(len(POSTING_COLUMNS)) + int4(len(text(namespace))) + text(namespace)
     shown = [label.encode() for label in segments.names]
     fixed = np.empty(len(shown), dtype=_FIXED)
@@ -226,30 +221,14 @@ def posting_rows(namespace: str, number: int, segments: Segments) -> Sequence[by
         fixed[column] = values
         fixed[f"_{column}"] = _FIXED[column].itemsize
     fixed["name"] = np.fromiter(map(len, shown), np.int64, len(shown))
+    alone = (segments.sizes == 1) & (segments.subjects == 0)
+    alone &= ~np.isin(segments.keys, np.fromiter(shared_keys, np.int64, len(shared_keys)))
     sizes = (segments.sizes * POSTING.itemsize).astype(">i4")
-    parts = repeat(head), cut(fixed), shown, cut(sizes), segments.packed()
-    return tuple(map(b"".join, zip(*parts, strict=False)))  # a head for each
-
-
-SINGLETON_COLUMNS = ("namespace", "segment", "first", "low", "high", "keys", "kinds", "entries", "names")
-
-
-def singleton_rows(namespace: str, number: int, segments: Segments, size: int) -> Iterator[Sequence[bytes]]:
-    """Yield the values of rows of lone_posting, each for up to ``size`` keys of one memory."""
-    name, segment, width = text(namespace), int8(number), POSTING.itemsize
-    kinds = segments.kinds.astype(np.uint8).tobytes()
-    for start in range(0, len(segments.keys), size):
-        some = slice(start, start + size)
-        keys, row_ids = segments.keys[some], segments.lows[some]
-        yield (
-            name, segment, int8(int(keys[0])), int8(int(row_ids.min())), int8(int(row_ids.max())), int8_array(keys),
-            kinds[some], segments.entries[start * width : (start + size) * width], text_array(segments.names[some]),
-        )  # fmt: skip
-
-
-def keys_of(raw: bytes) -> NDArray[np.int64]:
-    """Return the keys that the statement ``singleton_keys`` has packed."""
-    return np.frombuffer(raw, dtype=_ELEMENT)["value"].astype(np.int64)
+    last = int4(1) + b"\x00", int4(1) + b"\x01"
+    lasts = map(last.__getitem__, alone.tolist())
+    parts = repeat(head), cut(fixed), shown, cut(sizes), segments.packed(), lasts
+    rows = tuple(map(b"".join, zip(*parts, strict=False)))  # a head for each
+    return (*compress(rows, ~alone), *compress(rows, alone))  # the first are merged later: few pages hold them
 
 
 def filter_parameters(filters: Filters) -> dict[str, Any]:

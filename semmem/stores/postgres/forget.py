@@ -216,14 +216,14 @@ def prune(connection: Connection, namespace: str, parameters: Mapping[str, Any])
     where = {**parameters, "namespace": namespace}
     if connection.execute(_SQL["namespace_prune"], where).rowcount:
         with pipelined(connection):
-            for statement in ("change_prune", "correction_empty", "fresh_empty", "singleton_done"):
+            for statement in ("change_prune", "correction_empty", "fresh_empty"):
                 connection.execute(_SQL[statement], where)
 
 
 def _clear_empty(connection: Connection, namespace: str) -> None:
     """Remove what outlives the last memory of a namespace: corrections, numbers of segments."""
     with pipelined(connection):
-        for statement in ("correction_empty", "fresh_empty", "singleton_done"):
+        for statement in ("correction_empty", "fresh_empty"):
             connection.execute(_SQL[statement], {"namespace": namespace})
 
 

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pgvector import Vector
 from psycopg.errors import SerializationFailure
 
@@ -39,7 +38,6 @@ __all__ = [
     "FLUSHED_AT_ONCE",
     "FLUSH_AT",
     "LAST_KEY",
-    "SINGLETONS_FULL",
     "are_few",
     "ask_grounds",
     "check_grounds",
@@ -54,7 +52,6 @@ __all__ = [
     "index_few",
     "index_many",
     "mark_merged",
-    "pack_singletons",
     "send_change",
     "write_relationships",
 ]
@@ -69,12 +66,6 @@ BULK_COMPACT_AT = 32
 """The same number for the writer of a bulk, chosen while each batch left a small segment of memories made anew."""
 SEGMENT_FULL = 4_096
 """The most entries of one posting row after compaction, so that forgetting rewrites a bounded value."""
-SINGLETONS_FULL = 32
-"""Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
-MOST_SEGMENTS, SEGMENTS_JOINED = 16, 12
-"""The most segments of packed keys, in each of which a recall looks, and how many of the smallest then become one."""
-_KEYS_READ = 30
-"""A packed segment is read whole where it has less than so many keys for each one that is looked for."""
 FEW = 16
 """Up to this many rows are written by one statement each, all sent together; more go faster by COPY."""
 FLUSHED_AT_ONCE = 10_000
@@ -236,61 +227,22 @@ def checked(holds: Cursor, namespace: str, stored: Sequence[tuple[int, Row]], fa
 
 
 def copy_segments(connection: Connection, namespace: str, segments: Segments) -> None:
-    """Write the postings of many keys under a new segment number.
-
-    A key that more than one memory has now, or that one is about, so that others may mention it, gets a row of its own;
-    those of one memory are packed.
-    """
-    where = {"namespace": namespace}
-    segment = only(connection.execute(_SQL["segment_next"], where))[0]
-    known = connection.execute(_SQL["segments_known"], {**where, "keys": segments.keys}, binary=True)
-    own = np.isin(segments.keys, np.array([key for (key,) in known], dtype=np.int64))
-    own[~own] = np.isin(segments.keys[~own], _met(connection, namespace, segments.keys[~own]))
-    own |= (segments.sizes > 1) | (segments.subjects > 0)
-    connection.execute(_SQL["fresh_add"], {**where, "segment": segment})
-    rows = encoding.posting_rows(namespace, segment, segments.of(own))
+    """Write one row per key under a new segment number, and mark keys that more than one memory has now."""
+    segment = only(connection.execute(_SQL["segment_next"], {"namespace": namespace}))[0]
+    shared_keys: set[int] = set()
+    keys = segments.keys
+    for statement in (
+        "segments_known",
+        "segments_meet",
+        "singleton_meet",
+    ):  # each looks at what is left of the keys alone
+        parameters = {"namespace": namespace, "keys": keys}
+        found = [key for (key,) in connection.execute(_SQL[statement], parameters, binary=True)]
+        shared_keys.update(found)
+        keys = np.setdiff1d(keys, np.array(found, dtype=np.int64))
+    connection.execute(_SQL["fresh_add"], {"namespace": namespace, "segment": segment})
+    rows = encoding.posting_rows(namespace, segment, segments, shared_keys)
     encoding.copy_packed(connection, "posting", encoding.POSTING_COLUMNS, rows)
-    if not own.all():
-        _copy_singletons(connection, namespace, segment, segments.of(~own))
-
-
-def _met(connection: Connection, namespace: str, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give each of ``keys`` that is packed a row of its own, since another memory has it now; return these keys."""
-    where, met = {"namespace": namespace}, list[int]()
-    for segment, count in connection.execute(_SQL["singleton_segments"], where).fetchall():
-        some = keys
-        if count is not None and count < _KEYS_READ * len(keys):  # to read all is faster than to look for each
-            (raw,) = only(connection.execute(_SQL["singleton_keys"], {**where, "segment": segment}, binary=True))
-            some = np.intersect1d(keys, encoding.keys_of(raw))
-        if len(some):
-            parameters = {**where, "keys": some, "segment": segment}
-            met += [key for (key,) in connection.execute(_SQL["singleton_meet"], parameters, binary=True)]
-    return np.array(met, dtype=np.int64)
-
-
-def _copy_singletons(connection: Connection, namespace: str, segment: int, segments: Segments) -> None:
-    """Write the keys of one memory each, packed; where there are many segments of these, make the smallest one."""
-    rows = encoding.singleton_rows(namespace, segment, segments, SINGLETONS_FULL)
-    copy_rows(connection, "lone_posting", encoding.SINGLETON_COLUMNS, rows)
-    low, high = int(segments.lows.min()), int(segments.highs.max())
-    record = {"namespace": namespace, "segment": segment, "low": low, "high": high, "keys": len(segments.keys)}
-    connection.execute(_SQL["singleton_add"], record)
-    held = connection.execute(_SQL["singleton_segments"], {"namespace": namespace}).fetchall()
-    if len(held) <= MOST_SEGMENTS:
-        return
-    number = only(connection.execute(_SQL["segment_next"], {"namespace": namespace}))[0]
-    chosen = np.array([one for one, count in held if count is not None][:SEGMENTS_JOINED], dtype=np.int64)
-    connection.execute(_SQL["singleton_join"], {"namespace": namespace, "segments": chosen, "segment": number})
-    pack_singletons(connection, namespace, chosen, number, FIRST_KEY, LAST_KEY)
-    connection.execute(_SQL["singleton_done"], {"namespace": namespace})
-
-
-def pack_singletons(
-    connection: Connection, namespace: str, segments: NDArray[np.int64], into: int, since: int, upto: int
-) -> int:
-    """Write the packed keys from ``since`` to ``upto`` of some segments as one of them; return how many it gained."""
-    parameters = {"namespace": namespace, "segments": segments, "segment": into, "since": since, "upto": upto}
-    return int(only(connection.execute(_SQL["singleton_pack"], {**parameters, "size": SINGLETONS_FULL}))[0])
 
 
 def count_change(
@@ -367,7 +319,7 @@ def compact(connection: Connection, namespace: str, *, bulk: bool = False) -> in
         return 0  # another writer was faster
     sizes = {"least": COMPACT_AT, "full": SEGMENT_FULL, "fresh": COMPACT_AT if bulk else 1}
     parameters = {"namespace": namespace, "segments": segments, **sizes}
-    written = int(only(connection.execute(_SQL["compact"], parameters))[0])
+    written = int(connection.execute(_SQL["compact"], parameters).rowcount)
     mark_merged(connection, namespace, segments)
     return written
 

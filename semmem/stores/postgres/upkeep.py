@@ -18,7 +18,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from psycopg import Error
 from psycopg.errors import LockNotAvailable
 
@@ -26,7 +25,6 @@ from semmem.model.errors import SemmemError
 from semmem.model.recipe import GraphSettings
 from semmem.model.store import Keep
 from semmem.model.types import Filters
-from semmem.stores.packed_postings import FIRST_EARLIER
 from semmem.stores.postgres import forget, links, nearest, postings
 from semmem.stores.postgres.connection import by_namespace
 from semmem.stores.postgres.nearest import session_setting
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = [
     "SWEEPS",
     "Flushing",
-    "Settled",
     "Sweep",
     "end_bulk",
     "left_to_maintain",
@@ -57,8 +54,10 @@ _TABLES = ("memory", "posting", "lone_posting", "embedding", "forward", "likenes
 _EMPTIED = ("pending", "history", "change", "link", "access")
 """More tables that ``maintain`` vacuums: other work empties them again."""
 _MANY = 10_000
-"""The number of joined rows, or packed keys, from which on it is worth rewriting the table."""
+"""The number of packed posting rows from which on it is worth rewriting the table."""
 
+LONE_FULL = 32
+"""Keys per row of lone_posting: about 1.4 kB, so that a page holds five rows and none is stored out of line."""
 _FOLDING_THREADS = 4
 """Flushes at the same time at most, and half of the connections: the others are for recalls."""
 _ROWS_AT_ONCE = 50_000
@@ -251,7 +250,7 @@ def _owned(connection: Connection, namespace: str) -> None:
 
 def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     """Finish drops, sweep, flush every pending memory and merge small segments; return the count of each."""
-    flushed = merged = gone = packed = alike = 0
+    flushed = merged = packed = alike = 0
     busy = {name for name, *_ in store.rows("moved_unfinished", {})}
     for namespace, upto in store.rows("drop_unfinished", {}):
         store.drop(namespace, upto)
@@ -262,15 +261,13 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
         while count := store.transaction(partial(postings.flush, namespace=namespace)):
             flushed += count
     for namespace in _others(store, "namespace_names", busy):
-        settled = _settled(store, namespace)
-        merged += settled.written
-        gone += settled.gone
-        packed += settled.packed
+        written, removed = _settled(store, namespace)
+        merged += written
+        packed += removed
         alike += _packed(store, namespace)
     embedded = store.url.startswith("embedded:")  # a server of one's own
     if embedded:
-        _shrunk(store, "posting", gone)
-        _shrunk(store, "lone_posting", packed)
+        _shrunk(store, "posting", packed)
         _shrunk(store, "likeness_key", alike)
     tables = (*_TABLES, *_EMPTIED) if embedded else _TABLES
     store.run(lambda c: c.execute(f"{'VACUUM (ANALYZE)' if embedded else 'ANALYZE'} {', '.join(tables)}"))
@@ -279,15 +276,6 @@ def maintain(store: PostgresStore, keep: Keep) -> dict[str, int]:
     if embedded:
         store.run(lambda c: c.execute("CHECKPOINT"))  # moves what the log holds into the tables
     return {**{name: count for name, count in sweep_counts.items() if count}, **counts, **_report(store)}
-
-
-class Settled(NamedTuple):
-    """The key to continue from; the posting rows written by joining, and those gone by it; the keys packed."""
-
-    since: int
-    written: int
-    gone: int
-    packed: int
 
 
 def settle_steps(connection: Connection, namespace: str) -> tuple[int, bool]:
@@ -308,50 +296,39 @@ def _sizes(connection: Connection, namespace: str, upto: int) -> tuple[int, int,
     return shared, apart, packed
 
 
-def settle(connection: Connection, namespace: str, since: int, steps: int, *, packs: bool) -> Settled:
+def settle(connection: Connection, namespace: str, since: int, steps: int, *, packs: bool) -> tuple[int, int, int]:
     """Pack the keys of a range that only one memory has, where ``packs``, and join the rows of each other key.
 
-    The range begins at ``since``.
+    The range begins at ``since``. Both at once, for they lie in the same pages. Returns the key to continue from, how
+    many posting rows were written by merging, and how many were removed by packing; see lone_posting.
     """
     connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    width, packed = (postings.LAST_KEY - postings.FIRST_KEY) // steps, 0  # equal ranges hold as many keys
+    width, removed = (postings.LAST_KEY - postings.FIRST_KEY) // steps, 0  # equal ranges hold as many keys
     upto = min(postings.LAST_KEY, since + width)
     if packs:
-        packed = _pack(connection, namespace, since, upto)
+        parameters = {"namespace": namespace, "since": since, "upto": upto, "size": LONE_FULL}
+        upto, removed = only(connection.execute(_SQL["singleton_pack"], parameters))
     parameters = {"namespace": namespace, "since": since, "upto": upto, "full": postings.SEGMENT_FULL}
-    written, gone = only(connection.execute(_SQL["compact_range"], parameters))
+    written = int(connection.execute(_SQL["compact_range"], parameters).rowcount)
     if written:
         connection.execute(_SQL["namespace_revise"], {"namespace": namespace, "length": 0})
-    return Settled(upto + 1, written, gone, packed)
+    return upto + 1, written, removed
 
 
-def _pack(connection: Connection, namespace: str, since: int, upto: int) -> int:
-    """Pack a range of the keys of single memories into segment 0; return how many came from other segments."""
-    connection.execute(
-        _SQL["singleton_add"], {"namespace": namespace, "segment": 0, "low": 0, "high": FIRST_EARLIER, "keys": None}
-    )
-    held = [one for one, _ in connection.execute(_SQL["singleton_segments"], {"namespace": namespace})]
-    return postings.pack_singletons(connection, namespace, np.array(held, dtype=np.int64), 0, since, upto)
-
-
-def _settled(store: PostgresStore, namespace: str) -> Settled:
-    """Join and pack posting rows, a range of keys at a time; return what all steps did together."""
+def _settled(store: PostgresStore, namespace: str) -> tuple[int, int]:
+    """Join and pack posting rows, a range of keys at a time; return how many were written, and how many removed."""
     steps, packs = store.run(partial(settle_steps, namespace=namespace))
     segments = store.run(partial(postings.fresh_segments, namespace=namespace))
-    done = Settled(postings.FIRST_KEY if steps else postings.LAST_KEY + 1, 0, 0, 0)
-    while done.since <= postings.LAST_KEY:
-        step = store.transaction(partial(settle, namespace=namespace, since=done.since, steps=steps, packs=packs))
-        done = Settled(step.since, *(one + other for one, other in zip(done[1:], step[1:], strict=True)))
-    if packs:
-        store.transaction(partial(_done, namespace=namespace))
+    merged = packed = 0
+    since = postings.FIRST_KEY if steps else postings.LAST_KEY + 1
+    while since <= postings.LAST_KEY:
+        step = partial(settle, namespace=namespace, since=since, steps=steps, packs=packs)
+        since, written, removed = store.transaction(step)
+        merged += written
+        packed += removed
     if segments:  # those that writers have added meanwhile stay fresh
         store.transaction(partial(postings.mark_merged, namespace=namespace, segments=segments))
-    return done
-
-
-def _done(connection: Connection, namespace: str) -> None:
-    connection.execute(_SQL["namespace_own"], {"namespace": namespace})
-    connection.execute(_SQL["singleton_done"], {"namespace": namespace})
+    return merged, packed
 
 
 def _packed(store: PostgresStore, namespace: str) -> int:
@@ -365,7 +342,7 @@ def _packed(store: PostgresStore, namespace: str) -> int:
 
 
 def _shrunk(store: PostgresStore, table: str, packed: int) -> None:
-    """Rewrite a table where most of its rows have just been joined or packed, so that its files shrink.
+    """Rewrite a table where most of its rows have just been packed, so that its files shrink.
 
     The table cannot be read meanwhile, but little is left of it. It stays as it is while others keep using it.
     """

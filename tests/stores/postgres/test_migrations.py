@@ -102,33 +102,6 @@ def test_a_store_of_schema_7_comes_over_with_its_memories(store_url: str, monkey
     assert rows(store_url, "SELECT max(number) FROM semmem.migration") == [(NEWEST,)]
 
 
-def test_keys_of_one_memory_leave_the_rows_of_schema_21_for_a_segment_of_their_own(
-    bare_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = migrations("postgres")
-    monkeypatch.setattr(migrating, "migrations", lambda backend: tuple(row for row in known if row[0] <= 21))
-    assert migrate(bare_url) == 21
-    monkeypatch.undo()
-    entry = "decode(lpad(to_hex(ord), 2, '0') || repeat('00', 11), 'hex')"
-    run(bare_url, "INSERT INTO semmem.namespace (namespace, segments) VALUES ('a', 7), ('b', 1)")
-    columns = "namespace, key, segment, kind, n, subjects, low, high, name, entries, lone"
-    values = f"'a', 100 - ord, 7, 3, 1, 0, ord, ord, 'n' || ord, {entry}, ord > 1"
-    run(bare_url, f"INSERT INTO semmem.posting ({columns}) SELECT {values} FROM generate_series(1, 35) AS ord")
-    columns = "namespace, first, low, high, keys, kinds, entries, names"
-    values = f"'b', 5, ord, ord, ARRAY[5::bigint], '\\x03', {entry}, ARRAY['old']"
-    run(bare_url, f"INSERT INTO semmem.lone_posting ({columns}) SELECT {values} FROM generate_series(9, 9) AS ord")
-    assert migrate(bare_url) == NEWEST
-    assert rows(bare_url, "SELECT key, name FROM semmem.posting") == [(99, "n1")]
-    assert rows(bare_url, "SELECT namespace, segments FROM semmem.namespace ORDER BY 1") == [("a", 8), ("b", 1)]
-    assert rows(bare_url, "SELECT * FROM semmem.lone_segment ORDER BY 1") == [
-        ("a", 8, 2, 35, 34), ("b", 0, 0, 4294967295, None),
-    ]  # fmt: skip
-    columns = "namespace, segment, first, low, high, cardinality(keys), length(kinds), length(entries), names[1]"
-    assert rows(bare_url, f"SELECT {columns} FROM semmem.lone_posting ORDER BY 1, 3") == [
-        ("a", 8, 65, 4, 35, 32, 32, 384, "n35"), ("a", 8, 97, 2, 3, 2, 2, 24, "n3"), ("b", 0, 5, 9, 9, 1, 1, 12, "old"),
-    ]  # fmt: skip
-
-
 def test_migrating_a_second_time_changes_nothing(store_url: str) -> None:
     what = "SELECT number, name, applied_at FROM semmem.migration ORDER BY number"
     before, schema = rows(store_url, what), rows(store_url, SCHEMA)
@@ -170,7 +143,7 @@ def test_every_table_is_led_by_its_namespace_and_no_number_goes_across_namespace
         "meta",
         "migration",
     }
-    assert len(found) == 26
+    assert len(found) == 25
     others = [(name, c[0]) for name, c in rows(store_url, keys.format(which="NOT i.indisprimary")) if c[0] is not None]
     across = {("answered", "at"), ("memory", "tags"), ("memory", "metadata"), ("recall_log", "recall_id")}
     assert {pair for pair in others if pair[1] != "namespace"} == across

@@ -1,4 +1,4 @@
-"""The postings of keys that one memory alone has are packed, and packed again by maintain; no reader can tell."""
+"""The postings of keys that one memory alone has are packed by maintain; nobody who reads or writes can tell."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 
 from semmem.client.memory import Semmem
 from semmem.stores.packed_postings import POSTING
-from semmem.stores.postgres import postings, upkeep
-from semmem.stores.postgres.postings import FIRST_KEY, LAST_KEY, SINGLETONS_FULL
+from semmem.stores.postgres import upkeep
+from semmem.stores.postgres.postings import FIRST_KEY, LAST_KEY
+from semmem.stores.postgres.upkeep import LONE_FULL
 from tests.stores.audit import check, singleton, sql
 
 NAMES = ("Ada Lovelace", "Charles Babbage", "Mary Somerville", "Köln", "Turin")
@@ -37,11 +38,8 @@ def answers(mem: Semmem) -> list[Any]:
 
 
 def count(mem: Semmem) -> tuple[int, int]:
-    """Return how many keys of one memory writers have packed, and how many maintain has."""
-    sums = "SELECT sum(cardinality(keys)) FILTER (WHERE {}) FROM lone_posting"
-    written, maintained = (int(sql(mem, sums.format(f"segment {of}"))[0][0] or 0) for of in ("> 0", "= 0"))
-    assert written + maintained == len(singleton(mem))
-    return written, maintained
+    """Return how many keys of one memory have rows of their own, and how many are packed."""
+    return (sql(mem, "SELECT count(*) FROM posting WHERE lone")[0][0], len(singleton(mem)))
 
 
 @pytest.mark.slow
@@ -83,13 +81,13 @@ def test_keys_are_packed_a_range_at_a_time_and_each_is_in_one_row(mem: Semmem) -
         while since <= LAST_KEY:
             before = count(mem)
             step = partial(upkeep.settle, namespace="default", since=since, steps=steps, packs=True)
-            since, _, _, packed = mem.store.transaction(step)
+            since, _, packed = mem.store.transaction(step)
             assert count(mem) == (before[0] - packed, before[1] + packed)
             went += packed
             check(mem)
         if steps == 1:
             assert (went, count(mem)) == (apart, (0, apart))
-            assert sql(mem, "SELECT count(*) FROM lone_posting") == [(-(-apart // SINGLETONS_FULL),)]
+            assert sql(mem, "SELECT count(*) FROM lone_posting") == [(-(-apart // LONE_FULL),)]
             mem.remember_many(items(70, 140), batch_size=70)
     assert count(mem)[0] == 0
 
@@ -99,7 +97,7 @@ def test_a_part_of_the_keys_says_how_many_there_are(mem: Semmem, monkeypatch: py
     mem.remember_many(items(0, 140), batch_size=70)
     exact = mem.store.run(partial(upkeep.settle_steps, namespace="default"))
     apart, _ = count(mem)
-    shared = sql(mem, "SELECT count(*) FROM posting")[0][0]
+    shared = sql(mem, "SELECT count(*) FROM posting WHERE NOT lone")[0][0]
     assert exact == (1, True)
     monkeypatch.setattr(upkeep, "_ROWS_AT_ONCE", 1)
     assert mem.store.run(partial(upkeep.settle_steps, namespace="default")) == (shared + apart + 1, True)
@@ -140,66 +138,3 @@ def test_a_dropped_namespace_takes_its_packed_keys_along_and_leaves_those_of_new
     assert min(row_ids) == upto + 1
     assert max(row_ids) == upto + 70
     assert mem.recall("zebra100")[0].id == "m100"
-
-
-def segments(mem: Semmem) -> list[tuple[int, int | None]]:
-    """Return the segments of packed keys, with how many keys each had when it was written."""
-    return sql(mem, "SELECT segment, keys FROM lone_segment ORDER BY segment")  # type: ignore[return-value]
-
-
-def test_a_key_that_one_memory_has_is_no_row_of_its_own_until_a_second_one_has_it(mem: Semmem) -> None:
-    where = "SELECT segment, n FROM posting WHERE name = 'zebra7' ORDER BY segment"
-    mem.remember_many(items(0, 70), batch_size=70)
-    assert sql(mem, where) == []
-    assert [segment for segment, _ in segments(mem)] == [1]
-    assert segments(mem)[0][1] == sum(count(mem))
-    mem.remember_many([{"id": f"t{n}", "text": f"The zebra7 and heron{n} slept."} for n in range(64)], batch_size=64)
-    assert sql(mem, where) == [(0, 1), (2, 64)]
-    assert "heron63" not in {name for (name,) in sql(mem, "SELECT name FROM posting")}
-    check(mem)
-    mem.forget("m7")
-    assert sql(mem, where) == [(2, 64)]
-    check(mem)
-
-
-@pytest.mark.parametrize("keys_read", [0, 1_000_000])
-def test_a_key_is_found_in_a_segment_that_is_read_whole_and_in_one_that_is_asked(
-    mem: Semmem, monkeypatch: pytest.MonkeyPatch, keys_read: int
-) -> None:
-    monkeypatch.setattr(postings, "_KEYS_READ", keys_read)
-    mem.remember_many(items(0, 70), batch_size=70)
-    before, _ = count(mem)
-    assert sql(mem, "SELECT count(*) FROM posting WHERE segment = 0") == [(0,)]
-    mem.remember_many([{"text": f"The zebra{n} slept."} for n in range(64)], batch_size=64)
-    assert sql(mem, "SELECT count(*) FROM posting WHERE segment = 0 AND name LIKE 'zebra%%'") == [(64,)]
-    assert count(mem) == (before + 64, 0)  # each new memory has a key of its own; readers leave out the former ones
-    check(mem)
-    mem.maintain()
-    assert count(mem) == (0, before)
-    check(mem)
-
-
-def test_the_smallest_of_many_segments_become_one(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "MOST_SEGMENTS", 4)
-    monkeypatch.setattr(postings, "SEGMENTS_JOINED", 3)
-    monkeypatch.setattr(postings, "COMPACT_AT", 99)
-    seen = []
-    for batch in range(8):
-        mem.remember_many(items(70 * batch, 70 * batch + 70), batch_size=70)
-        seen.append(len(segments(mem)))
-        check(mem)
-    assert seen == [1, 2, 3, 4, 3, 4, 3, 4]  # the fifth and the seventh time three of five become one
-    before = answers(mem)
-    mem.maintain()
-    assert segments(mem) == [(0, None)]
-    assert answers(mem) == before
-    check(mem)
-
-
-def test_the_segments_of_an_emptied_namespace_go(mem: Semmem) -> None:
-    mem.remember_many(items(0, 70), batch_size=70)
-    mem.remember_many(items(70, 140), namespace="other", batch_size=70)
-    assert sql(mem, "SELECT namespace, segment FROM lone_segment ORDER BY 1") == [("default", 1), ("other", 1)]
-    mem.drop_namespace("other")
-    mem.forget(filters={"created_before": "9999-01-01"})
-    assert segments(mem) == []

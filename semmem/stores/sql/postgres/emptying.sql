@@ -34,11 +34,11 @@ WHERE namespace = %(namespace)s AND low <= %(upto)s AND high > %(upto)s ORDER BY
 -- drop_singletons --
 -- Remove dropped memories from lone_posting; returns how many rows held some.
 WITH taken AS (
-    DELETE FROM lone_posting WHERE namespace = %(namespace)s AND (segment, first) IN (
-        SELECT segment, first FROM lone_posting WHERE namespace = %(namespace)s AND low <= %(upto)s LIMIT %(limit)s)
-    RETURNING segment, first, keys, kinds, entries, names
+    DELETE FROM lone_posting WHERE namespace = %(namespace)s AND first IN (
+        SELECT first FROM lone_posting WHERE namespace = %(namespace)s AND low <= %(upto)s LIMIT %(limit)s)
+    RETURNING first, keys, kinds, entries, names
 ), held AS (
-    SELECT t.segment, t.first, u.key, u.name, u.at, get_byte(t.kinds, u.at::int - 1) AS kind,
+    SELECT t.first, u.key, u.name, u.at, get_byte(t.kinds, u.at::int - 1) AS kind,
            substr(t.entries, 12 * u.at::int - 11, 12) AS entry
     FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.names) WITH ORDINALITY AS u(key, name, at)
 ), numbered AS (
@@ -46,11 +46,11 @@ WITH taken AS (
               | (get_byte(entry, 3)::bigint << 24) AS ord
     FROM held
 ), stays AS (
-    INSERT INTO lone_posting (namespace, segment, first, low, high, keys, kinds, entries, names)
-    SELECT %(namespace)s, segment, first, min(ord), max(ord), array_agg(key ORDER BY at),
+    INSERT INTO lone_posting (namespace, first, low, high, keys, kinds, entries, names)
+    SELECT %(namespace)s, first, min(ord), max(ord), array_agg(key ORDER BY at),
            string_agg(set_byte('\x00'::bytea, 0, kind), ''::bytea ORDER BY at),
            string_agg(entry, ''::bytea ORDER BY at), array_agg(name ORDER BY at)
-    FROM numbered WHERE ord > %(upto)s GROUP BY segment, first
+    FROM numbered WHERE ord > %(upto)s GROUP BY first
 )
 SELECT count(*) FROM taken;
 

@@ -1,19 +1,13 @@
--- <singleton_row_in_segment> --
--- The row of lone_posting in segment s that may have the key of k: the last that begins at it or before.
-SELECT l.* FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.segment = s.segment AND l.first <= k.key
-ORDER BY l.first DESC LIMIT 1
-
 -- <singleton_row_of_key> --
--- The row of lone_posting that has the key of k, if one has it; one segment has it at most.
-SELECT l.* FROM lone_segment s CROSS JOIN LATERAL (<singleton_row_in_segment>) AS l
-WHERE s.namespace = %(namespace)s AND k.key = ANY(l.keys)
+-- The row of lone_posting that has the key of k, if one has it: the last that begins at it or before.
+SELECT l.* FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.first <= k.key ORDER BY l.first DESC LIMIT 1
 
 -- <singleton_entry_of_key> --
 -- Of keys k those that stand packed and have no rows of their own, with what such a row would hold.
 CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
 CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * array_position(l.keys, k.key) - 11, 12) AS entry) AS e
 CROSS JOIN LATERAL (SELECT (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int AS n) AS c
-WHERE NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)
+WHERE e.entry IS NOT NULL AND NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)
 
 -- postings --
 -- Return totals, pending memories and postings in one snapshot, so that a flush can neither hide a memory nor count it
@@ -48,7 +42,7 @@ SELECT 2, 0, 0,
        string_agg(CASE WHEN n <= %(max_df)s THEN entries ELSE '' END, '')
 FROM (
     SELECT key, n, entries FROM posting
-    WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
+    WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND (NOT lone OR key = ANY(%(pending)s))
     UNION ALL
     SELECT k.key, c.n, e.entry FROM unnest(%(pending)s::bigint[]) AS k(key)
     <singleton_entry_of_key>) AS held;
@@ -69,7 +63,8 @@ SELECT DISTINCT ON (key) key, name FROM (
     SELECT key, segment, name FROM posting WHERE namespace = %(namespace)s AND key = ANY(%(keys)s)
     UNION ALL
     SELECT k.key, 0, l.names[array_position(l.keys, k.key)] FROM unnest(%(keys)s::bigint[]) AS k(key)
-    CROSS JOIN LATERAL (<singleton_row_of_key>) AS l) AS held
+    CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
+    WHERE k.key = ANY(l.keys)) AS held
 ORDER BY key, segment;
 
 -- subject_names --
@@ -173,29 +168,27 @@ DELETE FROM fresh WHERE namespace = %(namespace)s AND NOT EXISTS (
     SELECT FROM posting WHERE namespace = %(namespace)s);
 
 -- <rows_joined> --
--- The rows that are gone, each key's merged into as few as may be full. Returns how many were written, and how many went.
+-- The rows that are gone, each key's merged into as few as may be full.
 ), placed AS (
     SELECT *, ((sum(n) OVER (PARTITION BY key ORDER BY low, segment) - n) / %(full)s)::bigint AS piece FROM gone
-), made AS (
-    INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries)
-    SELECT %(namespace)s, key, max(segment), min(kind), sum(n), sum(subjects), min(low), max(high),
-           (array_agg(name ORDER BY segment))[1], string_agg(entries, ''::bytea ORDER BY low, segment)
-    FROM placed GROUP BY key, piece
-    RETURNING 1
 )
-SELECT (SELECT count(*) FROM made), (SELECT count(*) FROM gone)
+INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries, lone)
+SELECT %(namespace)s, key, max(segment), min(kind), sum(n), sum(subjects), min(low), max(high),
+       (array_agg(name ORDER BY segment))[1], string_agg(entries, ''::bytea ORDER BY low, segment), false
+FROM placed GROUP BY key, piece
+RETURNING 1
 
 -- compact --
 -- Join, for each key that has at least so many fresh rows in the given segments, the newest rows up to the oldest that is
 -- at most twice as large as all newer ones together; so each remaining row is more than twice as large. Full rows stay.
 WITH touched AS (
     SELECT key FROM posting
-    WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s::bigint[])
+    WHERE namespace = %(namespace)s AND NOT lone AND segment = ANY(%(segments)s::bigint[])
     GROUP BY key HAVING count(*) >= %(fresh)s
 ), held AS (
     SELECT p.key, p.segment, p.n, row_number() OVER newest AS age, sum(p.n + 1) OVER newest - p.n - 1 AS newer
     FROM posting p JOIN touched USING (key)
-    WHERE p.namespace = %(namespace)s AND p.n < %(full)s
+    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
     WINDOW newest AS (PARTITION BY p.key ORDER BY p.segment DESC)
 ), bounded AS (
     SELECT key, segment, age, max(age) FILTER (WHERE age = 1 OR n <= 2 * newer) OVER (PARTITION BY key) AS last
@@ -213,81 +206,58 @@ WITH touched AS (
 -- ranges of whose sizes nothing is known.
 WITH several AS MATERIALIZED (
     SELECT key FROM posting
-    WHERE namespace = %(namespace)s AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint AND n < %(full)s
+    WHERE namespace = %(namespace)s AND NOT lone AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint AND n < %(full)s
     GROUP BY key HAVING count(*) > 1
 ), gone AS (
     DELETE FROM posting p
-    WHERE p.namespace = %(namespace)s AND p.n < %(full)s
+    WHERE p.namespace = %(namespace)s AND NOT p.lone AND p.n < %(full)s
       AND p.key = ANY((SELECT array_agg(key) FROM several)::bigint[])
     RETURNING p.key, p.segment, p.kind, p.n, p.subjects, p.low, p.high, p.name, p.entries
 <rows_joined>;
 
 -- segments_known --
--- Return those of the keys that have rows of their own, by one row of each: some have hundreds of rows.
+-- Return those of the keys that several memories have, by one row of each: some have hundreds of rows.
 SELECT k.key FROM unnest(%(keys)s::bigint[]) AS k(key)
 CROSS JOIN LATERAL (
-    SELECT 1 FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key LIMIT 1) AS held;
+    SELECT 1 FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key AND NOT p.lone LIMIT 1) AS held;
 
--- singleton_segments --
--- List the segments of lone_posting with the number of their keys, the smallest first; it is NULL of what maintain has
--- packed.
-SELECT segment, keys FROM lone_segment WHERE namespace = %(namespace)s ORDER BY keys, segment;
-
--- singleton_keys --
--- Return all keys of a segment as one value.
-SELECT coalesce(string_agg(substr(array_send(keys), 21), ''::bytea), ''::bytea)
-FROM lone_posting WHERE namespace = %(namespace)s AND segment = %(segment)s;
+-- segments_meet --
+-- Mark keys as shared that only one memory had until now, and return them.
+UPDATE posting SET lone = false WHERE namespace = %(namespace)s AND key = ANY(%(keys)s) AND lone RETURNING key;
 
 -- singleton_meet --
--- Write a row of their own for keys in a segment of lone_posting that another memory now has too; that row counts
--- instead. Returns the keys.
-INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries)
+-- Write a row of their own for keys in lone_posting that another memory now has too; that row counts instead. Returns the
+-- keys.
+INSERT INTO posting (namespace, key, segment, kind, n, subjects, low, high, name, entries, lone)
 SELECT %(namespace)s, k.key, 0, get_byte(l.kinds, a.at - 1),
        (get_byte(e.entry, 4) + get_byte(e.entry, 5) + get_byte(e.entry, 8) > 0)::int, (get_byte(e.entry, 9) > 0)::int,
-       e.ord, e.ord, l.names[a.at], e.entry
-FROM unnest(%(keys)s::bigint[]) AS k(key)
-CROSS JOIN (SELECT %(segment)s::bigint AS segment) AS s
-CROSS JOIN LATERAL (<singleton_row_in_segment>) AS l
+       e.ord, e.ord, l.names[a.at], e.entry, false
+FROM (
+    SELECT DISTINCT u.key FROM unnest(%(keys)s::bigint[]) AS u(key)
+    WHERE EXISTS (SELECT FROM lone_posting l WHERE l.namespace = %(namespace)s)) AS k  -- none, before maintain has packed
+CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
 CROSS JOIN LATERAL (SELECT array_position(l.keys, k.key) AS at) AS a
 CROSS JOIN LATERAL (SELECT substr(l.entries, 12 * a.at - 11, 12) AS entry) AS f
 CROSS JOIN LATERAL (
     SELECT f.entry, get_byte(f.entry, 0) | (get_byte(f.entry, 1) << 8) | (get_byte(f.entry, 2) << 16)
                     | (get_byte(f.entry, 3)::bigint << 24) AS ord) AS e
-WHERE a.at IS NOT NULL
+WHERE a.at IS NOT NULL AND NOT EXISTS (
+    SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = k.key)
 RETURNING key;
-
--- singleton_add --
--- Record a segment of lone_posting; that of maintain is there already from the second time on.
-INSERT INTO lone_segment (namespace, segment, low, high, keys)
-VALUES (%(namespace)s, %(segment)s, %(low)s, %(high)s, %(keys)s)
-ON CONFLICT DO NOTHING;
-
--- singleton_join --
--- Record a segment of lone_posting that takes the keys of several.
-INSERT INTO lone_segment (namespace, segment, low, high, keys)
-SELECT namespace, %(segment)s, min(low), max(high), sum(keys) FROM lone_segment
-WHERE namespace = %(namespace)s AND segment = ANY(%(segments)s::bigint[]) GROUP BY namespace;
-
--- singleton_done --
--- Delete the records of segments of which no row is left.
-DELETE FROM lone_segment s WHERE namespace = %(namespace)s AND NOT EXISTS (
-    SELECT FROM lone_posting l WHERE l.namespace = %(namespace)s AND l.segment = s.segment);
 
 -- singleton_clear --
 -- Remove memories from the rows of lone_posting that hold their keys; delete rows that are then empty.
 WITH gone AS MATERIALIZED (
     SELECT DISTINCT key, ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS g(key, ord)
 ), touched AS MATERIALIZED (
-    SELECT DISTINCT l.segment, l.first FROM gone k
-    JOIN lone_segment s ON s.namespace = %(namespace)s AND k.ord BETWEEN s.low AND s.high
-    CROSS JOIN LATERAL (<singleton_row_in_segment>) AS l
+    SELECT DISTINCT l.first FROM (SELECT DISTINCT key FROM gone) AS k
+    CROSS JOIN LATERAL (<singleton_row_of_key>) AS l
     WHERE k.key = ANY(l.keys)
 ), taken AS (
-    DELETE FROM lone_posting l USING touched t
-    WHERE l.namespace = %(namespace)s AND l.segment = t.segment AND l.first = t.first
-    RETURNING l.segment, l.first, l.keys, l.kinds, l.entries, l.names
+    DELETE FROM lone_posting l USING touched t WHERE l.namespace = %(namespace)s AND l.first = t.first
+    RETURNING l.first, l.keys, l.kinds, l.entries, l.names
 ), held AS (
-    SELECT t.segment, t.first, u.key, u.name, u.at, get_byte(t.kinds, u.at::int - 1) AS kind,
+    SELECT t.first, u.key, u.name, u.at, get_byte(t.kinds, u.at::int - 1) AS kind,
            substr(t.entries, 12 * u.at::int - 11, 12) AS entry
     FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.names) WITH ORDINALITY AS u(key, name, at)
 ), numbered AS (
@@ -295,56 +265,55 @@ WITH gone AS MATERIALIZED (
               | (get_byte(entry, 3)::bigint << 24) AS ord
     FROM held
 )
-INSERT INTO lone_posting (namespace, segment, first, low, high, keys, kinds, entries, names)
-SELECT %(namespace)s, n.segment, n.first, min(n.ord), max(n.ord), array_agg(n.key ORDER BY n.at),
+INSERT INTO lone_posting (namespace, first, low, high, keys, kinds, entries, names)
+SELECT %(namespace)s, n.first, min(n.ord), max(n.ord), array_agg(n.key ORDER BY n.at),
        string_agg(set_byte('\x00'::bytea, 0, n.kind), ''::bytea ORDER BY n.at),
        string_agg(n.entry, ''::bytea ORDER BY n.at), array_agg(n.name ORDER BY n.at)
-FROM numbered n WHERE NOT EXISTS (SELECT FROM gone g WHERE g.key = n.key AND g.ord = n.ord) GROUP BY n.segment, n.first;
+FROM numbered n WHERE NOT EXISTS (SELECT FROM gone g WHERE g.key = n.key AND g.ord = n.ord) GROUP BY n.first;
 
 -- posting_sizes --
--- Of the keys in a range, count the rows of those that have rows of their own, those that writers have packed, and those
--- that maintain has.
-SELECT (SELECT count(*) FROM posting WHERE namespace = %(namespace)s AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint),
-       coalesce(sum(l.keys) FILTER (WHERE s.segment > 0), 0)::bigint,
-       coalesce(sum(l.keys) FILTER (WHERE s.segment = 0), 0)::bigint
-FROM lone_segment s CROSS JOIN LATERAL (
-    SELECT sum(cardinality(o.keys)) AS keys FROM lone_posting o
-    WHERE o.namespace = %(namespace)s AND o.segment = s.segment
-      AND o.first BETWEEN %(since)s::bigint AND %(upto)s::bigint) AS l
-WHERE s.namespace = %(namespace)s;
+-- Of the keys in a range, count the rows of those that several memories have, the rows of those of single memories, and
+-- those in lone_posting.
+SELECT count(*) FILTER (WHERE NOT lone), count(*) FILTER (WHERE lone),
+       (SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM lone_posting
+        WHERE namespace = %(namespace)s AND first BETWEEN %(since)s::bigint AND %(upto)s::bigint)
+FROM posting WHERE namespace = %(namespace)s AND key BETWEEN %(since)s::bigint AND %(upto)s::bigint;
 
 -- singleton_pack --
--- Write the keys of a range that are in some segments of lone_posting as one of them, except keys with rows of their own;
--- of a row that goes beyond the range the rest stays. Returns how many keys came from other segments.
-WITH taken AS (
-    DELETE FROM lone_posting l
-    WHERE l.namespace = %(namespace)s AND l.segment = ANY(%(segments)s::bigint[])
-      AND l.first BETWEEN %(since)s::bigint AND %(upto)s::bigint
-    RETURNING l.segment, l.keys, l.kinds, l.entries, l.names
+-- Rewrite the rows of lone_posting for a range of keys, with all keys of single memories in it and those of the last
+-- row that begins in it, except keys with rows of their own. Returns the last key, and how many rows were removed.
+WITH bound AS MATERIALIZED (
+    SELECT greatest(%(upto)s::bigint, (
+        SELECT l.keys[cardinality(l.keys)] FROM lone_posting l
+        WHERE l.namespace = %(namespace)s AND l.first <= %(upto)s::bigint ORDER BY l.first DESC LIMIT 1)) AS upto
+), alone AS (
+    DELETE FROM posting p USING bound b
+    WHERE p.namespace = %(namespace)s AND p.lone AND p.key BETWEEN %(since)s::bigint AND b.upto
+    RETURNING p.key, p.kind::int AS kind, p.name, p.entries AS entry
+), before AS (
+    DELETE FROM lone_posting l USING bound b
+    WHERE l.namespace = %(namespace)s AND l.first BETWEEN %(since)s::bigint AND b.upto
+    RETURNING l.keys, l.kinds, l.entries, l.names
 ), held AS (
-    SELECT CASE WHEN u.key > %(upto)s::bigint THEN t.segment ELSE %(segment)s::bigint END AS segment,
-           t.segment AS came_from, u.key > %(upto)s::bigint AS beyond, u.key, get_byte(t.kinds, u.at::int - 1) AS kind, u.name,
-           substr(t.entries, 12 * u.at::int - 11, 12) AS entry
-    FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.names) WITH ORDINALITY AS u(key, name, at)
+    SELECT key, kind, name, entry FROM alone
+    UNION ALL
+    SELECT u.key, get_byte(t.kinds, u.at::int - 1), u.name, substr(t.entries, 12 * u.at::int - 11, 12)
+    FROM before t CROSS JOIN LATERAL unnest(t.keys, t.names) WITH ORDINALITY AS u(key, name, at)
     WHERE NOT EXISTS (SELECT FROM posting p WHERE p.namespace = %(namespace)s AND p.key = u.key)
 ), placed AS (
-    SELECT *, (row_number() OVER (PARTITION BY segment, beyond ORDER BY key) - 1) / %(size)s::int AS piece,
+    SELECT *, (row_number() OVER (ORDER BY key) - 1) / %(size)s::int AS piece,
            get_byte(entry, 0) | (get_byte(entry, 1) << 8) | (get_byte(entry, 2) << 16)
            | (get_byte(entry, 3)::bigint << 24) AS ord
     FROM held
 ), made AS (
-    INSERT INTO lone_posting (namespace, segment, first, low, high, keys, kinds, entries, names)
-    SELECT %(namespace)s, segment, min(key), min(ord), max(ord), array_agg(key ORDER BY key),
+    INSERT INTO lone_posting (namespace, first, low, high, keys, kinds, entries, names)
+    SELECT %(namespace)s, min(key), min(ord), max(ord), array_agg(key ORDER BY key),
            string_agg(set_byte('\x00'::bytea, 0, kind), ''::bytea ORDER BY key),
            string_agg(entry, ''::bytea ORDER BY key), array_agg(name ORDER BY key)
-    FROM placed GROUP BY segment, beyond, piece
+    FROM placed GROUP BY piece
 )
-SELECT count(*) FILTER (WHERE came_from <> segment) FROM held;
+SELECT b.upto, (SELECT count(*) FROM alone) FROM bound b;
 
 -- posting_rows --
--- Count the posting rows that are left after merging.
+-- Count the posting rows that are left after packing.
 SELECT count(*) FROM posting;
-
--- lone_posting_rows --
--- Count half of the packed keys: where so many were packed, most of the table is free.
-SELECT coalesce(sum(cardinality(keys)), 0)::bigint / 2 FROM lone_posting;
