@@ -167,7 +167,7 @@ def _language(settings: Settings) -> list[Finding]:
     if settings.language in ("english", "porter") or settings.embedder not in (None, "minilm"):
         return []
     detail = f"{settings.language}; all-MiniLM-L6-v2 is made for English, so the dense leg finds less: "
-    return [Finding("language", "optional", f"{detail}choose another by `semmem model get FOLDER --name NAME`")]
+    return [Finding("language", "optional", f"{detail}choose another by `semmem model get multilingual-e5-small`")]
 
 
 def _hooks() -> list[Finding]:

