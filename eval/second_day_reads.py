@@ -27,6 +27,7 @@ from eval.bench.generator import made_vector
 from eval.titled import corpus
 from semmem.model.types import LIST_ORDERS, ListOrder
 from semmem.stores.embedded.server import EmbeddedServer
+from semmem.stores.postgres.store import PostgresStore
 
 __all__ = ["main"]
 
@@ -99,23 +100,25 @@ def _times(
             "recall of now": asked(),
             "recall before the changes": asked(as_of=then),
         }
-        return {name: _milliseconds(mem.store, run) for name, run in work.items()}
+        postgres = mem.store
+        assert isinstance(postgres, PostgresStore)
+        return {name: _milliseconds(postgres, run) for name, run in work.items()}
 
 
-def _milliseconds(store: Any, run: Callable[[int], object]) -> dict[str, float]:
+def _milliseconds(postgres: PostgresStore, run: Callable[[int], object]) -> dict[str, float]:
     run(0)
-    times, client, server = [], time.process_time(), _server_s(store)
+    times, client, server = [], time.process_time(), _server_s(postgres)
     for number in range(_ROUNDS):
         start = time.perf_counter()
         run(number)
         times.append(time.perf_counter() - start)
-    spent = {"client": (time.process_time() - client) / _ROUNDS, "server": (_server_s(store) - server) / _ROUNDS}
+    spent = {"client": (time.process_time() - client) / _ROUNDS, "server": (_server_s(postgres) - server) / _ROUNDS}
     return {name: round(1_000 * s, 2) for name, s in {"clock": statistics.median(times), **spent}.items()}
 
 
-def _server_s(store: Any) -> float:
+def _server_s(postgres: PostgresStore) -> float:
     """Return the seconds that the server's processes for clients have been on a processor."""
-    pids = store.run(lambda c: c.execute(_PIDS).fetchall())
+    pids = postgres.run(lambda c: c.execute(_PIDS).fetchall())
     return sum(int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) for (pid,) in pids) / 1e9
 
 

@@ -54,8 +54,10 @@ _SQL = statements("postgres")
 
 _COUNTED = 5_000
 """The most indexed memories whose concepts and mentions ``stats`` counts one by one; it estimates those of more."""
-_KEYS_SAMPLED, _MEMORIES_SAMPLED = 64, 1_000
-"""An estimate counts the concepts in this part of the keys, and the mentions of about so many memories."""
+_SAMPLED = 1_500
+"""An estimate counts the mentions of about so many memories, and as many concepts as one to two times so many have."""
+_KEYS_PARTS = 256
+"""The most parts into which the keys are divided, by their highest byte."""
 
 
 class PostgresStore(Pooled):
@@ -249,8 +251,9 @@ class PostgresStore(Pooled):
 
     def _sampled(self, namespace: str | None, indexed: int) -> tuple[int, int]:
         """Return about how many concepts and mentions there are: by a range of the keys, by some of the memories."""
-        keys = {"upto": postings.FIRST_KEY + (1 << 64) // _KEYS_SAMPLED - 1, "bytes": 256 // _KEYS_SAMPLED}
-        step = {"step": -(-indexed // _MEMORIES_SAMPLED)}
+        parts = min(_KEYS_PARTS, 1 << max(0, (indexed // _SAMPLED).bit_length() - 1))
+        keys = {"upto": postings.FIRST_KEY + (1 << 64) // parts - 1, "bytes": 256 // parts}
+        step = {"step": -(-indexed // _SAMPLED)}
         ((concepts,),), ((count, raw),) = self.together(
             ("stats_concepts", {"namespace": namespace, **keys}),
             ("stats_forwards", {"namespace": namespace, **step}),
@@ -258,7 +261,7 @@ class PostgresStore(Pooled):
         )
         entries = np.frombuffer(raw, dtype=FORWARD)
         mentioned = int(mentions(entries[entries["kind"] > 0]).sum())
-        return concepts * _KEYS_SAMPLED, round(mentioned * indexed / max(count, 1))
+        return concepts * parts, round(mentioned * indexed / max(count, 1))
 
     def nodes(self) -> Sequence[Node] | None:
         """Return the servers that hold namespaces; see Store.nodes."""

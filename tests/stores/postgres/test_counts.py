@@ -46,10 +46,7 @@ def test_what_is_not_one_indexed_row_is_counted_with_what_is(mem: Semmem) -> Non
     assert counts(mem, "nobody") == (0, 0, 0, 0, ())
 
 
-def test_an_estimate_by_every_key_and_every_memory_is_the_exact_count(
-    large: Semmem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postgres_store, "_KEYS_SAMPLED", 1)
+def test_an_estimate_by_every_key_and_every_memory_is_the_exact_count(large: Semmem) -> None:
     for namespace in (None, "default", "other"):
         *exact, none = counts(large, namespace, exact=True)
         *estimate, estimated = counts(large, namespace)
@@ -57,7 +54,7 @@ def test_an_estimate_by_every_key_and_every_memory_is_the_exact_count(
 
 
 def test_an_estimate_counts_the_lowest_half_of_the_keys_twice(large: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_store, "_KEYS_SAMPLED", 2)
+    monkeypatch.setattr(postgres_store, "_SAMPLED", 64)  # more than 128 memories are indexed, and fewer than 192
     large.maintain()
     held = "SELECT key FROM posting WHERE kind > 0 UNION SELECT unnest(keys) FROM lone_posting"
     ((lowest, kinds),) = sql(large, f"SELECT count(*) FILTER (WHERE key < 0), count(*) FROM ({held}) AS held")

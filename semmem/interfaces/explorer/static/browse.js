@@ -342,7 +342,7 @@ export function HealthView({ ns, may, toast }) {
     ${value && html`<dl class="health">
       <dt>Store</dt><dd>${value.ready}, semmem ${value.version.version}</dd>
       <dt>Memories</dt><dd>${value.stats.memories.toLocaleString("en")}, with ${value.stats.vectors.toLocaleString("en")} vectors of ${value.stats.embedder || "no embedder"}</dd>
-      <dt>Graph</dt><dd>${value.stats.concepts.toLocaleString("en")} concepts, ${value.stats.mentions.toLocaleString("en")} mentions</dd>
+      <dt>Graph</dt><dd>${value.stats.estimated.length ? "about " : ""}${value.stats.concepts.toLocaleString("en")} concepts, ${value.stats.mentions.toLocaleString("en")} mentions</dd>
       ${value.stats.bytes !== null && html`<dt>Size of the store</dt><dd>${(value.stats.bytes / 2 ** 20).toFixed(1)} MiB</dd>`}
       ${value.stats.stale > 0 && html`<dt>Stale</dt><dd class="warn">${value.stats.stale} memories were derived by an older version; semmem maintain derives them again</dd>`}
       ${value.stats.pending > 0 && html`<dt>Pending</dt><dd>${value.stats.pending} memories wait for comparison; semmem maintain makes their links</dd>`}
