@@ -194,3 +194,18 @@ def test_the_conversion_reaches_no_other_machine_and_writes_nothing_at_home(pape
     assert sent(log) == []
     assert lookups(log) == []
     assert list(home.iterdir()) == []
+
+
+def test_the_reason_of_a_damaged_document_has_200_characters_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from semmem.importers import documents
+
+    class Failing:
+        def convert_local(self, file: object) -> object:
+            raise ValueError("x" * 300)
+
+    (tmp_path / "a.html").write_text("<p>Tea.</p>", encoding="utf-8")
+    monkeypatch.setattr(documents, "_converter", Failing)
+    _, bad = read(tmp_path)
+    assert [row.reason for row in bad] == [f"it cannot be converted: {'x' * 200}."]

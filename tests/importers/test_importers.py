@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from semmem.importers import FORMATS, BadRow, reader
+from semmem.importers import FORMATS, BadRow, moment, reader
 from semmem.model.errors import BadItem, InvalidInput
 from semmem.model.imported_items import Item
 from tests.interfaces.cli.program import in_process
@@ -310,3 +310,13 @@ def test_what_the_command_line_offers_is_what_can_be_read(capfd: pytest.CaptureF
     assert all(reader(format) for format in FORMATS)
     with pytest.raises(InvalidInput, match="choose one of chat, chatgpt, csv, documents, git"):
         reader("telegram")
+
+
+def test_a_number_is_a_time_in_seconds_and_in_milliseconds_from_100_000_000_000_on() -> None:
+    assert moment(99_999_999_999) == datetime(5138, 11, 16, 9, 46, 39, tzinfo=UTC)
+    assert moment(100_000_000_000) == datetime(1973, 3, 3, 9, 46, 40, tzinfo=UTC)
+
+
+def test_the_formats_whose_memories_name_their_file_are_these() -> None:
+    marked = {name for name, format in FORMATS.items() if format.marked}
+    assert marked == {"chat", "chatgpt", "csv", "documents", "jsonl"}

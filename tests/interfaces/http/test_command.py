@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -16,7 +17,9 @@ import pytest
 
 import semmem
 from semmem.interfaces.cli.app import run
+from semmem.interfaces.http.command import _time
 from semmem.interfaces.http.server import Server
+from semmem.model.errors import InvalidInput
 
 PROGRAM = [sys.executable, "-m", "semmem"]
 
@@ -159,3 +162,10 @@ def test_a_server_needs_its_extra(monkeypatch: pytest.MonkeyPatch, capfd: pytest
     monkeypatch.setattr(server, "find_spec", lambda name: None)
     assert run(["serve"]) == 7
     assert "pip install 'semmem[http]'" in capfd.readouterr().err
+
+
+def test_a_time_of_an_option_is_a_number_of_ascii_digits_up_to_100000_and_a_unit() -> None:
+    assert [_time(text) for text in ("90d", "100000s", None)] == [timedelta(days=90), timedelta(seconds=100_000), None]
+    for text in ("\u0663d", "xd", "d", "0d", "100001d", "3w", ""):
+        with pytest.raises(InvalidInput, match=r"A time must be like 90d, 12h, 45m or 30s"):
+            _time(text)
