@@ -104,17 +104,23 @@ def fuse(
 
 
 class Made(Sequence[Item]):
-    """A sequence whose items are made by ``make`` when they are looked at: of a ranked list most never are."""
+    """A sequence whose items are made by ``make`` when they are looked at: of a ranked list most never are.
+
+    Who goes through all of them, as an explanation does again and again, has them made once.
+    """
 
     def __init__(self, rows: Sequence[Any], make: Callable[[Any], Item]) -> None:
         self._rows = rows
         self._make = make
+        self._all: list[Item] | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __iter__(self) -> Iterator[Item]:
-        return map(self._make, self._rows)
+        if self._all is None:
+            self._all = list(map(self._make, self._rows))
+        return iter(self._all)
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
