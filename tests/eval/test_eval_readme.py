@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import coverage, erasure, joined, robustness, scale, second_day, starts, titled
+from eval import coverage, erasure, joined, robustness, scale, scale_model, second_day, starts, titled
 from eval.cli import app
 from eval.reports.page import page
 
@@ -24,6 +24,7 @@ OTHERS = {
     "eval.joined": joined,
     "eval.robustness": robustness,
     "eval.scale": scale,
+    "eval.scale_model": scale_model,
     "eval.second_day": second_day,
     "eval.starts": starts,
     "eval.titled": titled,
