@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from semmem.client.memory import Semmem
     from semmem.client.opening import connect
     from semmem.client.probe.stages import Probe, Probed
+    from semmem.client.scale import dataset as scale  # noqa: F401
     from semmem.interfaces.wrap import wrap
     from semmem.list_fusion import Entry, dedup, fuse, fuse_rows, fuse_scores, rerank
     from semmem.model.errors import (
@@ -215,6 +216,10 @@ def __getattr__(name: str) -> Any:
 
         name = "RelevanceJudgment"
         warnings.warn(renamed("Judgement", name), DeprecationWarning, stacklevel=2)
+    if name == "scale":  # a module of the room of the client
+        from semmem.client.scale import dataset
+
+        return dataset
     if name not in __all__:
         raise AttributeError(f"semmem has no attribute {name!r}; its public names are in semmem.__all__")
     from importlib import import_module

@@ -49,7 +49,7 @@ def test_onnx_runtime_writes_nothing_into_the_home_folder(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("value", "state", "said"),
     [
-        ("1", "good", "none: that of ONNX Runtime and huggingface_hub is switched off"),
+        ("1", "good", "none: that of ONNX Runtime, huggingface_hub and Ray is switched off"),
         ("0", "bad", "ORT_DISABLE_TELEMETRY=0 lets ONNX Runtime report to its maker"),
     ],
 )

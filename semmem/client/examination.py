@@ -73,7 +73,7 @@ def _telemetry() -> Finding:
     from semmem.model.process.telemetry import LIBRARIES, left_on
 
     if not (on := left_on()):
-        return Finding("telemetry", "good", "none: that of ONNX Runtime and huggingface_hub is switched off")
+        return Finding("telemetry", "good", "none: that of ONNX Runtime, huggingface_hub and Ray is switched off")
     said = " and ".join(f"{name}={value} lets {LIBRARIES[name]} report to its maker" for name, value in on.items())
     return Finding("telemetry", "bad", said, f"unset {' '.join(on)}")
 

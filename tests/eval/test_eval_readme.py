@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from eval import coverage, erasure, joined, robustness, scale, second_day, second_day_reads, starts, titled
+from eval import coverage, erasure, joined, robustness, scale, scale_model, second_day, second_day_reads, starts, titled
 from eval.cli import app
 from eval.reports.page import page
 
@@ -24,6 +24,7 @@ OTHERS = {
     "eval.joined": joined,
     "eval.robustness": robustness,
     "eval.scale": scale,
+    "eval.scale_model": scale_model,
     "eval.second_day": second_day,
     "eval.second_day_reads": second_day_reads,
     "eval.starts": starts,

@@ -173,6 +173,18 @@ def _by_present_names(args: list[str]) -> list[str]:
     return [*args[:index], FORMER_NAMES[word], *args[index + 1 :]]
 
 
+def _with_addresses(args: list[str]) -> list[str]:
+    """Return the arguments with ``--ray=local`` for a ``--ray`` behind which no address stands; typer has no such."""
+    if _named(args) != "import":
+        return args
+    behind = [*args[1:], ""]
+    return [f"{word}=local" if word == "--ray" and not _is_address(behind[i]) else word for i, word in enumerate(args)]
+
+
+def _is_address(word: str) -> bool:
+    return word in ("auto", "local") or (word.rpartition(":")[2].isdecimal() and ":" in word)
+
+
 _UsageError: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """The parent of typer's errors about options and arguments, which has no public name."""
 
@@ -192,6 +204,7 @@ def run(args: list[str] | None = None) -> int:
     argv = _by_present_names(sys.argv[1:] if args is None else args)
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
+    argv = _with_addresses(argv)
     completion.answer_shell()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the help is typer's own: what the stream lacks is escaped there

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -83,6 +83,15 @@ def import_(
     moved: Annotated[
         bool, typer.Option("--moved", help="The file or folder has moved: memories from its old path belong to it.")
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="[ADDRESS]",
+            help="Extract and embed on the workers of the Ray at HOST:PORT, or auto: the one on this machine; with no "
+            "address on all processors of this machine.",
+        ),
+    ] = None,
 ) -> None:
     """Import the file of another program. A second run stores only what is new; bad rows are reported by line.
 
@@ -137,9 +146,13 @@ def import_(
     files = _sources(format, row, file)
     redacts = Settings.load().source("credentials") == "default"
     work = FileImport(format, files, options, namespace=cli.namespace, redacts=redacts)
-    with cli.connect(create=True) as mem, counting(cli, files[0].name, None) as advance:
+    with (
+        cli.connect(create=True) as mem,
+        _reading(mem, ray) as reading,
+        counting(cli, files[0].name, None) as advance,
+    ):
         report = work.run(
-            mem,
+            reading,
             on_error=on_error,
             batch_size=batch_size,
             replace=replace,
@@ -160,6 +173,15 @@ def import_(
     cli.give(answer, lambda: _show(cli, report, work.bad_rows, work.incomplete, into_namespaces))
     if work.bad_rows and not (report.remembered or report.unchanged or report.replaced):
         raise typer.Exit(wire.ERRORS[InvalidInput].exit_code)
+
+
+def _reading(mem: Semmem, ray: str | None) -> AbstractContextManager[Semmem]:
+    """Return ``mem``, of which the workers of a Ray read what is imported where an address is given."""
+    if ray is None:
+        return nullcontext(mem)
+    from semmem.client.scale.workers import on_ray
+
+    return on_ray(mem, ray)
 
 
 def _row_of(format: str) -> Format:
