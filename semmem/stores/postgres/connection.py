@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
@@ -34,14 +35,26 @@ from semmem.stores.postgres.errors import (
     lost,
     moving,
     planned_for_one,
+    shard_moved,
     starting,
+    unprepared,
 )
 from semmem.stores.postgres.migrate import migrate, newer, require_newest
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
-__all__ = ["Interrupted", "LogEnd", "Pooled", "Whole", "bounded", "by_namespace", "pipelined", "pipelined_transaction"]
+__all__ = [
+    "Interrupted",
+    "LogEnd",
+    "Pooled",
+    "Whole",
+    "bounded",
+    "by_namespace",
+    "on_nodes",
+    "pipelined",
+    "pipelined_transaction",
+]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -68,6 +81,8 @@ _AT_ONCE_S = 0.01
 
 _ASK_AGAIN_S = 5.0
 """Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
+
+_ON_NODES: WeakSet[Connection] = WeakSet()
 
 
 class Interrupted(Exception):
@@ -206,7 +221,8 @@ class Pooled:
         """Return whether the same work may succeed when it is done again."""
         again = psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure
         aborted = isinstance(error, psycopg.errors.InFailedSqlTransaction)
-        return isinstance(error, again) or lost(error) or aborted or bool(moving(error)) or planned_for_one(error)
+        renewed = planned_for_one(error) or unprepared(error) or shard_moved(error)
+        return isinstance(error, again) or lost(error) or aborted or bool(moving(error)) or renewed
 
     def told(self, error: BaseException | None) -> BaseException:
         """Return the error to raise for one that remains."""
@@ -341,10 +357,11 @@ class Pooled:
                     raise self._unserved(refusal) from error
             except psycopg.Error as error:
                 is_lost = lost(error)
-                waits, replan = moving(error), planned_for_one(error) and attempt == 0
-                if not (is_lost or replan or (waits and patient)) or attempt == _TRIES - 1:
+                waits = shard_moved(error) or (patient and moving(error))
+                renew = unprepared(error) or (planned_for_one(error) and attempt == 0)
+                if not (is_lost or renew or waits) or attempt == _TRIES - 1:
                     raise self._error_of(error) from error
-                if replan:
+                if renew:
                     self._pool.drain()
                     continue
                 if waits:
@@ -534,8 +551,14 @@ def pipelined_transaction(connection: Connection, behind: Callable[[], object] =
             raise
 
 
+def on_nodes(connection: Connection) -> bool:
+    """Return whether a connection of a pool is to a database with Citus."""
+    return connection in _ON_NODES
+
+
 def _configure(connection: Connection) -> None:
-    connection.execute(_SQL["session"])
+    if only(connection.execute(_SQL["session"]))[0] == "force_custom_plan":
+        _ON_NODES.add(connection)
     register_arrays(connection)
     connection.prepare_threshold = 3
 
