@@ -82,6 +82,14 @@ _AT_ONCE_S = 0.01
 _ASK_AGAIN_S = 5.0
 """Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
 
+_RENEWED = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.NotSupportedError,
+    psycopg.errors.InvalidSqlStatementName,
+)
+"""Errors after which a thread takes another connection."""
+
 _ON_NODES: WeakSet[Connection] = WeakSet()
 
 
@@ -321,7 +329,7 @@ class Pooled:
         connection = hold.connection()
         try:
             return work(connection)
-        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.NotSupportedError):
+        except _RENEWED:
             if hold.whole is None:
                 hold.let_go()  # the pool replaces a broken connection
             raise
