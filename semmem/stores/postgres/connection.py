@@ -8,8 +8,9 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import psycopg
@@ -91,6 +92,12 @@ _RENEWED = (
 """Errors after which a thread takes another connection."""
 
 _ON_NODES: WeakSet[Connection] = WeakSet()
+
+_MOST_SIDES = 4
+"""Connections on which one call asks several namespaces side by side, at most: half a pool."""
+
+_Query: TypeAlias = tuple[str, Mapping[str, Any]]
+"""The name of a statement and its parameters."""
 
 
 class Interrupted(Exception):
@@ -443,17 +450,49 @@ class Pooled:
     def together(self, *queries: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[TupleRow]]:
         """Fetch all rows of several statements, which are sent together, in one round trip.
 
-        ``planned`` plans them for these parameters, because a general plan for filters uses no index.
+        ``planned`` plans them for these parameters, because a general plan for filters uses no index. Where namespaces
+        lie on several nodes, those of different namespaces are asked side by side.
         """
 
-        def read(connection: Connection) -> list[list[TupleRow]]:
+        def read(connection: Connection, some: Sequence[_Query]) -> list[list[TupleRow]]:
             with pipelined_transaction(connection) if planned else pipelined(connection):
                 if planned:
                     connection.execute(_SQL["plan_for_these"])
-                cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in queries]
+                cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in some]
             return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
-        return self.run(read)
+        def work(connection: Connection) -> list[list[TupleRow]]:
+            outside = connection.info.transaction_status == TransactionStatus.IDLE
+            sides = _sides(queries) if outside and on_nodes(connection) else []
+            return self._side_by_side(connection, sides, queries, read) if sides else read(connection, queries)
+
+        return self.run(work)
+
+    def _side_by_side(
+        self,
+        connection: Connection,
+        sides: Sequence[Sequence[int]],
+        queries: Sequence[_Query],
+        read: Callable[[Connection, Sequence[_Query]], list[list[TupleRow]]],
+    ) -> list[list[TupleRow]]:
+        """Read each side, some of ``queries``, on a connection of its own; where none is idle, after the first side."""
+
+        def beside(side: Sequence[int]) -> list[list[TupleRow]] | None:
+            try:
+                with self._borrowed(_AT_ONCE_S) as other:
+                    return read(other, [queries[place] for place in side])
+            except PoolTimeout:
+                return None
+
+        with ThreadPoolExecutor(len(sides) - 1) as threads:
+            futures = [threads.submit(beside, side) for side in sides[1:]]
+            found = [read(connection, [queries[place] for place in sides[0]])]
+        for future, side in zip(futures, sides[1:], strict=True):
+            found.append(future.result() or read(connection, [queries[place] for place in side]))
+        rows: dict[int, list[TupleRow]] = {}
+        for side, some in zip(sides, found, strict=True):
+            rows |= zip(side, some, strict=True)
+        return [rows[place] for place in range(len(queries))]
 
     def languages(self) -> Mapping[str, str]:
         """Return the language in which the memories of each namespace were extracted."""
@@ -557,6 +596,15 @@ def pipelined_transaction(connection: Connection, behind: Callable[[], object] =
             connection.rollback()
         if not committed or not isinstance(error, psycopg.Error):
             raise
+
+
+def _sides(queries: Sequence[_Query]) -> list[list[int]]:
+    """Return the places of queries that are asked side by side, each namespace on one side; none for one namespace."""
+    names = list(dict.fromkeys(parameters.get("namespace") for _, parameters in queries))
+    sides: list[list[int]] = [[] for _ in range(min(len(names), _MOST_SIDES))]
+    for place, (_, parameters) in enumerate(queries):
+        sides[names.index(parameters.get("namespace")) % len(sides)].append(place)
+    return sides if len(sides) > 1 else []
 
 
 def on_nodes(connection: Connection) -> bool:
