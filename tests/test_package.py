@@ -72,7 +72,7 @@ def test_the_plugin_of_claude_code_has_the_hooks_that_install_writes() -> None:
         ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
         ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
         ("citation-file-format", "CITATION.cff"),
-        ("compose-spec", "examples/deploy/compose.yaml"),
+        ("compose-spec", "examples/*/compose.yaml"),
     ],
 )
 def test_a_file_for_another_program_is_valid_by_its_schema(schema: str, files: str) -> None:

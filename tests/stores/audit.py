@@ -25,7 +25,8 @@ _THERE = ("written", "updated", "restored", "linked", "unlinked")
 _FATES = {*((kind, True) for kind in _THERE), ("forgotten", False), ("unlinked", False)}
 """The last change of an id, and whether it is there; a link of what was forgotten softly can be taken away."""
 OTHERS = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()
-AND pid <> pg_backend_pid()"""
+AND pid <> pg_backend_pid() AND left(application_name, 5) <> 'citus'"""
+"""The connections of clients; the nodes of a store keep some to each other."""
 
 
 @contextmanager

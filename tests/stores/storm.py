@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import signal
@@ -19,15 +20,16 @@ import psycopg
 import semmem
 from semmem.stores.embedded.server import EmbeddedServer
 from tests.stores.audit import OTHERS, check, sql
+from tests.stores.postgres.nodes import Cluster
 from tests.stores.postgres.own_server import Own
 from tests.waiting import until
 
-__all__ = ["Counts", "Place", "Storm", "embedded_place", "own_place", "texts"]
+__all__ = ["Counts", "Place", "Storm", "embedded_place", "nodes_place", "own_place", "texts"]
 
 WORKER = """
 import os, random, sys, time, semmem
 
-url, who, stop = sys.argv[1:]
+url, who, stop, namespace = sys.argv[1:]
 chance, stored = random.Random(who), []
 
 def say(*words):
@@ -44,11 +46,11 @@ def attempt(work):
 
 def step(mem, n):
     text = f"Writer {who} saw owl {n} in tower {n % 7} with Ada Lovelace."
-    if attempt(lambda: mem.remember(text, id=f"{who}-{n}", title=f"Owl {n}")) is not None:
+    if attempt(lambda: mem.remember(text, id=f"{who}-{n}", title=f"Owl {n}", namespace=namespace)) is not None:
         say("stored", f"{who}-{n}", text)
         stored.append(f"{who}-{n}")
     if chance.random() < 0.3:
-        found = attempt(lambda: mem.recall(f"Where was owl {n} of writer {who}?", limit=3))
+        found = attempt(lambda: mem.recall(f"Where was owl {n} of writer {who}?", limit=3, namespace=namespace))
         for hit in found or ():
             if " saw owl " not in hit.memory.text:
                 say("foreign", "Mixed", hit.memory.text)
@@ -56,7 +58,7 @@ def step(mem, n):
     if stored and chance.random() < 0.2:
         id = stored.pop(chance.randrange(len(stored)))
         say("forgetting", id)
-        if attempt(lambda: mem.forget(id)) is not None:
+        if attempt(lambda: mem.forget(id, namespace=namespace)) is not None:
             say("forgot", id)
 
 def over():
@@ -88,6 +90,10 @@ class Place:
     conninfo: Callable[[], str]
     kill_server: Callable[[], None]
     kill_watch: Callable[[], None] | None = None
+    others: tuple[str, ...] = ()
+    """More URLs of it, of which processes use one each."""
+    spaces: tuple[str, ...] = ("default",)
+    """The namespaces to which processes write, each to one."""
 
     def kill_backend(self) -> None:
         """End one session as the system does when memory runs out; the server ends all others and recovers."""
@@ -152,6 +158,20 @@ def own_place(own: Own) -> Place:
     return Place("own server", own.url(name, "ada"), lambda: own.url(name), kill_server)
 
 
+def nodes_place(cluster: Cluster, urls: Sequence[str]) -> Place:
+    """Return a store on three nodes, one of which is killed by turns and started again; each is used by processes."""
+    turn = itertools.count()
+
+    def kill_server() -> None:
+        node = next(turn) % len(urls)
+        cluster.do("kill", node)
+        time.sleep(0.3)
+        cluster.do("start", node)
+
+    spaces = tuple(f"space {n}" for n in range(7))
+    return Place("three nodes", urls[0], lambda: urls[0], kill_server, others=tuple(urls[1:]), spaces=spaces)
+
+
 @dataclass
 class Counts:
     """What came of a storm."""
@@ -176,16 +196,17 @@ class Counts:
         )
 
 
-def texts(url: str) -> dict[str, str]:
+def texts(url: str, spaces: Sequence[str] = ("default",)) -> dict[str, str]:
     """Return the text of every memory by its id, page by page."""
     found: dict[str, str] = {}
-    cursor = None
     with semmem.connect(url, embedder="none", pool_size=1) as mem:
-        while True:
-            page = mem.list(limit=300, cursor=cursor)
+        for space in spaces:
+            page = mem.list(limit=300, namespace=space)
             found |= {memory.id: memory.text for memory in page}
-            if (cursor := page.cursor) is None:
-                return found
+            while page.cursor is not None:
+                page = mem.list(limit=300, namespace=space, cursor=page.cursor)
+                found |= {memory.id: memory.text for memory in page}
+    return found
 
 
 class Storm:
@@ -202,8 +223,10 @@ class Storm:
 
     def _start(self) -> None:
         who = f"w{self._started}"
+        urls, spaces = (self.place.url, *self.place.others), self.place.spaces
+        url, space = urls[self._started % len(urls)], spaces[self._started % len(spaces)]
         self._started += 1
-        command = [sys.executable, "-c", WORKER, self.place.url, who, str(self._stop)]
+        command = [sys.executable, "-c", WORKER, url, who, str(self._stop), space]
         with (self.folder / f"{who}.out").open("wb") as out, (self.folder / f"{who}.err").open("wb") as err:
             self._running.append(subprocess.Popen(command, stdout=out, stderr=err))
 
@@ -255,7 +278,7 @@ class Storm:
             elif kind == "foreign":
                 self.counts.foreign.append(rest)
         self.counts.connections = self.place.connections()
-        found = texts(self.place.url)
+        found = texts(self.place.url, self.place.spaces)
         certain = {id: text for id, text in stored.items() if id not in perhaps}
         self.counts.acknowledged = len(certain)
         self.counts.found = sum(id in found for id in certain)

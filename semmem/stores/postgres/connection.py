@@ -8,8 +8,10 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
@@ -34,14 +36,26 @@ from semmem.stores.postgres.errors import (
     lost,
     moving,
     planned_for_one,
+    shard_moved,
     starting,
+    unprepared,
 )
 from semmem.stores.postgres.migrate import migrate, newer, require_newest
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
 from semmem.stores.sql_files import statements
 from semmem.text.tokens import unfinished
 
-__all__ = ["Interrupted", "LogEnd", "Pooled", "Whole", "bounded", "by_namespace", "pipelined", "pipelined_transaction"]
+__all__ = [
+    "Interrupted",
+    "LogEnd",
+    "Pooled",
+    "Whole",
+    "bounded",
+    "by_namespace",
+    "on_nodes",
+    "pipelined",
+    "pipelined_transaction",
+]
 
 # A lost connection is retried or raised as an error; log lines of psycopg and its pool would only alarm users.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -68,6 +82,22 @@ _AT_ONCE_S = 0.01
 
 _ASK_AGAIN_S = 5.0
 """Seconds without a connection after which the server is checked, and the pool has to try a new connection."""
+
+_RENEWED = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.NotSupportedError,
+    psycopg.errors.InvalidSqlStatementName,
+)
+"""Errors after which a thread takes another connection."""
+
+_ON_NODES: WeakSet[Connection] = WeakSet()
+
+_MOST_SIDES = 4
+"""Connections on which one call asks several namespaces side by side, at most: half a pool."""
+
+_Query: TypeAlias = tuple[str, Mapping[str, Any]]
+"""The name of a statement and its parameters."""
 
 
 class Interrupted(Exception):
@@ -206,7 +236,8 @@ class Pooled:
         """Return whether the same work may succeed when it is done again."""
         again = psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure
         aborted = isinstance(error, psycopg.errors.InFailedSqlTransaction)
-        return isinstance(error, again) or lost(error) or aborted or bool(moving(error)) or planned_for_one(error)
+        renewed = planned_for_one(error) or unprepared(error) or shard_moved(error)
+        return isinstance(error, again) or lost(error) or aborted or bool(moving(error)) or renewed
 
     def told(self, error: BaseException | None) -> BaseException:
         """Return the error to raise for one that remains."""
@@ -305,7 +336,7 @@ class Pooled:
         connection = hold.connection()
         try:
             return work(connection)
-        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.NotSupportedError):
+        except _RENEWED:
             if hold.whole is None:
                 hold.let_go()  # the pool replaces a broken connection
             raise
@@ -341,10 +372,11 @@ class Pooled:
                     raise self._unserved(refusal) from error
             except psycopg.Error as error:
                 is_lost = lost(error)
-                waits, replan = moving(error), planned_for_one(error) and attempt == 0
-                if not (is_lost or replan or (waits and patient)) or attempt == _TRIES - 1:
+                waits = shard_moved(error) or (patient and moving(error))
+                renew = unprepared(error) or (planned_for_one(error) and attempt == 0)
+                if not (is_lost or renew or waits) or attempt == _TRIES - 1:
                     raise self._error_of(error) from error
-                if replan:
+                if renew:
                     self._pool.drain()
                     continue
                 if waits:
@@ -418,17 +450,49 @@ class Pooled:
     def together(self, *queries: tuple[str, Mapping[str, Any]], planned: bool = False) -> list[list[TupleRow]]:
         """Fetch all rows of several statements, which are sent together, in one round trip.
 
-        ``planned`` plans them for these parameters, because a general plan for filters uses no index.
+        ``planned`` plans them for these parameters, because a general plan for filters uses no index. Where namespaces
+        lie on several nodes, those of different namespaces are asked side by side.
         """
 
-        def read(connection: Connection) -> list[list[TupleRow]]:
+        def read(connection: Connection, some: Sequence[_Query]) -> list[list[TupleRow]]:
             with pipelined_transaction(connection) if planned else pipelined(connection):
                 if planned:
                     connection.execute(_SQL["plan_for_these"])
-                cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in queries]
+                cursors = [connection.execute(_SQL[name], parameters, binary=True) for name, parameters in some]
             return [[] if cursor.rownumber is None else cursor.fetchall() for cursor in cursors]
 
-        return self.run(read)
+        def work(connection: Connection) -> list[list[TupleRow]]:
+            outside = connection.info.transaction_status == TransactionStatus.IDLE
+            sides = _sides(queries) if outside and on_nodes(connection) else []
+            return self._side_by_side(connection, sides, queries, read) if sides else read(connection, queries)
+
+        return self.run(work)
+
+    def _side_by_side(
+        self,
+        connection: Connection,
+        sides: Sequence[Sequence[int]],
+        queries: Sequence[_Query],
+        read: Callable[[Connection, Sequence[_Query]], list[list[TupleRow]]],
+    ) -> list[list[TupleRow]]:
+        """Read each side, some of ``queries``, on a connection of its own; where none is idle, after the first side."""
+
+        def beside(side: Sequence[int]) -> list[list[TupleRow]] | None:
+            try:
+                with self._borrowed(_AT_ONCE_S) as other:
+                    return read(other, [queries[place] for place in side])
+            except PoolTimeout:
+                return None
+
+        with ThreadPoolExecutor(len(sides) - 1) as threads:
+            futures = [threads.submit(beside, side) for side in sides[1:]]
+            found = [read(connection, [queries[place] for place in sides[0]])]
+        for future, side in zip(futures, sides[1:], strict=True):
+            found.append(future.result() or read(connection, [queries[place] for place in side]))
+        rows: dict[int, list[TupleRow]] = {}
+        for side, some in zip(sides, found, strict=True):
+            rows |= zip(side, some, strict=True)
+        return [rows[place] for place in range(len(queries))]
 
     def languages(self) -> Mapping[str, str]:
         """Return the language in which the memories of each namespace were extracted."""
@@ -534,8 +598,23 @@ def pipelined_transaction(connection: Connection, behind: Callable[[], object] =
             raise
 
 
+def _sides(queries: Sequence[_Query]) -> list[list[int]]:
+    """Return the places of queries that are asked side by side, each namespace on one side; none for one namespace."""
+    names = list(dict.fromkeys(parameters.get("namespace") for _, parameters in queries))
+    sides: list[list[int]] = [[] for _ in range(min(len(names), _MOST_SIDES))]
+    for place, (_, parameters) in enumerate(queries):
+        sides[names.index(parameters.get("namespace")) % len(sides)].append(place)
+    return sides if len(sides) > 1 else []
+
+
+def on_nodes(connection: Connection) -> bool:
+    """Return whether a connection of a pool is to a database with Citus."""
+    return connection in _ON_NODES
+
+
 def _configure(connection: Connection) -> None:
-    connection.execute(_SQL["session"])
+    if only(connection.execute(_SQL["session"]))[0] == "force_custom_plan":
+        _ON_NODES.add(connection)
     register_arrays(connection)
     connection.prepare_threshold = 3
 

@@ -24,8 +24,10 @@ __all__ = [
     "lost",
     "moving",
     "planned_for_one",
+    "shard_moved",
     "starting",
     "too_old",
+    "unprepared",
     "without",
 ]
 
@@ -120,6 +122,7 @@ _AT_CONNECT: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
     ),
 )
 _NODE = r"remote node (?:\S+@)?(?P<it>\S+:\d+) failed|connection marked as essential: (?P<that>\S+:\d+)"
+_MOVED_SHARD = re.compile(r'could not find valid entry for shard \d+|relation "semmem\.\w+_\d{6,}" does not exist')
 _STILL = "namespace_is_still"
 _MOVING = (
     "This namespace is being renamed, or a rename or a copy fills it, so nothing was changed in it; try again when it "
@@ -166,7 +169,7 @@ def error_at_work(error: psycopg.Error) -> StoreError | InvalidInput | None:
     if node := re.search(_NODE, words):
         return StoreUnavailable(
             f"The node {node['it'] or node['that']} of this store does not answer, and this call needs it; start it "
-            "there. Recalls of namespaces on other nodes go on."
+            "there. Namespaces on other nodes go on."
         )
     if state is None or state.startswith(("08", "57P")):
         return StoreUnavailable(f"The connection to the database server was lost and did not come back ({words}).")
@@ -197,6 +200,16 @@ def lost(error: psycopg.Error) -> bool:
 def planned_for_one(error: psycopg.Error) -> bool:
     """Return whether a connection plans as for one server, and the store was spread over several since it was made."""
     return error.sqlstate == "0A000" and "could not create distributed plan" in str(error)
+
+
+def shard_moved(error: psycopg.Error) -> bool:
+    """Return whether a statement was planned for a shard that Citus has split or moved to another node since."""
+    return _MOVED_SHARD.search(str(error)) is not None
+
+
+def unprepared(error: psycopg.Error) -> bool:
+    """Return whether a connection counts on a prepared statement that an aborted pipeline took back."""
+    return error.sqlstate == "26000"
 
 
 def starting(error: psycopg.Error) -> bool:

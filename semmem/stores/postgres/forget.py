@@ -183,7 +183,10 @@ def _drop_postings(connection: Connection, namespace: str, upto: int) -> bool:
         row_ids = np.frombuffer(raw, dtype=POSTING)["ord"]
         mixed.setdefault(key, set()).update(row_ids[row_ids <= upto].tolist())
     _clear_keys(connection, namespace, {key: sorted(row_ids) for key, row_ids in mixed.items()})
-    return bool(mixed) or only(connection.execute(_SQL["drop_singletons"], bounded))[0] > 0
+    if mixed:
+        return True
+    connection.execute(_SQL["drop_singletons"], bounded)
+    return bool(only(connection.execute(_SQL["drop_singletons_left"], bounded))[0])
 
 
 def _drop_rest(connection: Connection, namespace: str, upto: int) -> bool:
@@ -192,6 +195,8 @@ def _drop_rest(connection: Connection, namespace: str, upto: int) -> bool:
     with pipelined(connection):
         connection.execute(_SQL["namespace_own"], {"namespace": namespace})
         cursors = [connection.execute(_SQL[f"drop_{table}"], bounded) for table in _OTHERS]
+        row_ids = [row_id for (row_id,) in cursors[_OTHERS.index("likeness")]]
+        connection.execute(_SQL["likeness_forget"], {"namespace": namespace, "ords": row_ids})
     return any(cursor.rowcount > 0 for cursor in cursors)
 
 

@@ -21,7 +21,7 @@ from semmem.model.history import DEEPEST, MOST_LINKS, MOST_SIMILAR, WAITING_S, L
 from semmem.model.types import LinkType, Undecided
 from semmem.stores.link_rules import fates_of, linking
 from semmem.stores.postgres import encoding
-from semmem.stores.postgres.connection import pipelined
+from semmem.stores.postgres.connection import on_nodes, pipelined
 from semmem.stores.postgres.encoding import memory_of
 from semmem.stores.postgres.postings import FEW, count_change
 from semmem.stores.postgres.typed import Connection, Cursor, TupleRow, only
@@ -290,10 +290,19 @@ def ask_similar(
             _copy_keys(connection, namespace, key_column[once], row_ids[once])
         else:
             connection.execute(_SQL["likeness_add"], columns)
-        cursors.append(
-            (namespace, connection.execute(_SQL["likeness_find"], {**columns, "newest": MOST_SIMILAR, "upto": upto}))
-        )
+        cursors.append((namespace, _find(connection, {**columns, "newest": MOST_SIMILAR, "upto": upto})))
     return cursors
+
+
+def _find(connection: Connection, parameters: Mapping[str, Any]) -> Cursor:
+    """Send the query for memories that share keys, and note the finders; on several nodes this waits for its rows."""
+    if not on_nodes(connection):
+        return connection.execute(_SQL["likeness_find"], parameters)
+    cursor = connection.execute(_SQL["likeness_find_on_nodes"], parameters)
+    if finders := sorted({row_id for row_id, *_ in cursor.fetchall()}):
+        connection.execute(_SQL["likeness_note"], {"namespace": parameters["namespace"], "ords": finders})
+        cursor.scroll(0, mode="absolute")
+    return cursor
 
 
 def _copy_keys(connection: Connection, namespace: str, keys: NDArray[Any], ords: NDArray[np.int64]) -> None:

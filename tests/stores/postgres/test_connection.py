@@ -154,3 +154,18 @@ def test_a_vector_is_a_parameter_and_no_server_is_asked_for_its_type(store_url: 
         assert counter.counts().trips == {}
         shown = connection.execute("SELECT %s::public.vector::text", (Vector([1.0, -0.5, 3.0]),)).fetchone()
     assert shown == ("[1,-0.5,3]",)
+
+
+@pytest.mark.parametrize("pool_size", [1, 4])
+def test_calls_go_on_where_a_connection_has_lost_its_prepared_statements(other_url: str, pool_size: int) -> None:
+    with semmem.connect(other_url, embedder="hashing", pool_size=pool_size, resident_mb=0) as mem:
+        mem.remember("An owl met Ada.", id="a")
+        for _ in range(5):  # a statement is prepared from its third time on
+            assert [hit.id for hit in mem.recall("Who met Ada?")] == ["a"]
+        with mem.store.session():  # as an aborted pipeline takes them back, behind psycopg's back
+            mem.store.run(lambda connection: connection.pgconn.exec_(b"DEALLOCATE ALL"))
+        found = mem.recall("Who met Ada?")
+        assert ([hit.id for hit in found], found.degraded) == (["a"], {})
+        mem.store.run(lambda connection: connection.pgconn.exec_(b"DEALLOCATE ALL"))
+        with mem.store.session():
+            assert [m.id for m in mem.list()] == ["a"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +13,12 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import StoreUnavailable
 from tests.stores.audit import check
-from tests.stores.postgres.nodes import Cluster, wants_citus
+from tests.stores.postgres.nodes import Cluster, NodeStores, wants_citus
+from tests.stores.postgres.nodes_killed import killed
 
 pytestmark = wants_citus
 
-KILLS = 20
+KILLS = 6
 WRITER = """
 import sys, semmem
 url, who = sys.argv[1:]
@@ -28,11 +30,10 @@ with semmem.connect(url, embedder="hashing") as mem:
 
 
 @pytest.fixture
-def urls(citus: Cluster) -> tuple[str, ...]:
+def urls(node_stores: NodeStores) -> Iterator[tuple[str, ...]]:
     """The URLs of an empty store, of the coordinator and of two workers."""
-    each = citus.database("failing")
-    semmem.connect(each[0], embedder="hashing").close()
-    return each
+    with node_stores.one() as urls:
+        yield urls
 
 
 @pytest.fixture
@@ -57,29 +58,91 @@ def test_two_processes_write_one_namespace_through_two_nodes(mem: Semmem, urls: 
     check(mem)
 
 
-def test_what_was_acknowledged_is_there_after_each_kill_of_a_node(mem: Semmem, citus: Cluster) -> None:
-    by_node: dict[str, str] = {}
+def by_node(mem: Semmem, citus: Cluster) -> tuple[dict[str, str], list[str]]:
+    """Return a namespace with one memory on each of the two workers, and the places of the three nodes."""
+    spaces: dict[str, str] = {}
     for n in range(20):
         mem.remember("Owl 0 met Ada.", id="m0", namespace=f"space {n}")
-        by_node.setdefault(mem.stats(namespace=f"space {n}").nodes[0], f"space {n}")
+        spaces.setdefault(mem.stats(namespace=f"space {n}").nodes[0], f"space {n}")
     places = [url.partition("@")[2].partition("/")[0] for url in citus.urls]
-    assert set(by_node) == set(places[1:])
-    stored = {space: ["m0"] for space in by_node.values()}
+    assert set(spaces) == set(places[1:])
+    return spaces, places
+
+
+def sentence(place: str) -> str:
+    return (
+        f"The node {place} of this store does not answer, and this call needs it; start it there. Namespaces on other "
+        "nodes go on."
+    )
+
+
+@pytest.mark.parametrize("resident_mb", [0, 64])
+def test_a_namespace_is_read_and_written_while_the_node_of_another_is_dead(
+    citus: Cluster, urls: tuple[str, ...], resident_mb: int
+) -> None:
+    with semmem.connect(urls[0], embedder="hashing", pool_size=4, resident_mb=resident_mb) as mem:
+        spaces, places = by_node(mem, citus)
+        living, dead = ({"namespace": spaces[place]} for place in places[1:])
+        for n in range(1, 20):
+            for where in (living, dead):
+                mem.remember(f"Owl {n} met Ada near the quay.", id=f"m{n}", **where)
+        citus.do("kill", 2)
+        try:
+            assert mem.remember("Owl 20 met Ada near the quay.", id="m20", **living).id == "m20"
+            many = [{"id": f"n{n}", "text": f"Crow {n} met Charles near the quay."} for n in range(60)]
+            assert mem.remember_many(many, **living).remembered == 60
+            assert mem.update("m20", text="Owl 20 met nobody.", **living).version == 2
+            found = mem.recall("Which owl met Ada?", limit=50, **living)
+            assert ({f"m{n}" for n in range(20)} <= {hit.id for hit in found}, found.degraded) == (True, {})
+            assert [mem.forget("m3", **living), mem.forget("m4", **living)] == [1, 1]
+            assert mem.restore_memory("m4", **living).text == "Owl 4 met Ada near the quay."
+            assert mem.link("m6", "supersedes", "m7", **living).made_by is None
+            assert {m.id for m in mem.list(limit=100, **living)} == (
+                {f"m{n}" for n in range(21) if n != 3} | {f"n{n}" for n in range(60)}
+            )
+            for work in (
+                lambda: mem.remember("Owl 20 met Ada near the quay.", id="m20", **dead),
+                lambda: mem.recall("Which owl met Ada?", **dead),
+                lambda: mem.forget("m3", **dead),
+                lambda: mem.list(**dead),
+            ):
+                with pytest.raises(StoreUnavailable) as caught:
+                    work()
+                assert str(caught.value) == sentence(places[2])
+            assert mem.drop_namespace(living["namespace"]) == 80
+        finally:
+            citus.do("start", 2)
+        assert mem.list(**living).memories == ()
+        assert {m.id for m in mem.list(limit=100, **dead)} == {f"m{n}" for n in range(20)}
+        assert mem.remember("Owl 20 met Ada near the quay.", id="m20", **dead).version == 1
+        check(mem)
+
+
+def test_a_storm_of_kills_of_the_three_nodes_loses_nothing(
+    citus: Cluster, urls: tuple[str, ...], tmp_path: Path
+) -> None:
+    counts = killed(citus, urls, tmp_path, kills=9, processes=3)
+    assert (counts.kills.total(), counts.acknowledged > 20) == (9, True)
+    assert (counts.found, counts.equal) == (counts.acknowledged, counts.acknowledged)
+    assert (counts.back, counts.foreign, counts.connections) == (0, [], 0)
+    assert set(counts.told) <= {"StoreUnavailable"}
+
+
+def test_what_was_acknowledged_is_there_after_each_kill_of_a_node(mem: Semmem, citus: Cluster) -> None:
+    spaces, places = by_node(mem, citus)
+    stored = {space: ["m0"] for space in spaces.values()}
     for turn in range(KILLS):
         node = 1 + turn % 2
-        dead, living = by_node[places[node]], by_node[places[3 - node]]
-        for space, ids in stored.items():
-            ids.append(mem.remember(f"Owl {turn} met Ada again.", id=f"m{turn + 1}", namespace=space).id)
+        dead, living = spaces[places[node]], spaces[places[3 - node]]
+        stored[dead].append(mem.remember(f"Owl {turn} met Ada again.", id=f"m{turn + 1}", namespace=dead).id)
         citus.do("kill", node)
         try:
+            stored[living].append(mem.remember(f"Owl {turn} met Ada too.", id=f"m{turn + 1}", namespace=living).id)
             assert {hit.id for hit in mem.recall("owl", namespace=living, limit=50)} == set(stored[living])
             assert {m.id for m in mem.list(namespace=living, limit=50)} == set(stored[living])
             with pytest.raises(StoreUnavailable) as caught:
                 mem.recall("owl", namespace=dead)
-            assert str(caught.value) == (
-                f"The node {places[node]} of this store does not answer, and this call needs it; start it there. "
-                "Recalls of namespaces on other nodes go on."
-            )
+            assert str(caught.value) == sentence(places[node])
         finally:
             citus.do("start", node)
         for space, ids in stored.items():

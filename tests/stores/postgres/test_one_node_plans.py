@@ -6,8 +6,11 @@ Citus says with each command on which node it runs (``citus.log_remote_commands`
 from __future__ import annotations
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import psycopg
@@ -17,12 +20,17 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.stores.postgres import connection as connections
 from tests.stores.postgres.nodes import Cluster, wants_citus
+from tests.waiting import until
 
 pytestmark = wants_citus
 
 LOUD = "?options=-c%20citus.log_remote_commands%3Don"
 OF_ALL = {"forget for good": "logged recalls of other namespaces may quote the text, and every table is rewritten"}
 """The verbs that ask every node, and why."""
+_PLACE = """SELECT nodename || ':' || nodeport, shardid FROM citus_shards WHERE table_name = 'semmem.memory'::regclass
+AND shardid = get_shard_id_for_distribution_column('semmem.memory', %(namespace)s::text)"""
+_WAITING = """SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+WHERE d.datname = current_database() AND NOT l.granted)"""
 _SHARD = re.compile(r"\bsemmem\.(\w+?)_(\d{6,})\b")
 
 
@@ -103,3 +111,36 @@ def test_a_verb_of_one_namespace_asks_one_shard_of_one_node(
             if len(nodes) > 1 or reached(commands):
                 several[verb] = (nodes, reached(commands))
     assert set(several) == set(OF_ALL), several
+
+
+def test_a_recall_over_namespaces_of_two_nodes_asks_both_at_once(citus: Cluster, coordinator: str) -> None:
+    spaces: dict[str, tuple[str, int]] = {}
+    with psycopg.connect(coordinator) as admin:
+        for space in ("here", "there", "elsewhere"):
+            place, shard = admin.execute(_PLACE, {"namespace": space}).fetchone()  # type: ignore[misc]
+            spaces.setdefault(place, (space, shard))
+    names = [space for space, _ in spaces.values()]
+    assert len(names) == 2
+    question = "Which owl did Ada Lovelace meet?"
+    with (
+        semmem.connect(coordinator, embedder="hashing", pool_size=8, resident_mb=0) as mem,
+        ThreadPoolExecutor(8) as threads,
+        ExitStack() as stack,
+    ):
+        barrier = threading.Barrier(8, timeout=100)
+        for done in [threads.submit(mem.store.run, lambda _: barrier.wait()) for _ in range(8)]:
+            done.result()  # eight connections from now on
+        expected = [(hit.memory.namespace, hit.id, hit.score) for hit in mem.recall(question, namespace=names)]
+        workers = []
+        for url in citus.urls[1:]:
+            own = url.rsplit("/", 1)[0] + "/plans"
+            may_lock = "-c citus.enable_manual_changes_to_shards=on"
+            worker = stack.enter_context(psycopg.connect(own, options=may_lock))
+            _, shard = spaces[url.partition("@")[2].partition("/")[0]]
+            worker.execute(f"LOCK TABLE semmem.memory_{shard} IN ACCESS EXCLUSIVE MODE")
+            workers.append(worker)
+        answer = threads.submit(mem.recall, question, namespace=names)
+        until(lambda: all(worker.execute(_WAITING).fetchone() == (True,) for worker in workers))
+        for worker in workers:
+            worker.rollback()
+        assert [(hit.memory.namespace, hit.id, hit.score) for hit in answer.result()] == expected

@@ -31,8 +31,12 @@ DELETE FROM posting WHERE namespace = %(namespace)s AND (key, segment) IN (
 SELECT key, segment, entries FROM posting
 WHERE namespace = %(namespace)s AND low <= %(upto)s AND high > %(upto)s ORDER BY key, segment LIMIT %(limit)s FOR UPDATE;
 
+-- drop_singletons_left --
+-- Return whether rows of lone_posting hold dropped memories.
+SELECT EXISTS (SELECT FROM lone_posting WHERE namespace = %(namespace)s AND low <= %(upto)s);
+
 -- drop_singletons --
--- Remove dropped memories from lone_posting; returns how many rows held some.
+-- Remove dropped memories from some rows of lone_posting.
 WITH taken AS (
     DELETE FROM lone_posting WHERE namespace = %(namespace)s AND first IN (
         SELECT first FROM lone_posting WHERE namespace = %(namespace)s AND low <= %(upto)s LIMIT %(limit)s)
@@ -45,14 +49,12 @@ WITH taken AS (
     SELECT *, get_byte(entry, 0) | (get_byte(entry, 1) << 8) | (get_byte(entry, 2) << 16)
               | (get_byte(entry, 3)::bigint << 24) AS ord
     FROM held
-), stays AS (
-    INSERT INTO lone_posting (namespace, first, low, high, keys, kinds, entries, names)
-    SELECT %(namespace)s, first, min(ord), max(ord), array_agg(key ORDER BY at),
-           string_agg(set_byte('\x00'::bytea, 0, kind), ''::bytea ORDER BY at),
-           string_agg(entry, ''::bytea ORDER BY at), array_agg(name ORDER BY at)
-    FROM numbered WHERE ord > %(upto)s GROUP BY first
 )
-SELECT count(*) FROM taken;
+INSERT INTO lone_posting (namespace, first, low, high, keys, kinds, entries, names)
+SELECT %(namespace)s, first, min(ord), max(ord), array_agg(key ORDER BY at),
+       string_agg(set_byte('\x00'::bytea, 0, kind), ''::bytea ORDER BY at),
+       string_agg(entry, ''::bytea ORDER BY at), array_agg(name ORDER BY at)
+FROM numbered WHERE ord > %(upto)s GROUP BY first;
 
 -- drop_setting --
 -- Delete the settings of the namespace; a new one of its name begins with the program's settings.
@@ -78,14 +80,9 @@ DELETE FROM link WHERE namespace = %(namespace)s AND (from_id, type, to_id) IN (
         OR NOT EXISTS (SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.id = l.to_id)) LIMIT %(limit)s);
 
 -- drop_likeness --
--- Delete the likeness keys of dropped memories.
-WITH gone AS (
-    DELETE FROM likeness WHERE namespace = %(namespace)s AND ord IN (
-        SELECT l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND NOT EXISTS (
-            SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = l.ord) LIMIT %(limit)s)
-    RETURNING ord, keys
-), <likeness_gone>
-SELECT FROM gone;
+-- List dropped memories with likeness keys.
+SELECT l.ord FROM likeness l WHERE l.namespace = %(namespace)s AND NOT EXISTS (
+    SELECT FROM memory m WHERE m.namespace = %(namespace)s AND m.ord = l.ord) LIMIT %(limit)s;
 
 -- drop_uncompared --
 -- Delete the notes of what was to be compared.

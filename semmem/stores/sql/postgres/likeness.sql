@@ -58,12 +58,11 @@ WITH whole AS (
 INSERT INTO likeness_key (namespace, key, ord)
 SELECT %(namespace)s, r.key::integer, r.ord FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord);
 
--- likeness_find --
+-- <likened> --
 -- Of each memory those before it, or before a number, that have keys in common with it: of each key the newest few, and
 -- of these those with most keys in common. Index look-ups, of a bounded number, whatever the size of the namespace.
 -- A memory all of whose finds have other titles is linked with none, so these are not returned, and no text is read.
--- What has found something is noted, until its links are made.
-WITH k AS (
+k AS (
     SELECT r.key::integer AS key, r.ord, greatest(r.ord, %(upto)s::bigint) AS bound
     FROM unnest(%(keys)s::bigint[], %(ords)s::bigint[]) AS r(key, ord)
 ), common AS (
@@ -95,10 +94,22 @@ WITH k AS (
     WHERE NOT m.sensitive AND (m.expires_at IS NULL OR m.expires_at > now())
 ), likened AS MATERIALIZED (
     SELECT * FROM held WHERE linkable
-), noted AS (
+)
+
+-- likeness_find --
+-- Return what each memory is like. What has found something is noted, until its links are made.
+WITH <likened>, noted AS (
     INSERT INTO uncompared (namespace, ord) SELECT DISTINCT %(namespace)s, ord FROM likened ON CONFLICT DO NOTHING
 )
 SELECT ord, id, other, text, title, author, at FROM likened ORDER BY ord, place;
+
+-- likeness_find_on_nodes --
+-- Return the same and note nothing: Citus would hand what is found to every node, also to one that does not answer.
+WITH <likened> SELECT ord, id, other, text, title, author, at FROM likened ORDER BY ord, place;
+
+-- likeness_note --
+-- Note that memories have found some, until their links are made.
+INSERT INTO uncompared (namespace, ord) SELECT %(namespace)s, unnest(%(ords)s::bigint[]) ON CONFLICT DO NOTHING;
 
 -- likeness_missing --
 -- What has no keys, and may have some, or whose links are not made yet; nothing while the namespace is moved.
@@ -111,10 +122,12 @@ WHERE namespace = %(namespace)s AND ord > %(after)s AND part = 0 AND NOT sensiti
   AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = %(namespace)s AND o.state IS NOT NULL)
 ORDER BY ord LIMIT %(limit)s;
 
--- <likeness_gone> --
--- The keys of what is gone (row id, keys) go out of the rows of keys, packed ones too; one that holds nothing more
--- goes.
-pair AS MATERIALIZED (
+-- likeness_forget --
+-- The keys of memories that go; under the lock of the namespace, as all who write packed rows. They go out of the rows of
+-- keys, packed ones too; one that holds nothing more goes. Citus hands what a WITH inserts to every node, so none does.
+WITH gone AS (
+    DELETE FROM likeness WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord, keys
+), pair AS MATERIALIZED (
     SELECT u.key, g.ord FROM gone g CROSS JOIN LATERAL unnest(g.keys) AS u(key)
 ), apart AS (
     DELETE FROM likeness_key l USING pair p WHERE l.namespace = %(namespace)s AND l.key = p.key AND l.ord = p.ord
@@ -125,19 +138,11 @@ pair AS MATERIALIZED (
     DELETE FROM packed_likeness l USING touched t
     WHERE l.namespace = %(namespace)s AND l.shift = t.shift AND l.bits = t.bits
     RETURNING l.shift, l.bits, l.keys, l.ords
-), stays AS (
-    INSERT INTO packed_likeness (namespace, shift, bits, keys, ords)
-    SELECT %(namespace)s, t.shift, t.bits, array_agg(u.key ORDER BY u.at), array_agg(u.ord ORDER BY u.at)
-    FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.ords) WITH ORDINALITY AS u(key, ord, at)
-    WHERE NOT EXISTS (SELECT FROM pair p WHERE p.key = u.key AND p.ord = u.ord::bigint) GROUP BY t.shift, t.bits
 )
-
--- likeness_forget --
--- Those of memories that go; under the lock of the namespace, as all who write packed rows.
-WITH gone AS (
-    DELETE FROM likeness WHERE namespace = %(namespace)s AND ord = ANY(%(ords)s) RETURNING ord, keys
-), <likeness_gone>
-SELECT FROM gone;
+INSERT INTO packed_likeness (namespace, shift, bits, keys, ords)
+SELECT %(namespace)s, t.shift, t.bits, array_agg(u.key ORDER BY u.at), array_agg(u.ord ORDER BY u.at)
+FROM taken t CROSS JOIN LATERAL unnest(t.keys, t.ords) WITH ORDINALITY AS u(key, ord, at)
+WHERE NOT EXISTS (SELECT FROM pair p WHERE p.key = u.key AND p.ord = u.ord::bigint) GROUP BY t.shift, t.bits;
 
 -- likeness_count --
 -- How many rows of keys can be packed, how many keys are packed, each counted for each of its memories, and by how much
