@@ -22,6 +22,7 @@ from semmem.concepts.rules import extraction_of, with_other_names
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.errors import BadItem, Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
 from semmem.model.exchange import UNINDEXED, DerivationVersion, Extraction, Row, Stored, Written
+from semmem.model.process.asker import note_written
 from semmem.model.process.clock import step
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store
@@ -267,6 +268,7 @@ class Ingest:
                 raise
             refused = no_longer(conflicting[0], policy)
             raise Conflict(f"Item {refused.position}: {refused.reason}", names=error.names) from error
+        note_written(by_name)
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
         sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id an interface made
