@@ -234,6 +234,15 @@ class Settings:
     keep_recall_log_days: float = setting(
         30.0, number(ge=0, le=36_500), "Days to keep recalls that nobody judged; maintain removes older ones."
     )
+    audit: bool = setting(
+        False,
+        flag,
+        "Note each call: who, through which interface, the verb, namespace, ids and outcome, without texts; "
+        "`semmem audit` exports it.",
+    )
+    keep_audit_days: float = setting(
+        365.0, number(ge=1, le=36_500), "Days to keep the audit; maintain removes older entries."
+    )
     keep_answers_days: float = setting(
         1.0, number(ge=0, le=365), "Days for which a repeated request with an Idempotency-Key gets its first answer."
     )

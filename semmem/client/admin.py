@@ -83,6 +83,7 @@ def maintain(mem: Connection) -> Mapping[str, int]:
         recall_log_days=days.keep_recall_log_days,
         versions=days.keep_versions,
         answers_days=days.keep_answers_days,
+        audit_days=days.keep_audit_days,
     )
     from semmem.write.derivations import Renewal
 

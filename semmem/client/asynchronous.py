@@ -274,6 +274,7 @@ class AsyncSemmem:
     context = _awaited(Semmem.context)
     feedback = _awaited(Semmem.feedback)
     judgments = _awaited(Semmem.judgments)
+    audit = _awaited(Semmem.audit)
     recalls = _awaited(Semmem.recalls)
     logged_recall = _awaited(Semmem.logged_recall)
     replay_recall = _awaited(Semmem.replay_recall)

@@ -175,6 +175,7 @@ class HttpSemmem(Semmem):
     context = _asked(Semmem.context, values.context)
     feedback = _asked(Semmem.feedback)
     judgments = _asked(Semmem.judgments, values.judgments)
+    audit = _asked(Semmem.audit, values.audit)
     recalls = _asked(Semmem.recalls, values.recalls)
     logged_recall = _asked(Semmem.logged_recall, values.logged_recall)
     replay_recall = _asked(Semmem.replay_recall, values.replay)

@@ -11,12 +11,13 @@ from reprlib import repr as short_repr
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from semmem.client import admin, context_and_feedback, life, recall_log
+from semmem.client import admin, audit, context_and_feedback, life, recall_log
 from semmem.client.admin import concepts_of
 from semmem.client.connection import Connection
 from semmem.client.namespaces import checked_limit, two_names
 from semmem.client.recalling import answered
 from semmem.config import Settings
+from semmem.model.audit import Audit
 from semmem.model.errors import InvalidInput
 from semmem.model.filters import checked_filters, person, several_namespaces, shown_by, string, strings, whole
 from semmem.model.history import Changes, Link, Version
@@ -456,6 +457,26 @@ class Semmem(ABC):
         """
         return recall_log.replay_recall(self._here, recall_id, namespace, then)
 
+    @observed
+    def audit(
+        self,
+        *,
+        namespace: str | Sequence[str] | None = None,
+        who: str | None = None,
+        noted_after: datetime | date | str | None = None,
+        noted_before: datetime | date | str | None = None,
+        limit: int = 1_000,
+        cursor: str | None = None,
+    ) -> Audit:
+        """Return a page of the audit, oldest first: who read and wrote what; pass its ``cursor`` to get the next one.
+
+        The audit exists if the setting ``audit`` is on. An entry has the name of the key or the subject of the token
+        (``who``), interface, agent, verb, namespace, outcome, and the ids or the number of memories; no text. It stays
+        for ``keep_audit_days``, and nothing can change or delete it before. Raises InvalidInput.
+        """
+        times = {"noted_after": noted_after, "noted_before": noted_before}
+        return audit.audit(self._here, namespace, who, times, limit, cursor)
+
     # ------------------------------------------------------------------ the life of a memory
 
     @observed
@@ -738,6 +759,7 @@ class Semmem(ABC):
         )
         return prober.probe(plan, k, leg, witness=witness, filters=checked_filters(filters))
 
+    @observed
     def export(
         self,
         *,

@@ -19,7 +19,7 @@ from semmem.model.recipe import recipe as find_recipe
 from semmem.model.search import Factory
 from semmem.rank_cap import reach
 from semmem.read.overrides import recipe_of
-from semmem.read.tracing import switch_on
+from semmem.read.tracing import Watcher, switch_on
 from semmem.stores import is_server, open_store
 
 __all__ = ["connect", "warm_up", "warn_of_barred_legs"]
@@ -52,7 +52,7 @@ def connect(
     """
     where = _url(url)
     chosen = Settings.load(**settings)
-    switch_on(otel=chosen.otel, log=chosen.log)
+    switch_on(otel=chosen.otel, log=chosen.log, audit=_auditor if chosen.audit else None)
     if is_server(place := chosen.url if where is None else where):
         from semmem.client.http import open_server
 
@@ -111,3 +111,9 @@ def warm_up(mem: Semmem) -> None:
     embedder = mem._here.embedder_binding.embedder_or_reason()
     if not isinstance(embedder, str):
         embed_texts(embedder, ["ready"])
+
+
+def _auditor() -> Watcher:
+    from semmem.client.audit import Auditor  # what is off is not loaded
+
+    return Auditor()

@@ -17,6 +17,7 @@ from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput
 from semmem.model.serialization import plain
 from semmem.read.result import Recall
+from semmem.read.tracing import observed
 from semmem.write.access import unlogged
 
 __all__ = ["MOST_KEPT", "paths", "reweigh"]
@@ -54,6 +55,7 @@ _kept: WeakKeyDictionary[Semmem, _Kept] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
+@observed
 def reweigh(mem: Semmem, query: str, *, recipe: Any = None, namespace: Any = "default", **arguments: Any) -> Recall:
     """Answer a question as ``recall`` does, for somebody who tries recipes; it is neither logged nor counted.
 

@@ -248,6 +248,7 @@ ROUTES: tuple[Route, ...] = (
     Route("context_by_url", "GET", "/v1/context", Semmem.context),
     Route("feedback", "POST", "/v1/feedback", Semmem.feedback, "write", "json", under="judged"),
     Route("judgments", "GET", "/v1/judgements", Semmem.judgments, under="judgments"),
+    Route("audit", "GET", "/v1/audit", Semmem.audit, "admin"),
     Route("recalls", "GET", "/v1/recalls", Semmem.recalls),
     Route("logged_recall", "GET", "/v1/recalls/{recall_id}", Semmem.logged_recall),
     Route("replay_recall", "GET", "/v1/recalls/{recall_id}/replay", Semmem.replay_recall),

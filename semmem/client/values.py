@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.client.probe.stages import Probe, Probed
 from semmem.legs.graph_paths import Step
 from semmem.model import errors
+from semmem.model.audit import Audit, AuditEntry
 from semmem.model.errors import InvalidInput, SemmemError, StoreError
 from semmem.model.field_kinds import Tags, Time
 from semmem.model.filters import string
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_json",
+    "audit",
     "changes",
     "concepts",
     "context",
@@ -306,6 +308,12 @@ def logged_recall(value: Any) -> LoggedRecall:
         at=_time(value["at"]),
         facts=facts,
     )
+
+
+def audit(value: Any) -> Audit:
+    """Return a page of the audit."""
+    entries = ({**one, "at": _time(one["at"]), "ids": tuple(one["ids"])} for one in value["entries"])
+    return Audit(tuple(AuditEntry(**one) for one in entries), value["cursor"])
 
 
 def recalls(value: Any) -> Recalls:

@@ -59,6 +59,8 @@ class SettingValues(TypedDict, total=False):
     resident_mb: int
     idle_stop_s: float
     start_timeout_s: float
+    audit: bool
+    keep_audit_days: float
     keep_answers_days: float
     keep_changes_days: float
     keep_forgotten_days: float

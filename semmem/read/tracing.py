@@ -24,7 +24,7 @@ from semmem.model.exchange import Ranking
 from semmem.model.process.clock import WATCHED
 from semmem.read.json_log import JsonLog
 
-__all__ = ["Call", "continued", "observed", "observed_search", "sent_along", "switch_off", "switch_on"]
+__all__ = ["Call", "Watcher", "continued", "observed", "observed_search", "sent_along", "switch_off", "switch_on"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,9 +68,16 @@ class Call:
     legs: dict[str, Call] = field(default_factory=dict)
     steps: dict[str, float] = field(default_factory=dict)
     """Seconds by the name of a step; steps of the same name are added up."""
+    namespaces: tuple[str, ...] = ()
+    memory: Any = None
+    """The Semmem whose verb is called; of a leg or a step None."""
+    result: Any = None
+    """What the verb returned. A span and a line of the log hold nothing of it but ``facts``."""
 
 
-class _Watcher(Protocol):
+class Watcher(Protocol):
+    """Is told of every verb, and of its legs and steps, around each of them."""
+
     def verb(self, call: Call) -> AbstractContextManager[None]: ...
 
     def leg(self, call: Call) -> AbstractContextManager[None]: ...
@@ -79,16 +86,18 @@ class _Watcher(Protocol):
 
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
-_watchers: dict[str, _Watcher] = {}
+_watchers: dict[str, Watcher] = {}
 _current: contextvars.ContextVar[Call | None] = contextvars.ContextVar("semmem_call", default=None)
 
 
-def switch_on(*, otel: bool = False, log: str = "none") -> None:
+def switch_on(*, otel: bool = False, log: str = "none", audit: Callable[[], Watcher] | None = None) -> None:
     """Watch every verb of this process from now on. Raises MissingExtra if OpenTelemetry is not installed.
 
     ``otel`` sends spans and metrics to the providers that the program has set up. ``log="json"`` writes one line of
-    JSON for each verb to standard error.
+    JSON for each verb to standard error. ``audit`` makes what notes verbs in their store.
     """
+    if audit is not None and "audit" not in _watchers:
+        _watchers["audit"] = audit()
     if otel and "otel" not in _watchers:
         if find_spec("opentelemetry") is None:
             raise MissingExtra("opentelemetry-api is not installed; install it with: pip install 'semmem[otel]'")
@@ -137,7 +146,9 @@ def sent_along() -> dict[str, str]:
 
 
 def _watched(verb: Callable[..., T], args: tuple[Any, ...], named: Mapping[str, Any]) -> T:
-    call = Call(verb.__name__, _reported_arguments(verb, args, named), remote=bool(args) and hasattr(args[0], "url"))
+    memory = args[0] if args else None
+    call = Call(verb.__name__, {}, remote=hasattr(memory, "url"), memory=memory)
+    call.facts, call.namespaces = _reported_arguments(verb, args, named)
     token, steps = _current.set(call), WATCHED.set(_watched_step)
     started = time.perf_counter()
     try:
@@ -147,6 +158,7 @@ def _watched(verb: Callable[..., T], args: tuple[Any, ...], named: Mapping[str, 
             try:
                 result = verb(*args, **named)
                 call.facts |= _result_facts(result)
+                call.result = result
                 return result
             except BaseException as error:
                 call.error = type(error).__name__
@@ -200,19 +212,23 @@ def _signature(verb: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(verb)
 
 
-def _reported_arguments(verb: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call that are reported (see ``_REPORTED``), by name."""
+def _reported_arguments(
+    verb: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the arguments of a call that are reported (see ``_REPORTED``), by name, and its namespaces."""
     try:
         bound = _signature(verb).bind_partial(*args, **named)
     except TypeError:  # the arguments do not fit the signature: the verb itself raises
-        return {}
+        return {}, ()
     bound.apply_defaults()
     values = {name: bound.arguments[name] for name in _REPORTED if bound.arguments.get(name) not in (None, False)}
     if (whole := _WHOLE.get(verb.__name__)) in bound.arguments:
         values["namespace"] = bound.arguments[whole]
-    if not isinstance(names := values.get("namespace", ""), str):
-        values["namespace"] = ",".join(map(str, names)) if isinstance(names, list | tuple) else "?"
-    return {name: value for name, value in values.items() if isinstance(value, str | int | float)}
+    names = values.get("namespace", ())
+    several = tuple(map(str, names)) if isinstance(names, list | tuple) else (names,) if isinstance(names, str) else ()
+    if "namespace" in values:
+        values["namespace"] = ",".join(several) or "?"
+    return {name: value for name, value in values.items() if isinstance(value, str | int | float)}, several
 
 
 def _result_facts(result: Any) -> dict[str, Any]:

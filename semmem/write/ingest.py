@@ -23,6 +23,7 @@ from semmem.embedders import Known
 from semmem.embedders.binding import embed_texts, identity
 from semmem.model.errors import BadItem, Conflict, EmbedderReplaced, InvalidInput, NotFound, SemmemError
 from semmem.model.exchange import DerivationVersion, Extraction, Row, Stored, Written
+from semmem.model.process.asker import note_written
 from semmem.model.process.clock import step
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.store import Store
@@ -311,6 +312,7 @@ class Ingest:
                 raise
             refused = no_longer(conflicting[0], policy)
             raise Conflict(f"Item {refused.position}: {refused.reason}", names=error.names) from error
+        note_written(by_name)
         like = self._likeness.written(rows, written)
         degraded |= like.degraded
         sent_again = {draft.name for draft in plan.unchanged}  # repeated requests whose id an interface made

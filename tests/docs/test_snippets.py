@@ -53,6 +53,7 @@ ELSEWHERE = {
     "semmem rebuild --embedder": "tests/embedders",
     "export SEMMEM_URL": "wants a standby: tests/stores/postgres/standby",
     "export SEMMEM_READ_URL": "as above",
+    "semmem audit export": "wants calls that were noted: tests/client/test_audit.py",
     "export SEMMEM_OIDC": "wants an identity server: tests/interfaces/mcp/test_login.py",
     "export SEMMEM_EMBEDDER": "tests/embedders/test_endpoint.py",
     "export SEMMEM_RERANKER": "tests/rerankers/test_rerank_endpoint.py",

@@ -41,6 +41,7 @@ COMMANDS = {
     "drop_namespace": "namespaces drop",
     "namespace_limits": "namespaces limit",
     "recalls": "log",
+    "audit": "audit export",
     "logged_recall": "log show",
     "replay_recall": "log replay",
 }
@@ -76,6 +77,7 @@ WITHOUT_A_TOOL = {
     "export": "files are written by semmem export",
     "changes": "for programs that keep a copy",
     "stats": "is the resource semmem://stats",
+    "audit": "is about agents, and for those who run the store",
     "recalls": "is the resource semmem://recalls",
     "logged_recall": "is a resource under semmem://recalls",
     "restore_memory": "a person takes back what an agent was asked to forget",

@@ -190,7 +190,6 @@ def test_each_verb_is_a_span_with_ids_and_counts(watched: Watched, verb: str) ->
 def test_every_verb_is_watched_but_for_those_that_are_named() -> None:
     not_watched = {
         "close": "does nothing to memories",
-        "export": "is a stream, at work while it is read",
         "leg": "gives something to ask, and register_leg something to be asked",
         "register_leg": "",
         "searched_by": "what recalls are asked by, read again and again by servers, as settings_of is",

@@ -66,15 +66,16 @@ def write(where: Semmem | str, statements: str) -> None:
 
 
 def tables(where: Semmem | str) -> set[str]:
-    """Return the tables of the schema, but for the record of migrations."""
+    """Return the tables of the schema, but for the record of migrations and the audit, which stay where they are."""
     return {name for (name,) in sql(where, "SELECT tablename FROM pg_tables WHERE schemaname = 'semmem'")} - {
-        "migration"
+        "migration",
+        "audit",
     }
 
 
 def rows(where: Semmem | str) -> dict[str, list[str]]:
     """Return every row of every table as PostgreSQL writes it, but for copies, restores and backups of the store."""
-    columns = {name: columns for name, columns in sql(where, COLUMNS) if name != "migration"}
+    columns = {name: columns for name, columns in sql(where, COLUMNS) if name not in ("migration", "audit")}
     found = {
         name: sorted(row for (row,) in sql(where, f"SELECT t::text FROM (SELECT {which} FROM {name}) AS t"))
         for name, which in columns.items()

@@ -60,7 +60,7 @@ def emptied(url: str) -> str:
     with psycopg.connect(url, autocommit=True, options="-c search_path=semmem,public") as connection:
         tables = connection.execute(
             "SELECT string_agg(tablename::text, ', ') FROM pg_tables WHERE schemaname = 'semmem' "
-            "AND tablename <> 'migration'"
+            "AND tablename NOT IN ('migration', 'audit')"
         ).fetchone()
         assert tables is not None
         connection.execute(f"TRUNCATE {tables[0]}")  # type: ignore[arg-type]

@@ -81,6 +81,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "settings": ("The store", "cli.commands.settings:names"),
     "server": ("The store", "cli.commands.whole_store:app"),
     "log": ("Memories", "cli.commands.log:names"),
+    "audit": ("The store", "cli.commands.audit:names"),
     "model": ("The store", "model.command:names"),
 }
 """The groups of commands by name, each with its heading and where it is."""

@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Match
 
 from semmem import __version__
+from semmem.client.audit import note_refused
 from semmem.client.pages import bounded_page
 from semmem.client.routes import REFUSED, ROUTES, Route, refusal
 from semmem.client.values import plan_of
@@ -37,6 +38,7 @@ from semmem.interfaces.http.sent_once import AtWork, Once, answered_once, id_for
 from semmem.interfaces.http.sessions import Sessions
 from semmem.interfaces.http.streams import FOREVER, Items, Progress, Reports, wants_lines
 from semmem.model.errors import (
+    AccessDenied,
     Conflict,
     InvalidInput,
     LocalOnly,
@@ -132,11 +134,11 @@ class Service:
         arguments = await read_arguments(route, request, self.limits, self.mem.recipe)
         if route.form == "lines":
             return await self._stream(route, request, arguments, key)
-        authorise(key, right_of(route, arguments), _namespaces(route, arguments))
-        if arguments.get("hard"):
-            authorise(key, route.right, None)  # it rewrites the files of the whole store
+        await self._authorise(request, route, arguments, key)
         if route.lines:
-            rows = await self.workers.run(partial(_call, route, self.mem, arguments))
+            rows = await self.workers.run(
+                partial(self._asked, request, key, partial(_call, route, self.mem, arguments))
+            )
             return Lines(rows, self.workers, self.limits.seconds)
         _check(route, arguments, self)
         before = _expected(route, request, arguments)
@@ -150,6 +152,25 @@ class Service:
         if route.name == "remember" and arguments.get("id") is None:
             arguments["id"] = MadeId(id_for(client, f"{where}\n{text}"))
         return await self.at_work.once(once, partial(call, once, FOREVER), self.limits.seconds)
+
+    async def _authorise(self, request: Request, route: Route, arguments: dict[str, Any], key: Key | None) -> None:
+        """Raise AccessDenied, which the audit notes, for what the key of a request does not allow."""
+        names = _namespaces(route, arguments)
+        try:
+            authorise(key, right_of(route, arguments), names)
+            if arguments.get("hard"):
+                authorise(key, route.right, None)  # it rewrites the files of the whole store
+        except AccessDenied as error:
+            if self.mem.settings.audit:
+                note = partial(note_refused, self.mem, route.name, names, error)
+                await self.workers.run(partial(self._asked, request, key, note))
+            raise
+
+    def _asked(self, request: Request, key: Key | None, work: Callable[[], Any]) -> Any:
+        """Do work that the log and the audit name the key of."""
+        name = None if key is None else key.name
+        with asked_through("page" if _is_page(request) else "http", name, name):
+            return work()
 
     async def _called(
         self,
@@ -168,8 +189,8 @@ class Service:
                 arguments["expected_version"] = (
                     expected[0] if only else _current(self.mem, expected, arguments["id"], where)
                 )
-            with asked_through("page" if _is_page(request) else "http", None if key is None else key.name):
-                value, warnings = noted_of(partial(_call, route, self.mem, arguments))
+            call = partial(noted_of, partial(_call, route, self.mem, arguments))
+            value, warnings = self._asked(request, key, call)
             if route.name in ("recall", "recall_by_url"):
                 self.metrics.degraded(value.degraded)
             etags = _tags(request.headers.getlist("if-none-match"))
@@ -186,8 +207,8 @@ class Service:
             raise
 
     async def _stream(self, route: Route, request: Request, arguments: dict[str, Any], key: Key | None) -> Response:
-        if key is not None and not key.reaches(route.right):
-            authorise(key, route.right, [])  # before it takes a thread, which it would keep while nothing comes
+        if key is not None and not key.reaches(route.right):  # before it takes a thread, and keeps it
+            await self._authorise(request, route, arguments, key)
         once = sent_once(request)
         self.workers.check_streams()
         items = Items(request, self.limits, key, turns=self.workers.turns, stopping=self.ending_streams)
@@ -202,12 +223,21 @@ class Service:
                 own_arguments = items.arguments(route, arguments)
                 authorise(key, route.right, _namespaces(route, own_arguments))
                 named = items.named(once and principal(key), once)
-                return _call(route, self.mem, {**own_arguments, "items": named, "progress": come_so_far})
+                given = {**own_arguments, "items": named, "progress": come_so_far}
+                return self._asked(request, key, partial(_call, route, self.mem, given))
+
+        def noted(progress: Progress | None = None) -> Any:
+            try:
+                return work(progress)
+            except AccessDenied as error:
+                note = partial(note_refused, self.mem, route.name, _namespaces(route, arguments), error)
+                self._asked(request, key, note)
+                raise
 
         if wants_lines(request):
-            return Reports(work, items, self.workers)
+            return Reports(noted, items, self.workers)
         try:
-            value, warnings = await self.workers.run_stream(partial(noted_of, work), seconds=FOREVER)
+            value, warnings = await self.workers.run_stream(partial(noted_of, noted), seconds=FOREVER)
         finally:
             items.end()
             await items.read_away()

@@ -76,6 +76,11 @@ _MADE: dict[str, Any] = {
         agent=_or_null(_TEXT), question=_TEXT, namespaces={"type": "array", "items": _TEXT}, recipe=_or_null(_TEXT),
         hits={"type": "array", "items": _ref("LoggedHit")},
     ),
+    "AuditEntry": _members(
+        id=_TEXT, at=_or_null({"type": "string", "format": "date-time"}), namespace=_TEXT, who=_or_null(_TEXT),
+        interface=_TEXT, agent=_or_null(_TEXT), verb=_TEXT, outcome=_TEXT, count=_or_null(_COUNT),
+        ids={"type": "array", "items": _TEXT},
+    ),
     "ReplayedRecall": _members(
         entry=_ref("LoggedRecall"), as_of=_or_null({"type": "string", "format": "date-time"}),
         is_same={"type": "boolean"}, recipe=_TEXT, confidence={"type": "number"}, min_confidence={"type": "number"},
@@ -197,6 +202,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "unlink": _members(unlinked={"type": "boolean"}),
     "feedback": _members(judged=_COUNT),
     "recalls": _members(recalls=_list_of(_ref("LoggedRecall")), cursor=_or_null(_TEXT)),
+    "audit": _members(entries=_list_of(_ref("AuditEntry")), cursor=_or_null(_TEXT)),
     "recall_paths": _members(paths=_list_of(_PATH)),
     "search": _members(results=_list_of(_ref("Result")), total=_COUNT),
     "export": _OBJECT,

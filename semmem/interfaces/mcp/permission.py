@@ -39,9 +39,14 @@ Check = Callable[["Right", "list[str] | None"], None]
 class _Permitted:
     """A Semmem that ``check`` allows to be used: with a right, in namespaces, None being the whole store."""
 
-    def __init__(self, memory: Semmem, check: Check) -> None:
+    def __init__(self, memory: Semmem | _Permitted, check: Check) -> None:
         self._memory = memory
         self._check = check
+
+    @property
+    def _whole(self) -> Semmem:
+        """The memory itself, without what this and others allow of it."""
+        return self._memory._whole if isinstance(self._memory, _Permitted) else self._memory
 
     @property
     def settings(self) -> Settings:
@@ -55,9 +60,16 @@ class _Permitted:
 
     def _called(self, verb: str, *arguments: Any, namespace: Any = None, **more: Any) -> Any:
         drops = verb == "forget" and more.get("everything")  # the namespace, with its settings
-        self._check("admin" if drops else _rights()[verb], _names(namespace))
-        if more.get("hard"):
-            self._check(_rights()[verb], None)  # it rewrites the files of the whole store
+        try:
+            self._check("admin" if drops else _rights()[verb], _names(namespace))
+            if more.get("hard"):
+                self._check(_rights()[verb], None)  # it rewrites the files of the whole store
+        except AccessDenied as error:
+            if self.settings.audit:
+                from semmem.client.audit import note_refused
+
+                note_refused(self._whole, verb, _names(namespace), error)
+            raise
         return getattr(self._memory, verb)(*arguments, namespace=namespace, **more)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from reprlib import repr as shown
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Handlers", "server_of"]
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _INSTRUCTIONS = """\
 A memory that outlives this conversation.
@@ -167,7 +169,7 @@ class Handlers:
                 return error
 
         try:
-            outcome = await self._in_thread(read)
+            outcome = await self._in_thread(partial(_asked, ctx, read))
         except SemmemError as error:
             outcome = error
         if isinstance(outcome, Exception):
@@ -249,10 +251,11 @@ def _agent(ctx: ServerRequestContext[Any]) -> Agent:
     return agent_of(client.client_info if client else None)
 
 
-def _asked(ctx: ServerRequestContext[Any], work: Callable[[], Answer]) -> Answer:
-    """Do the work of a call, whose recalls the log names the client of, or else its key."""
+def _asked(ctx: ServerRequestContext[Any], work: Callable[[], T]) -> T:
+    """Do the work of a call: the log of recalls names its client, or else its key, and the audit both."""
     key = _key(ctx)
-    with asked_through("mcp", _agent(ctx).name or (None if key is None else key.name)):
+    holder = None if key is None else key.name
+    with asked_through("mcp", _agent(ctx).name or holder, holder):
         return work()
 
 

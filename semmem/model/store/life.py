@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from semmem.model.audit import AuditEntry, AuditFilters
 from semmem.model.exchange import RowIds
 from semmem.model.history import (
     Access,
@@ -211,6 +212,14 @@ class RecallStore(Protocol):
 
     def recalled(self, namespaces: Sequence[str], recall_id: str) -> Sequence[LoggedRecall]:
         """Return the rows of a logged recall, one for each of ``namespaces`` that it asked, by namespace."""
+        ...
+
+    def note_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """Note a call: one entry for each of its namespaces, all or none. ``at`` is when it is noted."""
+        ...
+
+    def audited(self, filters: AuditFilters, limit: int, after: tuple[str, str]) -> Sequence[AuditEntry]:
+        """Return up to ``limit`` entries behind (id, namespace), oldest first."""
         ...
 
     def judge(

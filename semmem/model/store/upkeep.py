@@ -9,7 +9,9 @@ __all__ = ["KEEP", "Keep"]
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The days that changes, forgotten memories, logged recalls and answers to requests are kept, as SQL parameters.
+    """The days that changes, forgotten memories, logged recalls, answers to requests and the audit are kept.
+
+    They are parameters of SQL.
 
     ``versions`` is the number of earlier versions kept of each memory.
     """
@@ -19,6 +21,7 @@ class Keep:
     recall_log_days: float = 30.0
     versions: int = 100
     answers_days: float = 1.0
+    audit_days: float = 365.0
 
 
 KEEP = Keep()

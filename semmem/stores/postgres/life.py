@@ -14,6 +14,7 @@ import numpy as np
 from psycopg import Rollback
 from psycopg.types.json import Jsonb
 
+from semmem.model.audit import AuditEntry, AuditFilters, entry_of
 from semmem.model.errors import Conflict
 from semmem.model.exchange import Row
 from semmem.model.history import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
@@ -157,6 +158,26 @@ class PostgresLife(PostgresLinks):
             connection.execute(_SQL["log_add"], line)
 
         self._pool.transaction(work, patient=False)  # the answer is there, and does not wait for a rename
+
+    def note_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """Note a call: one entry for each of its namespaces, all or none."""
+        lines = [{**asdict(entry), "ids": list(entry.ids)} for entry in entries]
+        if len(lines) == 1:
+            self._pool.execute("audit_add", lines[0])
+            return
+
+        def work(connection: Connection) -> None:
+            for line in lines:
+                connection.execute(_SQL["audit_add"], line)
+
+        self._pool.transaction(work)
+
+    def audited(self, filters: AuditFilters, limit: int, after: tuple[str, str]) -> Sequence[AuditEntry]:
+        """Return up to ``limit`` entries behind (id, namespace), oldest first."""
+        names = None if filters.namespaces is None else list(filters.namespaces)
+        where = {**asdict(filters), "namespaces": names, "limit": limit, "after_id": after[0]}
+        rows = self._pool.rows("audit_list", {**where, "after_namespace": after[1]})
+        return [entry_of(*row) for row in rows]
 
     def recalls(
         self, namespaces: Sequence[str], filters: LogFilters, limit: int, cursor: str | None

@@ -138,7 +138,9 @@ def _remove_left(connection: Connection) -> None:
     """Delete what the tables held on this server before; a hard forget would not find it there."""
     for table in _tables(connection):
         if table.distributed and table.filled:
-            connection.execute(_SQL["nodes_left"], {"table": f"semmem.{table.name}"})
+            with connection.transaction():
+                connection.execute(_SQL["nodes_left_may"])
+                connection.execute(_SQL["nodes_left"], {"table": f"semmem.{table.name}"})
 
 
 def _place(connection: Connection, progress: Callable[[str], None]) -> None:

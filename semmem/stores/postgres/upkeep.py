@@ -14,11 +14,12 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psycopg import Error
+from psycopg import Error, sql
 from psycopg.errors import LockNotAvailable
 
 from semmem.model.errors import SemmemError
@@ -97,6 +98,14 @@ def _changes(connection: Connection, namespace: str, parameters: Mapping[str, An
     return len(numbers)
 
 
+def _audit(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Remove some of the oldest rows of the audit, which refuses every other deletion."""
+    before = datetime.now(UTC) - timedelta(days=parameters["audit_days"])
+    connection.execute(sql.SQL(_SQL["sweep_audit_may"]).format(before=sql.Literal(before.isoformat())))
+    where = {**parameters, "namespace": namespace, "before": before}
+    return int(connection.execute(_SQL["sweep_audit"], where).rowcount)
+
+
 def _expired(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some expired memories and their versions; an earlier memory under the same id stays in the history."""
     where = {**parameters, "namespace": namespace}
@@ -143,6 +152,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("recalls", "sweep_log_due", "sweep_log"),
     Sweep("answers", "sweep_answered_due", "sweep_answered"),
+    Sweep("audit", "sweep_audit_due", _audit),
     Sweep("emptied", "namespace_forgotten", _emptied),
 )
 """What maintain removes, in this order. A new kind of row with a limited life is one more entry."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semmem.model.audit import AuditEntry, AuditFilters, entry_of
 from semmem.model.history import Access, Change, Earlier, Forgotten, Made, Version, around, versions_of
 from semmem.model.recall_log import LogFilters, LoggedRecall, hits_within, logged_of, mark_of
 from semmem.model.reports import Limits, RelevanceJudgment
@@ -137,6 +138,21 @@ class SqliteLife(SqliteLinks):
         lines = [{**line, "namespace": name, "hits": json.dumps(hits_within(entry, name))} for name in names]
         self._file._writing(lambda c: c.executemany(_SQL["log_add"], lines))
 
+    def note_audit(self, entries: Sequence[AuditEntry]) -> None:
+        """Note a call: one entry for each of its namespaces, all or none."""
+        now = microsecond(datetime.now(UTC))
+        lines = [{**asdict(entry), "at": now, "ids": json.dumps(entry.ids)} for entry in entries]
+        self._file._writing(lambda c: c.executemany(_SQL["audit_add"], lines))
+
+    def audited(self, filters: AuditFilters, limit: int, after: tuple[str, str]) -> Sequence[AuditEntry]:
+        """Return up to ``limit`` entries behind (id, namespace), oldest first."""
+        names = None if filters.namespaces is None else json.dumps(filters.namespaces)
+        times = {name: getattr(filters, name) for name in ("noted_after", "noted_before")}
+        numbers = {name: None if at is None else microsecond(at) for name, at in times.items()}
+        where = {"namespaces": names, "who": filters.who, **numbers, "limit": limit}
+        rows = self._file._rows("audit_list", {**where, "after_id": after[0], "after_namespace": after[1]})
+        return [entry_of(*_entry(row)) for row in rows]
+
     def recalls(
         self, namespaces: Sequence[str], filters: LogFilters, limit: int, cursor: str | None
     ) -> Sequence[LoggedRecall]:
@@ -220,6 +236,12 @@ def _logged(row: Sequence[Any]) -> LoggedRecall:
     namespace, recall_id, at, question, recipe, interface, agent, facts, hits = row
     asked = question, recipe, interface, agent
     return logged_of(namespace, recall_id, at_microsecond(at), *asked, json.loads(facts), json.loads(hits))
+
+
+def _entry(row: Sequence[Any]) -> list[Any]:
+    """Return the values of an entry in a row of the audit."""
+    id, at, *others, ids = row
+    return [id, at_microsecond(at), *others, json.loads(ids)]
 
 
 def _marks(column: str | None) -> list[Mark]:

@@ -57,6 +57,15 @@ def _changes(connection: sqlite3.Connection, namespace: str, parameters: Mapping
     return len(numbers)
 
 
+def _audit(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
+    """Remove some of the oldest rows of the audit, which refuses every other deletion."""
+    where = {**parameters, "namespace": namespace}
+    connection.execute(_SQL["sweep_audit_may"], where)
+    count = connection.execute(_SQL["sweep_audit"], where).rowcount
+    connection.execute(_SQL["sweep_audit_no_more"])
+    return count
+
+
 def expired(connection: sqlite3.Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some expired memories and their versions; an earlier memory under the same id stays in the history."""
     where = {**parameters, "namespace": namespace}
@@ -96,6 +105,7 @@ SWEEPS: tuple[Sweep, ...] = (
     Sweep("changes", "sweep_change_due", _changes),
     Sweep("recalls", "sweep_log_due", "sweep_log"),
     Sweep("answers", "sweep_answered_due", "sweep_answered"),
+    Sweep("audit", "sweep_audit_due", _audit),
     Sweep("emptied", "namespace_forgotten", _emptied),
 )
 """What maintain removes, in this order. A new kind of row with a limited life is one more entry."""

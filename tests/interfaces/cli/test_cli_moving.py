@@ -130,28 +130,29 @@ def test_a_file_is_migrated_as_far_as_asked_and_no_command_does_it_by_itself(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite://{tmp_path}/notes.db"
-    assert loaded(call("migrate", "--to", "13", "--url", url, "--json")) == {
-        "before": 0, "after": 13, "newest": 14, "dry_run": False, "migrations": [
+    assert loaded(call("migrate", "--to", "14", "--url", url, "--json")) == {
+        "before": 0, "after": 14, "newest": 15, "dry_run": False, "migrations": [
             "0003_everything_led_by_its_namespace", "0004_what_the_life_of_a_memory_leaves",
             "0005_how_often_a_memory_was_returned", "0006_when_a_text_began", "0007_what_made_the_parts",
             "0008_when_a_namespace_was_changed", "0009_what_servers_share", "0010_the_type_of_a_source",
             "0011_the_most_important_first", "0012_what_three_legs_read", "0013_what_was_given_to_whom",
+            "0014_each_order_of_a_list",
         ],
     }  # fmt: skip
     monkeypatch.setenv("SEMMEM_MIGRATE", "false")
-    has = f"The file {tmp_path}/notes.db has schema 13, this semmem needs schema 14, and the setting migrate is false; "
+    has = f"The file {tmp_path}/notes.db has schema 14, this semmem needs schema 15, and the setting migrate is false; "
     sentence = has + "run `semmem migrate` once, as a user who may create tables.\n"
     for command in (("stats",), ("remember", "x"), ("serve", "--port", "0"), ("doctor",)):
         code, out, err = call(*command, "--url", url)
         assert (code, sentence in out + err) == (8, True), command
     assert call("migrate", "--dry-run", "--url", url) == (
         0,
-        "The store has schema 13; this semmem needs 14.\n  0014_each_order_of_a_list\n1 migration would run.\n",
+        "The store has schema 14; this semmem needs 15.\n  0015_who_read_and_wrote\n1 migration would run.\n",
         "",
     )
     code, out, _ = call("migrate", "--url", url)
     assert (code, out.splitlines()[-1]) == (0, "1 migration ran.")
-    assert call("migrate", "--url", url)[1] == "The store has schema 14; this semmem needs 14.\n0 migrations ran.\n"
+    assert call("migrate", "--url", url)[1] == "The store has schema 15; this semmem needs 15.\n0 migrations ran.\n"
     assert call("remember", "x", "--url", url)[0] == 0
 
 
@@ -176,7 +177,7 @@ def test_a_store_that_cannot_be_distributed_is_one_sentence(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--to", "15", "--url", "sqlite:new.db"), "can be migrated to a schema from 3 to 14, not to 15; a"),
+        (("--to", "16", "--url", "sqlite:new.db"), "can be migrated to a schema from 3 to 15, not to 16; a"),
         (("--to", "x", "--url", "sqlite:new.db"), "it must be a whole number"),
         (("--url", "http://127.0.0.1:1"), "This needs the store itself, and the URL is that of a server"),
         (("--url", "sqlite:nowhere/new.db"), "There is no folder "),

@@ -171,6 +171,7 @@ ADMIN: dict[str, tuple[str, str, dict[str, Any] | None]] = {
     "unset_settings": ("DELETE", "/v1/settings", None),
     "maintain": ("POST", "/v1/maintain", {}),
     "doctor": ("GET", "/v1/doctor", None),
+    "audit": ("GET", "/v1/audit", None),
     "forget everything": ("POST", "/v1/forget", {"everything": True}),
 }
 """A request for each verb that needs the right admin."""

@@ -116,7 +116,7 @@ class TestOnThreeNodes:
         with pytest.raises(StoreUnavailable, match=r"^This server is a worker of Citus.* to the coordinator, then to"):
             semmem.connect(worker, embedder="hashing")
         semmem.connect(coordinator, embedder="hashing").close()
-        assert on_nodes(coordinator) == [("distributed", 21, 1, "namespace"), ("reference", 4, 1, "<none>")]
+        assert on_nodes(coordinator) == [("distributed", 22, 1, "namespace"), ("reference", 4, 1, "<none>")]
         with semmem.connect(worker, embedder="hashing") as mem:
             assert mem.remember("An owl met Ada.", id="m1").id == "m1"
         with semmem.connect(coordinator, embedder="hashing") as mem:
@@ -135,7 +135,7 @@ class TestOnThreeNodes:
         assert migrate(coordinator) == NEWEST
         with psycopg.connect(worker) as connection:
             assert number(connection) == NEWEST
-        assert on_nodes(coordinator) == [("distributed", 21, 1, "namespace"), ("reference", 4, 1, "<none>")]
+        assert on_nodes(coordinator) == [("distributed", 22, 1, "namespace"), ("reference", 4, 1, "<none>")]
 
     def test_a_backup_of_an_older_schema_is_restored_on_all_nodes(
         self, citus: Cluster, store_url: str, tmp_path: Path
@@ -143,15 +143,14 @@ class TestOnThreeNodes:
         with semmem.connect(store_url, embedder="hashing") as mem:
             fill(mem)
             expected = answers(mem)
-            with psycopg.connect(store_url) as connection:  # as the schema before, which had fewer indexes
+            with psycopg.connect(store_url) as connection:  # as the schema before, which had no audit
                 connection.execute("DELETE FROM semmem.migration WHERE number = %s", [NEWEST])
-                connection.execute("DROP INDEX semmem.memory_by_change, semmem.access_by_time")
-                connection.execute("DROP INDEX semmem.recall_log_by_memory, semmem.recall_log_by_recall")
+                connection.execute("DROP TABLE semmem.audit")
         with psycopg.connect(store_url, autocommit=True) as connection:
             write_backup(connection, tmp_path / "old.semmem")
         with semmem.connect(citus.database("restored")[0], embedder="hashing") as mem:
             assert mem.restore(tmp_path / "old.semmem").memories == 180
-            assert on_nodes(mem.store.url) == [("distributed", 21, 1, "namespace"), ("reference", 4, 1, "<none>")]
+            assert on_nodes(mem.store.url) == [("distributed", 22, 1, "namespace"), ("reference", 4, 1, "<none>")]
             assert answers(mem) == expected
             check(mem)
 
@@ -160,10 +159,11 @@ class TestOnThreeNodes:
     ) -> None:
         monkeypatch.setattr(nearest, "INDEX_FROM", 100)
         urls = citus.database("filled", joined=False)
-        with semmem.connect(urls[0], embedder="hashing", resident_mb=0, pool_size=4) as mem:
+        with semmem.connect(urls[0], embedder="hashing", resident_mb=0, pool_size=4, audit=True) as mem:
             fill(mem)
             mem.maintain()
             expected, hashes = answers(mem), mem.hashes()
+            noted = mem.audit().items
             with pytest.raises(StoreUnavailable, match=r"^This database does not use Citus yet; .* CREATE EXTENSION "):
                 distribute_store(urls[0])
             join(urls)
@@ -174,15 +174,16 @@ class TestOnThreeNodes:
             assert mem.stats().nodes == ()
             would = distribute_store(urls[0], dry_run=True)
             assert (len(would.tables), would.tables["memory"], would.tables["meta"], would.nodes) == (
-                25, "by namespace", "everywhere", (),
+                26, "by namespace", "everywhere", (),
             )  # fmt: skip
             assert on_nodes(urls[0]) == []
             with at_work(mem) as times:
                 done = distribute_store(urls[0])
             assert (set(done.tables), len(done.nodes)) == (set(would.tables), 2)
-            assert on_nodes(urls[0]) == [("distributed", 21, 1, "namespace"), ("reference", 4, 1, "<none>")]
+            assert on_nodes(urls[0]) == [("distributed", 22, 1, "namespace"), ("reference", 4, 1, "<none>")]
             assert answers(mem) == expected
             assert {name: one for name, one in mem.hashes().items() if name != "written"} == hashes
+            assert mem.audit()[: len(noted)] == noted
             assert times["read"] > 1
             assert mem.stats(namespace="written").memories == times["written"] > 1
             check(mem)

@@ -339,6 +339,13 @@ def _sensitive(mem: Semmem, namespaces: str | list[str] | None, narrow: Mapping[
     return sum(1 for name in each for _ in every_memory(mem, namespace=name, filters=hidden))
 
 
+def lines_to(file: str, rows: Iterable[Mapping[str, Any]], *, force: bool) -> tuple[Path | None, int]:
+    """Write rows to a file, or to standard output for "-", as JSON lines; return the file and how many there are."""
+    path = None if file == "-" else to_write(Path(file), force=force)
+    with _sink(path, force) as sink:
+        return path, _written(rows, sink, lambda _: None)
+
+
 def _written(rows: Iterable[Mapping[str, Any]], sink: IO[bytes], advance: Any) -> int:
     count = 0
     for count, row in enumerate(rows, 1):

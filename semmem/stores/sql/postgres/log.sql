@@ -74,3 +74,33 @@ SELECT namespace, id FROM memory m
 WHERE namespace = ANY(%(namespaces)s) AND pinned AND part = 0 AND NOT sensitive AND (expires_at IS NULL OR expires_at > now())
   AND NOT EXISTS (SELECT 1 FROM namespace o WHERE o.namespace = m.namespace AND o.state <> 'moving')
 ORDER BY importance DESC, created_at DESC, id DESC, namespace LIMIT %(limit)s;
+
+-- audit_add --
+-- Note a call: one row for each namespace that it named, with the memories of that one.
+INSERT INTO audit (namespace, id, who, interface, agent, verb, outcome, count, ids)
+VALUES (%(namespace)s, %(id)s, %(who)s, %(interface)s, %(agent)s, %(verb)s, %(outcome)s, %(count)s, %(ids)s);
+
+-- audit_list --
+-- Return what was noted, oldest first, as the ids are made.
+SELECT id, at, namespace, who, interface, agent, verb, outcome, count, ids FROM audit
+WHERE (id, namespace) > (%(after_id)s, %(after_namespace)s)
+  AND (%(namespaces)s::text[] IS NULL OR namespace = ANY(%(namespaces)s))
+  AND (%(who)s::text IS NULL OR who = %(who)s)
+  AND (%(noted_after)s::timestamptz IS NULL OR at >= %(noted_after)s) AND (%(noted_before)s::timestamptz IS NULL OR at < %(noted_before)s)
+ORDER BY id, namespace LIMIT %(limit)s;
+
+-- sweep_audit_due --
+-- List the namespaces with rows of the audit that are old enough to go.
+SELECT DISTINCT namespace FROM audit
+WHERE at < now() - make_interval(secs => 86400 * %(audit_days)s::float8) ORDER BY 1;
+
+-- sweep_audit_may --
+-- Let this transaction delete rows of the audit from before that time, which the table refuses otherwise; on every node of
+-- a store that lies on several.
+SET LOCAL citus.propagate_set_commands TO 'local'; SET LOCAL semmem.audit_before TO {before};
+
+-- sweep_audit --
+-- Delete the oldest rows of the audit.
+DELETE FROM audit WHERE namespace = %(namespace)s AND id IN (
+    SELECT a.id FROM audit a
+    WHERE a.namespace = %(namespace)s AND a.at < %(before)s ORDER BY a.at LIMIT %(limit)s);

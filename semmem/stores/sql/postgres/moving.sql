@@ -1,10 +1,11 @@
 -- move_columns --
--- List every table with its columns and their place in the primary key, without generated columns.
+-- List every table with its columns and their place in the primary key, without generated columns. The audit stays where
+-- it was written.
 SELECT c.relname, a.attname, a.attcollation <> 0, array_position(k.conkey, a.attnum)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'semmem'
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'p'
-WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'migration'
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname NOT IN ('migration', 'audit')
   AND a.attgenerated = ''
 ORDER BY c.relname, a.attnum;
 

@@ -66,3 +66,33 @@ SELECT namespace, id FROM memory
 WHERE namespace IN (SELECT value FROM json_each(:namespaces)) AND pinned AND part = 0 AND NOT sensitive
   AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY importance DESC, created_at DESC, id DESC, namespace LIMIT :limit;
+
+-- audit_add --
+-- Note a call: one row for each namespace that it named, with the memories of that one.
+INSERT INTO audit (namespace, id, at, who, interface, agent, verb, outcome, count, ids)
+VALUES (:namespace, :id, :at, :who, :interface, :agent, :verb, :outcome, :count, :ids);
+
+-- audit_list --
+-- Return what was noted, oldest first, as the ids are made.
+SELECT id, at, namespace, who, interface, agent, verb, outcome, count, ids FROM audit
+WHERE (id, namespace) > (:after_id, :after_namespace)
+  AND (:namespaces IS NULL OR namespace IN (SELECT value FROM json_each(:namespaces)))
+  AND (:who IS NULL OR who = :who) AND (:noted_after IS NULL OR at >= :noted_after) AND (:noted_before IS NULL OR at < :noted_before)
+ORDER BY id, namespace LIMIT :limit;
+
+-- sweep_audit_due --
+-- List the namespaces with rows of the audit that are old enough to go.
+SELECT DISTINCT namespace FROM audit WHERE at < :audit_before ORDER BY 1;
+
+-- sweep_audit_may --
+-- Let this transaction delete rows of the audit from before that time, which the table refuses otherwise.
+INSERT INTO meta (key, value) VALUES ('audit_before', CAST(:audit_before AS TEXT));
+
+-- sweep_audit --
+-- Delete the oldest rows of the audit.
+DELETE FROM audit WHERE namespace = :namespace AND id IN (
+    SELECT a.id FROM audit AS a WHERE a.namespace = :namespace AND a.at < :audit_before ORDER BY a.at LIMIT :limit);
+
+-- sweep_audit_no_more --
+-- Let nobody delete rows of the audit again.
+DELETE FROM meta WHERE key = 'audit_before';

@@ -1,7 +1,7 @@
 -- moved_columns --
--- List every table with its columns, without generated ones.
+-- List every table with its columns, without generated ones. The audit stays under the name that a namespace had.
 SELECT m.name, c.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS c
-WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY m.name, c.cid;
+WHERE m.type = 'table' AND m.name <> 'audit' AND m.sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY m.name, c.cid;
 
 -- moved_holds --
 -- Return whether the new name holds anything already.

@@ -1,0 +1,144 @@
+"""The audit: note who read and wrote what, before the answer is given; and read what was noted.
+
+Off unless the setting ``audit`` is on. An entry holds ids and counts, and no text. A call whose entry cannot be written
+fails, so no answer leaves without one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from semmem.model.audit import DONE, Audit, AuditEntry, AuditFilters
+from semmem.model.errors import InvalidInput, StoreUnavailable
+from semmem.model.filters import at_time, string, strings, whole
+from semmem.model.history import Version
+from semmem.model.process.asker import asker, holder, written_in
+from semmem.model.store import life_of
+from semmem.model.types import Hit, Memory
+from semmem.read.tracing import Call
+from semmem.write.items import uuid7
+
+if TYPE_CHECKING:
+    from semmem.client.connection import Connection
+    from semmem.client.memory import Semmem
+
+__all__ = ["Auditor", "audit", "note_refused"]
+
+_MOST_IDS = 100
+_WHOLE_STORE = ""
+
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+class Auditor:
+    """Notes each verb of the stores whose setting ``audit`` is on; one of the watchers of ``read.tracing``."""
+
+    def leg(self, call: Call) -> AbstractContextManager[None]:
+        """Note nothing of a leg."""
+        return _NOTHING
+
+    def step(self, call: Call) -> AbstractContextManager[None]:
+        """Note nothing of a step."""
+        return _NOTHING
+
+    @contextmanager
+    def verb(self, call: Call) -> Iterator[None]:
+        """Note a call when it has ended, and before its answer is given."""
+        mem = call.memory
+        if mem is None or call.remote or not mem.settings.audit:
+            yield
+            return
+        with written_in() as written:
+            try:
+                yield
+            except Exception as error:
+                _note(mem, call.name, call.namespaces, type(error).__name__, None, {})
+                raise
+            names = {**dict.fromkeys(_returned(call.result)), **dict.fromkeys(written)}
+            _note(mem, call.name, call.namespaces, DONE, call.facts.get("count"), _grouped(names))
+
+
+def note_refused(mem: Semmem, verb: str, namespaces: Sequence[str] | None, error: BaseException) -> None:
+    """Note a call that an interface refuses before it reaches a verb."""
+    if mem.settings.audit:
+        _note(mem, verb, tuple(namespaces or ()), type(error).__name__, None, {})
+
+
+def audit(
+    mem: Connection,
+    namespace: str | Sequence[str] | None,
+    who: str | None,
+    times: Mapping[str, datetime | date | str | None],
+    limit: int,
+    cursor: str | None,
+) -> Audit:
+    """Return a page of the audit; see ``Semmem.audit``."""
+    whole("limit", limit, 1, 10_000, example=1_000)
+    filters = AuditFilters(
+        None if namespace is None else tuple(strings("namespace", namespace)),
+        None if who is None else string("who", who),
+        **{name: None if at is None else at_time(name, at) for name, at in times.items()},
+    )
+    after, _, last = ("", "", "") if cursor is None else string("cursor", cursor).partition("/")
+    if cursor is not None and len(after) != 36:
+        raise InvalidInput("That cursor is of no page of the audit; pass the cursor of the page before.")
+    entries = tuple(life_of(mem.store).audited(filters, limit + 1, (after, last)))
+    there = entries[limit - 1] if len(entries) > limit else None
+    return Audit(entries[:limit], None if there is None else f"{there.id}/{there.namespace}")
+
+
+def _note(
+    mem: Semmem,
+    verb: str,
+    named: Sequence[str],
+    outcome: str,
+    count: int | None,
+    ids: Mapping[str, Sequence[str]],
+) -> None:
+    """Write the entry of a call: a row for each namespace. Raises StoreUnavailable where that is not possible."""
+    interface, agent = asker()
+    id = uuid7()
+    several = len({*named, *ids}) > 1
+    entries = [
+        AuditEntry(
+            id, None, name, holder(), interface, agent or mem.settings.agent, verb, outcome,
+            len(ids.get(name, ())) if several and (ids or (outcome == DONE and count is not None)) else count,
+            tuple(ids.get(name, ())[:_MOST_IDS]),
+        )
+        for name in sorted({*named, *ids}) or [_WHOLE_STORE]
+    ]  # fmt: skip
+    try:
+        life_of(mem.store).note_audit(entries)
+    except Exception as error:
+        raise StoreUnavailable(
+            f"The audit of this {verb} could not be written, so its answer is withheld; a write may have been stored. "
+            "Ask again when the store answers."
+        ) from error
+
+
+def _grouped(names: Mapping[tuple[str, str], None]) -> dict[str, list[str]]:
+    """Return ids by namespace, each in the order of the answer."""
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    for namespace, id in names:
+        ids[namespace].append(id)
+    return ids
+
+
+def _returned(result: Any) -> Iterator[tuple[str, str]]:
+    """Yield (namespace, id) of the memories in an answer: one, its versions, hits, pinned ones, or a list of any."""
+    if isinstance(result, Memory | Hit):
+        yield result.namespace, result.id
+    elif isinstance(result, Version):
+        yield from _returned(result.memory)
+    elif hasattr(result, "hits"):
+        for one in (*result.hits, *getattr(result, "pinned", ())):
+            yield from _returned(one)
+    elif isinstance(result, Sequence) and not isinstance(result, str | bytes):
+        for one in result:
+            if isinstance(one, Memory | Hit | Version):
+                yield from _returned(one)

@@ -1,0 +1,271 @@
+"""The audit: who read and wrote what, on both stores and through each interface; nothing can change it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import semmem
+from semmem.client.memory import Semmem
+from semmem.interfaces.http.keys import Keys
+from semmem.model.audit import AuditEntry
+from semmem.model.errors import InvalidInput, NotFound, StoreUnavailable
+from semmem.model.process.asker import asked_through
+from semmem.model.store import life_of
+from semmem.model.store.upkeep import Keep
+from semmem.read import tracing
+from tests.interfaces.cli.program import in_process
+from tests.serving import running
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store of each kind."""
+    if request.param == "SQLite":
+        return f"sqlite://{tmp_path}/notes.db"
+    return str(request.getfixturevalue("store_url"))
+
+
+@pytest.fixture(autouse=True)
+def _unwatched() -> Iterator[None]:
+    yield
+    tracing.switch_off()
+
+
+@pytest.fixture
+def mem(url: str) -> Iterator[Semmem]:
+    with semmem.connect(url, embedder="hashing", audit=True) as mem:
+        yield mem
+
+
+def short(entry: AuditEntry) -> tuple[Any, ...]:
+    return entry.verb, entry.namespace, entry.outcome, entry.count, entry.ids
+
+
+def told(mem: Semmem, **narrow: Any) -> list[tuple[Any, ...]]:
+    return [short(entry) for entry in mem.audit(**narrow) if entry.verb != "audit"]
+
+
+def test_each_call_has_an_entry_with_ids_and_counts_and_without_a_text(mem: Semmem) -> None:
+    mem.remember("A heron stands in the ferry's way.", id="heron", namespace="birds")
+    mem.remember_many(
+        [{"text": "A crane.", "id": "crane"}, {"text": "An otter.", "id": "otter", "namespace": "others"}],
+        namespace="birds",
+    )
+    assert mem.recall("heron", namespace="birds", limit=1)[0].id == "heron"
+    mem.recall("otter", namespace=["birds", "others"], limit=1)
+    mem.get("crane", namespace="birds")
+    with pytest.raises(NotFound):
+        mem.get("nobody", namespace="birds")
+    mem.update("crane", namespace="birds", title="Crane")
+    mem.list(namespace="others")
+    mem.forget("heron", namespace="birds")
+    mem.stats()
+    assert told(mem) == [
+        ("remember", "birds", "done", 1, ("heron",)),
+        ("remember_many", "birds", "done", 1, ("crane",)),
+        ("remember_many", "others", "done", 1, ("otter",)),
+        ("recall", "birds", "done", 1, ("heron",)),
+        ("recall", "birds", "done", 0, ()),
+        ("recall", "others", "done", 1, ("otter",)),
+        ("get", "birds", "done", 1, ("crane",)),
+        ("get", "birds", "NotFound", None, ()),
+        ("update", "birds", "done", 1, ("crane",)),
+        ("list", "others", "done", 1, ("otter",)),
+        ("forget", "birds", "done", 1, ()),
+        ("stats", "", "done", None, ()),
+    ]
+    whole = json.dumps(mem.audit().as_dict())
+    assert "ferry" not in whole
+    assert "A crane" not in whole
+
+
+def test_an_entry_names_the_interface_the_agent_and_the_key(mem: Semmem) -> None:
+    with asked_through("mcp", "a client", "laptop"):
+        mem.recall("anything")
+    mem.recall("anything")
+    entries = [entry for entry in mem.audit() if entry.verb == "recall"]
+    assert [(e.who, e.interface, e.agent) for e in entries] == [
+        ("laptop", "mcp", "a client"), (None, "python", None),
+    ]  # fmt: skip
+    assert all(e.at is not None and abs(datetime.now(UTC) - e.at) < timedelta(minutes=5) for e in entries)
+    assert [e.verb for e in mem.audit(who="laptop")] == ["recall"]
+
+
+def test_the_audit_is_read_by_namespace_time_and_page(mem: Semmem) -> None:
+    with asked_through("http", None, "ada"):
+        for n in range(5):
+            mem.remember(f"Note {n}.", id=f"n{n}", namespace="a" if n % 2 else "b")
+    first = mem.audit(namespace=["a", "b"], who="ada", limit=3)
+    assert [entry.ids for entry in first] == [("n0",), ("n1",), ("n2",)]
+    rest = mem.audit(namespace=["a", "b"], who="ada", limit=3, cursor=first.cursor)
+    assert ([entry.ids for entry in rest], rest.cursor) == ([("n3",), ("n4",)], None)
+    assert [entry.ids for entry in mem.audit(namespace="a", who="ada")] == [("n1",), ("n3",)]
+    middle = first[2].at
+    assert middle is not None
+    assert [entry.ids for entry in mem.audit(noted_before=middle, who="ada")] == [("n0",), ("n1",)]
+    assert [entry.ids for entry in mem.audit(noted_after=middle, who="ada")] == [("n2",), ("n3",), ("n4",)]
+
+
+def test_without_the_setting_nothing_is_noted(url: str) -> None:
+    with semmem.connect(url, embedder="hashing") as mem:
+        mem.remember("A heron.")
+        assert mem.audit().items == ()
+
+
+def test_of_two_stores_in_a_process_the_one_with_the_setting_is_noted(mem: Semmem, tmp_path: Path) -> None:
+    with semmem.connect(f"sqlite://{tmp_path}/other.db", embedder="hashing") as other:
+        other.remember("A heron.")
+        mem.remember("A crane.", id="crane")
+        assert other.audit().items == ()
+    assert told(mem) == [("remember", "default", "done", 1, ("crane",))]
+
+
+def test_a_recall_names_at_most_a_hundred_ids_and_counts_all(mem: Semmem) -> None:
+    mem.remember_many([{"text": f"A heron, number {n}.", "id": f"h{n:03}"} for n in range(120)])
+    mem.recall("heron", limit=120)
+    written, read = [entry for entry in mem.audit() if entry.verb != "audit"]
+    assert (written.count, len(written.ids)) == (120, 100)
+    assert (read.count, len(read.ids)) == (120, 100)
+
+
+def execute(mem: Semmem, statement: str) -> None:
+    run = mem.store._writing if mem.store.kind == "SQLite" else mem.store.run
+    run(lambda c: c.execute(statement))
+
+
+def changes(mem: Semmem) -> list[str]:
+    """Ask the database itself to change the audit; return what it refuses with."""
+    table = "audit" if mem.store.kind == "SQLite" else "semmem.audit"
+    statements = [f"UPDATE {table} SET who = 'nobody'", f"DELETE FROM {table}"]
+    if mem.store.kind != "SQLite":
+        statements.append(f"TRUNCATE {table}")
+    refusals = []
+    for statement in statements:
+        with pytest.raises(Exception, match=r"Rows of (semmem\.)?audit are neither changed nor deleted") as raised:
+            execute(mem, statement)
+        refusals.append(str(raised.value))
+    return refusals
+
+
+def test_the_database_refuses_to_change_or_delete_an_entry(mem: Semmem) -> None:
+    mem.remember("A heron.", id="heron")
+    assert len(changes(mem)) == (2 if mem.store.kind == "SQLite" else 3)
+    assert told(mem) == [("remember", "default", "done", 1, ("heron",))]
+
+
+def test_maintain_removes_what_is_over_and_nothing_else_may(mem: Semmem) -> None:
+    mem.remember("A heron.", id="heron")
+    assert "audit" not in mem.store.maintain(Keep(audit_days=1))
+    assert mem.store.maintain(Keep(audit_days=0))["audit"] == 1
+    mem.remember("A crane.", id="crane")
+    changes(mem)  # what let maintain delete does not last
+    assert told(mem) == [("remember", "default", "done", 1, ("crane",))]
+
+
+def test_an_entry_stays_when_its_namespace_is_renamed_forgotten_hard_or_dropped(mem: Semmem) -> None:
+    mem.remember("A heron.", id="heron", namespace="old")
+    mem.rename_namespace("old", "new")
+    mem.forget("heron", namespace="new", hard=True)
+    mem.remember("A crane.", id="crane", namespace="new")
+    mem.drop_namespace("new")
+    assert [(verb, namespace) for verb, namespace, *_ in told(mem)] == [
+        ("remember", "old"), ("rename_namespace", "old"), ("forget", "new"), ("remember", "new"),
+        ("drop_namespace", "new"),
+    ]  # fmt: skip
+
+
+def test_an_answer_whose_entry_cannot_be_written_is_withheld(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Any, entries: Any) -> None:
+        raise OSError("disk full")
+
+    mem.remember("A heron.", id="heron")
+    monkeypatch.setattr(type(life_of(mem.store)), "note_audit", broken)
+    with pytest.raises(StoreUnavailable, match="The audit of this recall could not be written, so its answer is"):
+        mem.recall("heron")
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    r"limit must be from 1 to 10000, not 0\.": {"limit": 0},
+    "That cursor is of no page of the audit; pass the cursor of the page before.": {"cursor": "x"},
+    "who must be a string": {"who": 7},
+    "noted_after": {"noted_after": "soon"},
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_a_wrong_argument_is_told(mem: Semmem, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        mem.audit(**WRONG[sentence])
+
+
+def test_over_http_an_entry_names_the_key_and_what_it_was_refused(mem: Semmem, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, write = keys.add("laptop", right="write", namespaces=["team"])
+    _, read = keys.add("guest", namespaces=["team"])
+    _, admin = keys.add("boss", right="admin")
+    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, timeout=60, trust_env=False) as http:
+        by = {name: {"authorization": f"Bearer {text}"} for name, text in
+              {"laptop": write, "guest": read, "boss": admin}.items()}  # fmt: skip
+        http.post("/v1/memories", json={"text": "A heron.", "id": "heron", "namespace": "team"}, headers=by["laptop"])
+        lines = '{"text": "A crane.", "id": "crane"}\n'
+        streamed = {**by["laptop"], "content-type": "application/x-ndjson"}
+        http.post("/v1/memories?namespace=team", content=lines, headers=streamed)
+        http.get("/v1/recall", params={"query": "heron", "namespace": "team", "limit": 1}, headers=by["guest"])
+        http.get("/v1/recall", params={"query": "heron", "namespace": "secret"}, headers=by["guest"])
+        http.post("/v1/memories", json={"text": "An egret.", "namespace": "team"}, headers=by["guest"])
+        http.post("/v1/memories?namespace=team", content=lines, headers={**streamed, **by["guest"]})
+        http.post("/v1/recall/reweigh", json={"query": "heron", "namespace": "team", "limit": 1}, headers=by["boss"])
+        http.get("/v1/export", params={"namespace": "team"}, headers=by["boss"])
+        assert http.get("/v1/audit", headers=by["laptop"]).status_code == 403
+        found = http.get("/v1/audit", headers=by["boss"]).json()["entries"]
+        with semmem.connect(server.url, key=admin) as remote:
+            assert [entry.as_dict() for entry in remote.audit()][: len(found)] == found
+    assert [(e["who"], e["interface"], e["verb"], e["namespace"], e["outcome"], e["ids"]) for e in found] == [
+        ("laptop", "http", "remember", "team", "done", ["heron"]),
+        ("laptop", "http", "remember_many", "team", "done", ["crane"]),
+        ("guest", "http", "recall", "team", "done", ["heron"]),
+        ("guest", "http", "recall_by_url", "secret", "AccessDenied", []),
+        ("guest", "http", "remember", "team", "AccessDenied", []),
+        ("guest", "http", "remember_many", "team", "AccessDenied", []),
+        ("boss", "http", "reweigh", "team", "done", ["heron"]),
+        ("boss", "http", "export", "team", "done", []),
+        ("laptop", "http", "audit", "", "AccessDenied", []),
+    ]
+
+
+def test_the_command_exports_json_lines(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEMMEM_URL", url)
+    monkeypatch.setenv("SEMMEM_EMBEDDER", "hashing")
+    monkeypatch.setenv("SEMMEM_AUDIT", "true")
+    call = in_process(capfd)
+    assert call("remember", "A heron.", "--id", "heron", "-n", "birds")[0] == 0
+    code, out, _ = call("audit", "export", "-", "-n", "birds")
+    (row,) = map(json.loads, out.splitlines())
+    assert (code, row["verb"], row["interface"], row["ids"]) == (0, "remember", "cli", ["heron"])
+    file = tmp_path / "audit.jsonl"
+    assert call("audit", "export", str(file), "--who", "nobody")[1:] == (
+        f"Exported 0 entries to {file}.\n",
+        "Nothing was exported: no entry matches. Calls are noted if the setting audit is on.\n",
+    )
+    assert call("audit", "export", str(file))[0] == 2  # it is there already
+    assert call("audit", "export", str(file), "--force")[0] == 0
+    assert json.loads(file.read_text().splitlines()[0])["ids"] == ["heron"]
+
+
+def test_asyncio_has_the_verb_too(url: str) -> None:
+    async def work() -> list[str]:
+        async with semmem.aconnect(url, embedder="hashing", audit=True) as mem:
+            await mem.remember("A heron.", id="heron")
+            return [entry.verb for entry in await mem.audit()]
+
+    assert asyncio.run(work()) == ["remember"]
