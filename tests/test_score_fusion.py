@@ -25,7 +25,7 @@ def fused(fusion: Fusion, lists: Lists, **changes: Any) -> list[Fused[str]]:
     rankings = {leg: [key for key, _ in pairs] for leg, pairs in lists.items()}
     scores = {leg: [score for _, score in pairs] for leg, pairs in lists.items()}
     plan: dict[str, Any] = {"weights": ONE, "rank_constants": SIXTY, "planned": tuple(lists), **changes}
-    return rank_as(fusion, rankings, scores, **plan)
+    return list(rank_as(fusion, rankings, scores, **plan))
 
 
 def scores_of(found: list[Fused[str]]) -> dict[str, float]:
@@ -87,7 +87,8 @@ def test_at_equal_weights_of_one_rank_scaled_is_rrf_with_one_less() -> None:
     lists = {"lexical": ["a", "b", "c"], "dense": ["c", "d"]}
     plan = {"weights": ONE, "planned": LEGS}
     theirs = rank_as("rank-scaled", lists, {}, rank_constants=SIXTY, **plan)  # type: ignore[arg-type]
-    assert theirs == rank(lists, rank_constants=dict.fromkeys(LEGS, 59.0), **plan)  # type: ignore[arg-type]
+    ours = rank(lists, rank_constants=dict.fromkeys(LEGS, 59.0), **plan)  # type: ignore[arg-type]
+    assert list(theirs) == list(ours)
 
 
 def test_scored_counts_a_lexical_list_against_half_of_the_best_that_the_question_allows() -> None:
