@@ -3,8 +3,8 @@
     python -m eval.erasure [--memories 100000] [--folder FOLDER]
 
 The memories are those of ``eval.bench.second_day``, with random vectors of 384 dimensions, in an embedded store; a
-folder that is given keeps the store for another run. Nothing is resident, so that recalls ask the database. Prints seconds as
-JSON.
+folder that is given keeps the store for another run. Nothing is resident, so that recalls ask the database. Prints
+seconds as JSON.
 """
 
 from __future__ import annotations
