@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
