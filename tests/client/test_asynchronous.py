@@ -209,11 +209,11 @@ class Held:
         self._real = store.stats
         monkeypatch.setattr(store, "stats", self)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> Any:
         self.calls += 1
         self.began.set()
         assert self.go.wait(60)
-        return self._real(*args)
+        return self._real(*args, **options)
 
 
 def test_a_cancelled_verb_leaves_its_caller_at_once_and_gives_its_thread_back(

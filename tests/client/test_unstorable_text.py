@@ -18,6 +18,7 @@ BAD = {"NUL": "a\x00b", "half a surrogate pair": "a\ud800b"}
 BASE: dict[str, dict[str, Any]] = {
     "backup": {"file": ...},
     "import_items": {"items": [{"id": "new", "text": "tide"}]},
+    "audit": {},
     "changes": {},
     "concepts": {},
     "configure": {"weights": {"lexical": 1}},

@@ -70,7 +70,7 @@ def test_nothing_of_a_namespace_is_left_in_any_table_and_all_of_the_others_is(
 ) -> None:
     monkeypatch.setattr(forget, "FORGET_AT_ONCE", at_once)
     fill(mem)
-    tables = [table for (table,) in sql(mem, WITH_NAMESPACE)]
+    tables = [table for (table,) in sql(mem, WITH_NAMESPACE) if table != "audit"]  # which stays, and holds no text
     rows = {table: sql(mem, f"SELECT t::text FROM {table} t WHERE namespace <> 'one' ORDER BY 1") for table in tables}
     assert all(sql(mem, f"SELECT count(*) FROM {table} WHERE namespace = 'one'") != [(0,)] for table in tables)
     assert mem.store.forget_namespace("one", dry_run=False) == 71
