@@ -162,7 +162,7 @@ class Service:
                 authorise(key, route.right, None)  # it rewrites the files of the whole store
         except AccessDenied as error:
             if self.mem.settings.audit:
-                note = partial(note_refused, self.mem, route.name, names, error)
+                note = partial(note_refused, self.mem, route.calls.__name__, names, error)
                 await self.workers.run(partial(self._asked, request, key, note))
             raise
 
@@ -189,8 +189,7 @@ class Service:
                 arguments["expected_version"] = (
                     expected[0] if only else _current(self.mem, expected, arguments["id"], where)
                 )
-            call = partial(noted_of, partial(_call, route, self.mem, arguments))
-            value, warnings = self._asked(request, key, call)
+            value, warnings = noted_of(partial(_call, route, self.mem, arguments))
             if route.name in ("recall", "recall_by_url"):
                 self.metrics.degraded(value.degraded)
             etags = _tags(request.headers.getlist("if-none-match"))
@@ -199,8 +198,10 @@ class Service:
             return with_warnings(answer_of(route, value, arguments, key), warnings)
 
         try:
-            whole = work if once is None else partial(answered_once, self.mem, route, once, work)
-            return await self.workers.run(whole, seconds=seconds)
+            names = _namespaces(route, arguments)
+            whole = work if once is None else partial(answered_once, self.mem, route, once, work, names)
+            response: Response = await self.workers.run(partial(self._asked, request, key, whole), seconds=seconds)
+            return response
         except Conflict as error:
             if expected is not None:
                 error.http_status = 412  # the precondition of the request failed
@@ -230,7 +231,7 @@ class Service:
             try:
                 return work(progress)
             except AccessDenied as error:
-                note = partial(note_refused, self.mem, route.name, _namespaces(route, arguments), error)
+                note = partial(note_refused, self.mem, route.calls.__name__, _namespaces(route, arguments), error)
                 self._asked(request, key, note)
                 raise
 
