@@ -228,7 +228,7 @@ def test_an_answer_whose_entry_cannot_be_written_is_withheld(mem: Semmem, monkey
 
 WRONG: dict[str, dict[str, Any]] = {
     r"limit must be from 1 to 10000, not 0\.": {"limit": 0},
-    "That cursor is of no page of the audit; pass the cursor of the page before.": {"cursor": "x"},
+    "This cursor is not one that audit returned; pass that of the page before.": {"cursor": "x"},
     "who must be a string": {"who": 7},
     "noted_after": {"noted_after": "soon"},
 }
