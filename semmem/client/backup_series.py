@@ -160,7 +160,8 @@ def add(
     mark = blake2b(transfer.database_id(store).encode(), digest_size=4).hexdigest()
     name = f"semmem-{mark}-{(now or datetime.now(UTC)).astimezone(UTC):{_TIME}}.semmem"
     with place.new(name) as file:
-        report = transfer.backup(store, file, force=False, progress=progress)
+        report = transfer.backup(store, file, force=False, progress=progress, noted=False)
+    transfer.note_backup(store)  # it is at the place now
     mine = sorted(one for one in place.names() if (found := _DATED.fullmatch(one)) and found["store"] == mark)
     removed = tuple(one for one in mine[:-keep] if one != name)
     for one in removed:

@@ -161,6 +161,7 @@ def test_a_bucket_that_is_not_there_is_told_in_one_sentence(bucket: str, filled:
     ) as raised:
         series.add(filled.store, place, keep=1)
     assert "\n" not in raised.value.message
+    assert filled.store.backlog().backup_s is None  # so the alert tells
 
 
 def test_a_place_without_a_backup_says_how_to_write_one(tmp_path: Path) -> None:
