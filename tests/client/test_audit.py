@@ -204,6 +204,23 @@ def test_maintain_removes_what_is_over_and_nothing_else_may(mem: Semmem) -> None
     assert told(mem) == [("remember", "default", "done", 1, ("crane",))]
 
 
+def test_the_clock_of_the_server_says_what_is_over(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from semmem.stores.postgres import upkeep
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime.now(tz) + timedelta(days=400)
+
+    monkeypatch.setattr(upkeep, "datetime", Ahead, raising=False)
+    with semmem.connect(store_url, embedder="none") as mem:
+        life_of(mem.store).note_audit([AuditEntry("new", None, "a", None, "python", None, "recall", "done")])
+        execute(mem, "INSERT INTO semmem.audit (namespace, id, at, interface, verb, outcome, ids) "
+                     "VALUES ('a', 'old', now() - interval '366 days', 'python', 'recall', 'done', '{}')")  # fmt: skip
+        assert mem.store.maintain(Keep(audit_days=365))["audit"] == 1
+        assert [entry.id for entry in mem.audit()] == ["new"]
+
+
 def test_an_entry_stays_when_its_namespace_is_renamed_forgotten_hard_or_dropped(mem: Semmem) -> None:
     mem.remember("A heron.", id="heron", namespace="old")
     mem.rename_namespace("old", "new")
