@@ -56,7 +56,7 @@ class Auditor:
         with written_in() as written:
             try:
                 yield
-            except Exception as error:
+            except (Exception, KeyboardInterrupt) as error:
                 if not _in_whole(mem):
                     stored = dict.fromkeys(written)  # by the batches before
                     outcome = type(error).__name__

@@ -98,6 +98,15 @@ def test_a_list_that_ends_in_an_error_names_what_it_has_stored(mem: Semmem) -> N
     ]
 
 
+def test_a_list_that_somebody_interrupts_names_what_it_has_stored(mem: Semmem) -> None:
+    def interrupt(report: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mem.remember_many([{"text": "A heron.", "id": "heron"}, {"text": "A crane."}], batch_size=1, progress=interrupt)
+    assert told(mem) == [("remember_many", "default", "KeyboardInterrupt", 1, ("heron",))]
+
+
 def test_a_link_names_both_of_its_ends(mem: Semmem) -> None:
     mem.remember("A heron.", id="heron")
     mem.remember("A crane.", id="crane")
