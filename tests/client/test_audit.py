@@ -282,6 +282,9 @@ def test_over_http_an_entry_names_the_key_and_what_it_was_refused(mem: Semmem, t
         http.get("/v1/recall", params={"query": "heron", "namespace": "secret"}, headers=by["guest"])
         http.post("/v1/memories", json={"text": "An egret.", "namespace": "team"}, headers=by["guest"])
         http.post("/v1/memories?namespace=team", content=lines, headers={**streamed, **by["guest"]})
+        several = '{"text": "A coot.", "id": "coot"}\n{"text": "A teal.", "namespace": "secret"}\n'
+        http.post("/v1/memories?namespace=team&batch_size=1", content=several, headers=streamed)
+        http.post("/v1/memories?namespace=secret", content=lines, headers=streamed)
         http.post("/v1/recall/reweigh", json={"query": "heron", "namespace": "team", "limit": 1}, headers=by["boss"])
         http.get("/v1/export", params={"namespace": "team"}, headers=by["boss"])
         assert http.get("/v1/audit", headers=by["laptop"]).status_code == 403
@@ -295,6 +298,8 @@ def test_over_http_an_entry_names_the_key_and_what_it_was_refused(mem: Semmem, t
         ("guest", "http", "recall", "secret", "AccessDenied", []),
         ("guest", "http", "remember", "team", "AccessDenied", []),
         ("guest", "http", "remember_many", "team", "AccessDenied", []),
+        ("laptop", "http", "remember_many", "team", "AccessDenied", ["coot"]),
+        ("laptop", "http", "remember_many", "secret", "AccessDenied", []),
         ("boss", "http", "reweigh", "team", "done", ["heron"]),
         ("boss", "http", "export", "team", "done", []),
         ("laptop", "http", "audit", "", "AccessDenied", []),

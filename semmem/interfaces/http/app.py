@@ -222,23 +222,20 @@ class Service:
 
             with items.working():
                 own_arguments = items.arguments(route, arguments)
-                authorise(key, route.right, _namespaces(route, own_arguments))
+                names = _namespaces(route, own_arguments)
+                try:
+                    authorise(key, route.right, names)
+                except AccessDenied as error:  # of an item that is refused the verb itself notes it
+                    self._asked(request, key, partial(note_refused, self.mem, route.calls.__name__, names, error))
+                    raise
                 named = items.named(once and principal(key), once)
                 given = {**own_arguments, "items": named, "progress": come_so_far}
                 return self._asked(request, key, partial(_call, route, self.mem, given))
 
-        def noted(progress: Progress | None = None) -> Any:
-            try:
-                return work(progress)
-            except AccessDenied as error:
-                note = partial(note_refused, self.mem, route.calls.__name__, _namespaces(route, arguments), error)
-                self._asked(request, key, note)
-                raise
-
         if wants_lines(request):
-            return Reports(noted, items, self.workers)
+            return Reports(work, items, self.workers)
         try:
-            value, warnings = await self.workers.run_stream(partial(noted_of, noted), seconds=FOREVER)
+            value, warnings = await self.workers.run_stream(partial(noted_of, work), seconds=FOREVER)
         finally:
             items.end()
             await items.read_away()
