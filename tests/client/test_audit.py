@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import psycopg
 import pytest
 
 import semmem
@@ -202,6 +205,26 @@ def test_the_database_refuses_to_change_or_delete_an_entry(mem: Semmem) -> None:
     mem.remember("A heron.", id="heron")
     assert len(changes(mem)) == (2 if mem.store.kind == "SQLite" else 3)
     assert told(mem) == [("remember", "default", "done", 1, ("heron",))]
+
+
+def test_a_role_without_deletion_cannot_delete_as_maintain_does(store_url: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operate.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`(REVOKE [^`]+)`", page)
+    role = f"app_{os.urandom(4).hex()}"
+    with semmem.connect(store_url, embedder="none", audit=True) as mem, mem.store.own_connection() as connection:
+        mem.remember("A heron.", id="heron")
+        connection.execute(f"CREATE ROLE {role}")
+        try:
+            connection.execute(f"GRANT USAGE ON SCHEMA semmem TO {role}")
+            connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA semmem TO {role}")
+            connection.execute(line.replace("semmem_app", role))
+            connection.execute(f"SET ROLE {role}; SET semmem.audit_before TO 'infinity'")
+            for change in ("DELETE FROM semmem.audit", "TRUNCATE semmem.audit"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(change)
+        finally:
+            connection.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
+        assert told(mem) == [("remember", "default", "done", 1, ("heron",))]
 
 
 def test_maintain_removes_what_is_over_and_nothing_else_may(mem: Semmem) -> None:
