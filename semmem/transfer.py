@@ -27,7 +27,7 @@ from semmem.text.passages import embedded_text
 if TYPE_CHECKING:
     from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["Progress", "backup", "check", "copy", "database_id", "exported", "hashes", "restore"]
+__all__ = ["Progress", "backup", "check", "copy", "database_id", "exported", "hashes", "note_backup", "restore"]
 
 Progress = Callable[[int], None] | None
 
@@ -65,16 +65,31 @@ def copy(from_url: str, to_url: str, *, progress: Progress = None, **settings: A
         source.close()
 
 
-def backup(store: Store, file: str | os.PathLike[str], *, force: bool, progress: Progress) -> BackupReport:
-    """Write all of ``store`` into one file; see semmem.stores.postgres.moving.backup."""
+def backup(
+    store: Store, file: str | os.PathLike[str], *, force: bool, progress: Progress, noted: bool = True
+) -> BackupReport:
+    """Write all of ``store`` into one file; see semmem.stores.postgres.moving.backup.
+
+    Not ``noted``, the store counts it as its last backup only after ``note_backup``.
+    """
     from semmem.stores.postgres.moving.backup import backup as back_up
 
     postgres = _postgres(store, "backup")
     where = _path(file)
     try:
-        return back_up(postgres, where, force=force, progress=progress)
+        report = back_up(postgres, where, force=force, progress=progress)
     except OSError as error:
         raise InvalidInput(f"The backup cannot be written to {where}: {error.strerror or error}.") from error
+    if noted:
+        note_backup(store)
+    return report
+
+
+def note_backup(store: Store) -> None:
+    """Note in ``store`` that its last backup is from now."""
+    from semmem.stores.postgres.moving.backup import note
+
+    note(_postgres(store, "backup"))
 
 
 def restore(store: Store, file: str | os.PathLike[str], *, progress: Progress) -> BackupReport:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from semmem.model.audit import DONE, Audit, AuditEntry, AuditFilters
 from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.filters import at_time, several_namespaces, string, whole
-from semmem.model.history import Version
+from semmem.model.history import Link, Version
 from semmem.model.process.asker import asker, holder, written_in
 from semmem.model.store import life_of
 from semmem.model.types import Hit, Memory
@@ -56,15 +56,18 @@ class Auditor:
         with written_in() as written:
             try:
                 yield
-            except Exception as error:
-                _note(mem, call.name, call.namespaces, type(error).__name__, None, {})
+            except (Exception, KeyboardInterrupt) as error:
+                if not _in_whole(mem):
+                    stored = dict.fromkeys(written)  # by the batches before
+                    outcome = type(error).__name__
+                    _note(mem, call.name, call.namespaces, outcome, len(stored) or None, _grouped(stored))
                 raise
             names = {**dict.fromkeys(_returned(call.result)), **dict.fromkeys(written)}
             _note(mem, call.name, call.namespaces, DONE, call.facts.get("count"), _grouped(names))
 
 
 def note_refused(mem: Semmem, verb: str, namespaces: Sequence[str] | None, error: BaseException) -> None:
-    """Note a call that an interface refuses before it reaches a verb."""
+    """Note a call that an interface refuses before it reaches a verb, or whose transaction has been undone."""
     if mem.settings.audit:
         _note(mem, verb, tuple(namespaces or ()), type(error).__name__, None, {})
 
@@ -115,10 +118,17 @@ def _note(
     try:
         life_of(mem.store).note_audit(entries)
     except Exception as error:
+        if _in_whole(mem):
+            raise  # the one who began the transaction begins it again, or says why not
         raise StoreUnavailable(
             f"The audit of this {verb} could not be written, so its answer is withheld; a write may have been stored. "
             "Ask again when the store answers."
         ) from error
+
+
+def _in_whole(mem: Semmem) -> bool:
+    """Return whether the call is in a transaction with its kept answer, which undoes the entry of one that fails."""
+    return getattr(mem.store, "in_whole", None) is not None
 
 
 def _grouped(names: Mapping[tuple[str, str], None]) -> dict[str, list[str]]:
@@ -130,15 +140,17 @@ def _grouped(names: Mapping[tuple[str, str], None]) -> dict[str, list[str]]:
 
 
 def _returned(result: Any) -> Iterator[tuple[str, str]]:
-    """Yield (namespace, id) of the memories in an answer: one, its versions, hits, pinned ones, or a list of any."""
+    """Yield (namespace, id) of the memories in an answer: one, its versions, links, hits, pinned ones, or a list."""
     if isinstance(result, Memory | Hit):
         yield result.namespace, result.id
     elif isinstance(result, Version):
         yield from _returned(result.memory)
+    elif isinstance(result, Link):
+        yield from ((result.namespace, id) for id in (result.from_id, result.to_id))
     elif hasattr(result, "hits"):
         for one in (*result.hits, *getattr(result, "pinned", ())):
             yield from _returned(one)
     elif isinstance(result, Sequence) and not isinstance(result, str | bytes):
         for one in result:
-            if isinstance(one, Memory | Hit | Version):
+            if isinstance(one, Memory | Hit | Version | Link):
                 yield from _returned(one)

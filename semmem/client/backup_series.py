@@ -26,7 +26,7 @@ from semmem.model.reports import BackupReport, DrillReport
 from semmem.model.store import Store
 from semmem.stores import open_store
 
-__all__ = ["MOST_KEPT", "Place", "Step", "add", "drill", "newest", "place_of"]
+__all__ = ["MOST_KEPT", "Place", "Step", "add", "chosen", "drill", "newest", "place_of"]
 
 MOST_KEPT = 10_000
 _DATED = re.compile(r"semmem-(?P<store>[0-9a-f]{8})-(?P<at>\d{8}T\d{6}Z)\.semmem")
@@ -160,7 +160,8 @@ def add(
     mark = blake2b(transfer.database_id(store).encode(), digest_size=4).hexdigest()
     name = f"semmem-{mark}-{(now or datetime.now(UTC)).astimezone(UTC):{_TIME}}.semmem"
     with place.new(name) as file:
-        report = transfer.backup(store, file, force=False, progress=progress)
+        report = transfer.backup(store, file, force=False, progress=progress, noted=False)
+    transfer.note_backup(store)  # it is at the place now
     mine = sorted(one for one in place.names() if (found := _DATED.fullmatch(one)) and found["store"] == mark)
     removed = tuple(one for one in mine[:-keep] if one != name)
     for one in removed:
@@ -168,12 +169,34 @@ def add(
     return Step(name, report, removed)
 
 
-def newest(place: Place, what: str) -> str:
-    """Return the name of the newest backup at ``place``, which the caller calls ``what``. Raises NotFound."""
-    dated = [(found["at"], name) for name in place.names() if (found := _DATED.fullmatch(name))]
+def newest(place: Place, what: str) -> list[str]:
+    """Return the newest backup of each store at ``place``, which the caller calls ``what``, oldest first.
+
+    Raises NotFound where there is none.
+    """
+    dated = sorted((found["at"], name, found["store"]) for name in place.names() if (found := _DATED.fullmatch(name)))
     if not dated:
         raise NotFound(f"There is no backup of a series at {what}; `semmem backup {what}` writes one.")
-    return max(dated)[1]
+    of_store = {store: (at, name) for at, name, store in dated}
+    return [name for _, name in sorted(of_store.values())]
+
+
+def chosen(text: str, *, every: bool = False) -> tuple[Place, list[str]] | None:
+    """Return the place in ``text`` and the backups to restore from there; None where it can only be a file.
+
+    In a bucket a backup may be named. Of a place it is the newest one; with ``every`` that of each store. Raises
+    InvalidInput where several stores have backups and only one can be restored, and as ``newest`` and ``place_of`` do.
+    """
+    before, _, name = text.rpartition("/")
+    if _BUCKET.match(text) and _DATED.fullmatch(name) and (place := place_of(before)) is not None:
+        return place, [name]
+    if (place := place_of(text)) is None:
+        return None
+    names = newest(place, text)
+    if len(names) > 1 and not every:
+        files = " or ".join(f"{text.rstrip('/')}/{one}" for one in names)
+        raise InvalidInput(f"Backups of {len(names)} stores are at {text}; name the one to restore: {files}.")
+    return place, names
 
 
 def drill(file: Path, settings: Settings) -> DrillReport:

@@ -11,6 +11,7 @@ from semmem.client.connection import Connection
 from semmem.model.errors import Conflict, InvalidInput, NotFound, StoreClosed, StoreError
 from semmem.model.filters import at_time, one_of, person, shown_by, string, whole
 from semmem.model.history import MADE_BY, Link, Version, checked_link
+from semmem.model.process.asker import note_written
 from semmem.model.store import Store, life_of
 from semmem.model.types import LIST_ORDERS, Filters, ListOrder, Memory, Page, Undecided, masked
 
@@ -98,6 +99,8 @@ def forget(
                 f"The memory {id!r} in namespace {namespace!r} does not match the filters; nothing was forgotten."
             )
         raise NotFound(f"There is no memory {id!r} in namespace {namespace!r}; nothing was forgotten.")
+    if id is not None and not dry_run:
+        note_written([(where, id)])
     if count and not dry_run and mem.settings.on_contradiction == "supersede":
         mem.ingest.catch_up(namespace)  # of what is left, other memories may be the newest now
     return count

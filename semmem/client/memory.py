@@ -472,7 +472,7 @@ class Semmem(ABC):
 
         The audit exists if the setting ``audit`` is on. An entry has the name of the key or the subject of the token
         (``who``), interface, agent, verb, namespace, outcome, and the ids or the number of memories; no text. It stays
-        for ``keep_audit_days``, and nothing can change or delete it before. Raises InvalidInput.
+        for ``keep_audit_days``; before, the store refuses to change or delete it. Raises InvalidInput.
         """
         times = {"noted_after": noted_after, "noted_before": noted_before}
         return audit.audit(self._here, namespace, who, times, limit, cursor)

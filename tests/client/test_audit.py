@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
+import psycopg
 import pytest
 
 import semmem
 from semmem.client.memory import Semmem
 from semmem.interfaces.http.keys import Keys
 from semmem.model.audit import AuditEntry
-from semmem.model.errors import InvalidInput, NotFound, StoreUnavailable
+from semmem.model.errors import BadItem, InvalidInput, NotFound, StoreUnavailable
 from semmem.model.process.asker import asked_through
 from semmem.model.store import life_of
 from semmem.model.store.upkeep import Keep
@@ -79,12 +83,41 @@ def test_each_call_has_an_entry_with_ids_and_counts_and_without_a_text(mem: Semm
         ("get", "birds", "NotFound", None, ()),
         ("update", "birds", "done", 1, ("crane",)),
         ("list", "others", "done", 1, ("otter",)),
-        ("forget", "birds", "done", 1, ()),
+        ("forget", "birds", "done", 1, ("heron",)),
         ("stats", "", "done", None, ()),
     ]
     whole = json.dumps(mem.audit().as_dict())
     assert "ferry" not in whole
     assert "A crane" not in whole
+
+
+def test_a_list_that_ends_in_an_error_names_what_it_has_stored(mem: Semmem) -> None:
+    items = [{"text": "A heron.", "id": "heron"}, {"text": "An otter.", "id": "otter", "namespace": "others"}, {}]
+    with pytest.raises(BadItem):
+        mem.remember_many(items, namespace="birds", batch_size=1, on_error="abort")
+    assert told(mem) == [
+        ("remember_many", "birds", "BadItem", 1, ("heron",)),
+        ("remember_many", "others", "BadItem", 1, ("otter",)),
+    ]
+
+
+def test_a_list_that_somebody_interrupts_names_what_it_has_stored(mem: Semmem) -> None:
+    def interrupt(report: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mem.remember_many([{"text": "A heron.", "id": "heron"}, {"text": "A crane."}], batch_size=1, progress=interrupt)
+    assert told(mem) == [("remember_many", "default", "KeyboardInterrupt", 1, ("heron",))]
+
+
+def test_a_link_names_both_of_its_ends(mem: Semmem) -> None:
+    mem.remember("A heron.", id="heron")
+    mem.remember("A crane.", id="crane")
+    mem.link("heron", "see-also", "crane")
+    mem.links("crane")
+    assert told(mem)[2:] == [
+        ("link", "default", "done", 1, ("heron", "crane")), ("links", "default", "done", 1, ("heron", "crane")),
+    ]  # fmt: skip
 
 
 def test_an_entry_names_the_interface_the_agent_and_the_key(mem: Semmem) -> None:
@@ -112,6 +145,19 @@ def test_the_audit_is_read_by_namespace_time_and_page(mem: Semmem) -> None:
     assert middle is not None
     assert [entry.ids for entry in mem.audit(noted_before=middle, who="ada")] == [("n0",), ("n1",)]
     assert [entry.ids for entry in mem.audit(noted_after=middle, who="ada")] == [("n2",), ("n3",), ("n4",)]
+
+
+def test_the_audit_of_a_namespace_is_read_without_that_of_the_others(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        entries = [AuditEntry(str(UUID(int=n)), None, "a" if n % 300 else "b", None, "python", None, "recall", "done")
+                   for n in range(3_000)]  # fmt: skip
+        life_of(mem.store).note_audit(entries)
+        execute(mem, "ANALYZE semmem.audit")
+        with mem.store.whole() as (connection, _):
+            assert len(mem.audit(namespace="b")) == 10
+            read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'audit'"
+            (count,) = connection.execute(read).fetchone() or (0,)
+            assert 10 <= count < 20  # of 3,000
 
 
 def test_without_the_setting_nothing_is_noted(url: str) -> None:
@@ -161,6 +207,26 @@ def test_the_database_refuses_to_change_or_delete_an_entry(mem: Semmem) -> None:
     assert told(mem) == [("remember", "default", "done", 1, ("heron",))]
 
 
+def test_a_role_without_deletion_cannot_delete_as_maintain_does(store_url: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operate.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`(REVOKE [^`]+)`", page)
+    role = f"app_{os.urandom(4).hex()}"
+    with semmem.connect(store_url, embedder="none", audit=True) as mem, mem.store.own_connection() as connection:
+        mem.remember("A heron.", id="heron")
+        connection.execute(f"CREATE ROLE {role}")
+        try:
+            connection.execute(f"GRANT USAGE ON SCHEMA semmem TO {role}")
+            connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA semmem TO {role}")
+            connection.execute(line.replace("semmem_app", role))
+            connection.execute(f"SET ROLE {role}; SET semmem.audit_before TO 'infinity'")
+            for change in ("DELETE FROM semmem.audit", "TRUNCATE semmem.audit"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute(change)
+        finally:
+            connection.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
+        assert told(mem) == [("remember", "default", "done", 1, ("heron",))]
+
+
 def test_maintain_removes_what_is_over_and_nothing_else_may(mem: Semmem) -> None:
     mem.remember("A heron.", id="heron")
     assert "audit" not in mem.store.maintain(Keep(audit_days=1))
@@ -168,6 +234,23 @@ def test_maintain_removes_what_is_over_and_nothing_else_may(mem: Semmem) -> None
     mem.remember("A crane.", id="crane")
     changes(mem)  # what let maintain delete does not last
     assert told(mem) == [("remember", "default", "done", 1, ("crane",))]
+
+
+def test_the_clock_of_the_server_says_what_is_over(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from semmem.stores.postgres import upkeep
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime.now(tz) + timedelta(days=400)
+
+    monkeypatch.setattr(upkeep, "datetime", Ahead, raising=False)
+    with semmem.connect(store_url, embedder="none") as mem:
+        life_of(mem.store).note_audit([AuditEntry("new", None, "a", None, "python", None, "recall", "done")])
+        execute(mem, "INSERT INTO semmem.audit (namespace, id, at, interface, verb, outcome, ids) "
+                     "VALUES ('a', 'old', now() - interval '366 days', 'python', 'recall', 'done', '{}')")  # fmt: skip
+        assert mem.store.maintain(Keep(audit_days=365))["audit"] == 1
+        assert [entry.id for entry in mem.audit()] == ["new"]
 
 
 def test_an_entry_stays_when_its_namespace_is_renamed_forgotten_hard_or_dropped(mem: Semmem) -> None:
@@ -222,6 +305,9 @@ def test_over_http_an_entry_names_the_key_and_what_it_was_refused(mem: Semmem, t
         http.get("/v1/recall", params={"query": "heron", "namespace": "secret"}, headers=by["guest"])
         http.post("/v1/memories", json={"text": "An egret.", "namespace": "team"}, headers=by["guest"])
         http.post("/v1/memories?namespace=team", content=lines, headers={**streamed, **by["guest"]})
+        several = '{"text": "A coot.", "id": "coot"}\n{"text": "A teal.", "namespace": "secret"}\n'
+        http.post("/v1/memories?namespace=team&batch_size=1", content=several, headers=streamed)
+        http.post("/v1/memories?namespace=secret", content=lines, headers=streamed)
         http.post("/v1/recall/reweigh", json={"query": "heron", "namespace": "team", "limit": 1}, headers=by["boss"])
         http.get("/v1/export", params={"namespace": "team"}, headers=by["boss"])
         assert http.get("/v1/audit", headers=by["laptop"]).status_code == 403
@@ -232,13 +318,65 @@ def test_over_http_an_entry_names_the_key_and_what_it_was_refused(mem: Semmem, t
         ("laptop", "http", "remember", "team", "done", ["heron"]),
         ("laptop", "http", "remember_many", "team", "done", ["crane"]),
         ("guest", "http", "recall", "team", "done", ["heron"]),
-        ("guest", "http", "recall_by_url", "secret", "AccessDenied", []),
+        ("guest", "http", "recall", "secret", "AccessDenied", []),
         ("guest", "http", "remember", "team", "AccessDenied", []),
         ("guest", "http", "remember_many", "team", "AccessDenied", []),
+        ("laptop", "http", "remember_many", "team", "AccessDenied", ["coot"]),
+        ("laptop", "http", "remember_many", "secret", "AccessDenied", []),
         ("boss", "http", "reweigh", "team", "done", ["heron"]),
         ("boss", "http", "export", "team", "done", []),
         ("laptop", "http", "audit", "", "AccessDenied", []),
     ]
+
+
+def test_a_request_with_an_idempotency_key_has_an_entry_also_where_it_fails_or_is_sent_again(
+    mem: Semmem, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, text = keys.add("laptop", right="write")
+    mem.remember("A heron.", id="heron")
+    with running(mem, keys=keys) as server, httpx.Client(base_url=server.url, timeout=60, trust_env=False) as http:
+        http.headers["authorization"] = f"Bearer {text}"
+
+        def send(key: str, text: str, id: str) -> int:
+            body = {"text": text, "id": id}
+            return http.post("/v1/memories", json=body, headers={"idempotency-key": key}).status_code
+
+        assert send("one", "A crane.", "heron") == 409
+        assert send("two", "A crane.", "crane") == 201
+        assert send("two", "A crane.", "crane") == 201
+        assert send("two", "An otter.", "otter") == 422
+        forgotten = http.delete("/v1/memories/nobody", headers={"idempotency-key": "three"})
+        assert forgotten.status_code == 404
+    assert [(e.who, e.interface, *short(e)) for e in mem.audit() if e.interface == "http"] == [
+        ("laptop", "http", "remember", "default", "Conflict", None, ()),
+        ("laptop", "http", "remember", "default", "done", 1, ("crane",)),
+        ("laptop", "http", "get", "default", "done", 1, ("crane",)),
+        ("laptop", "http", "remember", "default", "InvalidInput", None, ()),
+        ("laptop", "http", "forget", "default", "NotFound", None, ()),
+    ]
+
+
+def test_what_ends_a_transaction_reaches_the_one_who_began_it(mem: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lost connection or a deadlock has all of a transaction begin again; the audit says nothing instead."""
+    serving, calls = mem.store.serving, []
+    assert serving is not None
+
+    def work() -> str:
+        calls.append(1)
+        mem.remember("A heron.", id="heron")
+        return "done"
+
+    def lost(self: Any, entries: Any) -> None:
+        raise RuntimeError("as the store says it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(life_of(mem.store)), "note_audit", lost)
+        with pytest.raises(RuntimeError, match="as the store says it"):
+            serving.once(b"k" * 32, b"r" * 32, work, together=True, keep_days=1)
+    assert mem.stats().memories == 0
+    assert serving.once(b"k" * 32, b"r" * 32, work, together=True, keep_days=1) == ("done", False)
+    assert told(mem)[-1] == ("remember", "default", "done", 1, ("heron",))
 
 
 def test_the_command_exports_json_lines(

@@ -162,7 +162,7 @@ class Service:
                 authorise(key, route.right, None)  # it rewrites the files of the whole store
         except AccessDenied as error:
             if self.mem.settings.audit:
-                note = partial(note_refused, self.mem, route.name, names, error)
+                note = partial(note_refused, self.mem, route.calls.__name__, names, error)
                 await self.workers.run(partial(self._asked, request, key, note))
             raise
 
@@ -189,8 +189,7 @@ class Service:
                 arguments["expected_version"] = (
                     expected[0] if only else _current(self.mem, expected, arguments["id"], where)
                 )
-            call = partial(noted_of, partial(_call, route, self.mem, arguments))
-            value, warnings = self._asked(request, key, call)
+            value, warnings = noted_of(partial(_call, route, self.mem, arguments))
             if route.name in ("recall", "recall_by_url"):
                 self.metrics.degraded(value.degraded)
             etags = _tags(request.headers.getlist("if-none-match"))
@@ -199,8 +198,10 @@ class Service:
             return with_warnings(answer_of(route, value, arguments, key), warnings)
 
         try:
-            whole = work if once is None else partial(answered_once, self.mem, route, once, work)
-            return await self.workers.run(whole, seconds=seconds)
+            names = _namespaces(route, arguments)
+            whole = work if once is None else partial(answered_once, self.mem, route, once, work, names)
+            response: Response = await self.workers.run(partial(self._asked, request, key, whole), seconds=seconds)
+            return response
         except Conflict as error:
             if expected is not None:
                 error.http_status = 412  # the precondition of the request failed
@@ -221,23 +222,20 @@ class Service:
 
             with items.working():
                 own_arguments = items.arguments(route, arguments)
-                authorise(key, route.right, _namespaces(route, own_arguments))
+                names = _namespaces(route, own_arguments)
+                try:
+                    authorise(key, route.right, names)
+                except AccessDenied as error:  # of an item that is refused the verb itself notes it
+                    self._asked(request, key, partial(note_refused, self.mem, route.calls.__name__, names, error))
+                    raise
                 named = items.named(once and principal(key), once)
                 given = {**own_arguments, "items": named, "progress": come_so_far}
                 return self._asked(request, key, partial(_call, route, self.mem, given))
 
-        def noted(progress: Progress | None = None) -> Any:
-            try:
-                return work(progress)
-            except AccessDenied as error:
-                note = partial(note_refused, self.mem, route.name, _namespaces(route, arguments), error)
-                self._asked(request, key, note)
-                raise
-
         if wants_lines(request):
-            return Reports(noted, items, self.workers)
+            return Reports(work, items, self.workers)
         try:
-            value, warnings = await self.workers.run_stream(partial(noted_of, noted), seconds=FOREVER)
+            value, warnings = await self.workers.run_stream(partial(noted_of, work), seconds=FOREVER)
         finally:
             items.end()
             await items.read_away()

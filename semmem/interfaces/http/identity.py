@@ -134,7 +134,8 @@ def _signing_keys(found: Any) -> dict[str, PyJWK]:
         keys = PyJWKSet.from_dict(found).keys
     except (PyJWTError, AttributeError, TypeError) as error:
         raise EndpointFailed("its set of keys holds none") from error
-    fit = [key for key in keys if key.algorithm_name in ALGORITHMS and key.public_key_use in (None, "sig")]
+    named = [key for key in keys if isinstance(key.key_id, str | None)]
+    fit = [key for key in named if key.algorithm_name in ALGORITHMS and key.public_key_use in (None, "sig")]
     if not fit:
         raise EndpointFailed("its set of keys holds none that signs")
     return {key.key_id or "": key for key in fit}

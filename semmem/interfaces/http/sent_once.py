@@ -12,7 +12,7 @@ import asyncio
 import hmac
 import json
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from semmem.client.audit import note_refused
 from semmem.client.routes import TOGETHER, Route
 from semmem.interfaces.http.answers import entity_tag
 from semmem.interfaces.http.limits import TooSlow
@@ -70,8 +71,13 @@ class Once:
         return cls(sha256(b"idempotency key\n" + secret).digest(), hmac.digest(secret, content, "sha256"))
 
 
-def answered_once(mem: Semmem, route: Route, once: Once, work: Callable[[], Response]) -> Response:
-    """Return the answer that is kept of a request, or that of ``work``, which does it. Runs in a worker."""
+def answered_once(
+    mem: Semmem, route: Route, once: Once, work: Callable[[], Response], namespaces: Sequence[str] | None
+) -> Response:
+    """Return the answer that is kept of a request, or that of ``work``, which does it. Runs in a worker.
+
+    The audit gets the entry of one that fails after its transaction, which would have undone it.
+    """
     serving = mem.store.serving
     if serving is None:
         return work()
@@ -82,7 +88,12 @@ def answered_once(mem: Semmem, route: Route, once: Once, work: Callable[[], Resp
         return _as_kept(responses[0])
 
     together, days = route.name in TOGETHER, mem.settings.keep_answers_days
-    answer, replayed = serving.once(once.key, once.request, kept, together=together, keep_days=days)
+    try:
+        answer, replayed = serving.once(once.key, once.request, kept, together=together, keep_days=days)
+    except Exception as error:
+        if together:
+            note_refused(mem, route.calls.__name__, namespaces, error)
+        raise
     return _from_kept(mem, answer) if replayed else responses[0]
 
 

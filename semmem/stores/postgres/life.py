@@ -176,7 +176,7 @@ class PostgresLife(PostgresLinks):
         """Return up to ``limit`` entries behind (id, namespace), oldest first."""
         names = None if filters.namespaces is None else list(filters.namespaces)
         where = {**asdict(filters), "namespaces": names, "limit": limit, "after_id": after[0]}
-        rows = self._pool.rows("audit_list", {**where, "after_namespace": after[1]})
+        (rows,) = self._pool.together(("audit_list", {**where, "after_namespace": after[1]}), planned=True)
         return [entry_of(*row) for row in rows]
 
     def recalls(

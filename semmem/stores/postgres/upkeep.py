@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,7 +99,7 @@ def _changes(connection: Connection, namespace: str, parameters: Mapping[str, An
 
 def _audit(connection: Connection, namespace: str, parameters: Mapping[str, Any]) -> int:
     """Remove some of the oldest rows of the audit, which refuses every other deletion."""
-    before = datetime.now(UTC) - timedelta(days=parameters["audit_days"])
+    (before,) = only(connection.execute(_SQL["sweep_audit_before"], parameters))
     connection.execute(sql.SQL(_SQL["sweep_audit_may"]).format(before=sql.Literal(before.isoformat())))
     where = {**parameters, "namespace": namespace, "before": before}
     return int(connection.execute(_SQL["sweep_audit"], where).rowcount)

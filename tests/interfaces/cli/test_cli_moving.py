@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -83,19 +84,22 @@ def test_with_every_a_failure_is_told_and_the_next_backup_is_tried(
     def sometimes(*given: Any, **options: Any) -> Any:
         if len(rounds) == 1:
             raise StoreUnavailable("The server is away.")
+        if len(rounds) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device", "backups/x.semmem")
         return write(*given, **options)
 
     def rest(seconds: float) -> None:
         rounds.append(seconds)
-        if len(rounds) == 3:
+        if len(rounds) == 4:
             raise KeyboardInterrupt
         time.sleep(1.1)  # names differ by the second
 
     monkeypatch.setattr(series, "add", sometimes)
     monkeypatch.setattr(whole_store, "interrupted_at_rest", lambda: nullcontext(rest))
     code, _, err = call("backup", str(tmp_path), "--every", "24")
-    assert (code, rounds) == (130, [86_400.0] * 3)
+    assert (code, rounds) == (130, [86_400.0] * 4)
     assert "The server is away. The next try is in 24 hours." in err
+    assert "backups/x.semmem: No space left on device. The next try is in 24 hours." in err
     assert len(list(tmp_path.glob("semmem-*.semmem"))) == 2
 
 

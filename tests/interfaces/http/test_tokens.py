@@ -320,6 +320,13 @@ def test_keys_of_elliptic_curves_sign_too(kind: str, size: str, alg: str) -> Non
         assert asyncio.run(tokens_of(identity).find(identity.token(alg=alg))).name == "ada"
 
 
+def test_a_published_key_whose_name_is_no_text_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with identity_server() as identity:
+        first = identity.published()["keys"][0]
+        monkeypatch.setattr(identity, "published", lambda: {"keys": [{**first, "kid": ["x"]}, first]})
+        assert asyncio.run(tokens_of(identity).find(identity.token())).name == "ada"
+
+
 class Clock:
     """The time of a test, which passes when it says so."""
 

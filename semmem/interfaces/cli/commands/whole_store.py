@@ -17,8 +17,8 @@ from semmem.interfaces.cli.files import to_read, to_write
 from semmem.interfaces.cli.progress import counting
 from semmem.interfaces.cli.resting import interrupted_at_rest
 from semmem.interfaces.cli.show import size
-from semmem.interfaces.wire import sentence
-from semmem.model.errors import InvalidInput, SemmemError, StoreUnavailable
+from semmem.interfaces.wire import is_foreseen, sentence
+from semmem.model.errors import InvalidInput, StoreUnavailable
 from semmem.model.reports import counted
 from semmem.model.serialization import plain
 
@@ -157,8 +157,8 @@ def backup(
         while True:
             try:
                 _add(cli, series, place, 7 if keep is None else keep)
-            except SemmemError as error:
-                if not again:
+            except Exception as error:
+                if not (again and is_foreseen(error)):  # a full disk is foreseen, too
                     raise
                 cli.say(f"{sentence(error)} The next try is in {every:g} hours.")
             if every is None:
@@ -193,20 +193,30 @@ def restore(
         typer.Option("--drill", help="Restore on trial, into a store that is removed again; yours stays as it is."),
     ] = False,
 ) -> None:
-    """Fill an empty store with a backup: all of it, or nothing if the file is damaged."""
+    """Fill an empty store with a backup: all of it, or nothing if the file is damaged.
+
+    If several stores have backups in a folder, name the one to restore; --drill tries the newest of each.
+    """
+    from semmem.client.backup_series import chosen
+
+    series = chosen(place, every=drill)
+    files = [nullcontext(to_read(Path(place)))] if series is None else [series[0].fetched(name) for name in series[1]]
+    for file in files:
+        with file as path:
+            _restore(cli, path, drill=drill)
+
+
+def _restore(cli: CommandLine, file: Path, *, drill: bool) -> None:
     from semmem import transfer
     from semmem.client.backup_series import drill as try_out
-    from semmem.client.backup_series import newest, place_of
 
-    series = place_of(place)
-    with nullcontext(to_read(Path(place))) if series is None else series.fetched(newest(series, place)) as file:
-        if drill:
-            tried = try_out(file, cli.settings())
-            cli.give(tried, lambda: _show_drill(cli, tried))
-            return
-        transfer.check(file)  # before a server is started, or a folder made, for one that is refused
-        with cli.connect(embedder="none") as mem, counting(cli, "restore", None, "rows") as advance:
-            report = mem.restore(file, progress=advance)
+    if drill:
+        tried = try_out(file, cli.settings())
+        cli.give(tried, lambda: _show_drill(cli, tried))
+        return
+    transfer.check(file)  # before a server is started, or a folder made, for one that is refused
+    with cli.connect(embedder="none") as mem, counting(cli, "restore", None, "rows") as advance:
+        report = mem.restore(file, progress=advance)
     cli.give(report, lambda: _show_backup(cli, report, "Restored"))
 
 

@@ -59,12 +59,15 @@ Progress = Callable[[int], None] | None
 
 
 def backup(store: Pooled, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:
-    """Write all of ``store``, as it is now, into ``file``; see ``write_backup``."""
+    """Write all of ``store``, as it is now, into ``file``; see ``write_backup``. ``note`` follows."""
     with store.lasting() as connection:
-        report = write_backup(connection, file, force=force, progress=progress)
-        with suppress(InsufficientPrivilege, ReadOnlySqlTransaction):  # such a user may read, and so may back up
-            connection.execute(_SQL["meta_backup"])
-        return report
+        return write_backup(connection, file, force=force, progress=progress)
+
+
+def note(store: Pooled) -> None:
+    """Note in ``store`` that a backup of it is where it belongs now."""
+    with store.lasting() as connection, suppress(InsufficientPrivilege, ReadOnlySqlTransaction):
+        connection.execute(_SQL["meta_backup"])  # who may only read may back up, too
 
 
 def write_backup(connection: Connection, file: Path, *, force: bool = False, progress: Progress = None) -> BackupReport:

@@ -94,6 +94,10 @@ ORDER BY id, namespace LIMIT %(limit)s;
 SELECT DISTINCT namespace FROM audit
 WHERE at < now() - make_interval(secs => 86400 * %(audit_days)s::float8) ORDER BY 1;
 
+-- sweep_audit_before --
+-- Return the time from before which rows of the audit go, by the clock that gave them theirs.
+SELECT now() - make_interval(secs => 86400 * %(audit_days)s::float8);
+
 -- sweep_audit_may --
 -- Let this transaction delete rows of the audit from before that time, which the table refuses otherwise; on every node of
 -- a store that lies on several.

@@ -64,7 +64,7 @@ def test_of_five_nights_the_last_two_stay_and_the_newest_restores(
     assert [len(step.removed) for step in steps] == [0, 0, 1, 1, 1]
     assert sorted(place.names()) == names[3:]
     assert [name[-23:] for name in names[3:]] == ["20260304T023000Z.semmem", "20260305T023000Z.semmem"]
-    assert series.newest(place, "there") == names[4]
+    assert series.newest(place, "there") == [names[4]]
     with place.fetched(names[4]) as file:
         assert file.stat().st_size == steps[4].backup.bytes
         assert empty.restore(file).memories == 88
@@ -79,6 +79,34 @@ def test_the_backups_of_another_store_and_other_files_stay(filled: Semmem, empty
     second = series.add(filled.store, place, keep=1, now=NIGHT + timedelta(days=2))
     assert second.removed == (first,)
     assert sorted(place.names()) == sorted([other, second.name, "semmem-notes.semmem"])
+
+
+def test_where_two_stores_have_backups_the_one_to_restore_is_named(
+    filled: Semmem, empty: Semmem, tmp_path: Path
+) -> None:
+    place = series.Folder(tmp_path)
+    for day in range(2):
+        one = series.add(filled.store, place, keep=2, now=NIGHT + timedelta(days=day)).name
+        other = series.add(empty.store, place, keep=2, now=NIGHT + timedelta(days=day, hours=1)).name
+    with pytest.raises(InvalidInput) as raised:
+        series.chosen(str(tmp_path))
+    assert raised.value.message == (
+        f"Backups of 2 stores are at {tmp_path}; name the one to restore: {tmp_path}/{one} or {tmp_path}/{other}."
+    )
+    assert series.chosen(str(tmp_path), every=True) == (place, [one, other])
+    assert series.chosen(str(tmp_path / one)) is None  # a file
+
+
+def test_a_backup_in_a_bucket_can_be_named(filled: Semmem, bucket: str) -> None:
+    place = series.place_of(bucket)
+    assert place is not None
+    first, second = (series.add(filled.store, place, keep=2, now=NIGHT + timedelta(days=d)).name for d in range(2))
+    for asked, names in ((bucket, [second]), (f"{bucket}/{first}", [first])):
+        found = series.chosen(asked)
+        assert found is not None
+        assert found[1] == names
+        with found[0].fetched(names[0]) as file:
+            assert file.stat().st_size > 0
 
 
 def test_a_backup_that_fails_removes_nothing(filled: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +161,7 @@ def test_a_bucket_that_is_not_there_is_told_in_one_sentence(bucket: str, filled:
     ) as raised:
         series.add(filled.store, place, keep=1)
     assert "\n" not in raised.value.message
+    assert filled.store.backlog().backup_s is None  # so the alert tells
 
 
 def test_a_place_without_a_backup_says_how_to_write_one(tmp_path: Path) -> None:
