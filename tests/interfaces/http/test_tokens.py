@@ -23,6 +23,7 @@ from semmem.interfaces.http.keys import Keys, StoredKeys
 from semmem.interfaces.http.server import Server
 from semmem.interfaces.http.tokens import Tokens
 from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired
+from semmem.read import tracing
 from tests.identity import Identity, identity_server
 from tests.interfaces.cli.program import in_process
 from tests.interfaces.http.test_routes import problem
@@ -421,6 +422,20 @@ def test_without_any_key_the_answer_is_that_another_try_may_help(http: httpx.Cli
     assert str(raised.value) == (
         f"The identity server {identity.url} does not tell its keys, so no token can be checked; ask again later."
     )
+
+
+def test_the_audit_tells_a_token_from_a_key_of_the_same_name(identity: Identity, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, text = keys.add("ada", namespaces=["team"])
+    with (
+        semmem.connect("sqlite::memory:", embedder="hashing", audit=True) as mem,
+        running(mem, keys=keys, tokens=tokens_of(identity)) as server,
+        httpx.Client(base_url=server.url, timeout=60.0, trust_env=False) as client,
+    ):
+        assert [ask(client, by).status_code for by in (text, identity.token(sub="ada"))] == [200, 200]
+        entries = [entry for entry in mem.audit() if entry.verb == "list"]
+    tracing.switch_off()
+    assert [(entry.who, entry.agent) for entry in entries] == [("ada", "ada"), ("token of ada", "ada")]
 
 
 def test_a_damaged_key_among_those_that_are_published_takes_no_other_key_along() -> None:
