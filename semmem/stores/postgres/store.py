@@ -59,7 +59,7 @@ _SAMPLED = 1_500
 _KEYS_PARTS = 256
 """The most parts into which the keys are divided, by their highest byte."""
 _FEWEST = 400
-"""The fewest concepts in the part of an estimate, whose error is 5 % then; of a part with fewer, a larger one counts."""
+"""The fewest concepts in the part of an estimate, whose error is 5 % then; with fewer, a larger part counts."""
 
 
 class PostgresStore(Pooled):
