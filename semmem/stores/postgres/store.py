@@ -343,9 +343,10 @@ class PostgresStore(Pooled):
         checked: bool = False,
     ) -> Snapshot:
         """Return what one recall reads, from the database; see SnapshotSource."""
-        versions = None if at is None else versions_at(self.life, namespaces, at)
         stored = StoredSnapshot(self, scope_of(self, namespaces, filters, exclude, names, at))
-        return stored if versions is None else PastSnapshot(stored, versions)
+        if at is None:
+            return stored
+        return PastSnapshot(stored, versions_at(self.life, namespaces, at), at, checked=checked)
 
     def scope_and_memories(
         self,
