@@ -2,9 +2,9 @@
 
     python -m eval.erasure [--memories 100000] [--folder FOLDER]
 
-The memories are those of ``eval.second_day``, with random vectors of 384 dimensions, in an embedded store; a folder
-that is given keeps the store for another run. Nothing is resident, so that recalls ask the database. Prints seconds as
-JSON.
+The memories are those of ``eval.bench.second_day``, with random vectors of 384 dimensions, in an embedded store; a
+folder that is given keeps the store for another run. Nothing is resident, so that recalls ask the database. Prints
+seconds as JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 import semmem
 from eval.bench.generator import made_vector
-from eval.second_day import random_memories
+from eval.bench.second_day import random_memories
 from semmem.stores.embedded.server import EmbeddedServer
 
 __all__ = ["main"]

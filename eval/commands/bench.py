@@ -1,4 +1,4 @@
-"""The command that runs the benchmark of speed and space."""
+"""The benchmark of speed and space, and its other cases: growth, starts, the second day of a store, its reads."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from eval.datasets import DatasetError
 
 __all__ = ["bench"]
 
+cases = typer.Typer(invoke_without_command=True)
+app.add_typer(cases, name="bench")
 
-@app.command()
+
+@cases.callback()
 def bench(
+    ctx: typer.Context,
     sizes: Annotated[str, typer.Option(help="numbers of memories, such as 1000,10000,1000000")] = "1000,10000,100000",
     shape: Annotated[str, typer.Option(help="what is generated: notes, or titled passages")] = "notes",
     namespaces: Annotated[
@@ -38,18 +42,15 @@ def bench(
 
     The same command resumes an interrupted run. The folder gets bench.json, bench.md and bench.svg.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     from eval.bench.generator import SHAPES
     from eval.bench.others import OTHERS
     from eval.bench.report import markdown, plot
     from eval.bench.run import bench as run
 
     with error_line():
-        try:
-            counts = [int(size) for size in sizes.split(",")]
-        except ValueError:
-            counts = []
-        if not counts or min(counts) < 1:
-            raise DatasetError(f"--sizes must be whole numbers above 0, such as 1000,10000, not {sizes!r}.")
+        counts = _counts(sizes)
         if shape not in SHAPES:
             raise DatasetError(f"--shape must be one of {', '.join(SHAPES)}, not {shape!r}.")
         if shape == "titled" and namespaces > 1:
@@ -80,3 +81,66 @@ def bench(
         (folder / "bench.md").write_text(text, encoding="utf-8")
         (folder / "bench.svg").write_text(plot(result), encoding="utf-8")
         say(json.dumps(result) if json_ else text)
+
+
+def _counts(sizes: str) -> list[int]:
+    try:
+        counts = [int(size) for size in sizes.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise DatasetError(f"--sizes must be whole numbers above 0, such as 1000,10000, not {sizes!r}.")
+    return counts
+
+
+@cases.command("scale")
+def scale_(
+    data: Annotated[list[str], typer.Option(help="a data set; repeatable")],
+    sizes: Annotated[str, typer.Option(help="memories in the namespace, rising")] = "6000,100000",
+    recipe: Annotated[str, typer.Option(help="the recipe to ask by")] = "default",
+) -> None:
+    """What of a recall grows with its namespace, whose memories are copies of data sets."""
+    from eval.bench.scale import scale
+
+    with error_line():
+        say(json.dumps(scale(data, _counts(sizes), recipe)))
+
+
+@cases.command("starts")
+def starts_(
+    runs: Annotated[int, typer.Option(min=1, help="processes that each row is the median of")] = 9,
+    url: Annotated[str | None, typer.Option(help="the store; default: a SQLite file of its own")] = None,
+    cold: Annotated[int, typer.Option(min=0, help="time the first recall over so many memories instead")] = 0,
+    json_: AsJson = False,
+) -> None:
+    """Seconds to the first answers of `semmem mcp` and of hooks beside a server, each in a fresh process."""
+    from eval.bench.starts import show, starts
+
+    with error_line():
+        times = starts(runs, url, cold)
+    say(json.dumps(times) if json_ else show(times, runs))
+
+
+@cases.command("second-day")
+def second_day_(
+    memories: Annotated[int, typer.Option(min=1, help="made memories")] = 100_000,
+    dimensions: Annotated[int, typer.Option(min=1, help="of each vector")] = 64,
+) -> None:
+    """Seconds of copy, rebuild, backup and restore, after which hashes and answers must be the same."""
+    from eval.bench.second_day import second_day
+    from semmem.model.serialization import plain
+
+    with error_line():
+        say(json.dumps(plain(second_day(memories, dimensions)), indent=1))
+
+
+@cases.command("reads")
+def reads_(
+    memories: Annotated[int, typer.Option(min=100, help="titled passages, of which a hundredth is changed")] = 100_000,
+    folder: Annotated[Path | None, typer.Option(help="where the store is, or is made; kept")] = None,
+) -> None:
+    """Milliseconds of stats, of each order of a list, and of recalls of now and of an earlier time."""
+    from eval.bench.reads import reads
+
+    with error_line():
+        say(json.dumps(reads(memories, folder), indent=1))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from semmem.model.audit import DONE, Audit, AuditEntry, AuditFilters
 from semmem.model.errors import InvalidInput, StoreUnavailable
-from semmem.model.filters import LONGEST_NAME, at_time, string, strings, whole
+from semmem.model.filters import LONGEST_NAME, at_time, several_namespaces, string, whole
 from semmem.model.history import Version
 from semmem.model.process.asker import asker, holder, written_in
 from semmem.model.store import life_of
@@ -83,13 +83,13 @@ def audit(
     """Return a page of the audit; see ``Semmem.audit``."""
     whole("limit", limit, 1, 10_000, example=1_000)
     filters = AuditFilters(
-        None if namespace is None else tuple(strings("namespace", namespace)),
+        None if namespace is None else several_namespaces(namespace),
         None if who is None else string("who", who),
         **{name: None if at is None else at_time(name, at) for name, at in times.items()},
     )
     after, _, last = ("", "", "") if cursor is None else string("cursor", cursor).partition("/")
     if cursor is not None and len(after) != 36:
-        raise InvalidInput("That cursor is of no page of the audit; pass the cursor of the page before.")
+        raise InvalidInput("This cursor is not one that audit returned; pass that of the page before.")
     entries = tuple(life_of(mem.store).audited(filters, limit + 1, (after, last)))
     there = entries[limit - 1] if len(entries) > limit else None
     return Audit(entries[:limit], None if there is None else f"{there.id}/{there.namespace}")

@@ -173,7 +173,7 @@ class Candidates:
     first score of each leg that was asked, including legs that only seed the graph. ``newer`` maps a memory to those
     that supersede it directly, the last created first, and ``fetched`` maps such a memory to its row where the scope
     matches it; these rows have metadata. ``accessed`` maps a memory to when a recall last returned it, in seconds since
-    1970, where hits are sorted by that.
+    1970, where hits are sorted by that. ``vanished`` says that a memory of a list was gone when its metadata were read.
     """
 
     question: Question
@@ -192,6 +192,7 @@ class Candidates:
     newer: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict)
     fetched: Mapping[Name, Key] = field(default_factory=dict)
     accessed: Mapping[Name, float] = field(default_factory=dict)
+    vanished: bool = False
 
     def fuse(
         self,

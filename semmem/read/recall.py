@@ -40,7 +40,7 @@ from semmem.read.rankings import Asking
 from semmem.read.recall_plan import RecallPlan, any_reads_vector, plan_of
 from semmem.read.regimes import regime_of
 from semmem.read.result import StoreRecall
-from semmem.read.steps import cut
+from semmem.read.steps import cut, page
 from semmem.read.superseding import with_newer
 from semmem.read.tracing import observed_search
 from semmem.rerankers import load as load_reranker
@@ -50,6 +50,8 @@ __all__ = ["Recaller"]
 
 
 _NO_ROW_ID = 2**63
+_AGAIN = 5
+"""How often a recall is answered again because a memory was changed while it was being read."""
 """The first number that is no row id, because columns have 64 bits."""
 
 
@@ -140,12 +142,24 @@ class Recaller:
         )
         snapshot = partial(self._source.snapshot, tuple(namespaces), filters, exclude, asked.names, at)
         try:
-            return self._answer(asked, snapshot())
+            used = snapshot()
+            answer, whole = self._answer(asked, used)
         except Moved:
-            return self._answer(asked, snapshot(checked=True))
+            used = snapshot(checked=True)
+            answer, whole = self._answer(asked, used)
+        for _ in range(_AGAIN):
+            if whole or (newer := snapshot(checked=True)).scope.states == used.scope.states:
+                break
+            used = newer
+            answer, whole = self._answer(asked, used)
+        return answer
 
-    def _answer(self, asked: _Asked, snapshot: Snapshot) -> StoreRecall:
-        """Answer one question from a snapshot. Raises Moved where that is outdated."""
+    def _answer(self, asked: _Asked, snapshot: Snapshot) -> tuple[StoreRecall, bool]:
+        """Answer one question from a snapshot; say whether all that a leg found was still there when it was read.
+
+        One that was not may have been forgotten, or changed: then it is stored again, and only another snapshot has it.
+        Raises Moved where the snapshot is outdated.
+        """
         recipe, window = asked.recipe, asked.window
         timings: dict[str, float] = {}
         scope = snapshot.scope
@@ -179,10 +193,11 @@ class Recaller:
         floor = auto_floor(candidates) if least == "auto" else float(least)
         hits, left_out, withheld = hits_of(snapshot, candidates, window, groups, self.language, withhold=sure < floor)
         snapshot.confirm()  # where no memory was read for a hit
+        whole = not candidates.vanished and len(hits) + len(left_out) + withheld == len(page(groups, window))
         spent = time.perf_counter() - asked.started
         timings = {**timings, "total": spent}  # a copy: a late leg still writes to the old dict
         degraded = {**candidates.degraded, "settings": wrong} if wrong else candidates.degraded
-        return StoreRecall(
+        answer = StoreRecall(
             hits=hits,
             total=matched,
             total_is_exact=is_exact,
@@ -201,6 +216,7 @@ class Recaller:
             _snapshot=snapshot.stored,
             _language=self.language,
         )
+        return answer, whole
 
     def candidates(self, recall: StoreRecall, recipe: Recipe) -> Candidates:
         """Ask the legs the question of an earlier recall again, by ``recipe``, without fetching texts."""
@@ -249,7 +265,7 @@ class Recaller:
         prepared = answers.pop(plan.last, None) if plan.last else None
         degraded |= {part: why for ranking in answers.values() for part, why in ranking.degraded.items()}
         turns = {row_id: turn for ranking in answers.values() for row_id, turn in ranking.turns.items()}
-        metadata = _metadata(snapshot, answers.values(), {}, turns)
+        metadata, whole = _metadata(snapshot, answers.values(), {}, turns)
         rankings = {leg: settle(r, metadata, recipe.depths.get(leg, 100)) for leg, r in answers.items()}
         regime = "unnamed"
         if plan.last is not None and plan.last not in degraded:
@@ -260,11 +276,13 @@ class Recaller:
             for leg, ranking in self._asking.ask(last, recipe, degraded, timings).items():
                 degraded |= ranking.degraded
                 regime = ranking.regime or regime
-                metadata = _metadata(snapshot, [ranking], metadata, turns)
+                metadata, is_whole = _metadata(snapshot, [ranking], metadata, turns)
+                whole = whole and is_whole
                 rankings[leg] = settle(ranking, metadata, recipe.depths.get(leg, 100))
         regime = regime_of(regime, question, rankings, snapshot.scope.size)
         regime = regime if regime in recipe.regimes else recipe.regimes[-1]
         gathered = gather(question, snapshot.scope, recipe, regime, rankings, metadata, degraded)
+        gathered = gathered if whole else replace(gathered, vanished=True)
         return with_newer(gathered, snapshot) if snapshot.scope.superseding else gathered
 
     def _search(self, name: str, question: Question, snapshot: Snapshot, recipe: Recipe) -> Ranking:
@@ -373,12 +391,16 @@ def _metadata(
     rankings: Collection[Ranking],
     metadata: Mapping[int, CandidateMetadata],
     turns: Mapping[int, Turn],
-) -> dict[int, CandidateMetadata]:
-    """Return the metadata of all row ids of ``rankings``; the snapshot is asked for those that no leg has read."""
+) -> tuple[dict[int, CandidateMetadata], bool]:
+    """Return the metadata of all row ids of ``rankings``, and whether each has some.
+
+    The snapshot is asked for those that no leg has read.
+    """
     row_ids = set[int]().union(*(ranking.row_ids for ranking in rankings)).difference(metadata)
     at_hand = {o: turns[o].candidate for o in row_ids if o in turns}
     missing = sorted(row_ids.difference(at_hand))
-    return {**metadata, **at_hand, **(snapshot.metadata(missing) if missing else {})}
+    asked = snapshot.metadata(missing) if missing else {}
+    return {**metadata, **at_hand, **asked}, len(asked) == len(missing)
 
 
 def _accessed(candidates: Candidates, snapshot: Snapshot, window: Cut) -> Candidates:

@@ -225,7 +225,7 @@ def test_names_that_no_store_takes_are_noted_as_it_takes_them(mem: Semmem) -> No
 
 WRONG: dict[str, dict[str, Any]] = {
     r"limit must be from 1 to 10000, not 0\.": {"limit": 0},
-    "That cursor is of no page of the audit; pass the cursor of the page before.": {"cursor": "x"},
+    "This cursor is not one that audit returned; pass that of the page before.": {"cursor": "x"},
     "who must be a string": {"who": 7},
     "noted_after": {"noted_after": "soon"},
 }

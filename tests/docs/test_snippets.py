@@ -65,6 +65,7 @@ ELSEWHERE = {
     "semmem import documents": "tests/importers/test_documents.py",
     "semmem import mem0": "tests/importers; the page names no file of yours",
     "SEMMEM_MODEL=": "tests/embedders/test_embedders.py",
+    "SEMMEM_LANGUAGE=german semmem rebuild": "tests/embedders/test_nano_e5.py",
     "semmem copy": "wants a server: tests/stores",
     "semmem distribute": "wants Citus: tests/stores/postgres/test_distribute.py",
     "semmem migrate": "wants two users: tests/stores/postgres/own",

@@ -7,11 +7,12 @@ import re
 import shlex
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
-from eval import coverage, erasure, joined, robustness, scale, scale_model, second_day, second_day_reads, starts, titled
+from eval import coverage, erasure, joined, robustness, scale_model, titled
 from eval.cli import app
 from eval.reports.page import page
 
@@ -23,22 +24,26 @@ OTHERS = {
     "eval.coverage": coverage,
     "eval.joined": joined,
     "eval.robustness": robustness,
-    "eval.scale": scale,
     "eval.scale_model": scale_model,
-    "eval.second_day": second_day,
-    "eval.second_day_reads": second_day_reads,
-    "eval.starts": starts,
     "eval.titled": titled,
 }
 OF_YOURS = "eval/data/private/"
+
+
+def parsed(command: Any, name: str | None, args: list[str]) -> None:
+    """Parse the arguments of a command, and of the commands below it."""
+    context = command.make_context(name, list(args))
+    below = [*context._protected_args, *context.args]
+    if below:
+        name, command, rest = command.resolve_command(context, below)
+        parsed(command, name, rest)
 
 
 def test_every_command_of_the_readme_is_one_and_its_data_are_in_the_clone() -> None:
     command = typer.main.get_command(app)
     for _, _, module, *args in COMMANDS:
         if module == "eval":
-            name, chosen, rest = command.resolve_command(command.make_context("eval", args), args)  # type: ignore[attr-defined]
-            chosen.make_context(name, rest)  # raises for an option that is none
+            parsed(command, "eval", args)  # raises for an option that is none
         else:
             assert hasattr(OTHERS[module], "main"), module
         for flag, value in pairwise(args):
@@ -50,16 +55,32 @@ def test_every_command_of_the_readme_is_one_and_its_data_are_in_the_clone() -> N
     ("module", "args", "words"),
     [
         ("eval.robustness", ["--data", "no-such-set"], "There is no data set at no-such-set"),
-        ("eval.scale", ["--data", "eval/data/toy", "--sizes", "a,b"], "--sizes are whole numbers, such as 6000,100000"),
         ("eval.erasure", ["--memories", "0"], "--memories is 1 or more"),
         ("eval.joined", ["--data", "no-such-set"], "There is no data set at no-such-set"),
-        ("eval.second_day", ["--memories", "0"], "--memories and --dimensions are 1 or more"),
-        ("eval.second_day_reads", ["--memories", "99"], "--memories is 100 or more"),
     ],
 )
 def test_a_benchmark_says_in_a_sentence_what_it_cannot_use(module: str, args: list[str], words: str) -> None:
     with pytest.raises(SystemExit, match=words):
         OTHERS[module].main(args)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["scale", "--data", "eval/data/toy", "--sizes", "a,b"], "--sizes must be whole numbers above 0"),
+        (["scale", "--data", "no-such-set", "--sizes", "5"], "There is no data set at no-such-set"),
+        (["scale", "--data", "eval/data/toy", "--sizes", "9,5"], "Give sizes in rising order"),
+        (["second-day", "--memories", "0"], "Invalid value for '--memories'"),
+        (["reads", "--memories", "99"], "Invalid value for '--memories'"),
+        (["--sizes", "0"], "--sizes must be whole numbers above 0"),
+    ],
+)
+def test_a_case_of_the_benchmark_says_what_it_cannot_use(args: list[str], words: str) -> None:
+    from typer.testing import CliRunner
+
+    told = CliRunner().invoke(app, ["bench", *args])
+    assert told.exit_code == 2
+    assert words in " ".join(told.output.split())
 
 
 def test_the_readme_shows_the_commands_and_how_to_judge_ones_own_notes() -> None:

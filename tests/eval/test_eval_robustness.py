@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import semmem
+from eval.bench.scale import grown
 from eval.datasets import Corpus, DatasetError, Query
 from eval.robustness import foreign, rows, table
-from eval.scale import grown
 
 CORPUS = Corpus(
     "c",

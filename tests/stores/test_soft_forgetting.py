@@ -294,3 +294,17 @@ def test_a_store_forgets_for_good_unless_it_is_asked_to_keep(mem: Semmem) -> Non
     assert mem.store.forget("n", "a", Filters(), dry_run=False) == 1
     with pytest.raises(NotFound):
         mem.history("a", namespace="n")
+
+
+@pytest.mark.nodes
+def test_all_versions_of_a_memory_are_forgotten_at_one_time_and_come_back_together(store_url: str) -> None:
+    with semmem.connect(store_url, embedder="none") as mem:
+        mem.remember("The key hangs behind the radio.", id="key")
+        for version in range(2, 5):
+            mem.update("key", text=f"The key hangs behind the radio, said for the {version}th time.")
+        mem.forget("key")
+        times = {one.forgotten_at for one in mem.history("key")}
+        assert len(times) == 1
+        assert None not in times
+        mem.restore_memory("key")
+        assert [(one.version, one.forgotten_at) for one in mem.history("key")] == [(n, None) for n in range(1, 5)]

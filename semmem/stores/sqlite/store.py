@@ -375,7 +375,8 @@ class SqliteStore(Filed):
         scope = scope_of(self, namespaces, filters, exclude, None, at)
         models = self._held(namespaces)
         kinds, corrections = self._facts(namespaces, names, models)
-        stored = StoredSnapshot(self, replace(scope, kinds=kinds, corrections=corrections))
+        states = {name: model.state for name, model in models.items()}
+        stored = StoredSnapshot(self, replace(scope, kinds=kinds, corrections=corrections, states=states))
         self.models.asked.note(namespaces, models)
         held = MemorySnapshot(stored, models)
         return held if at is None else PastSnapshot(held, versions_at(self.life, namespaces, at), at, checked=checked)

@@ -15,7 +15,7 @@ BEYOND_A_SCHEMA = (
     r"^A cross-encoder is chosen by the settings of the server",
     r"^A SQLite store keeps no|is for stores on PostgreSQL",
     r"^That Idempotency-Key was used for another request",
-    r"^This cursor is not one that list returned|^That is no cursor of changes",
+    r"^This cursor is not one that (list|audit) returned|^That is no cursor of changes",
     r"^Namespace .* holds \d+ memories and parts, more than the \d+ that are drawn at once",
     r"^Line \d+ ",  # of a body
     r"has no argument '?\"?(batch_size|on_error)",  # of the other body of this path

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,6 +167,18 @@ def test_the_dashboard_and_the_rules_name_metrics_that_a_server_has(stored: Semm
         "semmem_store_up", "semmem_pool_waiting", "semmem_oldest_waiting_seconds", "semmem_backup_age_seconds",
     }  # fmt: skip
     assert asked <= known
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool, of Prometheus, is not installed")
+def test_the_tool_of_prometheus_reads_the_page_and_every_rule_fires_when_it_should(stored: Semmem) -> None:
+    rules = subprocess.run(
+        ["promtool", "test", "rules", "alerts_test.yaml"], cwd=MONITORING, capture_output=True, text=True, check=False
+    )
+    assert (rules.returncode, rules.stderr.strip()) == (0, ""), rules.stdout + rules.stderr
+    told = subprocess.run(
+        ["promtool", "check", "metrics"], input=Metrics(stored).as_text()[0], capture_output=True, check=False
+    )
+    assert (told.returncode, told.stdout, told.stderr) == (0, b"", b"")
 
 
 def test_the_documents_name_every_metric_and_no_other(stored: Semmem, tmp_path: Path) -> None:

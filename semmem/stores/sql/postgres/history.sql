@@ -55,9 +55,11 @@ UPDATE history SET sensitive = true, payload = %(payload)s, length = 0, entries 
 WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND NOT sensitive;
 
 -- history_forget --
--- Mark the earlier versions of a memory as forgotten together with its last version, which has just been kept.
-UPDATE history SET forgotten_at = now()
-WHERE namespace = %(namespace)s AND id = ANY(%(ids)s) AND forgotten_at IS NULL;
+-- Mark the earlier versions of a memory as forgotten together with its last version, which has just been kept. The time is
+-- that version's, since now() of two statements differs where a node works out one and the coordinator the other.
+UPDATE history AS h SET forgotten_at = (
+    SELECT max(l.forgotten_at) FROM history l WHERE l.namespace = %(namespace)s AND l.id = h.id)
+WHERE h.namespace = %(namespace)s AND h.id = ANY(%(ids)s) AND h.forgotten_at IS NULL;
 
 -- history_forgotten --
 -- Return and lock the memory last softly forgotten under an id, with its vectors.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -102,19 +103,20 @@ def test_a_clock_that_was_set_back_does_not_remove_the_backup_just_written(fille
 def test_a_drill_restores_into_a_store_that_is_gone_afterwards(
     filled: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    temporary = tempfile.mkdtemp()  # short, as the path of a socket has to be
+    monkeypatch.setattr("tempfile.tempdir", temporary)
     file = tmp_path / series.add(filled.store, series.Folder(tmp_path), keep=1, now=NIGHT).name
     tried = series.drill(file, Settings.load())
     assert (tried.file, tried.memories, tried.namespaces, tried.bytes) == (
         file.name, 88, len(filled.hashes()), file.stat().st_size
     )  # fmt: skip
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert list(Path(temporary).iterdir()) == []
     raw = bytearray(file.read_bytes())
     raw[len(raw) // 2] ^= 1
     file.write_bytes(raw)
     with pytest.raises(InvalidInput, match="damaged"):
         series.drill(file, Settings.load())
+    Path(temporary).rmdir()
 
 
 @pytest.mark.parametrize("text", ["s3://", "http://host/backups", "ftp://host/x", "S3:///"])

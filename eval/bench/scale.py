@@ -1,6 +1,6 @@
 """The scale benchmark: the cost of each leg as the namespace grows, and how much of it grows with the store.
 
-    python -m eval.scale --data musique100 --data hotpotqa100 --data locomo3 --data vaswani --sizes 6000,20000,100000
+    python -m eval bench scale --data musique100 --data locomo3 --data vaswani --sizes 6000,20000,100000
 
 The memories of the data sets come first, in the order given. Where they do not suffice, more are made by joining the
 halves of two existing ones (names and phrases stay whole, so that concepts are shared as in real text). The questions
@@ -9,7 +9,6 @@ are those of the sets that are completely within the smallest size. Vectors are 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -26,7 +25,7 @@ from eval.bench.generator import made_vector
 from eval.bench.measures import percentiles
 from semmem.stores.embedded.server import EmbeddedServer
 
-__all__ = ["grown", "main"]
+__all__ = ["grown", "scale"]
 
 _ROUNDS = 2
 _WARM = 20
@@ -73,23 +72,13 @@ def _recall_times(mem: Any, questions: Sequence[str], recipe: str) -> dict[str, 
     return {name: percentiles(values) for name, values in seconds.items() if name != "total"}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Grow one namespace through the sizes and print what a recall costs at each."""
-    parser = argparse.ArgumentParser(prog="python -m eval.scale", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", action="append", required=True, help="a data set; repeatable")
-    parser.add_argument("--sizes", default="6000,100000", help="memories in the namespace, rising")
-    parser.add_argument("--recipe", default="default")
-    options = parser.parse_args(argv)
-    try:
-        sizes = [int(size) for size in options.sizes.split(",")]
-    except ValueError:
-        raise SystemExit(f"--sizes are whole numbers, such as 6000,100000, not {options.sizes!r}.") from None
-    try:
-        items, questions = _items(options.data, sizes[0])
-    except datasets.DatasetError as error:
-        raise SystemExit(str(error)) from None
-    if not questions or sizes != sorted(sizes):
-        raise SystemExit("Give sizes in rising order, the smallest of which holds a whole data set with questions.")
+def scale(data: Sequence[str], sizes: Sequence[int], recipe: str) -> dict[str, Any]:
+    """Grow one namespace through the rising ``sizes`` and return what a recall costs at each."""
+    items, questions = _items(data, sizes[0])
+    if not questions or list(sizes) != sorted(sizes):
+        raise datasets.DatasetError(
+            "Give sizes in rising order, the smallest of which holds a whole data set with questions."
+        )
     out: dict[str, Any] = {"questions": len(questions), "sizes": {}}
     with tempfile.TemporaryDirectory(prefix="semmem-scale-") as folder:
         try:
@@ -106,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                         "memories_per_s": round((size - stored) / write_seconds),
                         "maintain_s": round(time.perf_counter() - start - write_seconds, 1),
                         "bytes": mem.stats().bytes,
-                        "p": _recall_times(mem, questions, options.recipe),
+                        "p": _recall_times(mem, questions, recipe),
                     }
                     stored = size
                     out["sizes"][size] = row
@@ -117,8 +106,4 @@ def main(argv: Sequence[str] | None = None) -> None:
     out["ratio"] = {
         leg: {p: round(last[leg][p] / first[leg][p], 2) for p in first[leg]} for leg in first if leg in last
     }
-    print(json.dumps(out))
-
-
-if __name__ == "__main__":
-    main()
+    return out

@@ -1,6 +1,6 @@
 """Measure second-day work over a large store: counts, pages of a list, recalls of now and of an earlier time.
 
-    python -m eval.second_day_reads [--memories 100000] [--folder FOLDER]
+    python -m eval bench reads [--memories 100000] [--folder FOLDER]
 
 The memories are titled passages (``eval.titled``) with given vectors of 384 dimensions, in an embedded store; every
 hundredth is changed once, so that there are earlier versions. A folder that is given keeps the store for another run.
@@ -10,8 +10,6 @@ time of this process and those of the server on a processor (Linux), which says 
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -29,7 +27,7 @@ from semmem.model.types import LIST_ORDERS, ListOrder
 from semmem.stores.embedded.server import EmbeddedServer
 from semmem.stores.postgres.store import PostgresStore
 
-__all__ = ["main"]
+__all__ = ["reads"]
 
 _NAMESPACE = "titled"
 _ROUNDS = 20
@@ -37,22 +35,15 @@ _RESIDENT_MB = 1_000
 _PIDS = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Fill a store where it is empty, and print how long each kind of work takes."""
-    about = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m eval.second_day_reads", description=about)
-    parser.add_argument("--memories", type=int, default=100_000)
-    parser.add_argument("--folder", type=Path, help="where the store is, or is made; kept")
-    options = parser.parse_args(argv)
-    if options.memories < 100:
-        raise SystemExit("--memories is 100 or more.")
+def reads(memories: int, folder: Path | None) -> dict[str, Any]:
+    """Fill the store in ``folder`` where it is empty, and return how long each kind of work takes."""
     with tempfile.TemporaryDirectory(prefix="semmem-reads-") as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        folder = options.folder or Path(temporary)
+        where = folder or Path(temporary)
         try:
-            print(json.dumps(_measured(f"embedded://{folder}", options.memories), indent=1))
+            return _measured(f"embedded://{where}", memories)
         finally:
-            EmbeddedServer(folder).stop()
+            EmbeddedServer(where).stop()
 
 
 def _measured(url: str, memories: int) -> dict[str, Any]:
@@ -120,7 +111,3 @@ def _server_s(postgres: PostgresStore) -> float:
     """Return the seconds that the server's processes for clients have been on a processor."""
     pids = postgres.run(lambda c: c.execute(_PIDS).fetchall())
     return sum(int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) for (pid,) in pids) / 1e9
-
-
-if __name__ == "__main__":
-    main()

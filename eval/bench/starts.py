@@ -1,7 +1,7 @@
 """Measure how long an agent waits for a new process: the first answers of `semmem mcp`, and a hook beside a server.
 
-    python -m eval.starts --runs 9
-    python -m eval.starts --runs 5 --cold 6000
+    python -m eval bench starts --runs 9
+    python -m eval bench starts --runs 5 --cold 6000
 
 Each row is a fresh process, timed from its start to the answer: median, least and most of the wall time, and of the
 time on a processor, which a busy machine changes less. The aims: the first answer of `semmem mcp` within 2 s, with the
@@ -25,14 +25,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import semmem
 from eval.titled import corpus
 
-__all__ = ["first_answers", "first_recalls", "hook", "main", "served"]
+__all__ = ["first_answers", "first_recalls", "hook", "served", "show", "starts"]
 
 _SEMMEM = (sys.executable, "-m", "semmem")
 _HELLO: Mapping[str, Any] = {
@@ -155,17 +153,11 @@ def _times(work: Callable[[], dict[str, float]], runs: int) -> dict[str, list[fl
     return seconds_by_name
 
 
-def main(
-    runs: Annotated[int, typer.Option(min=1, help="Processes that each row is the median of.")] = 9,
-    url: Annotated[str | None, typer.Option(help="The store; default: a SQLite file of its own.")] = None,
-    cold: Annotated[int, typer.Option(min=0, help="Time the first recall over so many memories instead.")] = 0,
-    json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> None:
-    """Time the first answers of `semmem mcp`, and hooks beside a server."""
+def starts(runs: int, url: str | None, cold: int) -> dict[str, list[float]]:
+    """Time the first answers of `semmem mcp` and hooks beside a server, or the first recall over ``cold`` memories."""
     if cold:
         with tempfile.TemporaryDirectory() as folder:
-            _show(first_recalls(cold, runs, folder), runs, json_)
-        return
+            return first_recalls(cold, runs, folder)
     with tempfile.TemporaryDirectory() as folder:
         place = url or f"sqlite:{folder}/starts.db"
         own = {name: str(Path(folder)) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")}
@@ -177,18 +169,12 @@ def main(
         with served(env):
             for event in ("session-start", "prompt"):
                 times |= _times(lambda event=event: {f"hook {event}": hook(env, event)}, runs)  # type: ignore[misc]
-    _show(times, runs, json_)
+    return times
 
 
-def _show(times: Mapping[str, list[float]], runs: int, json_: bool) -> None:
-    rows = {name: (statistics.median(all_), min(all_), max(all_)) for name, all_ in times.items()}
-    if json_:
-        typer.echo(json.dumps(rows, indent=1))
-        return
-    typer.echo(f"{'seconds, of ' + str(runs) + ' processes':<56}  median   least    most")
-    for name, (middle, least, most) in rows.items():
-        typer.echo(f"{name:<56} {middle:7.3f} {least:7.3f} {most:7.3f}")
-
-
-if __name__ == "__main__":
-    typer.run(main)
+def show(times: Mapping[str, list[float]], runs: int) -> str:
+    """Return the median, the least and the most of each row as lines."""
+    lines = [f"{'seconds, of ' + str(runs) + ' processes':<56}  median   least    most"]
+    for name, all_ in times.items():
+        lines.append(f"{name:<56} {statistics.median(all_):7.3f} {min(all_):7.3f} {max(all_):7.3f}")
+    return "\n".join(lines)

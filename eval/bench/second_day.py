@@ -1,6 +1,6 @@
 """Check the upkeep of a large store: copy, rebuild, backup and restore must keep all counts and hashes equal.
 
-    python -m eval.second_day [--memories 100000] [--dimensions 64]
+    python -m eval bench second-day [--memories 100000] [--dimensions 64]
 
 The memories are made from a vocabulary by a seeded generator, with titles that name things, so that there is a graph;
 their vectors are given, so that no encoder is timed. Everything happens in temporary embedded stores. Prints times in
@@ -9,15 +9,13 @@ seconds, sizes in bytes and the hashes as JSON, and fails where two differ that 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import platform
 import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,10 +23,9 @@ from typing import Any
 import numpy as np
 
 import semmem
-from semmem.model.serialization import plain
 from semmem.stores.embedded.server import EmbeddedServer
 
-__all__ = ["main"]
+__all__ = ["random_memories", "second_day"]
 
 _NAMESPACE = "second-day"
 _VOCABULARY = 20_000
@@ -76,31 +73,25 @@ def answers(mem: Any, dimensions: int) -> list[Any]:
     ]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Copy, rebuild, back up and restore a store of made memories; print seconds, bytes and hashes."""
-    parser = argparse.ArgumentParser(prog="python -m eval.second_day", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--memories", type=int, default=100_000)
-    parser.add_argument("--dimensions", type=int, default=64)
-    options = parser.parse_args(argv)
-    if options.memories < 1 or options.dimensions < 1:
-        raise SystemExit("--memories and --dimensions are 1 or more.")
+def second_day(memories: int, dimensions: int) -> dict[str, Any]:
+    """Copy, rebuild, back up and restore a store of made memories; return seconds, bytes and hashes."""
     report: dict[str, Any] = {
-        "memories": options.memories,
-        "dimensions": options.dimensions,
+        "memories": memories,
+        "dimensions": dimensions,
         "seconds": {},
         "bytes": {},
     }
     with tempfile.TemporaryDirectory(prefix="semmem-second-day-") as folder:
         places = {name: Path(folder) / name for name in ("source", "copy", "restored")}
         try:
-            _run(places, Path(folder) / "backup.semmem", options.memories, options.dimensions, report)
+            _run(places, Path(folder) / "backup.semmem", memories, dimensions, report)
         finally:
             for place in places.values():
                 EmbeddedServer(place).stop("immediate")
     report["machine"] = f"{platform.machine()}, Python {platform.python_version()}"
     report["version"] = semmem.__version__
     report["bytes"]["memory of this process at most"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps(plain(report), indent=1))
+    return report
 
 
 def _run(places: dict[str, Path], file: Path, count: int, dimensions: int, report: dict[str, Any]) -> None:
@@ -149,7 +140,3 @@ def _run(places: dict[str, Path], file: Path, count: int, dimensions: int, repor
 def _same(what: str, one: Any, other: Any) -> None:
     if one != other:
         raise SystemExit(f"{what}: {str(one)[:300]} is not {str(other)[:300]}")
-
-
-if __name__ == "__main__":
-    main()
