@@ -97,6 +97,7 @@ class Identity:
         app = self._app()
         self._listener = make_server("127.0.0.1", 0, app, threaded=True)
         self.url = f"http://127.0.0.1:{self._listener.server_port}"
+        self.keys_at = f"{self.url}/keys"
         self._thread = threading.Thread(target=self._listener.serve_forever)
         self._thread.start()
 
@@ -147,7 +148,7 @@ class Identity:
                 "authorization_endpoint": f"{self.url}/authorize",
                 "token_endpoint": f"{self.url}/token",
                 "registration_endpoint": f"{self.url}/register",
-                "jwks_uri": f"{self.url}/keys",
+                "jwks_uri": self.keys_at,
                 "response_types_supported": ["code"],
                 "grant_types_supported": ["authorization_code"],
                 "code_challenge_methods_supported": ["S256"],

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from semmem.model.audit import DONE, Audit, AuditEntry, AuditFilters
 from semmem.model.errors import InvalidInput, StoreUnavailable
-from semmem.model.filters import at_time, several_namespaces, string, whole
+from semmem.model.filters import LONGEST_NAME, at_time, several_namespaces, string, whole
 from semmem.model.history import Link, Version
 from semmem.model.process.asker import asker, holder, written_in
 from semmem.model.store import life_of
@@ -56,11 +56,12 @@ class Auditor:
         with written_in() as written:
             try:
                 yield
-            except (Exception, KeyboardInterrupt) as error:
+            except BaseException as error:  # what it has written until then is written
                 if not _in_whole(mem):
-                    stored = dict.fromkeys(written)  # by the batches before
-                    outcome = type(error).__name__
-                    _note(mem, call.name, call.namespaces, outcome, len(stored) or None, _grouped(stored))
+                    stopped = not isinstance(error, Exception)  # by Ctrl-C, which no error of the audit may hide
+                    with suppress(StoreUnavailable) if stopped else _NOTHING:
+                        stored = _grouped(dict.fromkeys(written))
+                        _note(mem, call.name, call.namespaces, type(error).__name__, len(written) or None, stored)
                 raise
             names = {**dict.fromkeys(_returned(call.result)), **dict.fromkeys(written)}
             _note(mem, call.name, call.namespaces, DONE, call.facts.get("count"), _grouped(names))
@@ -106,14 +107,15 @@ def _note(
     """Write the entry of a call: a row for each namespace. Raises StoreUnavailable where that is not possible."""
     interface, agent = asker()
     id = uuid7()
-    several = len({*named, *ids}) > 1
+    named = sorted({_noted(name) for name in (*named, *ids)}) or [_WHOLE_STORE]
+    agent = agent or mem.settings.agent
     entries = [
         AuditEntry(
-            id, None, name, holder(), interface, agent or mem.settings.agent, verb, outcome,
-            len(ids.get(name, ())) if several and (ids or (outcome == DONE and count is not None)) else count,
+            id, None, name, holder(), interface, None if agent is None else _noted(agent), verb, outcome,
+            len(ids.get(name, ())) if len(named) > 1 and (ids or (outcome == DONE and count is not None)) else count,
             tuple(ids.get(name, ())[:_MOST_IDS]),
         )
-        for name in sorted({*named, *ids}) or [_WHOLE_STORE]
+        for name in named
     ]  # fmt: skip
     try:
         life_of(mem.store).note_audit(entries)
@@ -129,6 +131,11 @@ def _note(
 def _in_whole(mem: Semmem) -> bool:
     """Return whether the call is in a transaction with its kept answer, which undoes the entry of one that fails."""
     return getattr(mem.store, "in_whole", None) is not None
+
+
+def _noted(name: str) -> str:
+    """Return a name as a store takes it, whatever a caller gave; that of a namespace which exists stays as it is."""
+    return name.encode("utf-8", "replace").decode().replace("\x00", "?")[:LONGEST_NAME]
 
 
 def _grouped(names: Mapping[tuple[str, str], None]) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ DONE = "done"
 class AuditEntry:
     """One call of a verb, in one of its namespaces; a call for the whole store has the namespace "".
 
-    ``who`` is the name of the key, or the subject of the token, that the call came with; None where it needed none.
+    ``who`` is the name of the key that the call came with, or "token of" and a subject; None where it needed none.
     ``interface`` and ``agent`` are as in the log of recalls. ``ids`` are the memories that were returned or written, up
     to 100, where the verb says which, and ``count`` is how many there are, None where the verb does not count.
     """

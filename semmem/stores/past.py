@@ -17,7 +17,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.exchange import CandidateMetadata, Postings, Ranking, RowIds, Scope, Turn, placed
 from semmem.model.filters import Within, matches, within
 from semmem.model.history import MOST_EARLIER, Earlier, Newer
-from semmem.model.store import LifeStore, Snapshot
+from semmem.model.store import LifeStore, Moved, Snapshot
 from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Memory, Passage
 from semmem.stores.snapshot import Overlay
@@ -34,6 +34,8 @@ _MONTHS = 12
 
 def versions_at(life: LifeStore, namespaces: Sequence[str], at: datetime) -> Versions:
     """Return the versions that were valid at a time and have been replaced since.
+
+    They are read after the scope: what is changed in between is then in both, and ``PastSnapshot`` notices it.
 
     Raises InvalidInput where a namespace has more than MOST_EARLIER of them.
     """
@@ -98,12 +100,17 @@ class Versions:
 class PastSnapshot(Overlay):
     """The memories of a snapshot, whose scope is that of an earlier time, together with the versions of then.
 
-    ``today`` is the snapshot behind: the graph leg walks over what is stored today.
+    ``today`` is the snapshot behind: the graph leg walks over what is stored today. A memory that was changed since the
+    snapshot was made is read in its version of then, or, where that is not known yet, left out: then the recall begins
+    again, once.
     """
 
-    def __init__(self, behind: Snapshot, versions: Versions) -> None:
+    def __init__(self, behind: Snapshot, versions: Versions, at: datetime, *, checked: bool) -> None:
         super().__init__(behind)
         self._versions = versions
+        self._at = at
+        self._checked = checked
+        self._outdated = False
         self._spaces = behind.scope.namespaces
         self._scope = _scope_of(behind.scope, versions)
         self.earlier = frozenset(row_id for of in versions.of.values() for row_id in of)
@@ -148,11 +155,36 @@ class PastSnapshot(Overlay):
 
     def memories(self, metadata: Collection[CandidateMetadata]) -> Mapping[int, tuple[Memory, Passage]]:
         """Return memory and passage of each candidate; a version is whole."""
+        import numpy as np
+
         versions = self._versions.these(self._spaces, [candidate.row_id for candidate in metadata])
-        found = dict(self._behind.memories([candidate for candidate in metadata if candidate.row_id not in versions]))
+        others = [candidate for candidate in metadata if candidate.row_id not in versions]
+        found = dict(self._behind.memories(others))
+        inside = self._scope.matches(np.array([candidate.row_id for candidate in others], dtype=np.int64)).tolist()
+        for candidate, asked in zip(others, inside, strict=True):
+            row_id, name = candidate.row_id, (candidate.namespace, candidate.id)
+            if not asked or (row_id in found and _was_valid(found[row_id][0], self._at)):
+                continue
+            found.pop(row_id, None)
+            if (local := self._versions.named.get(name)) is not None and self._asked(candidate.namespace, local):
+                versions[row_id] = self._versions.of[candidate.namespace][local]
+            else:
+                self._outdated = True
         for row_id, one in versions.items():
             found[row_id] = one.memory, Passage(one.memory.text, 0, len(one.memory.text))
         return found
+
+    def _asked(self, namespace: str, local: int) -> bool:
+        """Return whether a version is in scope."""
+        import numpy as np
+
+        return bool(self._scope.matches(np.array([placed(local, self._spaces.index(namespace))]))[0])
+
+    def confirm(self) -> None:
+        """Raise Moved where a memory was changed meanwhile."""
+        super().confirm()
+        if self._outdated and not self._checked:
+            raise Moved
 
     def texts(self, namespace: str, row_ids: RowIds) -> Mapping[int, str]:
         """Return title and text of each memory."""
@@ -262,6 +294,11 @@ def _products(one: Earlier, vector: NDArray[np.float32]) -> list[tuple[float, ND
         return []
     plain = np.asarray(vector, dtype=np.float32)
     return [(float(own @ plain), own) for own in one.vectors.values() if own.shape == plain.shape]
+
+
+def _was_valid(memory: Memory, at: datetime) -> bool:
+    begun = memory.valid_from or memory.updated_at
+    return (begun is None or begun <= at) and (memory.valid_to is None or memory.valid_to > at)
 
 
 def _head(row_id: int, one: Earlier) -> CandidateMetadata:

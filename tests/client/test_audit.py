@@ -275,6 +275,37 @@ def test_an_answer_whose_entry_cannot_be_written_is_withheld(mem: Semmem, monkey
         mem.recall("heron")
 
 
+def test_a_call_that_fails_halfway_names_what_it_has_written(mem: Semmem) -> None:
+    def items(error: BaseException, name: str) -> Iterator[dict[str, Any]]:
+        yield from ({"text": f"Heron {n}.", "id": f"{name}{n}"} for n in range(2_000))
+        raise error
+
+    for error, name in ((OSError("lost"), "a"), (KeyboardInterrupt(), "b")):
+        with pytest.raises(type(error)):
+            mem.remember_many(items(error, name), batch_size=100)
+    first, second = [entry for entry in mem.audit() if entry.verb == "remember_many"]
+    assert (first.outcome, second.outcome) == ("OSError", "KeyboardInterrupt")
+    assert (first.ids[0], second.ids[0], len(second.ids)) == ("a0", "b0", 100)
+    assert [entry.count for entry in (first, second)] == [
+        sum(row["id"].startswith(name) for row in mem.export()) for name in ("a", "b")
+    ]
+
+
+def test_names_that_no_store_takes_are_noted_as_it_takes_them(mem: Semmem) -> None:
+    for name in ("a\x00b", "a\ud800b"):
+        with pytest.raises(InvalidInput, match="namespace contains a NUL character or half a surrogate pair"):
+            mem.recall("heron", namespace=name)
+    long = "".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))
+    assert mem.recall("heron", namespace=[long, long[:4_000]]).hits == ()
+    with asked_through("mcp", "client\x00" + long):
+        mem.recall("heron")
+    entries = [entry for entry in mem.audit() if entry.verb == "recall"]
+    assert [(entry.namespace, entry.outcome) for entry in entries] == [
+        ("a?b", "InvalidInput"), ("a?b", "InvalidInput"), (long[:200], "done"), ("default", "done"),
+    ]  # fmt: skip
+    assert entries[-1].agent == "client?" + long[:193]
+
+
 WRONG: dict[str, dict[str, Any]] = {
     r"limit must be from 1 to 10000, not 0\.": {"limit": 0},
     "This cursor is not one that audit returned; pass that of the page before.": {"cursor": "x"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ import semmem
 from semmem.client.memory import Semmem
 from semmem.model.errors import InvalidInput
 from semmem.model.types import Hit
+from semmem.read.recall import Recaller
 
 
 def fill(mem: Semmem) -> None:
@@ -160,3 +162,22 @@ def test_the_vector_of_a_version_finds_it(store_url: str) -> None:
         assert (found[0].text, found[0].legs["dense"].rank) == ("Bo lives in Bern.", 1)
         assert found[0].legs["dense"].score == pytest.approx(1.0)
         assert [hit.id for hit in found] == ["bo", "cy"]
+
+
+@pytest.mark.parametrize("changes", [1, 2])
+def test_a_memory_that_is_changed_meanwhile_is_not_found_in_a_version_of_later(
+    mem: Semmem, monkeypatch: pytest.MonkeyPatch, changes: int
+) -> None:
+    mem.remember("Ana lives in Lisbon.", id="ana", created_at="2020-01-01")
+    answers: list[int] = []
+    answer = Recaller._answer
+
+    def changed(self: Recaller, asked: Any, snapshot: Any) -> Any:
+        answers.append(len(answers))
+        if len(answers) <= changes:
+            mem.update("ana", text=f"Ana lives in Porto {len(answers)}.", valid_from=f"202{len(answers)}-06-01")
+        return answer(self, asked, snapshot)
+
+    monkeypatch.setattr(Recaller, "_answer", changed)
+    found = [hit.text for hit in mem.recall("Where does Ana live?", as_of="2021-01-01", recipe="lexical")]
+    assert (found, answers) == (["Ana lives in Lisbon."], [0, 1])

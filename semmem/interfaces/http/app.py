@@ -168,8 +168,8 @@ class Service:
 
     def _asked(self, request: Request, key: Key | None, work: Callable[[], Any]) -> Any:
         """Do work that the log and the audit name the key of."""
-        name = None if key is None else key.name
-        with asked_through("page" if _is_page(request) else "http", name, name):
+        name, holder = (None, None) if key is None else (key.name, key.holder)
+        with asked_through("page" if _is_page(request) else "http", name, holder):
             return work()
 
     async def _called(

@@ -99,7 +99,7 @@ class IdentityServer:
         if not isinstance(found, dict) or found.get("issuer") != self.issuer:
             raise EndpointFailed("its description names another issuer")
         url = found.get("jwks_uri")
-        if not isinstance(url, str) or not _is_safe(url):
+        if not isinstance(url, str) or not _is_safe(url, queried=True):
             raise EndpointFailed("its description names no https:// address of keys")
         return url
 
@@ -110,13 +110,15 @@ def check_url(url: str, name: str) -> None:
         raise InvalidInput(f"The setting {name} must be a URL such as https://login.example.org, not {url!r}.")
 
 
-def _is_safe(url: str) -> bool:
+def _is_safe(url: str, *, queried: bool = False) -> bool:
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
         return False
-    plain = url.isascii() and url.isprintable() and " " not in url and not parts.query and not parts.fragment
+    plain = (
+        url.isascii() and url.isprintable() and " " not in url and not parts.fragment and (queried or not parts.query)
+    )
     if not plain or not parts.hostname or parts.username is not None:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
@@ -127,15 +129,22 @@ def _json_at(url: str) -> Any:
 
 
 def _signing_keys(found: Any) -> dict[str, PyJWK]:
-    """Return the public keys of a set (RFC 7517) by name; those that are not for signatures are left out."""
-    from jwt import PyJWKSet, PyJWTError
+    """Return the public keys of a set (RFC 7517) by name; those that are not for signatures are left out.
 
-    try:
-        keys = PyJWKSet.from_dict(found).keys
-    except (PyJWTError, AttributeError, TypeError) as error:
-        raise EndpointFailed("its set of keys holds none") from error
-    named = [key for key in keys if isinstance(key.key_id, str | None)]
-    fit = [key for key in named if key.algorithm_name in ALGORITHMS and key.public_key_use in (None, "sig")]
-    if not fit:
+    One that is damaged is left out too, and the others count.
+    """
+    from jwt import PyJWK, PyJWTError
+
+    rows = found.get("keys") if isinstance(found, dict) else None
+    keys: dict[str, PyJWK] = {}
+    for row in rows if isinstance(rows, list) else ():
+        try:
+            key = PyJWK.from_dict(row)
+            name = key.key_id or ""
+            if key.algorithm_name in ALGORITHMS and key.public_key_use in (None, "sig") and isinstance(name, str):
+                keys[name] = key
+        except (PyJWTError, AttributeError, TypeError, ValueError):
+            continue
+    if not keys:
         raise EndpointFailed("its set of keys holds none that signs")
-    return {key.key_id or "": key for key in fit}
+    return keys

@@ -91,6 +91,11 @@ class Key:
         """Its name in a sentence."""
         return f"key {self.name}"
 
+    @property
+    def holder(self) -> str:
+        """Whom the audit names; no key has the name of a token, because its name has no spaces."""
+        return self.name
+
     def way_to(self, right: Right) -> str:
         """Return how its holder gets a right that it lacks."""
         return f"make a key that has it with `semmem keys add NAME --{right}`"
@@ -109,6 +114,11 @@ class TokenKey(Key):
     def title(self) -> str:
         """Its name in a sentence."""
         return f"token of {self.name}"
+
+    @property
+    def holder(self) -> str:
+        """Whom the audit names: a subject may be called as a key is."""
+        return self.title
 
     def way_to(self, right: Right) -> str:
         """Return how its holder gets a right that it lacks."""

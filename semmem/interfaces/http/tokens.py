@@ -117,7 +117,7 @@ class Tokens:
             _right(claims, right),
             _namespaces(claims, namespaces),
             _time(int(claims["iat"])),
-            _time(int(claims["exp"]) + _SKEW_S),
+            _time(min(int(claims["exp"]), _LATEST) + _SKEW_S),
         )
 
 

@@ -254,8 +254,8 @@ def _agent(ctx: ServerRequestContext[Any]) -> Agent:
 def _asked(ctx: ServerRequestContext[Any], work: Callable[[], T]) -> T:
     """Do the work of a call: the log of recalls names its client, or else its key, and the audit both."""
     key = _key(ctx)
-    holder = None if key is None else key.name
-    with asked_through("mcp", _agent(ctx).name or holder, holder):
+    name, holder = (None, None) if key is None else (key.name, key.holder)
+    with asked_through("mcp", _agent(ctx).name or name, holder):
         return work()
 
 

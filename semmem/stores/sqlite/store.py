@@ -372,7 +372,6 @@ class SqliteStore(Filed):
 
         The namespaces are brought into memory here, before a leg has to wait for them.
         """
-        versions = None if at is None else versions_at(self.life, namespaces, at)
         scope = scope_of(self, namespaces, filters, exclude, None, at)
         models = self._held(namespaces)
         kinds, corrections = self._facts(namespaces, names, models)
@@ -380,7 +379,7 @@ class SqliteStore(Filed):
         stored = StoredSnapshot(self, replace(scope, kinds=kinds, corrections=corrections, states=states))
         self.models.asked.note(namespaces, models)
         held = MemorySnapshot(stored, models)
-        return held if versions is None else PastSnapshot(held, versions)
+        return held if at is None else PastSnapshot(held, versions_at(self.life, namespaces, at), at, checked=checked)
 
     def postings(
         self,

@@ -23,6 +23,7 @@ from semmem.interfaces.http.keys import Keys, StoredKeys
 from semmem.interfaces.http.server import Server
 from semmem.interfaces.http.tokens import Tokens
 from semmem.model.errors import AccessDenied, InvalidInput, KeyRequired
+from semmem.read import tracing
 from tests.identity import Identity, identity_server
 from tests.interfaces.cli.program import in_process
 from tests.interfaces.http.test_routes import problem
@@ -428,6 +429,43 @@ def test_without_any_key_the_answer_is_that_another_try_may_help(http: httpx.Cli
     assert str(raised.value) == (
         f"The identity server {identity.url} does not tell its keys, so no token can be checked; ask again later."
     )
+
+
+def test_the_audit_tells_a_token_from_a_key_of_the_same_name(identity: Identity, tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys.json")
+    _, text = keys.add("ada", namespaces=["team"])
+    with (
+        semmem.connect("sqlite::memory:", embedder="hashing", audit=True) as mem,
+        running(mem, keys=keys, tokens=tokens_of(identity)) as server,
+        httpx.Client(base_url=server.url, timeout=60.0, trust_env=False) as client,
+    ):
+        assert [ask(client, by).status_code for by in (text, identity.token(sub="ada"))] == [200, 200]
+        entries = [entry for entry in mem.audit() if entry.verb == "list"]
+    tracing.switch_off()
+    assert [(entry.who, entry.agent) for entry in entries] == [("ada", "ada"), ("token of ada", "ada")]
+
+
+def test_a_damaged_key_among_those_that_are_published_takes_no_other_key_along() -> None:
+    damaged: list[Any] = [{"kid": ["a"]}, {"kid": "b", "alg": ["RS256"]}, {"kid": "c", "n": 5}, {"kid": "d", "kty": 7}]
+    with identity_server() as identity:
+        whole = identity.published()["keys"]
+        identity.published = lambda: {"keys": [None, "x", *({**whole[0], **one} for one in damaged), *whole]}  # type: ignore[method-assign]
+        assert asyncio.run(tokens_of(identity).find(identity.token())).name == "ada"
+        identity.published = lambda: {"keys": [{**whole[0], "kid": ["a"]}]}  # type: ignore[method-assign]
+        with pytest.raises(KeyRequired, match="does not tell its keys, so no token can be checked; ask again later"):
+            asyncio.run(tokens_of(identity).find(identity.token()))
+
+
+def test_the_address_of_the_keys_may_have_a_query() -> None:
+    with identity_server() as identity:
+        identity.keys_at = f"{identity.url}/keys?p=policy"
+        assert asyncio.run(tokens_of(identity).find(identity.token())).name == "ada"
+
+
+def test_a_token_may_end_later_than_any_date() -> None:
+    with identity_server() as identity:
+        key = asyncio.run(tokens_of(identity).find(identity.token(exp=10**400)))
+        assert key.expires_at == "9999-01-01T00:00:00+00:00"
 
 
 def test_an_hour_later_a_key_that_was_withdrawn_is_known_no_more() -> None:

@@ -55,6 +55,7 @@ def test_an_estimate_by_every_key_and_every_memory_is_the_exact_count(large: Sem
 
 def test_an_estimate_counts_the_lowest_half_of_the_keys_twice(large: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_store, "_SAMPLED", 64)  # more than 128 memories are indexed, and fewer than 192
+    monkeypatch.setattr(postgres_store, "_FEWEST", 0)
     large.maintain()
     held = "SELECT key FROM posting WHERE kind > 0 UNION SELECT unnest(keys) FROM lone_posting"
     ((lowest, kinds),) = sql(large, f"SELECT count(*) FILTER (WHERE key < 0), count(*) FROM ({held}) AS held")
@@ -62,3 +63,11 @@ def test_an_estimate_counts_the_lowest_half_of_the_keys_twice(large: Semmem, mon
     terms = sql(large, "SELECT kinds, keys FROM lone_posting")
     lowest -= sum(1 for row, keys in terms for kind, key in zip(row, keys, strict=True) if key < 0 and not kind)
     assert large.stats().concepts == 2 * lowest
+
+
+def test_of_a_part_with_few_concepts_a_larger_one_is_counted(large: Semmem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_store, "_SAMPLED", 1)  # 128 parts, each with a few of the concepts
+    exact = large.stats(exact=True).concepts
+    assert exact == 434
+    monkeypatch.setattr(postgres_store, "_FEWEST", exact)
+    assert large.stats().concepts == exact
