@@ -91,7 +91,7 @@ def serve(
         known = server.service.keys.list()
         who = f"with one of {len(known)} keys" if known else "without a key and so to every user of this machine"
         if tokens is not None:
-            who = f"with a token of {tokens.issuer}, or with one of {len(known)} keys"
+            who = f"with a token of {tokens.issuer}" + (f", or with one of {len(known)} keys" if known else "")
         cli.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
         with hooks_answered(cli.url, cli.recipe) as begin:
             begin(mem)

@@ -467,10 +467,19 @@ WRONG: list[tuple[dict[str, str], str]] = [
      "https://memory.example.org."),
     ({"oidc_issuer": "http://login.example.org", "oidc_audience": AUDIENCE},
      "The setting oidc_issuer must be a URL such as https://login.example.org, not 'http://login.example.org'."),
+    ({"oidc_issuer": "https://login.example.org", "oidc_audience": "http://memory.example.org"},
+     "The setting oidc_audience must be a URL such as https://memory.example.org, not 'http://memory.example.org'."),
     ({"oidc_issuer": "https://login.example.org", "oidc_audience": "semmem"},
-     "The setting oidc_audience must be a URL such as https://login.example.org, not 'semmem'."),
+     "The setting oidc_audience is no URL but 'semmem', so oidc_resource has to give the public URL of this server, "
+     "such as https://memory.example.org."),
+    ({"oidc_audience": AUDIENCE},
+     "The setting oidc_audience needs oidc_issuer, the URL of the identity server, such as "
+     "https://login.example.org; without it, no token is asked for."),
+    ({"oidc_resource": AUDIENCE},
+     "The setting oidc_resource needs oidc_issuer, the URL of the identity server, such as "
+     "https://login.example.org; without it, no token is asked for."),
     ({"oidc_issuer": "https://login.example.org", "oidc_audience": "semmem", "oidc_resource": "memory"},
-     "The setting oidc_resource must be a URL such as https://login.example.org, not 'memory'."),
+     "The setting oidc_resource must be a URL such as https://memory.example.org, not 'memory'."),
 ]  # fmt: skip
 
 
