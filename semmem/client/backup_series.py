@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from semmem import transfer
 from semmem.config import Settings
@@ -23,10 +23,12 @@ from semmem.files import expanded, new_file
 from semmem.model.errors import InvalidInput, MissingExtra, NotFound, StoreUnavailable
 from semmem.model.failure import reason
 from semmem.model.reports import BackupReport, DrillReport
-from semmem.model.store import Store
 from semmem.stores import open_store
 
-__all__ = ["MOST_KEPT", "Place", "Step", "add", "drill", "newest", "place_of"]
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
+
+__all__ = ["MOST_KEPT", "Place", "Step", "add", "chosen", "drill", "newest", "place_of"]
 
 MOST_KEPT = 10_000
 _DATED = re.compile(r"semmem-(?P<store>[0-9a-f]{8})-(?P<at>\d{8}T\d{6}Z)\.semmem")
@@ -34,6 +36,9 @@ _TIME = "%Y%m%dT%H%M%SZ"
 _BUCKET = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SCHEMES = ("s3", "gs", "az")
 _PART = 8 << 20
+_LONGEST_WHY = 300
+_TO_CHECK = "Check its name, and the credentials, region and endpoint in the environment, such as AWS_ACCESS_KEY_ID."
+_PLAIN = "An endpoint with http:// needs AWS_ALLOW_HTTP=true in the environment."
 
 
 class Place(Protocol):
@@ -135,8 +140,10 @@ class Bucket:
         try:
             yield
         except (BaseError, FileNotFoundError, PermissionError) as error:
-            why = re.sub(r"\s+", " ", reason(error).partition("\n")[0])[:300]
-            raise StoreUnavailable(f"The bucket of {self._url} could not be used: {why}.") from error
+            why = reason(error, 2_000).partition(" Debug source:")[0]
+            why = why if len(why) <= _LONGEST_WHY else why[:_LONGEST_WHY].rpartition(" ")[0] + " …"
+            what = _PLAIN if "builder error" in why else _TO_CHECK
+            raise StoreUnavailable(f"The bucket of {self._url} could not be used: {why}. {what}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +156,18 @@ class Step:
 
 
 def add(
-    store: Store, place: Place, *, keep: int, now: datetime | None = None, progress: transfer.Progress = None
+    mem: Semmem, place: Place, *, keep: int, now: datetime | None = None, progress: transfer.Progress = None
 ) -> Step:
-    """Back ``store`` up to ``place`` under a dated name, then remove all but the newest ``keep`` of this store.
+    """Back the store of ``mem`` up to ``place`` under a dated name, then remove all but its newest ``keep``.
 
     Backups of other stores and all other files at the place stay. Nothing is removed unless the new backup is whole.
     """
     if isinstance(keep, bool) or not isinstance(keep, int) or not 1 <= keep <= MOST_KEPT:
         raise InvalidInput(f"keep must be a whole number from 1 to {MOST_KEPT:,}, not {keep!r}.")
-    mark = blake2b(transfer.database_id(store).encode(), digest_size=4).hexdigest()
+    mark = blake2b(transfer.database_id(mem.store).encode(), digest_size=4).hexdigest()
     name = f"semmem-{mark}-{(now or datetime.now(UTC)).astimezone(UTC):{_TIME}}.semmem"
     with place.new(name) as file:
-        report = transfer.backup(store, file, force=False, progress=progress)
+        report = mem.backup(file, progress=progress)
     mine = sorted(one for one in place.names() if (found := _DATED.fullmatch(one)) and found["store"] == mark)
     removed = tuple(one for one in mine[:-keep] if one != name)
     for one in removed:
@@ -169,11 +176,32 @@ def add(
 
 
 def newest(place: Place, what: str) -> str:
-    """Return the name of the newest backup at ``place``, which the caller calls ``what``. Raises NotFound."""
-    dated = [(found["at"], name) for name in place.names() if (found := _DATED.fullmatch(name))]
+    """Return the name of the newest backup at ``place``, which the caller calls ``what``.
+
+    Raises NotFound where there is none, InvalidInput where the place holds those of several stores.
+    """
+    dated = sorted((found["at"], name, found["store"]) for name in place.names() if (found := _DATED.fullmatch(name)))
     if not dated:
         raise NotFound(f"There is no backup of a series at {what}; `semmem backup {what}` writes one.")
-    return max(dated)[1]
+    latest = {store: name for _, name, store in dated}
+    if len(latest) > 1:
+        each = ", ".join(f"{what.rstrip('/')}/{name}" for name in latest.values())
+        raise InvalidInput(
+            f"{what} holds backups of {len(latest)} stores; name the one to restore. The newest of each: {each}."
+        )
+    return dated[-1][1]
+
+
+def chosen(text: str) -> tuple[Place, str] | None:
+    """Return the place and the name of the backup that ``text`` names, or the newest one at the place that it names.
+
+    None for a file that is no bucket's. Raises what ``place_of`` and ``newest`` raise.
+    """
+    folder, _, name = text.rpartition("/")
+    if _BUCKET.match(text) and _DATED.fullmatch(name) and (place := place_of(folder)) is not None:
+        return place, name
+    place = place_of(text)
+    return None if place is None else (place, newest(place, text))
 
 
 def drill(file: Path, settings: Settings) -> DrillReport:

@@ -172,7 +172,7 @@ def _add(cli: CommandLine, series: Place, place: str, keep: int) -> None:
     from semmem.client.backup_series import add
 
     with cli.connect(embedder="none") as mem, counting(cli, "backup", None, "rows") as advance:
-        step = add(mem.store, series, keep=keep, progress=advance)
+        step = add(mem, series, keep=keep, progress=advance)
 
     def show() -> None:
         _show_backup(cli, replace(step.backup, file=f"{place.rstrip('/')}/{step.name}"), "Wrote")
@@ -186,7 +186,9 @@ def restore(
     cli: CommandLine,
     place: Annotated[
         str,
-        typer.Argument(help="A file that backup wrote; or a folder or s3://BUCKET/PREFIX, for its newest one."),
+        typer.Argument(
+            help="A file that backup wrote, also in a bucket; or a folder or s3://BUCKET/PREFIX, for the newest."
+        ),
     ],
     drill: Annotated[
         bool,
@@ -195,11 +197,11 @@ def restore(
 ) -> None:
     """Fill an empty store with a backup: all of it, or nothing if the file is damaged."""
     from semmem import transfer
+    from semmem.client.backup_series import chosen
     from semmem.client.backup_series import drill as try_out
-    from semmem.client.backup_series import newest, place_of
 
-    series = place_of(place)
-    with nullcontext(to_read(Path(place))) if series is None else series.fetched(newest(series, place)) as file:
+    found = chosen(place)
+    with nullcontext(to_read(Path(place))) if found is None else found[0].fetched(found[1]) as file:
         if drill:
             tried = try_out(file, cli.settings())
             cli.give(tried, lambda: _show_drill(cli, tried))
