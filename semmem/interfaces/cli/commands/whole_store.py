@@ -186,9 +186,7 @@ def restore(
     cli: CommandLine,
     place: Annotated[
         str,
-        typer.Argument(
-            help="A file that backup wrote, also in a bucket; or a folder or s3://BUCKET/PREFIX, for the newest."
-        ),
+        typer.Argument(help="A file that backup wrote; or a folder or s3://BUCKET/PREFIX, for its newest."),
     ],
     drill: Annotated[
         bool,
