@@ -131,8 +131,9 @@ class TestOnThreeNodes:
     def test_a_coordinator_that_no_node_has_joined_says_how_they_join(self, citus: Cluster) -> None:
         coordinator, *_ = citus.database("alone", joined=False)
         sentence = (
-            "This database has Citus and no nodes to put a store on; let an administrator run on its coordinator: SELECT "
-            "citus_set_coordinator_host('HOST', 5432), and for each other node SELECT citus_add_node('HOST', 5432)"
+            "This database has Citus and no nodes to put a store on; let an administrator run on its coordinator: "
+            "SELECT citus_set_coordinator_host('HOST', 5432), and for each other node SELECT "
+            "citus_add_node('HOST', 5432)"
         )
         url = urlsplit(coordinator)
         for step in ("CREATE EXTENSION citus", f"SELECT citus_set_coordinator_host('127.0.0.1', {url.port})"):
