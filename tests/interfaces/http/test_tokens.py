@@ -108,7 +108,9 @@ def test_the_python_client_and_the_command_line_take_a_token_as_their_key(
     assert (code, json.loads(out)["hits"][0]["memory"]["id"]) == (0, "kettle")
 
 
-def test_a_key_is_accepted_beside_tokens_and_nothing_without_either(server: Server, http: httpx.Client) -> None:
+def test_a_key_is_accepted_beside_tokens_and_nothing_without_either(
+    server: Server, http: httpx.Client, identity: Identity
+) -> None:
     assert server.service.mem.store.serving is not None
     keys = StoredKeys(server.service.mem.store.serving)
     _, text = keys.add("laptop")
@@ -117,6 +119,10 @@ def test_a_key_is_accepted_beside_tokens_and_nothing_without_either(server: Serv
     keys.remove("laptop")
     refused = http.get("/v1/memories")
     assert problem(refused) == (401, "KeyRequired")
+    assert refused.json()["detail"] == (
+        f"This server requires a token of {identity.url}, or a key: set SEMMEM_KEY, or send the header Authorization: "
+        "Bearer TOKEN."
+    )
     assert http.get("/healthz").status_code == 200
 
 
