@@ -195,10 +195,12 @@ def newest(place: Place, what: str) -> str:
 def chosen(text: str) -> tuple[Place, str] | None:
     """Return the place and the name of the backup that ``text`` names, or the newest one at the place that it names.
 
-    None for a file that is no bucket's. Raises what ``place_of`` and ``newest`` raise.
+    None for a file that is no bucket's. Raises NotFound, and what ``place_of`` and ``newest`` raise.
     """
     folder, _, name = text.rpartition("/")
     if _BUCKET.match(text) and _DATED.fullmatch(name) and (place := place_of(folder)) is not None:
+        if name not in place.names():
+            raise NotFound(f"There is no backup {name} at {folder}.")
         return place, name
     place = place_of(text)
     return None if place is None else (place, newest(place, text))

@@ -159,6 +159,8 @@ def test_an_earlier_backup_is_restored_from_a_bucket_by_its_name(filled: Semmem,
     assert found is not None
     with found[0].fetched(found[1]) as file:
         assert (file.name, series.drill(file, Settings.load()).memories) == (first, 88)
+    with pytest.raises(NotFound, match=r"^There is no backup semmem-00000000-20260301T023000Z\.semmem at s3://"):
+        series.chosen(f"{bucket}/semmem-00000000-20260301T023000Z.semmem")
     newest = series.chosen(bucket)
     assert newest is not None
     assert newest[1] == last
