@@ -212,7 +212,8 @@ UPDATE semmem.posting p SET lone = true WHERE subjects > 0
     AND (SELECT count(*) FROM semmem.posting o WHERE o.namespace = p.namespace AND o.key = p.key) = 1 AND n < 2;
 ALTER TABLE semmem.recall_log DROP COLUMN interface, DROP COLUMN agent, DROP COLUMN facts;
 CREATE TABLE semmem.judgement (namespace text, recall_id text, id text, useful boolean, made_by text, at timestamptz);
-DROP INDEX semmem.memory_by_change, semmem.access_by_time, semmem.recall_log_by_memory, semmem.recall_log_by_recall;
+DROP INDEX semmem.memory_apart, semmem.memory_by_change, semmem.access_by_time, semmem.recall_log_by_memory,
+    semmem.recall_log_by_recall;
 DROP TABLE semmem.audit;
 DELETE FROM semmem.migration WHERE number >= 19;
 """
