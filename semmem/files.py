@@ -153,9 +153,10 @@ def hook_log() -> Path:
 
 
 def hook_errors() -> list[str]:
-    """Return the lines of that log, the oldest first; none where there is no log."""
+    """Return the messages of that log, each by its first line, the oldest first; none where there is no log."""
     try:
-        return _own(hook_log()).decode("utf-8", "replace").splitlines()
+        lines = _own(hook_log()).decode("utf-8", "replace").splitlines()
+        return [line for line in lines if not line.startswith(" ")]
     except OSError:
         return []
 

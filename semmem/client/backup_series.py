@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from semmem import transfer
 from semmem.config import Settings
@@ -23,8 +23,10 @@ from semmem.files import expanded, new_file
 from semmem.model.errors import InvalidInput, MissingExtra, NotFound, StoreUnavailable
 from semmem.model.failure import reason
 from semmem.model.reports import BackupReport, DrillReport
-from semmem.model.store import Store
 from semmem.stores import open_store
+
+if TYPE_CHECKING:
+    from semmem.client.memory import Semmem
 
 __all__ = ["MOST_KEPT", "Place", "Step", "add", "chosen", "drill", "newest", "place_of"]
 
@@ -34,6 +36,9 @@ _TIME = "%Y%m%dT%H%M%SZ"
 _BUCKET = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _SCHEMES = ("s3", "gs", "az")
 _PART = 8 << 20
+_LONGEST_WHY = 300
+_TO_CHECK = "Check its name, and the credentials, region and endpoint in the environment, such as AWS_ACCESS_KEY_ID."
+_PLAIN = "An endpoint with http:// needs AWS_ALLOW_HTTP=true in the environment."
 
 
 class Place(Protocol):
@@ -135,8 +140,10 @@ class Bucket:
         try:
             yield
         except (BaseError, FileNotFoundError, PermissionError) as error:
-            why = re.sub(r"\s+", " ", reason(error).partition("\n")[0])[:300]
-            raise StoreUnavailable(f"The bucket of {self._url} could not be used: {why}.") from error
+            why = reason(error, 2_000).partition(" Debug source:")[0]
+            why = why if len(why) <= _LONGEST_WHY else why[:_LONGEST_WHY].rpartition(" ")[0] + " …"
+            what = _PLAIN if "builder error" in why else _TO_CHECK
+            raise StoreUnavailable(f"The bucket of {self._url} could not be used: {why}. {what}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +156,19 @@ class Step:
 
 
 def add(
-    store: Store, place: Place, *, keep: int, now: datetime | None = None, progress: transfer.Progress = None
+    mem: Semmem, place: Place, *, keep: int, now: datetime | None = None, progress: transfer.Progress = None
 ) -> Step:
-    """Back ``store`` up to ``place`` under a dated name, then remove all but the newest ``keep`` of this store.
+    """Back the store of ``mem`` up to ``place`` under a dated name, then remove all but its newest ``keep``.
 
     Backups of other stores and all other files at the place stay. Nothing is removed unless the new backup is whole.
     """
     if isinstance(keep, bool) or not isinstance(keep, int) or not 1 <= keep <= MOST_KEPT:
         raise InvalidInput(f"keep must be a whole number from 1 to {MOST_KEPT:,}, not {keep!r}.")
-    mark = blake2b(transfer.database_id(store).encode(), digest_size=4).hexdigest()
+    mark = blake2b(transfer.database_id(mem.store).encode(), digest_size=4).hexdigest()
     name = f"semmem-{mark}-{(now or datetime.now(UTC)).astimezone(UTC):{_TIME}}.semmem"
     with place.new(name) as file:
-        report = transfer.backup(store, file, force=False, progress=progress, noted=False)
-    transfer.note_backup(store)  # it is at the place now
+        report = mem.backup(file, progress=progress, noted=False)
+    transfer.note_backup(mem.store)  # it is at the place now
     mine = sorted(one for one in place.names() if (found := _DATED.fullmatch(one)) and found["store"] == mark)
     removed = tuple(one for one in mine[:-keep] if one != name)
     for one in removed:
@@ -185,10 +192,13 @@ def chosen(text: str, *, every: bool = False) -> tuple[Place, list[str]] | None:
     """Return the place in ``text`` and the backups to restore from there; None where it can only be a file.
 
     In a bucket a backup may be named. Of a place it is the newest one; with ``every`` that of each store. Raises
-    InvalidInput where several stores have backups and only one can be restored, and as ``newest`` and ``place_of`` do.
+    NotFound for a backup that is not there, InvalidInput where several stores have backups and only one can be
+    restored, and as ``newest`` and ``place_of`` do.
     """
     before, _, name = text.rpartition("/")
     if _BUCKET.match(text) and _DATED.fullmatch(name) and (place := place_of(before)) is not None:
+        if name not in place.names():
+            raise NotFound(f"There is no backup {name} at {before}.")
         return place, [name]
     if (place := place_of(text)) is None:
         return None

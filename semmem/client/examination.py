@@ -167,7 +167,8 @@ def _language(settings: Settings) -> list[Finding]:
     if settings.language in ("english", "porter") or settings.embedder not in (None, "minilm"):
         return []
     detail = f"{settings.language}; all-MiniLM-L6-v2 is made for English, so the dense leg finds less: "
-    return [Finding("language", "optional", f"{detail}choose another by `semmem model get multilingual-e5-small`")]
+    other = "choose another by `semmem model get multilingual-e5-small`, then `semmem rebuild --embedder` with its name"
+    return [Finding("language", "optional", detail + other)]
 
 
 def _hooks() -> list[Finding]:

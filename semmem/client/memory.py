@@ -849,16 +849,21 @@ class Semmem(ABC):
 
     @observed
     def backup(
-        self, file: str | PathLike[str], *, force: bool = False, progress: Callable[[int], None] | None = None
+        self,
+        file: str | PathLike[str],
+        *,
+        force: bool = False,
+        progress: Callable[[int], None] | None = None,
+        noted: bool = True,
     ) -> BackupReport:
         """Write the whole store, as of one moment, into one file while others write (see semmem.transfer).
 
-        ``force`` overwrites an existing file. ``progress`` is called with the number of rows written. Raises
-        InvalidInput.
+        ``force`` overwrites an existing file. ``progress`` is called with the number of rows written. ``noted=False``
+        does not count it as the store's last backup, for a file that has yet to reach its place. Raises InvalidInput.
         """
         from semmem import transfer
 
-        return transfer.backup(self.store, file, force=force, progress=progress)
+        return transfer.backup(self.store, file, force=force, progress=progress, noted=noted)
 
     @observed
     def restore(self, file: str | PathLike[str], *, progress: Callable[[int], None] | None = None) -> BackupReport:

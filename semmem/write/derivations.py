@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from semmem.extractors import Rules
 from semmem.model.exchange import DerivationVersion
 from semmem.model.history import Made, PendingComparison
 from semmem.model.protocols import Embedder, Extractor
 from semmem.model.reports import Rebuilt
 from semmem.model.store import Store, VersionStore
 from semmem.model.store.derivations import Span, made_again, spans, stale
+from semmem.text.tokens import LANGUAGES
 from semmem.write.ingest import MAX_CHARS, Ingest, derivation_now
 from semmem.write.items import Draft, parts_of
 from semmem.write.rebuild import extracted
@@ -27,19 +29,29 @@ AT_ONCE = 200
 
 
 def _stale(
-    life: VersionStore, now: DerivationVersion, namespace: str | None = None
+    store: Store, life: VersionStore, extractor: Extractor, namespace: str | None = None
 ) -> Sequence[tuple[str, Span, frozenset[str]]]:
     """Return (namespace, span, what of it is stale), of one namespace or of all, ascending."""
+    now = derivation_now(extractor)
     each = [(name, span) for name, (last, marks) in life.derivations().items() for span in spans(marks, last)]
-    stale_spans = [(name, span, stale(span.derivation, now)) for name, span in each if namespace in (None, name)]
+    found = [(name, span) for name, span in each if namespace in (None, name) and stale(span.derivation, now)]
+    spoken = store.languages() if found else {}
+    stale_spans = [(name, span, stale(span.derivation, _now_in(extractor, spoken.get(name)))) for name, span in found]
     return [one for one in stale_spans if one[2]]
+
+
+def _now_in(extractor: Extractor, language: str | None) -> DerivationVersion:
+    """Return the derivation version of writes in a namespace of ``language``, on which the version of rules depends."""
+    if type(extractor) is Rules and language in LANGUAGES:
+        extractor = Rules(language)
+    return derivation_now(extractor)
 
 
 def count_stale(store: Store, extractor: Extractor, namespace: str | None = None) -> int:
     """Return how many memories an older version made, in one namespace or in all."""
     if (life := store.life) is None:
         return 0
-    stale_spans = _stale(life, derivation_now(extractor), namespace)
+    stale_spans = _stale(store, life, extractor, namespace)
     return sum(life.count_made(name, span.after, span.upto) for name, span, _ in stale_spans)
 
 
@@ -82,7 +94,7 @@ class Renewal:
         """
         if (life := self._store.life) is None:
             return {}
-        stale_spans = _stale(life, self._now)
+        stale_spans = _stale(self._store, life, self._extractor)
         spoken = self._store.languages() if stale_spans else {}
         rebuilt = 0
         for namespace, span, what in stale_spans:

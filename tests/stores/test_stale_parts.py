@@ -85,6 +85,14 @@ def test_nothing_is_stale_that_this_version_made_and_an_update_or_a_forget_leave
         assert not {"rebuilt", "stale"} & mem.maintain().keys()
 
 
+def test_what_is_current_in_its_language_is_stale_for_no_process_of_another(opened: Open) -> None:
+    with opened(language="english") as mem:
+        mem.remember("An owl met Ada.")
+    with opened(language="german") as mem:
+        mem.remember("Eine Eule traf Ada.", namespace="de")
+        assert (mem.stats().stale, mem.maintain().get("stale", 0)) == (0, 0)
+
+
 def test_what_older_rules_extracted_is_extracted_again_once_and_is_then_what_the_new_ones_find(
     opened: Open, later: type[Read]
 ) -> None:

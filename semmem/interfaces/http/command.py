@@ -64,8 +64,8 @@ def serve(
 ) -> None:
     """Serve the store over HTTP: every verb under /v1, described at /docs and /openapi.json.
 
-    It listens on this machine only; with another --host it requires a key (`semmem keys add`). As soon as one key
-    exists, every request needs one. Ctrl-C finishes the running requests and stops.
+    It listens on this machine only; with another --host it requires a key (`semmem keys add`) or an identity server
+    (oidc_issuer). As soon as one key exists, every request needs one. Ctrl-C finishes the running requests and stops.
     """
     from semmem.interfaces.coding_agents.listening import hooks_answered
     from semmem.interfaces.http.guard import Guard
@@ -91,7 +91,7 @@ def serve(
         known = server.service.keys.list()
         who = f"with one of {len(known)} keys" if known else "without a key and so to every user of this machine"
         if tokens is not None:
-            who = f"with a token of {tokens.issuer}, or with one of {len(known)} keys"
+            who = f"with a token of {tokens.issuer}" + (f", or with one of {len(known)} keys" if known else "")
         cli.say(f"semmem answers at {server.url}, {who}. Ctrl-C stops it.")
         with hooks_answered(cli.url, cli.recipe) as begin:
             begin(mem)

@@ -190,8 +190,14 @@ class Guarded:
 
     async def _shown(self, authorization: str | None, known: Mapping[str, Key]) -> Key | None:
         """Return the key, or that of the token, in the header Authorization. Raises KeyRequired, AccessDenied."""
-        if self._tokens is not None and (token := token_in(authorization)) is not None:
-            return await self._tokens.find(token)
+        if self._tokens is not None:
+            if authorization is None:
+                raise KeyRequired(
+                    f"This server requires a token of {self._tokens.issuer}, or a key: set SEMMEM_KEY, or send the "
+                    "header Authorization: Bearer TOKEN."
+                )
+            if (token := token_in(authorization)) is not None:
+                return await self._tokens.find(token)
         return found(known, authorization, wants_key=self.wants_key)
 
     def _with_challenge(self, error: SemmemError, headers: Mapping[str, str]) -> SemmemError:

@@ -107,7 +107,8 @@ class IdentityServer:
 def check_url(url: str, name: str) -> None:
     """Raise InvalidInput for a URL of a setting that is no https:// one; on this machine http:// will do."""
     if not _is_safe(url):
-        raise InvalidInput(f"The setting {name} must be a URL such as https://login.example.org, not {url!r}.")
+        such = "login" if name == "oidc_issuer" else "memory"
+        raise InvalidInput(f"The setting {name} must be a URL such as https://{such}.example.org, not {url!r}.")
 
 
 def _is_safe(url: str, *, queried: bool = False) -> bool:

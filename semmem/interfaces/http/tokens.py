@@ -57,6 +57,11 @@ class Tokens:
         """Return the tokens that settings describe, None where they name no issuer. Raises InvalidInput."""
         issuer, audience = settings.oidc_issuer, settings.oidc_audience
         if issuer is None:
+            if given := next((name for name in ("audience", "resource") if getattr(settings, f"oidc_{name}")), None):
+                raise InvalidInput(
+                    f"The setting oidc_{given} needs oidc_issuer, the URL of the identity server, such as "
+                    "https://login.example.org; without it, no token is asked for."
+                )
             return None
         if find_spec("jwt") is None or find_spec("cryptography") is None:
             raise MissingExtra("Tokens need the package PyJWT[crypto]; install it with: pip install 'semmem[http]'")
@@ -64,6 +69,11 @@ class Tokens:
             raise InvalidInput(
                 "The setting oidc_issuer needs oidc_audience, the audience of the tokens that are for this server, "
                 "such as https://memory.example.org."
+            )
+        if settings.oidc_resource is None and "://" not in audience:
+            raise InvalidInput(
+                f"The setting oidc_audience is no URL but {audience!r}, so oidc_resource has to give the public URL of "
+                "this server, such as https://memory.example.org."
             )
         resource = audience if settings.oidc_resource is None else settings.oidc_resource
         check_url(resource, "oidc_audience" if settings.oidc_resource is None else "oidc_resource")

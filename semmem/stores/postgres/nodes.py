@@ -25,6 +25,10 @@ EVERYWHERE = frozenset(("access_key", "answered", "meta", "migration"))
 OLDEST = 13
 """The oldest Citus that semmem is tested with."""
 _SQL = statements("postgres")
+_NO_NODES = (
+    "This database has Citus and no nodes to put a store on; let an administrator run on its coordinator: "
+    "SELECT citus_set_coordinator_host('HOST', 5432), and for each other node SELECT citus_add_node('HOST', 5432)"
+)
 _TRIES = 6
 _PAUSE_S = 0.5
 
@@ -46,7 +50,10 @@ class _Table(NamedTuple):
 
 
 def check(connection: Connection) -> bool:
-    """Return whether this database has Citus. Raises StoreUnavailable for one that is too old, and on a worker."""
+    """Return whether this database has Citus.
+
+    Raises StoreUnavailable for one that is too old, before any node is known, and on a worker.
+    """
     installed = only(connection.execute(_SQL["nodes_extension"]))[0]
     if installed is None:
         return False
@@ -55,7 +62,10 @@ def check(connection: Connection) -> bool:
             f"This database has Citus {installed} and semmem needs {OLDEST} or newer; install that on every node, and "
             "run on each: ALTER EXTENSION citus UPDATE"
         )
-    if not only(connection.execute(_SQL["nodes_coordinator"]))[0]:
+    coordinator, known, _ = only(connection.execute(_SQL["nodes_coordinator"]))
+    if not known:
+        raise StoreUnavailable(_NO_NODES)
+    if not coordinator:
         raise StoreUnavailable(
             "This server is a worker of Citus, and the tables are made and changed on the coordinator alone; connect "
             "once to the coordinator, then to any node."
@@ -72,6 +82,7 @@ def placing(connection: Connection, *, new: bool) -> Iterator[None]:
     if not check(connection) or not (new or only(connection.execute(_SQL["nodes_distributed"]))[0]):
         yield
         return
+    _must_have_joined(connection)
     with connection.transaction():
         connection.execute(_SQL["nodes_settings"])
         yield
@@ -90,6 +101,7 @@ def distribute(
     started = time.monotonic()
     if not check(connection):
         raise _without(connection)
+    _must_have_joined(connection)
     here = [t for t in _tables(connection) if not t.distributed]
     if not dry_run:
         try:
@@ -116,6 +128,12 @@ def of_store(connection: Connection) -> tuple[Node, ...] | None:
 def of_namespace(connection: Connection, namespace: str) -> tuple[str, ...]:
     """Return the node that holds a namespace, of a store that is distributed."""
     return tuple(name for (name,) in connection.execute(_SQL["nodes_of"], {"namespace": namespace}))
+
+
+def _must_have_joined(connection: Connection) -> None:
+    """Raise StoreUnavailable where no node takes shards."""
+    if not only(connection.execute(_SQL["nodes_coordinator"]))[2]:
+        raise StoreUnavailable(_NO_NODES)
 
 
 def _all_at_once(connection: Connection, progress: Callable[[str], None]) -> None:

@@ -251,7 +251,7 @@ def test_doctor_says_that_minilm_is_made_for_english(call: Call, monkeypatch: py
     monkeypatch.setenv("SEMMEM_LANGUAGE", "french")
     assert language() == [
         "french; all-MiniLM-L6-v2 is made for English, so the dense leg finds less: "
-        "choose another by `semmem model get multilingual-e5-small`"
+        "choose another by `semmem model get multilingual-e5-small`, then `semmem rebuild --embedder` with its name"
     ]
     monkeypatch.setenv("SEMMEM_EMBEDDER", "none")
     assert language() == []

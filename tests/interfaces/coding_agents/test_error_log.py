@@ -43,6 +43,14 @@ def test_what_goes_wrong_behind_the_client_is_logged_and_the_doctor_says_so(
     assert finding["detail"].startswith(f"1 error in {hook_log()}; the last one: 20")
 
 
+def test_a_line_that_continues_a_message_is_no_error_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    error_log().write("UserWarning: SEMMEM_NAMESPACE is not a setting\n  with connect(url) as memory:\n")
+    assert [line.partition(" ")[2] for line in hook_errors()] == ["UserWarning: SEMMEM_NAMESPACE is not a setting"]
+
+
 def test_a_log_that_is_large_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     error_log().write("old " * (1 << 19))

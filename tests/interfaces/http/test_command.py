@@ -79,6 +79,20 @@ def test_a_verb_that_does_not_end_is_broken_off(
     assert "a verb that was still running was interrupted" in capfd.readouterr().err.replace("\n", " ")
 
 
+def test_a_server_with_tokens_alone_names_the_identity_server_and_no_keys(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def ends_at_once(server: Server) -> bool:
+        server._socket.close()
+        return True
+
+    monkeypatch.setattr(Server, "run", ends_at_once)
+    monkeypatch.setenv("SEMMEM_OIDC_ISSUER", "https://login.example.org")
+    monkeypatch.setenv("SEMMEM_OIDC_AUDIENCE", "https://memory.example.org")
+    assert run(["serve", "--port", "0"]) == 0
+    assert ", with a token of https://login.example.org. Ctrl-C stops it." in " ".join(capfd.readouterr().err.split())
+
+
 @pytest.mark.slow
 def test_a_key_is_made_shown_once_used_and_removed(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", "key", "add", "laptop", "--write", "--namespace", "team", "-n", "notes", "--json"]) == 0

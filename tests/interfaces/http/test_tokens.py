@@ -109,7 +109,9 @@ def test_the_python_client_and_the_command_line_take_a_token_as_their_key(
     assert (code, json.loads(out)["hits"][0]["memory"]["id"]) == (0, "kettle")
 
 
-def test_a_key_is_accepted_beside_tokens_and_nothing_without_either(server: Server, http: httpx.Client) -> None:
+def test_a_key_is_accepted_beside_tokens_and_nothing_without_either(
+    server: Server, http: httpx.Client, identity: Identity
+) -> None:
     assert server.service.mem.store.serving is not None
     keys = StoredKeys(server.service.mem.store.serving)
     _, text = keys.add("laptop")
@@ -118,6 +120,10 @@ def test_a_key_is_accepted_beside_tokens_and_nothing_without_either(server: Serv
     keys.remove("laptop")
     refused = http.get("/v1/memories")
     assert problem(refused) == (401, "KeyRequired")
+    assert refused.json()["detail"] == (
+        f"This server requires a token of {identity.url}, or a key: set SEMMEM_KEY, or send the header Authorization: "
+        "Bearer TOKEN."
+    )
     assert http.get("/healthz").status_code == 200
 
 
@@ -512,10 +518,19 @@ WRONG: list[tuple[dict[str, str], str]] = [
      "https://memory.example.org."),
     ({"oidc_issuer": "http://login.example.org", "oidc_audience": AUDIENCE},
      "The setting oidc_issuer must be a URL such as https://login.example.org, not 'http://login.example.org'."),
+    ({"oidc_issuer": "https://login.example.org", "oidc_audience": "http://memory.example.org"},
+     "The setting oidc_audience must be a URL such as https://memory.example.org, not 'http://memory.example.org'."),
     ({"oidc_issuer": "https://login.example.org", "oidc_audience": "semmem"},
-     "The setting oidc_audience must be a URL such as https://login.example.org, not 'semmem'."),
+     "The setting oidc_audience is no URL but 'semmem', so oidc_resource has to give the public URL of this server, "
+     "such as https://memory.example.org."),
+    ({"oidc_audience": AUDIENCE},
+     "The setting oidc_audience needs oidc_issuer, the URL of the identity server, such as "
+     "https://login.example.org; without it, no token is asked for."),
+    ({"oidc_resource": AUDIENCE},
+     "The setting oidc_resource needs oidc_issuer, the URL of the identity server, such as "
+     "https://login.example.org; without it, no token is asked for."),
     ({"oidc_issuer": "https://login.example.org", "oidc_audience": "semmem", "oidc_resource": "memory"},
-     "The setting oidc_resource must be a URL such as https://login.example.org, not 'memory'."),
+     "The setting oidc_resource must be a URL such as https://memory.example.org, not 'memory'."),
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -126,6 +127,21 @@ class TestOnThreeNodes:
             assert mem.stats(namespace="default").nodes in {(one,) for one in workers}
             found = {one.what: one for one in mem.doctor()}["nodes"]
             assert (found.state, found.detail.count(" has 16 shards, "), found.detail[:9]) == ("good", 2, "2 nodes: ")
+
+    def test_a_coordinator_that_no_node_has_joined_says_how_they_join(self, citus: Cluster) -> None:
+        coordinator, *_ = citus.database("alone", joined=False)
+        sentence = (
+            "This database has Citus and no nodes to put a store on; let an administrator run on its coordinator: "
+            "SELECT citus_set_coordinator_host('HOST', 5432), and for each other node SELECT "
+            "citus_add_node('HOST', 5432)"
+        )
+        url = urlsplit(coordinator)
+        for step in ("CREATE EXTENSION citus", f"SELECT citus_set_coordinator_host('127.0.0.1', {url.port})"):
+            with psycopg.connect(coordinator, autocommit=True) as connection:
+                connection.execute(step)
+            with pytest.raises(StoreUnavailable) as raised:
+                semmem.connect(coordinator, embedder="hashing")
+            assert str(raised.value) == sentence
 
     def test_a_store_on_nodes_is_migrated_there(self, citus: Cluster) -> None:
         coordinator, worker, _ = citus.database("older")

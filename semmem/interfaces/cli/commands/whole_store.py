@@ -172,7 +172,7 @@ def _add(cli: CommandLine, series: Place, place: str, keep: int) -> None:
     from semmem.client.backup_series import add
 
     with cli.connect(embedder="none") as mem, counting(cli, "backup", None, "rows") as advance:
-        step = add(mem.store, series, keep=keep, progress=advance)
+        step = add(mem, series, keep=keep, progress=advance)
 
     def show() -> None:
         _show_backup(cli, replace(step.backup, file=f"{place.rstrip('/')}/{step.name}"), "Wrote")
@@ -186,7 +186,7 @@ def restore(
     cli: CommandLine,
     place: Annotated[
         str,
-        typer.Argument(help="A file that backup wrote; or a folder or s3://BUCKET/PREFIX, for its newest one."),
+        typer.Argument(help="A file that backup wrote; or a folder or s3://BUCKET/PREFIX, for its newest."),
     ],
     drill: Annotated[
         bool,

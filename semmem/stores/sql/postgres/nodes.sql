@@ -8,8 +8,9 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'citus'),
 SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL;
 
 -- nodes_coordinator --
--- Return whether this server is the coordinator, the only one that may change tables.
-SELECT citus_is_coordinator();
+-- Return whether this server is the coordinator, the only one that may change tables; whether it knows any node; and
+-- whether one of these takes shards.
+SELECT citus_is_coordinator(), count(*) > 0, count(*) FILTER (WHERE shouldhaveshards) > 0 FROM pg_dist_node;
 
 -- nodes_distributed --
 -- Return whether the store lies on the nodes.

@@ -59,7 +59,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> series.Place:
 def test_of_five_nights_the_last_two_stay_and_the_newest_restores(
     filled: Semmem, empty: Semmem, place: series.Place
 ) -> None:
-    steps = [series.add(filled.store, place, keep=2, now=NIGHT + timedelta(days=day)) for day in range(5)]
+    steps = [series.add(filled, place, keep=2, now=NIGHT + timedelta(days=day)) for day in range(5)]
     names = [step.name for step in steps]
     assert [len(step.removed) for step in steps] == [0, 0, 1, 1, 1]
     assert sorted(place.names()) == names[3:]
@@ -72,11 +72,11 @@ def test_of_five_nights_the_last_two_stay_and_the_newest_restores(
 
 
 def test_the_backups_of_another_store_and_other_files_stay(filled: Semmem, empty: Semmem, place: series.Place) -> None:
-    other = series.add(empty.store, place, keep=1, now=NIGHT).name
+    other = series.add(empty, place, keep=1, now=NIGHT).name
     with place.new("semmem-notes.semmem") as file:
         file.write_bytes(b"of somebody")
-    first = series.add(filled.store, place, keep=1, now=NIGHT + timedelta(days=1)).name
-    second = series.add(filled.store, place, keep=1, now=NIGHT + timedelta(days=2))
+    first = series.add(filled, place, keep=1, now=NIGHT + timedelta(days=1)).name
+    second = series.add(filled, place, keep=1, now=NIGHT + timedelta(days=2))
     assert second.removed == (first,)
     assert sorted(place.names()) == sorted([other, second.name, "semmem-notes.semmem"])
 
@@ -86,8 +86,8 @@ def test_where_two_stores_have_backups_the_one_to_restore_is_named(
 ) -> None:
     place = series.Folder(tmp_path)
     for day in range(2):
-        one = series.add(filled.store, place, keep=2, now=NIGHT + timedelta(days=day)).name
-        other = series.add(empty.store, place, keep=2, now=NIGHT + timedelta(days=day, hours=1)).name
+        one = series.add(filled, place, keep=2, now=NIGHT + timedelta(days=day)).name
+        other = series.add(empty, place, keep=2, now=NIGHT + timedelta(days=day, hours=1)).name
     with pytest.raises(InvalidInput) as raised:
         series.chosen(str(tmp_path))
     assert raised.value.message == (
@@ -100,7 +100,7 @@ def test_where_two_stores_have_backups_the_one_to_restore_is_named(
 def test_a_backup_in_a_bucket_can_be_named(filled: Semmem, bucket: str) -> None:
     place = series.place_of(bucket)
     assert place is not None
-    first, second = (series.add(filled.store, place, keep=2, now=NIGHT + timedelta(days=d)).name for d in range(2))
+    first, second = (series.add(filled, place, keep=2, now=NIGHT + timedelta(days=d)).name for d in range(2))
     for asked, names in ((bucket, [second]), (f"{bucket}/{first}", [first])):
         found = series.chosen(asked)
         assert found is not None
@@ -111,20 +111,20 @@ def test_a_backup_in_a_bucket_can_be_named(filled: Semmem, bucket: str) -> None:
 
 def test_a_backup_that_fails_removes_nothing(filled: Semmem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = series.Folder(tmp_path)
-    kept = series.add(filled.store, place, keep=1, now=NIGHT).name
+    kept = series.add(filled, place, keep=1, now=NIGHT).name
 
     def fails(done: int) -> None:
         raise InvalidInput("The disk is full.")
 
     with pytest.raises(InvalidInput, match="disk is full"):
-        series.add(filled.store, place, keep=1, now=NIGHT + timedelta(days=1), progress=fails)
+        series.add(filled, place, keep=1, now=NIGHT + timedelta(days=1), progress=fails)
     assert place.names() == [kept]
 
 
 def test_a_clock_that_was_set_back_does_not_remove_the_backup_just_written(filled: Semmem, tmp_path: Path) -> None:
     place = series.Folder(tmp_path)
-    series.add(filled.store, place, keep=1, now=NIGHT)
-    early = series.add(filled.store, place, keep=1, now=NIGHT - timedelta(days=1))
+    series.add(filled, place, keep=1, now=NIGHT)
+    early = series.add(filled, place, keep=1, now=NIGHT - timedelta(days=1))
     assert early.name in place.names()
 
 
@@ -133,7 +133,7 @@ def test_a_drill_restores_into_a_store_that_is_gone_afterwards(
 ) -> None:
     temporary = tempfile.mkdtemp()  # short, as the path of a socket has to be
     monkeypatch.setattr("tempfile.tempdir", temporary)
-    file = tmp_path / series.add(filled.store, series.Folder(tmp_path), keep=1, now=NIGHT).name
+    file = tmp_path / series.add(filled, series.Folder(tmp_path), keep=1, now=NIGHT).name
     tried = series.drill(file, Settings.load())
     assert (tried.file, tried.memories, tried.namespaces, tried.bytes) == (
         file.name, 88, len(filled.hashes()), file.stat().st_size
@@ -159,9 +159,32 @@ def test_a_bucket_that_is_not_there_is_told_in_one_sentence(bucket: str, filled:
     with pytest.raises(
         StoreUnavailable, match=r"The bucket of s3://nobody-has-this/x could not be used: .*404"
     ) as raised:
-        series.add(filled.store, place, keep=1)
+        series.add(filled, place, keep=1)
     assert "\n" not in raised.value.message
     assert filled.store.backlog().backup_s is None  # so the alert tells
+    assert "Debug source" not in raised.value.message
+    assert raised.value.message.endswith(
+        " …. Check its name, and the credentials, region and endpoint in the environment, such as AWS_ACCESS_KEY_ID."
+    )
+
+
+def test_an_endpoint_without_tls_says_which_variable_allows_it(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ALLOW_HTTP")
+    place = series.place_of(bucket)
+    assert place is not None
+    with pytest.raises(StoreUnavailable, match=r"An endpoint with http:// needs AWS_ALLOW_HTTP=true in the environ"):
+        place.names()
+
+
+def test_a_backup_that_a_bucket_does_not_hold_is_told_as_one(bucket: str) -> None:
+    with pytest.raises(NotFound, match=r"^There is no backup semmem-00000000-20260301T023000Z\.semmem at s3://"):
+        series.chosen(f"{bucket}/semmem-00000000-20260301T023000Z.semmem")
+
+
+def test_a_backup_of_a_series_is_in_the_audit(filled_url: str, tmp_path: Path) -> None:
+    with semmem.connect(filled_url, embedder="hashing", audit=True) as mem:
+        series.add(mem, series.Folder(tmp_path), keep=1)
+        assert [(one.verb, one.outcome) for one in mem.audit()] == [("backup", "done")]
 
 
 def test_a_place_without_a_backup_says_how_to_write_one(tmp_path: Path) -> None:
@@ -173,7 +196,7 @@ def test_a_place_without_a_backup_says_how_to_write_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keep", [0, -1, 10_001, 1.5, True])
 def test_a_series_keeps_one_backup_at_least(filled: Semmem, tmp_path: Path, keep: int) -> None:
     with pytest.raises(InvalidInput, match="keep must be a whole number from 1 to 10,000"):
-        series.add(filled.store, series.Folder(tmp_path), keep=keep)
+        series.add(filled, series.Folder(tmp_path), keep=keep)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -182,4 +205,4 @@ def test_a_sqlite_file_has_no_backups(tmp_path: Path) -> None:
         semmem.connect(f"sqlite:{tmp_path / 'a.db'}", embedder="none") as mem,
         pytest.raises(InvalidInput, match="backup is for stores on PostgreSQL"),
     ):
-        series.add(mem.store, series.Folder(tmp_path), keep=1)
+        series.add(mem, series.Folder(tmp_path), keep=1)
