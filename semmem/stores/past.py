@@ -17,7 +17,7 @@ from semmem.model.errors import InvalidInput
 from semmem.model.exchange import CandidateMetadata, Postings, Ranking, RowIds, Scope, Turn, placed
 from semmem.model.filters import Within, matches, within
 from semmem.model.history import MOST_EARLIER, Earlier, Newer
-from semmem.model.store import LifeStore, Moved, Snapshot
+from semmem.model.store import LifeStore, Snapshot
 from semmem.model.store.encoded import vector_embedder
 from semmem.model.types import Memory, Passage
 from semmem.stores.snapshot import Overlay
@@ -35,7 +35,7 @@ _MONTHS = 12
 def versions_at(life: LifeStore, namespaces: Sequence[str], at: datetime) -> Versions:
     """Return the versions that were valid at a time and have been replaced since.
 
-    They are read after the scope: what is changed in between is then in both, and ``PastSnapshot`` notices it.
+    They are read after the scope: what is changed in between is then in both, and missing in none.
 
     Raises InvalidInput where a namespace has more than MOST_EARLIER of them.
     """
@@ -101,16 +101,13 @@ class PastSnapshot(Overlay):
     """The memories of a snapshot, whose scope is that of an earlier time, together with the versions of then.
 
     ``today`` is the snapshot behind: the graph leg walks over what is stored today. A memory that was changed since the
-    snapshot was made is read in its version of then, or, where that is not known yet, left out: then the recall begins
-    again, once.
+    snapshot was made is read in its version of then, or, where that is not known yet, left out.
     """
 
-    def __init__(self, behind: Snapshot, versions: Versions, at: datetime, *, checked: bool) -> None:
+    def __init__(self, behind: Snapshot, versions: Versions, at: datetime) -> None:
         super().__init__(behind)
         self._versions = versions
         self._at = at
-        self._checked = checked
-        self._outdated = False
         self._spaces = behind.scope.namespaces
         self._scope = _scope_of(behind.scope, versions)
         self.earlier = frozenset(row_id for of in versions.of.values() for row_id in of)
@@ -168,8 +165,6 @@ class PastSnapshot(Overlay):
             found.pop(row_id, None)
             if (local := self._versions.named.get(name)) is not None and self._asked(candidate.namespace, local):
                 versions[row_id] = self._versions.of[candidate.namespace][local]
-            else:
-                self._outdated = True
         for row_id, one in versions.items():
             found[row_id] = one.memory, Passage(one.memory.text, 0, len(one.memory.text))
         return found
@@ -179,12 +174,6 @@ class PastSnapshot(Overlay):
         import numpy as np
 
         return bool(self._scope.matches(np.array([placed(local, self._spaces.index(namespace))]))[0])
-
-    def confirm(self) -> None:
-        """Raise Moved where a memory was changed meanwhile."""
-        super().confirm()
-        if self._outdated and not self._checked:
-            raise Moved
 
     def texts(self, namespace: str, row_ids: RowIds) -> Mapping[int, str]:
         """Return title and text of each memory."""

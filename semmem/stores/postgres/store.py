@@ -346,7 +346,7 @@ class PostgresStore(Pooled):
         stored = StoredSnapshot(self, scope_of(self, namespaces, filters, exclude, names, at))
         if at is None:
             return stored
-        return PastSnapshot(stored, versions_at(self.life, namespaces, at), at, checked=checked)
+        return PastSnapshot(stored, versions_at(self.life, namespaces, at), at)
 
     def scope_and_memories(
         self,

@@ -112,7 +112,7 @@ class Resident:
     ) -> Snapshot:
         """Return a snapshot that reads from memory what is held there; see SnapshotSource."""
         if at is not None:
-            return self._past(namespaces, filters, exclude, names, at, checked)
+            return self._past(namespaces, filters, exclude, names, at)
         if not any(namespace in self.models for namespace in namespaces):
             stored = StoredSnapshot(self._store, scope_of(self._store, namespaces, filters, exclude, names))
             models = self._current(stored.scope)
@@ -129,14 +129,13 @@ class Resident:
         exclude: Sequence[str],
         names: Collection[str],
         at: datetime,
-        checked: bool,
     ) -> Snapshot:
         """Return a snapshot of an earlier time: models of now, corrected by the versions that were replaced since."""
         stored = StoredSnapshot(self._store, scope_of(self._store, namespaces, filters, exclude, names, at))
         versions = versions_at(self._store.life, namespaces, at)
         models = self._current(stored.scope)
         self.models.asked.note(namespaces, models)
-        return PastSnapshot(MemorySnapshot(stored, models) if models else stored, versions, at, checked=checked)
+        return PastSnapshot(MemorySnapshot(stored, models) if models else stored, versions, at)
 
     def _current(self, scope: Scope) -> dict[str, Model]:
         states = scope.states or {}

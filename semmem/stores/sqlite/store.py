@@ -379,7 +379,7 @@ class SqliteStore(Filed):
         stored = StoredSnapshot(self, replace(scope, kinds=kinds, corrections=corrections, states=states))
         self.models.asked.note(namespaces, models)
         held = MemorySnapshot(stored, models)
-        return held if at is None else PastSnapshot(held, versions_at(self.life, namespaces, at), at, checked=checked)
+        return held if at is None else PastSnapshot(held, versions_at(self.life, namespaces, at), at)
 
     def postings(
         self,
